@@ -1,0 +1,36 @@
+# sluice_module(NAME SOURCES ... LINKS ... PRIVATE_LINKS ...)
+#   One static library `sluice_NAME`, alias sluice::NAME. LINKS are the modules below it and become visible to its users; PRIVATE_LINKS are
+#   third-party libraries that its sources alone use. EXCEPTIONS: keep exceptions on inside (they are caught before the public border).
+function(sluice_module name)
+  cmake_parse_arguments(arg "EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(sluice_${name} STATIC ${arg_SOURCES})
+  add_library(sluice::${name} ALIAS sluice_${name})
+  set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(sluice_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_features(sluice_${name} PUBLIC cxx_std_20)
+  target_link_libraries(sluice_${name} PUBLIC ${arg_LINKS})
+  foreach(library IN LISTS arg_PRIVATE_LINKS)
+    target_link_libraries(sluice_${name} PRIVATE ${library})
+  endforeach()
+  sluice_flags(sluice_${name})
+  if(NOT arg_EXCEPTIONS)
+    target_compile_options(sluice_${name} PRIVATE -fno-exceptions -fno-rtti)
+  endif()
+endfunction()
+
+# Warnings and sanitizers for one of our own targets; never PUBLIC.
+function(sluice_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion)
+  if(SLUICE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(SLUICE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer)
+    if(SLUICE_SANITIZE MATCHES "undefined")
+      target_compile_options(${target} PRIVATE -fno-sanitize-recover=undefined)
+    endif()
+    target_link_options(${target} PUBLIC -fsanitize=${SLUICE_SANITIZE})
+  endif()
+endfunction()

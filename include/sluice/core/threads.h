@@ -1,0 +1,39 @@
+// Compute threads behind three functions, so that pthreadpool and our own small futex pool are exchangeable.
+//
+// Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
+// depend on which; workers sleep, not spin, between calls (the loader needs the core). One caller at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sluice/core/error.h"
+
+namespace sluice {
+
+class ThreadPool {
+ public:
+  /// Runs task `index` on thread `thread` in [0, thread_count()). Must not throw.
+  using Task = void (*)(void* context, std::int64_t index, int thread) noexcept;
+
+  virtual ~ThreadPool() = default;
+  virtual int thread_count() const noexcept = 0;
+  virtual void parallelize(Task task, void* context, std::int64_t count) noexcept = 0;
+};
+
+/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
+
+/// Calls `body(index, thread)` for index in [0, count).
+template <class Body>
+void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexcept {
+  if (count == 1 || pool.thread_count() == 1) {
+    for (std::int64_t index = 0; index < count; ++index) body(index, 0);
+    return;
+  }
+  pool.parallelize(
+      [](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
+      const_cast<void*>(static_cast<const void*>(&body)), count);
+}
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// The user's door: open a model, give a budget, run.
+//
+//     auto model   = sluice::Model::open("resnet50.sluice");
+//     auto session = sluice::Session::create(*model, {.budget = 24_MiB});
+//     session->set_input(0, image);                       // ONNX order and shape, any host memory
+//     session->run();
+//     session->get_output(0, scores);
+//
+// A Model is the opened file, shared by any number of sessions. A Session owns an arena, a plan, threads and a loader; it is used by one
+// thread at a time; several sessions may run at once in one process, each inside its own budget.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sluice/core/dtype.h"
+#include "sluice/core/error.h"
+#include "sluice/core/shape.h"
+#include "sluice/core/units.h"
+#include "sluice/executor/executor.h"
+#include "sluice/model/model_file.h"
+#include "sluice/plan/plan.h"
+#include "sluice/planner/planner.h"
+
+namespace sluice {
+
+/// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it.
+enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
+
+struct SessionOptions {
+  Bytes budget = kUnlimitedBytes;
+  BudgetScope scope = BudgetScope::kLibrary;
+  int threads = 1;
+  planner::Policy policy = planner::Policy::kSluice;
+  bool repeat = false;        // plan for repeated runs
+  bool keep_inputs = true;    // inputs set once serve many runs; false saves their bytes during the run
+  double read_bytes_per_second_limit = 0;  // 0: none
+  model::ReadMode read_mode = model::ReadMode::kAuto;
+  const plan::Plan* plan = nullptr;  // run this plan instead of making one; copied, and verified first
+};
+
+/// An opened model file. Thread-safe.
+class Model {
+ public:
+  static Result<std::shared_ptr<const Model>> open(const std::string& path);
+  const model::ModelFile& file() const noexcept { return file_; }
+  const model::Graph& graph() const noexcept { return file_.graph(); }
+
+ private:
+  explicit Model(model::ModelFile file) noexcept : file_(std::move(file)) {}
+  model::ModelFile file_;
+};
+
+/// Where the bytes of a budget go.
+struct MemoryReport {
+  Bytes budget;         // as given
+  Bytes overhead;       // what is not arena: process scope: code, stacks, heap, counter error; library scope: metadata and stacks
+  Bytes arena;          // plan.arena_bytes
+  Bytes peak_resident;  // VmHWM of the process now
+};
+
+class Session {
+ public:
+  /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope; those of make_plan, verify and Executor.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
+  virtual ~Session() = default;
+
+  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Errors: kInvalidArgument (port, type or size).
+  virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
+  /// Copies an output, ONNX shape, row-major, into `data`. Errors: kInvalidArgument; before the first successful run.
+  virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
+  /// Runs the model. Allocates nothing. After an error the session can run again.
+  virtual Status run() noexcept = 0;
+
+  virtual const executor::RunStats& stats() const noexcept = 0;
+  virtual const plan::Plan& plan() const noexcept = 0;
+  virtual MemoryReport memory() const noexcept = 0;
+};
+
+/// The budget arithmetic alone: what `sluice plan` prints. Makes no arena, starts no thread.
+struct PlannedBudget {
+  plan::Plan plan;
+  Bytes overhead;        // budget less arena capacity
+  Bytes minimum_budget;  // the smallest budget that works, in the scope of the options
+};
+Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options);
+/// Only the smallest budget that works in the scope of the options, independent of options.budget.
+Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options);
+
+}  // namespace sluice

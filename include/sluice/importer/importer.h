@@ -1,0 +1,51 @@
+// ONNX in, model file out.
+//
+//     ONNX file --read--> OnnxGraph --shapes--> complete shapes --rewrite--> folded, fused, NHWC --lower--> model::Graph --pack--> file
+//
+// The file is mapped, weights are located on the wire and packed one stretch at a time: converting takes under 128 MiB of anonymous memory
+// whatever the model. All problems of a file are reported at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/core/units.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::importer {
+
+/// One thing that stands in the way, in words for the person who has the ONNX file.
+struct Problem {
+  ErrorCode code = ErrorCode::kUnsupported;
+  std::string node;     // name, or its output's name when it has none; empty for the file as a whole
+  std::string op_type;  // "Conv"; with a domain: "com.microsoft::FusedConv"
+  int opset = 0;
+  std::string message;  // what is wrong, and the nearest supported form if there is one
+};
+
+struct ConvertOptions {
+  std::map<std::string, std::int64_t> dims;  // free dimensions: --dim name=value
+  bool exact = false;                        // --numerics exact: no Winograd class
+  bool fuse = true;                          // off: one node an operator (tests)
+  model::Preprocess preprocess;              // written as metadata when present
+  std::vector<std::string> labels;
+  std::function<void(Bytes, Bytes)> progress;
+};
+
+/// What convert did, for its report.
+struct ConvertReport {
+  std::vector<Problem> problems;  // empty on success
+  std::int64_t onnx_nodes = 0;
+  std::int64_t nodes = 0;
+  Bytes weight_bytes;
+  Bytes file_bytes;
+};
+
+/// Converts `onnx_path` to `model_path`. On failure the Status carries the first problem's code and `report.problems` all of them.
+Status convert(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report);
+
+}  // namespace sluice::importer

@@ -1,0 +1,95 @@
+// How one operator runs: the descriptor that planner and executor read, and the call that a step becomes.
+//
+// Way to here: the planner asks `KernelRegistry` for the kernels that support a node, prices them with `cost` and `workspace`, and writes
+// steps {node, kernel, rows, channels}. The executor turns a step into a `KernelCall` (addresses resolved) and calls `run`.
+// Start reading at kernels/reference.h: every kernel computes what the reference computes.
+//
+// What a kernel promises:
+//  (K1) it writes exactly rows x channels of its output, each element once; nothing beyond but the tail stated by `kReadTail`
+//  (K2) its result does not depend on rows, channels, threads, pitches or rings: the same bits for every cut (design: section 3.2)
+//  (K3) it allocates nothing, throws nothing, and touches only the views, weights and workspace of the call
+//  (K4) where `in_place_input` names an input, that input's tensor may be the output's: each element is read before it is written
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sluice/core/cpu.h"
+#include "sluice/core/ids.h"
+#include "sluice/core/interval.h"
+#include "sluice/core/tensor.h"
+#include "sluice/core/threads.h"
+#include "sluice/core/units.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::kernels {
+
+/// Bytes past the end of a buffer that a kernel may read (never write): one vector of the widest ISA. Buffers are sized with it.
+inline constexpr Bytes kReadTail{64};
+
+/// A tensor operand: its view and its full physical shape.
+struct Operand {
+  RowView view;
+  Shape shape;
+};
+
+/// Weight bytes of a step: the panels [panels.begin, panels.end) of `weight`, contiguous at `data`, 64-byte aligned (kPanels,
+/// kDepthwise) or aligned to the element (kPlain).
+struct WeightOperand {
+  const std::byte* data = nullptr;
+  PanelRange panels;
+  const model::Weight* weight = nullptr;
+};
+
+/// One step, addresses resolved. Constant inputs appear in `inputs` as dense views (they are weights read into the arena).
+struct KernelCall {
+  const model::Graph* graph = nullptr;
+  const model::Node* node = nullptr;
+  std::span<const Operand> inputs;          // as Node::inputs
+  std::span<const Operand> outputs;         // as Node::outputs; whole views, of which `rows` x `channels` are to be written
+  std::span<const WeightOperand> weights;   // as Node::weights: panels, then bias (all of the bias, whatever the slice)
+  RowRange rows;                            // of outputs[0]
+  ChannelRange channels;                    // of outputs[0]
+  std::byte* workspace = nullptr;           // as many bytes as `workspace` asked for, 64-byte aligned
+  ThreadPool* pool = nullptr;
+};
+
+/// What part of a node a step is to do: the question that `workspace` and `cost` answer.
+struct StepExtent {
+  RowRange rows;
+  ChannelRange channels;
+  int threads = 1;
+};
+
+/// How much work a step is. The profiler's rates turn it into time.
+struct CostFeatures {
+  std::uint64_t flops = 0;         // multiply and add are two
+  std::uint64_t input_bytes = 0;   // activations read
+  std::uint64_t output_bytes = 0;  // activations written
+  std::uint64_t weight_bytes = 0;  // weights read
+};
+
+/// One way to run one operator.
+struct KernelDescriptor {
+  KernelId id = KernelId::kNone;
+  std::string_view name;  // "conv/direct", "depthwise", "reference/softmax"
+  model::OpKind op = model::OpKind::kReshape;
+  model::NumericClass numeric = model::NumericClass::kExact;
+
+  /// Can it run this node on this machine?
+  bool (*supports)(const model::Graph&, const model::Node&) noexcept = nullptr;
+  /// May steps take part of the output channels? Slices begin and end at whole panels. Then weights[0] may stream by panels.
+  bool slices_channels = false;
+  /// May steps take part of the output rows?
+  bool slices_rows = false;
+  /// Bit i: the output may be the same tensor as input i (K4), given equal shapes.
+  std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
+  /// Do all inputs and the output take any pitch? If not, the planner keeps them dense.
+  bool takes_pitches = true;
+  Bytes (*workspace)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
+  CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
+  void (*run)(const KernelCall&) noexcept = nullptr;
+};
+
+}  // namespace sluice::kernels

@@ -1,0 +1,42 @@
+// All kernels, in order of preference: for a node, the first that supports it is the one the planner takes unless it prices another.
+//
+// The numbers of KernelId are stored in plans: append only. The families of `src/kernels/families.h` are listed by name in
+// `src/kernels/registry.cc`; nothing registers itself at load time.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sluice/kernels/kernel.h"
+
+namespace sluice::kernels {
+
+/// 1-99 own SIMD kernels, 100-199 the readable reference, 200-299 XNNPACK adapters.
+namespace kernel_id {
+inline constexpr KernelId kConvDirect{1};        // KxK, grouped with N/g >= 16: padded row strips
+inline constexpr KernelId kConvPointwise{2};     // 1x1, any stride, rows read in place
+inline constexpr KernelId kConvDepthwise{3};
+inline constexpr KernelId kConvGroupedLanes{4};  // groups with N/g < 16
+inline constexpr KernelId kDense{5};
+inline constexpr KernelId kPool{6};
+inline constexpr KernelId kBinary{7};
+inline constexpr KernelId kUnary{8};
+inline constexpr KernelId kAffine{9};
+inline constexpr KernelId kSoftmax{10};
+inline constexpr KernelId kConcat{11};
+inline constexpr KernelId kReferenceBase{100};   // + OpKind
+inline constexpr KernelId kXnnpackBase{200};     // + OpKind
+}  // namespace kernel_id
+
+constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }
+
+/// Every kernel of this build. Thread-safe.
+std::vector<const KernelDescriptor*> all_kernels();
+
+/// The kernel of that number, or nullptr (a plan of another build).
+const KernelDescriptor* find_kernel(KernelId id) noexcept;
+
+/// The kernels that can run `node` here, most preferred first. Empty: the node cannot run (kUnsupported).
+std::vector<const KernelDescriptor*> kernels_for(const model::Graph& graph, const model::Node& node);
+
+}  // namespace sluice::kernels

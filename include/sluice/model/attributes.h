@@ -1,0 +1,175 @@
+// What a node computes: the operator and its attributes, as plain data.
+//
+// Shapes in the graph are physical: feature maps are NHWC, so "channels" is always the last axis and an axis counts physical axes.
+// Every operator here is one the runtime has a kernel for; what ONNX says in several forms is one form here (`importer/rewrite`).
+// To add an operator: docs/adding-an-operator.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "sluice/core/shape.h"
+
+namespace sluice::model {
+
+/// The numbers are stored in model files: append only. The comment names the ONNX operators that become it.
+enum class OpKind : std::uint8_t {
+  kConv = 0,           // Conv (1-D as H = 1), all groups; depthwise too
+  kConvTranspose = 1,  // ConvTranspose
+  kDense = 2,          // Gemm, MatMul with constant weights: [..., K] x panels -> [..., N]
+  kPool = 3,           // MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool
+  kUnary = 4,          // Relu, LeakyRelu, Clip, Sigmoid, HardSigmoid, HardSwish, Tanh, ... alone
+  kBinary = 5,         // Add, Sub, Mul, Div, PRelu (slope second) with broadcasting
+  kAffine = 6,         // BatchNormalization that no convolution took: x * scale[c] + shift[c]
+  kSoftmax = 7,        // Softmax over the last axis (others are transposed round)
+  kLrn = 8,            // LRN over channels
+  kConcat = 9,         // Concat
+  kSlice = 10,         // Slice, Split (one node an output)
+  kPad = 11,           // Pad
+  kResize = 12,        // Resize, Upsample
+  kTranspose = 13,     // Transpose
+  kReshape = 14,       // Reshape, Flatten, Squeeze, Unsqueeze: the same bytes, another shape
+  kMatMul = 15,        // MatMul of two activations
+};
+inline constexpr int kOpKindCount = 16;
+std::string_view name_of(OpKind op) noexcept;
+
+/// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
+/// kExact: each output is one chain of fused multiply-adds from 0, taps in order (ky, kx), channels rising within a tap; bias, then
+/// residual, then activation follow.
+enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1 };
+std::string_view name_of(NumericClass numeric) noexcept;
+
+/// y = f(x). `a` and `b` as the comment says.
+enum class Function : std::uint8_t {
+  kNone = 0,
+  kRelu = 1,
+  kClip = 2,         // min(max(x, a), b): Relu6 too
+  kLeakyRelu = 3,    // x < 0 ? a * x : x
+  kSigmoid = 4,
+  kHardSigmoid = 5,  // max(0, min(1, a * x + b))
+  kHardSwish = 6,    // x * max(0, min(1, x / 6 + 1 / 2))
+  kSilu = 7,         // x * sigmoid(x)
+  kTanh = 8,
+  kExp = 9,
+  kSqrt = 10,
+  kErf = 11,
+  kGelu = 12,        // x / 2 * (1 + erf(x / sqrt 2))
+  kNeg = 13,
+  kAbs = 14,
+  kLog = 15,
+  kReciprocal = 16,
+  kElu = 17,         // x < 0 ? a * (exp(x) - 1) : x
+  kSoftplus = 18,
+  kFloor = 19,
+  kCeil = 20,
+};
+inline constexpr int kFunctionCount = 21;
+std::string_view name_of(Function function) noexcept;
+
+struct Activation {
+  Function function = Function::kNone;
+  float a = 0.0f;
+  float b = 0.0f;
+  friend bool operator==(const Activation&, const Activation&) = default;
+};
+
+/// What is done to each output of a node before it is stored, in this order: + bias[c], + residual, activation.
+/// Conv, ConvTranspose and Dense take all three; Pool, Binary and Affine take the activation.
+struct Epilogue {
+  bool has_bias = false;      // the node's second weight: f32, channels padded to whole panels with zeros
+  bool has_residual = false;  // the node's last input: same shape as the output
+  Activation activation;
+  friend bool operator==(const Epilogue&, const Epilogue&) = default;
+};
+
+/// Kernel geometry of convolutions and pools. Input [N, in_h, in_w, C], output [N, out_h, out_w, C'].
+struct Window {
+  std::int64_t in_h = 1, in_w = 1, out_h = 1, out_w = 1;
+  std::int64_t kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  std::int64_t taps() const noexcept { return kernel_h * kernel_w; }
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+struct ConvAttributes {  // kConv, kConvTranspose
+  Window window;
+  std::int64_t groups = 1;
+  std::int64_t in_channels = 0;   // of the whole tensor
+  std::int64_t out_channels = 0;  // of the whole tensor
+  /// One input and one output channel a group.
+  bool depthwise() const noexcept { return groups > 1 && groups == in_channels && groups == out_channels; }
+};
+
+struct DenseAttributes {
+  std::int64_t in_features = 0;   // K
+  std::int64_t out_features = 0;  // N
+};
+
+enum class PoolKind : std::uint8_t { kMax = 0, kAverage = 1 };
+
+struct PoolAttributes {
+  PoolKind kind = PoolKind::kMax;
+  Window window;                   // out_h, out_w already say what ceil_mode decided
+  bool count_include_pad = false;  // averages only: divide by the taps inside the padded image, else by those inside the image
+};
+
+enum class BinaryFunction : std::uint8_t { kAdd = 0, kSub = 1, kMul = 2, kDiv = 3, kPrelu = 4, kMax = 5, kMin = 6, kPow = 7 };
+
+struct BinaryAttributes {  // numpy broadcasting of the two input shapes
+  BinaryFunction function = BinaryFunction::kAdd;
+};
+
+struct SoftmaxAttributes {
+  bool log = false;
+};
+
+struct LrnAttributes {
+  std::int64_t size = 5;
+  float alpha = 1e-4f, beta = 0.75f, bias = 1.0f;
+};
+
+struct AxisAttributes {  // kConcat: the axis
+  int axis = 0;
+};
+
+struct SliceAttributes {  // out[i] = in[start + i * step], per axis; rank of the input
+  std::array<std::int64_t, Shape::kMaxRank> start{};
+  std::array<std::int64_t, Shape::kMaxRank> step{1, 1, 1, 1, 1, 1, 1, 1};
+};
+
+enum class PadMode : std::uint8_t { kConstant = 0, kReflect = 1, kEdge = 2 };
+
+struct PadAttributes {  // negative amounts crop
+  PadMode mode = PadMode::kConstant;
+  float value = 0.0f;
+  std::array<std::int64_t, Shape::kMaxRank> before{};
+  std::array<std::int64_t, Shape::kMaxRank> after{};
+};
+
+enum class ResizeMode : std::uint8_t { kNearest = 0, kLinear = 1, kCubic = 2 };
+/// How an output index becomes a source coordinate (ONNX Resize, coordinate_transformation_mode).
+enum class ResizeCoordinates : std::uint8_t { kHalfPixel = 0, kAsymmetric = 1, kAlignCorners = 2, kPytorchHalfPixel = 3 };
+enum class ResizeRounding : std::uint8_t { kRoundPreferFloor = 0, kRoundPreferCeil = 1, kFloor = 2, kCeil = 3 };
+
+struct ResizeAttributes {  // one scale an axis; axes that keep their extent have scale 1
+  ResizeMode mode = ResizeMode::kNearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
+  ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;
+  float cubic_a = -0.75f;
+  std::array<float, Shape::kMaxRank> scale{1, 1, 1, 1, 1, 1, 1, 1};
+};
+
+struct TransposeAttributes {  // out axis i is in axis perm[i]
+  std::array<std::int8_t, Shape::kMaxRank> perm{0, 1, 2, 3, 4, 5, 6, 7};
+};
+
+/// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
+using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
+                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes>;
+
+}  // namespace sluice::model

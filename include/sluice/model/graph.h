@@ -1,0 +1,102 @@
+// What is computed: a list of nodes in execution order over tensors and weights. The importer makes it, the model file stores it, the
+// planner and the executor read it.
+//
+// Invariants (`validate` checks all of them; a graph from a file passes it before anybody else sees it):
+//  (G1) every id is in range; nodes are in an order in which inputs come before their use; each tensor is made by one node, or is a
+//       graph input, or is a constant (`weight` valid), never two of these
+//  (G2) attributes agree with the operator and with the shapes of inputs, outputs and weights
+//  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits
+//  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input
+//  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/core/ids.h"
+#include "sluice/core/shape.h"
+#include "sluice/core/tensor.h"
+#include "sluice/model/attributes.h"
+#include "sluice/model/weight.h"
+
+namespace sluice::model {
+
+struct Tensor {
+  std::string name;  // the ONNX value name
+  DType dtype = DType::kF32;
+  Shape shape;       // physical
+  WeightId weight;   // valid: a constant, stored as that kPlain weight
+
+  Bytes bytes() const noexcept { return Bytes(static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype)); }
+};
+
+struct Node {
+  std::string name;
+  OpKind op = OpKind::kReshape;
+  NumericClass numeric = NumericClass::kExact;
+  Attributes attributes;
+  Epilogue epilogue;
+  std::vector<TensorId> inputs;    // constants too
+  std::vector<TensorId> outputs;   // one today
+  std::vector<WeightId> weights;   // panel weight, bias (kAffine: scale, shift)
+
+  template <class T>
+  const T& as() const noexcept {
+    const T* value = std::get_if<T>(&attributes);
+    SLUICE_DCHECK(value != nullptr, "validate() has matched attributes and operator");
+    return *value;
+  }
+};
+
+/// A value that the caller gives or gets. ONNX order and physical order differ by `perm` for feature maps.
+struct Port {
+  std::string name;
+  TensorId tensor;
+  Shape onnx_shape;  // what the caller sees (NCHW)
+  /// Physical axis i is ONNX axis perm[i]; identity when the orders agree.
+  std::array<std::int8_t, Shape::kMaxRank> perm{0, 1, 2, 3, 4, 5, 6, 7};
+};
+
+/// How an image becomes the model's input; optional metadata, a default for `sluice run`.
+struct Preprocess {
+  bool present = false;
+  std::int64_t resize_short_side = 0;  // 0: no resize
+  std::int64_t crop = 0;               // 0: no crop; else centre crop to crop x crop
+  bool bgr = false;
+  float scale = 1.0f;                  // applied to 0..255 values, before mean and std
+  std::array<float, 3> mean{0, 0, 0};  // in the model's channel order, after `scale`
+  std::array<float, 3> stddev{1, 1, 1};
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Weight> weights;
+  std::vector<Stretch> stretches;
+  std::vector<Node> nodes;  // in execution order
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  Preprocess preprocess;
+  std::vector<std::string> labels;
+
+  const Tensor& tensor(TensorId id) const noexcept { return tensors[id.index()]; }
+  const Weight& weight(WeightId id) const noexcept { return weights[id.index()]; }
+  const Node& node(NodeId id) const noexcept { return nodes[id.index()]; }
+  std::span<const Stretch> stretches_of(const Weight& w) const noexcept {
+    return std::span(stretches).subspan(w.first_stretch, w.stretch_count);
+  }
+};
+
+/// Checks G1 to G4 (G5 too when `file_size` is not zero). The error names the node, tensor or weight and the rule. O(size of the graph).
+Status validate(const Graph& graph, Bytes file_size);
+
+/// All weights a node reads: its own, and those behind constant inputs. Appends to `out` in reading order.
+void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out);
+
+/// N/g of a node with panels: how its output channels are padded to panels (see `panels_of_channels`).
+std::int64_t outputs_per_group(const Node& node) noexcept;
+
+}  // namespace sluice::model

@@ -1,0 +1,37 @@
+// Writes a model file: the graph and its weights, one run of panels at a time.
+//
+// The writer asks a `WeightProducer` for packed bytes in file order and keeps one stretch in memory, so that a 400 MB weight costs 64 KiB
+// (or one panel). The file is written under a temporary name, synced and renamed: a reader sees the old file or the whole new one.
+// The same graph and bytes give the same file, byte for byte.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "sluice/core/error.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::model {
+
+/// Gives the packed bytes of weights; implemented by the importer and by tests.
+class WeightProducer {
+ public:
+  virtual ~WeightProducer() = default;
+  /// Fills `out` with panels [p.begin, p.end) of weight `id`; out.size() = panels * panel_bytes. Called once for each panel, rising
+  /// within a weight. For kPlain, p is [0, 1) and `out` the padded values.
+  virtual Status produce(WeightId id, PanelRange p, std::span<std::byte> out) = 0;
+};
+
+struct WriteOptions {
+  /// Called with (bytes written, bytes in all); may be empty.
+  std::function<void(Bytes, Bytes)> progress;
+};
+
+/// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns
+/// offset, bytes, always_resident and the stretches (into `graph`, too). Weights come in the order of the nodes that first read them.
+/// Errors: kInvalidArgument (validate fails), kIo, and whatever `producer` returns; on any of them nothing is left at `path` that was
+/// not there before.
+Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options = {});
+
+}  // namespace sluice::model

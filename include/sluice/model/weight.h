@@ -1,0 +1,95 @@
+// Weights: how trained values lie in the model file, and which bytes a slice of them is.
+//
+// A weight that kernels multiply by is packed in *panels* of 16 output channels, once, for every CPU:
+//
+//     f32 panels of a convolution: [panel][tap][input channel][16]     lane = output channel, tap = (ky, kx) row-major
+//
+//         file:  | panel 0           | panel 1           | ...        a slice is a run of whole panels, so that
+//                | tap 0 | tap 1 |...|                                 cutting a weight for a new budget rewrites nothing
+//
+// Layouts (`WeightLayout`):
+//   kPanels     [N/16][taps][K][16]. Groups with N/g >= 16: the outputs of each group padded to whole panels. Groups with N/g < 16 (not
+//               depthwise): 16 consecutive outputs a panel whatever their group; lane l multiplies channels of its own group (K = C/g).
+//   kDepthwise  [C/16][taps][16], lane = channel.
+//   kPlain      row-major values of the logical shape: biases, scales, constants of elementwise operators. One "panel".
+// Unused lanes hold zero. Panels start on 64 bytes.
+//
+// Invariants: `offset` is a multiple of 64; bytes = panels * panel_bytes (kPlain: the values, padded to 64); the weight's stretches tile
+// [offset, offset + bytes) without gap, in whole panels up to 64 KiB (one panel if larger); only `panel_range` multiplies sizes.
+// Weights lie in the file in the order of the nodes that use them; those of less than 16 KiB lie together in the resident segment.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sluice/core/dtype.h"
+#include "sluice/core/interval.h"
+#include "sluice/core/shape.h"
+#include "sluice/core/units.h"
+
+namespace sluice::model {
+
+inline constexpr std::int64_t kPanelLanes = 16;
+inline constexpr Bytes kStretchBytes{64 * 1024};           // the unit of integrity
+inline constexpr Bytes kAlwaysResidentBelow{16 * 1024};    // smaller weights are not worth a load
+inline constexpr std::uint64_t kWeightAlignment = 64;      // of panels, in the file and in the arena
+inline constexpr std::uint64_t kSegmentAlignment = 4096;   // of segments in the file
+
+enum class WeightLayout : std::uint8_t { kPlain = 0, kPanels = 1, kDepthwise = 2 };
+
+/// How a panel's values lie. `lanes` output channels; `k_block` consecutive k share a lane group (1 for f32 and f16, 4 for int8);
+/// `k_group` values share one scale (int4; 0: none). Reserved now so that no file has to change its shape later.
+struct PanelLayout {
+  WeightLayout layout = WeightLayout::kPlain;
+  DType dtype = DType::kF32;
+  std::uint8_t lanes = 16;
+  std::uint8_t k_block = 1;
+  std::uint16_t k_group = 0;
+};
+
+/// A run of bytes of the model file.
+struct FileRange {
+  Bytes offset;
+  Bytes size;
+  Bytes end() const noexcept { return offset + size; }
+  friend bool operator==(const FileRange&, const FileRange&) = default;
+};
+
+/// The unit of checksum.
+struct Stretch {
+  Bytes offset;            // in the file
+  Bytes stored_size;       // in the file
+  Bytes raw_size;          // after decoding; equal today
+  std::uint64_t xxh3 = 0;  // XXH3-64 of the stored bytes
+};
+
+/// One weight of a graph.
+struct Weight {
+  std::string name;          // of the ONNX initialiser
+  PanelLayout panel_layout;
+  Shape shape;               // logical: conv [N, KH, KW, K], dense [N, K], depthwise [C, KH, KW], plain: as used
+  std::int64_t panels = 1;
+  Bytes panel_bytes;
+  Bytes offset;              // in the file
+  Bytes bytes;
+  std::uint32_t first_stretch = 0;  // index into Graph::stretches
+  std::uint32_t stretch_count = 0;
+  bool always_resident = false;     // lies in the resident segment
+
+  FileRange range() const noexcept { return {offset, bytes}; }
+};
+
+/// The bytes of panels [p.begin, p.end) of a weight. The only place where panel sizes are multiplied.
+FileRange panel_range(const Weight& weight, PanelRange p) noexcept;
+
+/// The panels that hold output channels [c.begin, c.end). c.begin must be a panel's first channel within its group.
+/// `outputs_per_group` is N/g (N without groups): groups of 16 or more are padded to whole panels each.
+PanelRange panels_of_channels(ChannelRange c, std::int64_t outputs_per_group) noexcept;
+
+/// Output channels covered by panels `p`; the inverse of `panels_of_channels`, cut to `outputs` in all.
+ChannelRange channels_of_panels(PanelRange p, std::int64_t outputs_per_group, std::int64_t outputs) noexcept;
+
+/// Panels of a weight with `outputs` output channels in groups of `outputs_per_group`.
+std::int64_t panel_count(std::int64_t outputs, std::int64_t outputs_per_group) noexcept;
+
+}  // namespace sluice::model

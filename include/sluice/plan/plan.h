@@ -1,0 +1,123 @@
+// What the planner hands the executor: data only. Steps in order, loads in order, one address for each buffer.
+//
+//     loads   [0: resident][1: conv2 p0-8][2: conv2 p8-16] ...       one loader runs them in order
+//     steps     [0: conv1]    [1: conv2 c0-128][2: conv2 c128-256]   the pool runs them in order
+//
+// Two counters are the whole synchronisation. A load may start when `gate` steps are over; a step may start when the loads before
+// `loads_needed` have ended. Both are counts within one period:
+//
+//     prologue: the first run. Every load runs.          counts: Load::gate, Step::loads_needed
+//     period:   each later run. Resident loads are out.  the executor skips them; counts follow from Load::resident
+//
+// A gate may be negative: gate -k of a streamed load means "k steps before the end of the previous period" (wrap-around: the first loads
+// of the next run go in this one's tail). In the prologue a negative gate counts as 0.
+//
+// Addresses: buffers have offsets in the arena; a tensor is a view of a buffer; the bytes of a weight lie inside the region of a load, at
+// the same place modulo the direct-I/O block as in the file:
+//
+//     file    ....|----block----|----block----|....          Load::file = block-rounded range
+//                     [== payload stretches ==]
+//     arena       |----------region-----------|              address of file byte x = region + (x - Load::file.offset)
+//
+// The invariants are (I1) to (I8) of docs/architecture.md; `plan/verify.h` checks them and shares no code with the planner.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/core/ids.h"
+#include "sluice/core/interval.h"
+#include "sluice/core/tensor.h"
+#include "sluice/core/units.h"
+#include "sluice/model/weight.h"
+
+namespace sluice::plan {
+
+enum class BufferKind : std::uint8_t { kInput, kOutput, kActivation, kWeight, kDerived, kWorkspace, kState };
+std::string_view name_of(BufferKind kind) noexcept;
+
+/// A run of steps, counted within the period. May begin below 0 for a wrapped load.
+using StepRange = Interval<std::int64_t>;
+
+/// Bytes with a lifetime.
+struct Buffer {
+  BufferKind kind = BufferKind::kActivation;
+  Bytes size;                    // includes the tail that a kernel may read past the end
+  std::uint64_t alignment = 64;  // power of two
+  Bytes offset;                  // in the arena
+  StepRange lifetime;            // half-open, in steps. Resident weights and state: [0, steps). A streamed weight: [gate, last use + 1)
+  bool whole_period = false;     // lives always, across periods: resident weights, state, kept inputs
+};
+
+/// Where a tensor lies: a view of a buffer, with the meaning of core/tensor.h.
+struct TensorPlacement {
+  BufferId buffer;               // invalid: a constant (see its weight), or a tensor that no step touches
+  Bytes offset;                  // of row 0, pixel 0, channel 0 within the buffer
+  std::int64_t row_pitch = 0;    // bytes
+  std::int64_t pixel_pitch = 0;  // bytes
+  std::int64_t ring_rows = 0;
+};
+
+/// Panels of one weight that a step reads, and the load that brings them. They lie whole inside that one load's payload.
+struct WeightOperand {
+  WeightId weight;
+  PanelRange panels;
+  LoadId load;
+};
+
+/// One execution of one node's rows x channels.
+struct Step {
+  NodeId node;
+  KernelId kernel = KernelId::kNone;
+  RowRange rows;          // of the output (see core/tensor.h)
+  ChannelRange channels;  // of the output; all of them unless the kernel slices channels
+  BufferId workspace;     // invalid: none
+  std::uint32_t first_operand = 0;  // weights in the order of `model::weights_read_by`: Plan::operands[first, first + count)
+  std::uint32_t operand_count = 0;
+  std::uint32_t loads_needed = 0;   // loads [0, loads_needed) must have ended, counted over Plan::loads
+};
+
+/// One read into the arena.
+struct Load {
+  model::FileRange file;           // block-rounded: both ends multiples of Plan::block (the last may be cut by the end of the file)
+  BufferId target;                 // of `file.size` bytes, rounded up to the block
+  std::uint32_t first_stretch = 0; // payload: whole stretches of the model, adjacent in the file, inside `file`
+  std::uint32_t stretch_count = 0;
+  bool resident = false;           // runs in the prologue only; its target lives for the whole period
+  std::int64_t gate = 0;           // may start when this many steps of the period are over; negative: see the head of this file
+  StepRange uses;                  // first step that needs it, one past the last
+};
+
+/// What the planner expects.
+struct Prediction {
+  double cold_ms = 0;        // the prologue
+  double period_ms = 0;      // a repeated run
+  double bound_ms = 0;       // T_LB at this budget, addresses ignored (of the cold run, or of the period when planned for repeats)
+  double pipe_bound_ms = 0;  // max(all compute, all streamed reading)
+  double compute_ms = 0;
+};
+
+struct Plan {
+  std::string policy;              // resident, on_demand, flexnn, sluice
+  std::uint64_t model_hash = 0;    // XXH3-64 of the model's header: a plan fits one model
+  std::uint32_t threads = 1;       // workspaces are sized for it
+  std::uint32_t block = 4096;      // direct-I/O block that regions are congruent to
+  bool repeat = false;             // planned for repeated runs
+  Bytes capacity;                  // of the arena that the plan may use (library budget less metadata)
+  Bytes arena_bytes;               // highest offset + size: what it does use
+  Bytes resident_bytes;            // weights kept
+  Bytes streamed_bytes;            // weights read each period
+  Bytes minimum_capacity;          // the least capacity for which a plan exists
+  std::vector<Buffer> buffers;
+  std::vector<TensorPlacement> tensors;  // one for each tensor of the graph
+  std::vector<Step> steps;
+  std::vector<WeightOperand> operands;
+  std::vector<Load> loads;
+  Prediction prediction;
+
+  const Buffer& buffer(BufferId id) const noexcept { return buffers[id.index()]; }
+};
+
+}  // namespace sluice::plan

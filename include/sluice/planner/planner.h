@@ -1,0 +1,38 @@
+// The planner's door: a graph, a budget and a device profile in, a Plan out. Reads no weight.
+//
+// The passes are headers beside this one, in the order in which they run (docs/architecture.md has the table). Every plan that leaves here
+// has passed plan::verify.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "sluice/core/error.h"
+#include "sluice/core/units.h"
+#include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
+#include "sluice/profiler/device_profile.h"
+
+namespace sluice::planner {
+
+/// kResident: all weights kept. kOnDemand: each load starts when the step before its first use is over; the least memory. kFlexnn: the
+/// paper's rule (planner.md section 2). kSluice: the best of all candidates by simulated latency.
+enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
+std::string_view name_of(Policy policy) noexcept;
+
+struct PlanRequest {
+  Bytes capacity = kUnlimitedBytes;  // of the arena
+  int threads = 1;
+  Policy policy = Policy::kSluice;
+  bool repeat = false;       // optimise the period rather than the cold run
+  bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
+  std::uint64_t model_hash = 0;
+};
+
+/// Errors: kBudgetTooSmall with needed = the least capacity that works for this policy; kUnsupported when a node has no kernel here.
+Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
+
+/// The least capacity for which `make_plan` finds a plan (request.capacity is ignored).
+Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
+
+}  // namespace sluice::planner

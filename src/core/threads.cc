@@ -1,0 +1,118 @@
+// The compute pool: a small pool of our own on futexes (std::atomic::wait). pthreadpool is the alternative behind its switch.
+#include "sluice/core/threads.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <new>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+// Workers run leaf kernels: their frames are a few KiB, and each stack page touched counts against the budget.
+constexpr std::size_t kWorkerStackBytes = 128 * 1024;
+
+/// Tasks are handed out by one shared counter; a generation number starts a call, a count of busy workers ends it.
+class FutexPool final : public ThreadPool {
+ public:
+  static Result<std::unique_ptr<ThreadPool>> make(int thread_count) {
+    std::unique_ptr<FutexPool> pool(new (std::nothrow) FutexPool(thread_count));
+    if (!pool) return fail(ErrorCode::kOutOfMemory, "thread pool", "no memory for the pool");
+    SLUICE_RETURN_IF_ERROR(pool->start());
+    return std::unique_ptr<ThreadPool>(std::move(pool));
+  }
+
+  ~FutexPool() override {
+    stopping_.store(true);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    for (Worker& worker : workers_)
+      if (worker.started) pthread_join(worker.thread, nullptr);
+  }
+
+  int thread_count() const noexcept override { return thread_count_; }
+
+  void parallelize(Task task, void* context, std::int64_t count) noexcept override {
+    if (count <= 0) return;
+    task_ = task;
+    context_ = context;
+    count_ = count;
+    next_.store(0, std::memory_order_relaxed);
+    busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+    work(0);
+    for (int busy = busy_.load(std::memory_order_acquire); busy != 0; busy = busy_.load(std::memory_order_acquire)) busy_.wait(busy);
+  }
+
+ private:
+  struct Worker {
+    FutexPool* pool = nullptr;
+    int index = 0;
+    pthread_t thread{};
+    bool started = false;
+  };
+
+  explicit FutexPool(int thread_count) : thread_count_(thread_count), workers_(static_cast<std::size_t>(thread_count - 1)) {}
+
+  Status start() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kWorkerStackBytes);
+    int error = 0;
+    for (std::size_t i = 0; i < workers_.size() && error == 0; ++i) {
+      workers_[i].pool = this;
+      workers_[i].index = static_cast<int>(i) + 1;
+      error = pthread_create(&workers_[i].thread, &attributes, &FutexPool::worker_main, &workers_[i]);
+      workers_[i].started = error == 0;
+    }
+    pthread_attr_destroy(&attributes);
+    if (error == 0) return {};
+    Error failure = make_error(ErrorCode::kOutOfMemory, "thread pool", "a compute thread could not be started");
+    failure.os_error = error;
+    return fail(failure);
+  }
+
+  static void* worker_main(void* argument) noexcept {
+    const Worker& worker = *static_cast<Worker*>(argument);
+    FutexPool& pool = *worker.pool;
+    for (std::uint32_t seen = 0;;) {
+      pool.generation_.wait(seen);
+      const std::uint32_t now = pool.generation_.load(std::memory_order_acquire);
+      if (now == seen) continue;
+      seen = now;
+      if (pool.stopping_.load()) return nullptr;
+      pool.work(worker.index);
+      if (pool.busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) pool.busy_.notify_one();
+    }
+  }
+
+  void work(int thread) noexcept {
+    for (std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed); index < count_;
+         index = next_.fetch_add(1, std::memory_order_relaxed)) {
+      task_(context_, index, thread);
+    }
+  }
+
+  const int thread_count_;
+  std::vector<Worker> workers_;
+  std::atomic<std::uint32_t> generation_{0};
+  std::atomic<std::int64_t> next_{0};
+  std::atomic<int> busy_{0};
+  std::atomic<bool> stopping_{false};
+  Task task_ = nullptr;
+  void* context_ = nullptr;
+  std::int64_t count_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count) {
+  if (thread_count < 1 || thread_count > 1024) {
+    return fail(ErrorCode::kInvalidArgument, "thread pool", "the number of threads must lie between 1 and 1024");
+  }
+  return FutexPool::make(thread_count);
+}
+
+}  // namespace sluice

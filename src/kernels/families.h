@@ -1,0 +1,19 @@
+// The families of kernels, each in a folder of its own; `registry.cc` lists them in order of preference.
+#pragma once
+
+#include <span>
+
+#include "sluice/kernels/kernel.h"
+
+namespace sluice::kernels {
+
+/// weighted/: what multiplies by panels: convolutions and dense layers, ours, with Highway.
+std::span<const KernelDescriptor> weighted_kernels() noexcept;
+/// elementwise/: pooling, binary, unary, affine, softmax, concatenation: what runs in bands and in place, with Highway.
+std::span<const KernelDescriptor> elementwise_kernels() noexcept;
+/// xnnpack/: whole-tensor adapters; empty when built without.
+std::span<const KernelDescriptor> xnnpack_kernels() noexcept;
+/// reference/: every operator, scalar, made to be read.
+std::span<const KernelDescriptor> reference_kernels() noexcept;
+
+}  // namespace sluice::kernels

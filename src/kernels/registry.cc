@@ -1,0 +1,42 @@
+#include "sluice/kernels/registry.h"
+
+#include <array>
+
+#include "src/kernels/families.h"
+
+namespace sluice::kernels {
+namespace {
+
+/// In order of preference: a node takes the first kernel that supports it.
+std::array<std::span<const KernelDescriptor>, 4> families() noexcept {
+  return {weighted_kernels(), elementwise_kernels(), xnnpack_kernels(), reference_kernels()};
+}
+
+}  // namespace
+
+const KernelDescriptor* find_kernel(KernelId id) noexcept {
+  for (const auto& family : families()) {
+    for (const KernelDescriptor& kernel : family)
+      if (kernel.id == id) return &kernel;
+  }
+  return nullptr;
+}
+
+std::vector<const KernelDescriptor*> kernels_for(const model::Graph& graph, const model::Node& node) {
+  std::vector<const KernelDescriptor*> found;
+  for (const auto& family : families()) {
+    for (const KernelDescriptor& kernel : family) {
+      if (kernel.op == node.op && kernel.numeric == node.numeric && kernel.supports(graph, node)) found.push_back(&kernel);
+    }
+  }
+  return found;
+}
+
+std::vector<const KernelDescriptor*> all_kernels() {
+  std::vector<const KernelDescriptor*> all;
+  for (const auto& family : families())
+    for (const KernelDescriptor& kernel : family) all.push_back(&kernel);
+  return all;
+}
+
+}  // namespace sluice::kernels

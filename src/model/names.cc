@@ -1,0 +1,21 @@
+// The words for operators, functions and numeric classes.
+#include "sluice/model/attributes.h"
+
+namespace sluice::model {
+
+std::string_view name_of(OpKind op) noexcept {
+  constexpr std::string_view kNames[kOpKindCount] = {"conv",   "conv_transpose", "dense", "pool", "unary",  "binary",    "affine",  "softmax",
+                                                     "lrn",    "concat",         "slice", "pad",  "resize", "transpose", "reshape", "matmul"};
+  return kNames[static_cast<int>(op)];
+}
+
+std::string_view name_of(NumericClass numeric) noexcept { return numeric == NumericClass::kExact ? "exact" : "winograd4"; }
+
+std::string_view name_of(Function function) noexcept {
+  constexpr std::string_view kNames[kFunctionCount] = {
+      "none", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu",     "tanh",  "exp", "sqrt",
+      "erf",  "gelu", "neg",  "abs",        "log",     "reciprocal",   "elu",        "softplus", "floor", "ceil"};
+  return kNames[static_cast<int>(function)];
+}
+
+}  // namespace sluice::model

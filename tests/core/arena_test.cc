@@ -1,0 +1,31 @@
+#include "sluice/core/arena.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+namespace sluice {
+using namespace literals;
+
+TEST_CASE("an arena commits, gives back and keeps its base") {
+  auto arena = Arena::reserve(1_MiB);
+  REQUIRE(arena);
+  REQUIRE(arena->commit(64_KiB));
+  std::byte* base = arena->data();
+  std::memset(base, 7, 65536);
+  REQUIRE(arena->commit(4_KiB));
+  REQUIRE(arena->commit(1_MiB));
+  CHECK(arena->data() == base);
+  CHECK(base[0] == std::byte{7});
+  CHECK(base[8192] == std::byte{0});  // given back, so it reads as zero
+  const Status beyond = arena->commit(2_MiB);
+  REQUIRE_FALSE(beyond);
+  CHECK(beyond.error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a reservation that no address space holds is refused") {
+  const auto arena = Arena::reserve(Bytes(1ull << 60));
+  REQUIRE_FALSE(arena);
+  CHECK(arena.error().code == ErrorCode::kOutOfMemory);
+}
+
+}  // namespace sluice

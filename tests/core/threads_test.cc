@@ -1,0 +1,32 @@
+#include "sluice/core/threads.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <vector>
+
+namespace sluice {
+
+TEST_CASE("every task runs once, whatever the number of threads") {
+  for (int threads : {1, 2, 3, 8}) {
+    auto pool = make_thread_pool(threads);
+    REQUIRE(pool);
+    for (std::int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+      std::atomic<bool> thread_in_range{true};
+      parallel_for(**pool, count, [&](std::int64_t index, int thread) noexcept {
+        runs[static_cast<std::size_t>(index)].fetch_add(1);
+        if (thread < 0 || thread >= threads) thread_in_range = false;
+      });
+      for (const auto& n : runs) REQUIRE(n.load() == 1);
+      REQUIRE(thread_in_range);
+    }
+  }
+}
+
+TEST_CASE("a pool of no or too many threads is refused") {
+  CHECK_FALSE(make_thread_pool(0));
+  CHECK_FALSE(make_thread_pool(-3));
+  CHECK_FALSE(make_thread_pool(100000));
+}
+
+}  // namespace sluice
