@@ -1,0 +1,54 @@
+// Turns trained values, in whatever order a file has them, into panels (model/weight.h). Used by the importer, one run of panels at a time,
+// and by tests. Nothing at run time packs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sluice/core/dtype.h"
+#include "sluice/core/interval.h"
+#include "sluice/model/attributes.h"
+#include "sluice/model/weight.h"
+
+namespace sluice::kernels {
+
+/// Strided access to values that somebody else owns (a mapped ONNX file). Strides count elements; 0 repeats one value.
+///
+///     value(n, tap, k) = data[(n / outputs_per_group) * group_stride + (n % outputs_per_group) * output_stride
+///                             + tap * tap_stride + (k / k_inner) * k_outer_stride + (k % k_inner) * k_inner_stride] * scale[n]
+///
+/// A convolution OIHW: output_stride = I*KH*KW, tap_stride = 1, k_inner = 1, k_outer_stride = KH*KW. A dense layer behind a flattened
+/// NCHW tensor that is NHWC here: k_inner = C, k_inner_stride = H*W, k_outer_stride = 1.
+struct PackSource {
+  const std::byte* data = nullptr;  // need not be aligned
+  DType dtype = DType::kF32;        // f32, f16 or f64; widened or narrowed to f32
+  std::int64_t outputs = 0;
+  std::int64_t taps = 1;
+  std::int64_t depth = 1;           // K: input channels of one group
+  std::int64_t outputs_per_group = 0;
+  std::int64_t group_stride = 0;
+  std::int64_t output_stride = 0;
+  std::int64_t tap_stride = 0;
+  std::int64_t k_inner = 1;
+  std::int64_t k_outer_stride = 0;
+  std::int64_t k_inner_stride = 0;
+  std::span<const float> scale;            // of outputs, or empty: a folded batch-norm
+  std::span<const std::int32_t> tap_order; // packed tap i is source tap tap_order[i]; empty: as they are
+};
+
+/// Fills name-independent fields of `weight` (panel_layout, shape, panels, panel_bytes) for a kPanels weight of these extents.
+void describe_panels(const PackSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
+/// The same for kDepthwise: depth = 1, outputs = channels.
+void describe_depthwise(const PackSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
+
+/// Writes panels [p.begin, p.end) to `out` (p.size() * panel_bytes). Unused lanes are zero.
+void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
+void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
+
+/// Order of a transposed convolution's taps in its panels: by output phase ((ky * dilation - pad) mod stride, rows first), then row-major.
+/// Each phase is a run of taps and an ordinary convolution of its own.
+std::vector<std::int32_t> transposed_tap_order(const model::Window& window);
+
+}  // namespace sluice::kernels
