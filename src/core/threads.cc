@@ -1,11 +1,11 @@
 // The compute pool: a small pool of our own on futexes (std::atomic::wait). pthreadpool is the alternative behind its switch.
 #include "sluice/core/threads.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <new>
 #include <vector>
+
+#include "sluice/core/native_thread.h"
 
 namespace sluice {
 namespace {
@@ -27,8 +27,7 @@ class FutexPool final : public ThreadPool {
     stopping_.store(true);
     generation_.fetch_add(1);
     generation_.notify_all();
-    for (Worker& worker : workers_)
-      if (worker.started) pthread_join(worker.thread, nullptr);
+    for (Worker& worker : workers_) worker.thread.join();
   }
 
   int thread_count() const noexcept override { return thread_count_; }
@@ -50,31 +49,21 @@ class FutexPool final : public ThreadPool {
   struct Worker {
     FutexPool* pool = nullptr;
     int index = 0;
-    pthread_t thread{};
-    bool started = false;
+    NativeThread thread;
   };
 
   explicit FutexPool(int thread_count) : thread_count_(thread_count), workers_(static_cast<std::size_t>(thread_count - 1)) {}
 
   Status start() {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kWorkerStackBytes);
-    int error = 0;
-    for (std::size_t i = 0; i < workers_.size() && error == 0; ++i) {
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
       workers_[i].pool = this;
       workers_[i].index = static_cast<int>(i) + 1;
-      error = pthread_create(&workers_[i].thread, &attributes, &FutexPool::worker_main, &workers_[i]);
-      workers_[i].started = error == 0;
+      SLUICE_RETURN_IF_ERROR(workers_[i].thread.start("thread pool", kWorkerStackBytes, &FutexPool::worker_main, &workers_[i]));
     }
-    pthread_attr_destroy(&attributes);
-    if (error == 0) return {};
-    Error failure = make_error(ErrorCode::kOutOfMemory, "thread pool", "a compute thread could not be started");
-    failure.os_error = error;
-    return fail(failure);
+    return {};
   }
 
-  static void* worker_main(void* argument) noexcept {
+  static void worker_main(void* argument) noexcept {
     const Worker& worker = *static_cast<Worker*>(argument);
     FutexPool& pool = *worker.pool;
     for (std::uint32_t seen = 0;;) {
@@ -82,7 +71,7 @@ class FutexPool final : public ThreadPool {
       const std::uint32_t now = pool.generation_.load(std::memory_order_acquire);
       if (now == seen) continue;
       seen = now;
-      if (pool.stopping_.load()) return nullptr;
+      if (pool.stopping_.load()) return;
       pool.work(worker.index);
       if (pool.busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) pool.busy_.notify_one();
     }

@@ -1,7 +1,9 @@
-// Compute threads behind three functions, so that pthreadpool and our own small futex pool are exchangeable.
+// Compute threads behind three functions (thread_count, parallelize, rest), so that pthreadpool and our own small futex pool are
+// exchangeable.
 //
 // Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
-// depend on which; workers sleep, not spin, between calls (the loader needs the core). One caller at a time.
+// depend on which; workers sleep, not spin, between calls (the loader needs the core): they may look out for the next call for a few
+// microseconds, and for none after `rest`. One caller at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,8 @@ class ThreadPool {
   virtual ~ThreadPool() = default;
   virtual int thread_count() const noexcept = 0;
   virtual void parallelize(Task task, void* context, std::int64_t count) noexcept = 0;
+  /// The next call will not come soon: send workers to sleep at once. Called before the caller waits for a load.
+  virtual void rest() noexcept {}
 };
 
 /// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
@@ -31,9 +35,8 @@ void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexce
     for (std::int64_t index = 0; index < count; ++index) body(index, 0);
     return;
   }
-  pool.parallelize(
-      [](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
-      const_cast<void*>(static_cast<const void*>(&body)), count);
+  pool.parallelize([](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
+                   const_cast<void*>(static_cast<const void*>(&body)), count);
 }
 
 }  // namespace sluice
