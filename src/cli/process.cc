@@ -1,0 +1,57 @@
+#include "src/cli/process.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/cli/file.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+std::uint64_t status_bytes(const char* key) {
+  const File file(std::fopen("/proc/self/status", "re"));
+  if (!file) return 0;
+  char line[256];
+  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
+    if (std::strncmp(line, key, std::strlen(key)) == 0) return std::strtoull(line + std::strlen(key), nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t peak_rss_bytes() { return status_bytes("VmHWM:"); }
+std::uint64_t current_rss_bytes() { return status_bytes("VmRSS:"); }
+
+void keep_heap_small() {
+  // The default threshold grows with the largest block freed, after which pictures would stay in the heap.
+  ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 64 * 1024);
+  ::mallopt(M_ARENA_MAX, 1);
+}
+
+void release_free_memory() { ::malloc_trim(0); }
+
+Progress::Progress(std::string what, std::uint64_t all)
+    : what_(std::move(what)), all_(all), terminal_(::isatty(STDERR_FILENO) == 1), next_(Clock::now() + std::chrono::seconds(1)) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(std::uint64_t done, const std::string& text) {
+  const Clock::time_point now = Clock::now();
+  if (!terminal_ || now < next_) return;
+  next_ = now + std::chrono::milliseconds(200);
+  shown_ = true;
+  const double share = all_ == 0 ? 0 : 100.0 * static_cast<double>(done) / static_cast<double>(all_);
+  fmt::print(stderr, "\r\033[K{}  {:.0f} %  {}", what_, share, text);
+  std::fflush(stderr);
+}
+
+}  // namespace sluice::cli
