@@ -1,55 +1,33 @@
 #include "src/cli/file.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "src/cli/failure.h"
-#include "src/cli/text.h"
 
 namespace sluice::cli {
-namespace {
 
-[[noreturn]] void raise_io(const std::string& path, const char* reason) { raise(make_io_error(path, reason, errno)); }
-
-bool write_all(std::FILE* file, std::span<const std::byte> bytes) {
-  return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-}
-
-}  // namespace
-
-File open_for_reading(const std::string& path) {
-  File file(std::fopen(path.c_str(), "rbe"));
-  if (!file) raise_io(path, "cannot be opened");
+std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path) {
   struct stat info {};
-  if (::fstat(::fileno(file.get()), &info) != 0) raise_io(path, "cannot be examined");
-  if (!S_ISREG(info.st_mode)) raise(make_error(ErrorCode::kIo, path, "is not a regular file"));
-  return file;
-}
-
-std::uint64_t size_of_file(std::FILE* file, const std::string& path) {
-  struct stat info {};
-  if (::fstat(::fileno(file), &info) != 0) raise_io(path, "cannot be examined");
+  if (file_ops().fstat(file.get(), &info) != 0) raise(make_io_error(path, "cannot be examined", errno));
   return static_cast<std::uint64_t>(info.st_size);
 }
 
-void read_exactly(std::FILE* file, std::span<std::byte> out, const std::string& path) {
-  if (out.empty() || std::fread(out.data(), 1, out.size(), file) == out.size()) return;
-  if (std::ferror(file) != 0) raise_io(path, "cannot be read");
-  raise(make_error(ErrorCode::kInvalidArgument, path, "the file ends before its data does"));
+void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
+  while (!out.empty()) {
+    const ssize_t count = file_ops().pread(file.get(), out.data(), out.size(), static_cast<std::int64_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) raise(make_io_error(path, "cannot be read", errno));
+    if (count == 0) raise(make_error(ErrorCode::kInvalidArgument, path, "the file ends before its data does"));
+    offset += static_cast<std::uint64_t>(count);
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
 }
 
 void write_atomically(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> body) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  File file(std::fopen(temporary.c_str(), "wbe"));
-  if (!file) raise_io(path, "cannot be written");
-  const bool written = write_all(file.get(), head) && write_all(file.get(), body) && std::fflush(file.get()) == 0;
-  if (!written || std::fclose(file.release()) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int os_error = errno;
-    ::unlink(temporary.c_str());
-    raise(make_io_error(path, "cannot be written", os_error));
-  }
+  AtomicFile file = unwrap(AtomicFile::create(path));
+  unwrap(file.write_at(Bytes(), head));
+  unwrap(file.write_at(Bytes(head.size()), body));
+  unwrap(file.commit());
 }
 
 }  // namespace sluice::cli

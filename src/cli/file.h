@@ -1,28 +1,21 @@
-// Whole small files, read and written with the tool's kind of failure.
+// core/file.h with the tool's kind of failure.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 
+#include "sluice/core/file.h"
+
 namespace sluice::cli {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
+std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path);
 
-/// Opens a regular file for reading. Throws Failure (kIo) with the system's reason.
-File open_for_reading(const std::string& path);
-std::uint64_t size_of_file(std::FILE* file, const std::string& path);
+/// Fills `out` from `offset` on. Throws Failure: kIo; kInvalidArgument when the file ends before.
+void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
-/// Reads exactly `out.size()` bytes. Throws Failure (kIo) when the file is shorter.
-void read_exactly(std::FILE* file, std::span<std::byte> out, const std::string& path);
-
-/// Writes head and body under a temporary name beside `path` and renames: a reader sees the old file or the whole new one.
+/// Head, then body, in a file that appears whole or not at all. Throws Failure (kIo).
 void write_atomically(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> body);
 
 }  // namespace sluice::cli

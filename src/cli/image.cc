@@ -1,8 +1,10 @@
 #include "src/cli/image.h"
 
 #include <stb/stb_image.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <memory>
 
@@ -15,6 +17,10 @@ namespace {
 
 struct FreePixels {
   void operator()(stbi_uc* pixels) const noexcept { stbi_image_free(pixels); }
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
 
 struct Picture {
@@ -58,14 +64,17 @@ std::uint64_t decoding_bytes(std::int64_t width, std::int64_t height, std::uint6
 }
 
 Picture decode(const std::string& path, int channels, std::uint64_t memory_limit_bytes) {
-  const File file = open_for_reading(path);
+  const FileDescriptor descriptor = unwrap(open_for_reading(path));
+  const std::uint64_t file_size = size_of_file(descriptor, path);
+  const std::unique_ptr<std::FILE, CloseFile> file(::fdopen(::dup(descriptor.get()), "rb"));
+  if (!file) raise(make_io_error(path, "cannot be read", errno));
   int width = 0;
   int height = 0;
   int stored_channels = 0;
   if (stbi_info_from_file(file.get(), &width, &height, &stored_channels) == 0) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "is not a PNG or JPEG picture that can be read"));
   }
-  const std::uint64_t needed = decoding_bytes(width, height, size_of_file(file.get(), path));
+  const std::uint64_t needed = decoding_bytes(width, height, file_size);
   if (needed > memory_limit_bytes) {
     throw Failure(ErrorCode::kBudgetTooSmall,
                   fmt::format("budget too small: {}: decoding a picture of {} x {} takes {} bytes, the budget leaves {}; give a smaller "

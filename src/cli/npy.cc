@@ -138,10 +138,10 @@ std::string_view code_of(DType dtype) {
 NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path) { return HeaderReader(dictionary, path).read(); }
 
 HostTensor read_npy(const std::string& path) {
-  const File file = open_for_reading(path);
-  const std::uint64_t file_size = size_of_file(file.get(), path);
+  const FileDescriptor file = unwrap(open_for_reading(path));
+  const std::uint64_t file_size = size_of_file(file, path);
   std::array<std::byte, 8> start{};
-  read_exactly(file.get(), start, path);
+  read_exactly(file, 0, start, path);
   if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "is not a .npy file"));
   }
@@ -149,20 +149,21 @@ HostTensor read_npy(const std::string& path) {
   if (version < 1 || version > 3) raise(make_error(ErrorCode::kUnsupported, path, "is a .npy file of an unknown version"));
   std::array<std::byte, 4> length_bytes{};
   const std::size_t length_size = version == 1 ? 2 : 4;
-  read_exactly(file.get(), std::span(length_bytes).first(length_size), path);
+  read_exactly(file, start.size(), std::span(length_bytes).first(length_size), path);
   std::size_t header_size = 0;
   for (std::size_t i = 0; i < length_size; ++i) header_size |= static_cast<std::size_t>(length_bytes[i]) << (8 * i);
   if (header_size > kMaxHeader) raise(make_error(ErrorCode::kInvalidArgument, path, "the .npy header is malformed"));
   std::string dictionary(header_size, '\0');
-  read_exactly(file.get(), std::as_writable_bytes(std::span(dictionary)), path);
+  read_exactly(file, start.size() + length_size, std::as_writable_bytes(std::span(dictionary)), path);
   const NpyHeader header = parse_npy_header(dictionary, path);
   const std::size_t bytes = checked_size(header.dtype, header.shape, path);
-  const std::uint64_t available = file_size - start.size() - length_size - header_size;
-  if (available != bytes) {
-    raise(make_error(ErrorCode::kInvalidArgument, path, "the shape in the header does not match the bytes in the file", bytes, available));
+  const std::uint64_t data_offset = start.size() + length_size + header_size;
+  if (file_size - data_offset != bytes) {
+    raise(make_error(ErrorCode::kInvalidArgument, path, "the shape in the header does not match the bytes in the file", bytes,
+                     file_size - data_offset));
   }
   HostTensor tensor = make_host_tensor(header.dtype, header.shape);
-  read_exactly(file.get(), tensor.data, path);
+  read_exactly(file, data_offset, tensor.data, path);
   return tensor;
 }
 

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "sluice/core/file.h"
 #include "src/cli/failure.h"
-#include "src/cli/file.h"
 #include "src/cli/inputs.h"
 #include "src/cli/npy.h"
 #include "src/cli/text.h"
@@ -40,13 +40,13 @@ std::vector<TopEntry> top_values(const HostTensor& tensor, std::size_t count) {
 }
 
 std::vector<std::string> read_labels(const std::string& path) {
-  const File file = open_for_reading(path);
-  std::string text(static_cast<std::size_t>(size_of_file(file.get(), path)), '\0');
-  read_exactly(file.get(), std::as_writable_bytes(std::span(text)), path);
+  constexpr Bytes kMostBytes{std::uint64_t{1} << 26};
+  const std::vector<std::byte> bytes = unwrap(read_file(path, kMostBytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::vector<std::string> labels;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string label = text.substr(at, end - at);
+    std::string label(text.substr(at, end - at));
     if (!label.empty() && label.back() == '\r') label.pop_back();
     labels.push_back(std::move(label));
     at = end + 1;

@@ -7,26 +7,22 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/cli/file.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
-namespace {
 
-std::uint64_t status_bytes(const char* key) {
-  const File file(std::fopen("/proc/self/status", "re"));
-  if (!file) return 0;
+std::uint64_t current_rss_bytes() {
+  constexpr const char* kKey = "VmRSS:";
+  std::FILE* file = std::fopen("/proc/self/status", "re");
+  if (file == nullptr) return 0;
+  std::uint64_t kibibytes = 0;
   char line[256];
-  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
-    if (std::strncmp(line, key, std::strlen(key)) == 0) return std::strtoull(line + std::strlen(key), nullptr, 10) * 1024;
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::strncmp(line, kKey, std::strlen(kKey)) == 0) kibibytes = std::strtoull(line + std::strlen(kKey), nullptr, 10);
   }
-  return 0;
+  std::fclose(file);
+  return kibibytes * 1024;
 }
-
-}  // namespace
-
-std::uint64_t peak_rss_bytes() { return status_bytes("VmHWM:"); }
-std::uint64_t current_rss_bytes() { return status_bytes("VmRSS:"); }
 
 void keep_heap_small() {
   // The default threshold grows with the largest block freed, after which pictures would stay in the heap.

@@ -7,8 +7,7 @@
 
 namespace sluice::cli {
 
-/// VmHWM and VmRSS of /proc/self/status in bytes; 0 where there is none.
-std::uint64_t peak_rss_bytes();
+/// VmRSS of /proc/self/status in bytes; 0 where there is none.
 std::uint64_t current_rss_bytes();
 
 /// Makes freed memory go back to the system: one heap, large blocks always mapped. Once, at the start of main.

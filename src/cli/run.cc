@@ -95,7 +95,6 @@ void run(const RunOptions& options) {
   const auto session = unwrap(Session::create(model, session_config));
   report.runs = run_all(*session, options, inputs);
   if (wants_outputs) read_outputs(*session, report.outputs);
-  report.peak_rss_bytes = peak_rss_bytes();
   report.memory = session->memory();
 
   if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, report.outputs);

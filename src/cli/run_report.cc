@@ -87,7 +87,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
   const bool unlimited = report.options.budget >= kUnlimitedBytes;
   Json json = {{"latency_ms", json_of_runs(report, &executor::RunStats::wall_ns)},
                {"cpu_ms", json_of_runs(report, &executor::RunStats::cpu_ns)},
-               {"peak_rss_bytes", report.peak_rss_bytes},
+               {"peak_rss_bytes", report.memory.peak_resident.count()},
                {"budget_bytes", unlimited ? Json("unlimited") : Json(report.options.budget.count())},
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
@@ -110,7 +110,7 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
   print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");
   print_row("read", format_bytes(last.bytes_read), report.runs.size() == 1 ? "" : "in the last run");
   print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
-  print_row("peak RSS", format_bytes(Bytes(report.peak_rss_bytes)),
+  print_row("peak RSS", format_bytes(report.memory.peak_resident),
             report.options.budget >= kUnlimitedBytes ? fmt::format("arena {}", format_bytes(plan.arena_bytes))
                                                      : fmt::format("of {}; arena {}", budget, format_bytes(plan.arena_bytes)));
   print_top(report, model.graph());

@@ -12,8 +12,7 @@ namespace sluice::cli {
 struct RunReport {
   SessionOptions options;
   std::vector<executor::RunStats> runs;  // the counted ones
-  MemoryReport memory;
-  std::uint64_t peak_rss_bytes = 0;
+  MemoryReport memory;                   // after the last run and the reading of the outputs
   std::vector<HostTensor> outputs;  // empty when nobody asked for them
   std::vector<std::string> labels;
   std::size_t top = 0;

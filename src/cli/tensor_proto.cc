@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/file.h"
 #include "sluice/core/units.h"
 #include "src/cli/failure.h"
-#include "src/cli/file.h"
 
 namespace sluice::cli {
 namespace {
@@ -183,10 +183,8 @@ HostTensor parse_tensor_proto(ByteSpan bytes, const std::string& path) {
 }
 
 HostTensor read_tensor_proto(const std::string& path) {
-  const File file = open_for_reading(path);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size_of_file(file.get(), path)));
-  read_exactly(file.get(), bytes, path);
-  return parse_tensor_proto(bytes, path);
+  constexpr Bytes kMostBytes{std::uint64_t{1} << 31};  // protobuf's own limit
+  return parse_tensor_proto(unwrap(read_file(path, kMostBytes)), path);
 }
 
 }  // namespace sluice::cli
