@@ -111,7 +111,8 @@ class FutexPool final : public ThreadPool {
     const Worker& worker = *static_cast<Worker*>(argument);
     FutexPool& pool = *worker.pool;
     for (std::uint32_t seen = 0;;) {
-      look_out_for([&] { return pool.generation_.load(std::memory_order_relaxed) != seen || pool.resting_.load(std::memory_order_relaxed); });
+      look_out_for(
+          [&] { return pool.generation_.load(std::memory_order_relaxed) != seen || pool.resting_.load(std::memory_order_relaxed); });
       pool.generation_.wait(seen);
       const std::uint32_t now = pool.generation_.load(std::memory_order_acquire);
       if (now == seen) continue;

@@ -35,7 +35,8 @@ class PthreadPool final : public ThreadPool {
 
     static void run_item(void* argument, std::size_t item) {
       Call& call = *static_cast<Call*>(argument);
-      for (std::int64_t index = call.next++; index < call.count; index = call.next++) call.task(call.context, index, static_cast<int>(item));
+      for (std::int64_t index = call.next++; index < call.count; index = call.next++)
+        call.task(call.context, index, static_cast<int>(item));
     }
   };
   pthreadpool_t pool_;
