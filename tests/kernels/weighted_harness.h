@@ -32,8 +32,18 @@ inline Problem convolution(std::int64_t h, std::int64_t w, std::int64_t c, std::
   p.conv.out_channels = n;
   p.conv.groups = groups;
   model::Window& win = p.conv.window;
-  win = {.in_h = h, .in_w = w, .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
-         .dilation_h = dilation, .dilation_w = dilation, .pad_top = pad, .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+  win = {.in_h = h,
+         .in_w = w,
+         .kernel_h = kernel,
+         .kernel_w = kernel,
+         .stride_h = stride,
+         .stride_w = stride,
+         .dilation_h = dilation,
+         .dilation_w = dilation,
+         .pad_top = pad,
+         .pad_left = pad,
+         .pad_bottom = pad,
+         .pad_right = pad};
   win.out_h = (h + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
   win.out_w = (w + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
   return p;
@@ -192,8 +202,14 @@ class Case {
                                      {reinterpret_cast<const std::byte*>(bias_.data()), {0, 1}, &graph_.weights[1]}};
     const Bytes bytes = workspace(graph_, node(), {rows, channels, threads});
     Buffer scratch((bytes.count() + 3) / 4, std::nanf(""));
-    kernel({.graph = &graph_, .node = &node(), .inputs = inputs, .outputs = std::span(&output, 1),
-            .weights = std::span(weights).first(problem_.bias ? 2 : 1), .rows = rows, .channels = channels, .workspace = scratch.bytes(),
+    kernel({.graph = &graph_,
+            .node = &node(),
+            .inputs = inputs,
+            .outputs = std::span(&output, 1),
+            .weights = std::span(weights).first(problem_.bias ? 2 : 1),
+            .rows = rows,
+            .channels = channels,
+            .workspace = scratch.bytes(),
             .pool = pool},
            tiles);
   }
@@ -256,9 +272,15 @@ class Case {
     const auto& conv = problem_.conv;
     const std::int64_t taps = conv.window.taps();
     const std::int64_t n = conv.out_channels;
-    PackSource source{.data = reinterpret_cast<const std::byte*>(weights_.data()), .outputs = n, .taps = taps, .depth = depth(),
-                      .outputs_per_group = per_group(), .group_stride = per_group() * depth() * taps, .output_stride = depth() * taps,
-                      .tap_stride = 1, .k_outer_stride = taps};
+    PackSource source{.data = reinterpret_cast<const std::byte*>(weights_.data()),
+                      .outputs = n,
+                      .taps = taps,
+                      .depth = depth(),
+                      .outputs_per_group = per_group(),
+                      .group_stride = per_group() * depth() * taps,
+                      .output_stride = depth() * taps,
+                      .tap_stride = 1,
+                      .k_outer_stride = taps};
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};
