@@ -85,13 +85,17 @@ void print_top(const RunReport& report, const model::Graph& graph) {
 void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan) {
   const executor::RunStats& last = report.runs.back();
   const bool unlimited = report.options.budget >= kUnlimitedBytes;
+  Json bytes_read = Json::array();
+  for (const executor::RunStats& run : report.runs) bytes_read.push_back(run.bytes_read.count());
   Json json = {{"latency_ms", json_of_runs(report, &executor::RunStats::wall_ns)},
                {"cpu_ms", json_of_runs(report, &executor::RunStats::cpu_ns)},
                {"peak_rss_bytes", report.memory.peak_resident.count()},
                {"budget_bytes", unlimited ? Json("unlimited") : Json(report.options.budget.count())},
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
+               {"bytes_read_per_run", std::move(bytes_read)},
                {"stall_ms", milliseconds(last.stall_ns)},
+               {"stall_ms_per_run", json_of_runs(report, &executor::RunStats::stall_ns)},
                {"threads", plan.threads},
                {"policy", plan.policy},
                {"arena_bytes", plan.arena_bytes.count()},

@@ -19,7 +19,7 @@ struct RunReport {
   std::vector<Verdict> verdicts;
 };
 
-/// latency_ms and cpu_ms hold one number a counted run; bytes_read and stall_ms are those of the last one.
+/// latency_ms and cpu_ms hold one number a counted run; bytes_read and stall_ms are those of the last one, *_per_run of each.
 void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan);
 void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan);
 
