@@ -36,7 +36,8 @@ Result<Arena> Arena::reserve(Bytes size) {
 Status Arena::commit(Bytes size) {
   const Bytes rounded = align_up(size, kPage);
   if (rounded > reserved_) {
-    return fail(make_error(ErrorCode::kInvalidArgument, "arena", "more was to be committed than is reserved", rounded.count(), reserved_.count()));
+    return fail(
+        make_error(ErrorCode::kInvalidArgument, "arena", "more was to be committed than is reserved", rounded.count(), reserved_.count()));
   }
   if (rounded > committed_) {
     std::byte* begin = base_ + committed_.count();

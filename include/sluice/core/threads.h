@@ -1,7 +1,9 @@
-// Compute threads behind three functions, so that pthreadpool and our own small futex pool are exchangeable.
+// Compute threads behind three functions (thread_count, parallelize, rest), so that pthreadpool and our own small futex pool are
+// exchangeable.
 //
 // Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
-// depend on which; workers sleep, not spin, between calls (the loader needs the core). One caller at a time.
+// depend on which; workers sleep, not spin, between calls (the loader needs the core): they may look out for the next call for a few
+// microseconds, and for none after `rest`. One caller at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +21,16 @@ class ThreadPool {
   virtual ~ThreadPool() = default;
   virtual int thread_count() const noexcept = 0;
   virtual void parallelize(Task task, void* context, std::int64_t count) noexcept = 0;
+  /// The next call will not come soon: send workers to sleep at once. Called before the caller waits for a load.
+  virtual void rest() noexcept {}
 };
 
-/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
+/// Who provides the threads. kFutex: our own pool, always there and the default (docs/adr/0007-compute-threads.md has the measurement).
+enum class PoolKind : std::uint8_t { kFutex, kPthreadpool };
+
+/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory;
+/// kUnsupported for a kind that this build lacks.
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind kind = PoolKind::kFutex);
 
 /// Calls `body(index, thread)` for index in [0, count).
 template <class Body>
@@ -31,9 +39,8 @@ void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexce
     for (std::int64_t index = 0; index < count; ++index) body(index, 0);
     return;
   }
-  pool.parallelize(
-      [](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
-      const_cast<void*>(static_cast<const void*>(&body)), count);
+  pool.parallelize([](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
+                   const_cast<void*>(static_cast<const void*>(&body)), count);
 }
 
 }  // namespace sluice

@@ -2,9 +2,9 @@
 //
 //     auto model   = sluice::Model::open("resnet50.sluice");
 //     auto session = sluice::Session::create(*model, {.budget = 24_MiB});
-//     session->set_input(0, image);                       // ONNX order and shape, any host memory
-//     session->run();
-//     session->get_output(0, scores);
+//     (*session)->set_input(0, sluice::DType::kF32, image);   // ONNX order and shape, any host memory
+//     (*session)->run();
+//     (*session)->get_output(0, scores);
 //
 // A Model is the opened file, shared by any number of sessions. A Session owns an arena, a plan, threads and a loader; it is used by one
 // thread at a time; several sessions may run at once in one process, each inside its own budget.
@@ -71,6 +71,7 @@ class Session {
   /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Errors: kInvalidArgument (port, type or size).
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Copies an output, ONNX shape, row-major, into `data`. Errors: kInvalidArgument; before the first successful run.
+  /// They hold from a successful run to the next run or input.
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;

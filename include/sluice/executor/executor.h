@@ -42,8 +42,8 @@ struct ExecutorOptions {
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool.
 class Executor {
  public:
-  /// `plan` has passed plan::verify for this graph; the arena has at least plan.arena_bytes committed; `pool` has plan.threads threads.
-  /// Errors: kInvalidPlan (a kernel this build lacks, or one that does not support its node), kOutOfMemory.
+  /// `plan` has passed plan::verify for this graph; the arena has at least plan.arena_bytes reserved, and committed before run(); `pool`
+  /// has plan.threads threads. Errors: kInvalidPlan (a kernel this build lacks, or one that does not support its node), kOutOfMemory.
   static Result<std::unique_ptr<Executor>> create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options);
   virtual ~Executor() = default;

@@ -26,7 +26,7 @@ struct PackSource {
   DType dtype = DType::kF32;        // f32, f16 or f64; widened or narrowed to f32
   std::int64_t outputs = 0;
   std::int64_t taps = 1;
-  std::int64_t depth = 1;           // K: input channels of one group
+  std::int64_t depth = 1;  // K: input channels of one group
   std::int64_t outputs_per_group = 0;
   std::int64_t group_stride = 0;
   std::int64_t output_stride = 0;
@@ -34,8 +34,8 @@ struct PackSource {
   std::int64_t k_inner = 1;
   std::int64_t k_outer_stride = 0;
   std::int64_t k_inner_stride = 0;
-  std::span<const float> scale;            // of outputs, or empty: a folded batch-norm
-  std::span<const std::int32_t> tap_order; // packed tap i is source tap tap_order[i]; empty: as they are
+  std::span<const float> scale = {};             // of outputs, or empty: a folded batch-norm
+  std::span<const std::int32_t> tap_order = {};  // packed tap i is source tap tap_order[i]; empty: as they are
 };
 
 /// Fills name-independent fields of `weight` (panel_layout, shape, panels, panel_bytes) for a kPanels weight of these extents.

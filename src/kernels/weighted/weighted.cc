@@ -1,7 +1,49 @@
+// The family's descriptors, in order of preference.
+#include <array>
+
+#include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
+#include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/lanes.h"
+#include "src/kernels/weighted/pointwise.h"
 
 namespace sluice::kernels {
+namespace {
 
-std::span<const KernelDescriptor> weighted_kernels() noexcept { return {}; }
+template <void (*kRun)(const KernelCall&, const weighted::TileTable&) noexcept>
+void run_here(const KernelCall& call) noexcept {
+  kRun(call, weighted::tile_table(active_isa()));
+}
+
+}  // namespace
+
+std::span<const KernelDescriptor> weighted_kernels() noexcept {
+  using model::OpKind;
+  const auto kernel = [](KernelId id, std::string_view name, OpKind op, auto supports, auto workspace, auto run) {
+    return KernelDescriptor{.id = id,
+                            .name = name,
+                            .op = op,
+                            .supports = supports,
+                            .slices_channels = true,
+                            .slices_rows = true,
+                            .in_place_inputs = weighted::residual_input,
+                            .workspace = workspace,
+                            .cost = weighted::weighted_cost,
+                            .run = run};
+  };
+  static const std::array kKernels{
+      kernel(kernel_id::kConvPointwise, "conv/pointwise", OpKind::kConv, weighted::pointwise_supports, weighted::no_workspace,
+             run_here<weighted::run_pointwise>),
+      kernel(kernel_id::kConvDirect, "conv/direct", OpKind::kConv, weighted::direct_supports, weighted::direct_workspace,
+             run_here<weighted::run_direct>),
+      kernel(kernel_id::kDense, "dense", OpKind::kDense, weighted::dense_supports, weighted::no_workspace, run_here<weighted::run_dense>),
+      kernel(kernel_id::kConvDepthwise, "conv/depthwise", OpKind::kConv, weighted::depthwise_supports, weighted::depthwise_workspace,
+             run_here<weighted::run_depthwise>),
+      kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports,
+             weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
+  };
+  return kKernels;
+}
 
 }  // namespace sluice::kernels

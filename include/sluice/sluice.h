@@ -1,0 +1,31 @@
+// Sluice: neural networks inside the memory budget that you give them.
+//
+// The tour. A model goes through five stages; each has its folder, and this order is a good one to read them in:
+//
+//     core/       words that every folder uses: Result, Bytes, Interval, RowView, Arena, ThreadPool, Lane
+//     model/      what is computed: Graph, its operators, and the file that holds it with its weights in panels
+//     plan/       what will happen: steps, loads, and one address for each buffer; and an independent judge of it (verify.h)
+//     kernels/    how one operator runs; start at kernels/kernel.h
+//     profiler/   what a device can do                        \  these two decide;
+//     planner/    a graph and a budget become a plan          /  nothing is decided after them
+//     executor/   a plan runs: one arena, one pool, one loader, two counters
+//     engine/     the user's door: Model, Session, budgets
+//     importer/   ONNX becomes a model file: a product of its own, not included here
+//
+//     auto model   = sluice::Model::open("resnet50.sluice");
+//     auto session = sluice::Session::create(*model, {.budget = 24_MiB});       // using namespace sluice::literals
+//     (*session)->set_input(0, sluice::DType::kF32, image_bytes);
+//     (*session)->run();
+//     (*session)->get_output(0, score_bytes);
+//
+// Every call that can fail returns a Result or a Status; nothing throws, prints or aborts. C programs use sluice/sluice_c.h.
+#pragma once
+
+#include "sluice/core/error.h"
+#include "sluice/core/units.h"
+#include "sluice/engine/engine.h"
+#include "sluice/model/model_file.h"
+#include "sluice/plan/plan.h"
+#include "sluice/plan/plan_file.h"
+#include "sluice/plan/verify.h"
+#include "sluice/planner/planner.h"

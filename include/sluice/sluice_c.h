@@ -1,0 +1,117 @@
+/* Sluice for C and for other languages' foreign-function interfaces.
+ *
+ *     sluice_model* model = NULL;
+ *     sluice_session* session = NULL;
+ *     sluice_session_options options = sluice_default_options();
+ *     options.budget_bytes = 24u << 20;
+ *     if (sluice_model_open("resnet50.sluice", &model) != SLUICE_OK ||
+ *         sluice_session_create(model, &options, &session) != SLUICE_OK ||
+ *         sluice_session_set_input(session, 0, image, sizeof image) != SLUICE_OK ||
+ *         sluice_session_run(session) != SLUICE_OK ||
+ *         sluice_session_get_output(session, 0, scores, sizeof scores) != SLUICE_OK)
+ *       fprintf(stderr, "%s\n", sluice_last_error());
+ *     sluice_session_close(session);
+ *     sluice_model_close(model);
+ *
+ * Every call returns a status; SLUICE_OK is 0. Tensors are dense, row-major, in the shape of the ONNX model. A model may be shared by
+ * threads and sessions and may be closed before them; a session is used by one thread at a time. NULL handles are refused, and closing
+ * NULL does nothing. Nothing here throws, prints or aborts. */
+#ifndef SLUICE_SLUICE_C_H_
+#define SLUICE_SLUICE_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sluice_model sluice_model;
+typedef struct sluice_session sluice_session;
+
+/* The numbers never change; new ones are appended. */
+typedef enum sluice_status {
+  SLUICE_OK = 0,
+  SLUICE_INVALID_ARGUMENT = 1,
+  SLUICE_INVALID_MODEL = 2,
+  SLUICE_CHECKSUM_MISMATCH = 3,
+  SLUICE_UNSUPPORTED_VERSION = 4,
+  SLUICE_INVALID_PLAN = 5,
+  SLUICE_UNSUPPORTED = 6,
+  SLUICE_BUDGET_TOO_SMALL = 7, /* sluice_minimum_budget says what works */
+  SLUICE_IO = 8,
+  SLUICE_FILE_CHANGED = 9,
+  SLUICE_CANCELLED = 10,
+  SLUICE_OUTPUT_MISMATCH = 11,
+  SLUICE_OUT_OF_MEMORY = 12,
+  SLUICE_INTERNAL = 13
+} sluice_status;
+
+/* Element types, numbered as in model files. */
+typedef enum sluice_dtype {
+  SLUICE_F32 = 0,
+  SLUICE_F16 = 1,
+  SLUICE_I8 = 2,
+  SLUICE_U8 = 3,
+  SLUICE_I32 = 4,
+  SLUICE_I64 = 5,
+  SLUICE_BOOL = 6,
+  SLUICE_F64 = 7,
+  SLUICE_I16 = 8,
+  SLUICE_U16 = 9,
+  SLUICE_U32 = 10,
+  SLUICE_U64 = 11
+} sluice_dtype;
+
+#define SLUICE_UNLIMITED UINT64_MAX
+#define SLUICE_MAX_RANK 8
+
+/* What a budget bounds: all that Sluice holds, or the peak resident set of the whole process. */
+typedef enum sluice_scope { SLUICE_SCOPE_LIBRARY = 0, SLUICE_SCOPE_PROCESS = 1 } sluice_scope;
+
+/* Start from sluice_default_options(), so that options added later have their defaults. */
+typedef struct sluice_session_options {
+  uint64_t budget_bytes; /* SLUICE_UNLIMITED by default */
+  sluice_scope scope;    /* SLUICE_SCOPE_LIBRARY by default */
+  int32_t threads;       /* 1 by default */
+  int32_t repeat;        /* not 0: plan for many runs rather than for the first */
+  int32_t keep_inputs;   /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
+} sluice_session_options;
+
+typedef struct sluice_port_info {
+  const char* name; /* lives as long as the model */
+  sluice_dtype dtype;
+  int32_t rank;
+  int64_t shape[SLUICE_MAX_RANK];
+  size_t bytes; /* what set_input or get_output takes */
+} sluice_port_info;
+
+/* The text of this thread's last failed call; "" before any. Holds until the thread's next failed call. */
+const char* sluice_last_error(void);
+
+sluice_status sluice_model_open(const char* path, sluice_model** model);
+void sluice_model_close(sluice_model* model);
+size_t sluice_input_count(const sluice_model* model);
+size_t sluice_output_count(const sluice_model* model);
+sluice_status sluice_input_info(const sluice_model* model, size_t port, sluice_port_info* info);
+sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_port_info* info);
+
+sluice_session_options sluice_default_options(void);
+/* The smallest budget that works with these options (their budget does not matter). */
+sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes);
+/* NULL options are the defaults. */
+sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session);
+void sluice_session_close(sluice_session* session);
+
+/* `data` has the port's element type and exactly its bytes; it is copied. */
+sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes);
+/* Allocates nothing. After an error the session can run again. */
+sluice_status sluice_session_run(sluice_session* session);
+/* From a successful run to the next input or run. */
+sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SLUICE_SLUICE_C_H_ */

@@ -1,0 +1,180 @@
+#include "sluice/core/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+
+namespace sluice {
+namespace {
+
+int sys_open(const char* path, int flags, mode_t mode) noexcept { return ::open(path, flags, mode); }
+int sys_close(int fd) noexcept { return ::close(fd); }
+ssize_t sys_pread(int fd, void* target, std::size_t size, std::int64_t offset) noexcept { return ::pread(fd, target, size, offset); }
+ssize_t sys_pwrite(int fd, const void* source, std::size_t size, std::int64_t offset) noexcept {
+  return ::pwrite(fd, source, size, offset);
+}
+int sys_fstat(int fd, struct stat* out) noexcept { return ::fstat(fd, out); }
+int sys_stat(const char* path, struct stat* out) noexcept { return ::stat(path, out); }
+int sys_fsync(int fd) noexcept { return ::fsync(fd); }
+int sys_truncate(int fd, std::int64_t size) noexcept { return ::ftruncate(fd, size); }
+int sys_rename(const char* from, const char* to) noexcept { return std::rename(from, to); }
+int sys_unlink(const char* path) noexcept { return ::unlink(path); }
+
+int sys_drop_pages(int fd, std::int64_t offset, std::int64_t size) noexcept {
+  errno = ::posix_fadvise(fd, offset, size, POSIX_FADV_DONTNEED);
+  return errno == 0 ? 0 : -1;
+}
+
+int sys_set_direct(int fd) noexcept {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags < 0 ? -1 : ::fcntl(fd, F_SETFL, flags | O_DIRECT);
+}
+
+int sys_direct_alignment(int fd) noexcept {
+#ifdef STATX_DIOALIGN
+  struct statx info {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) == 0 && (info.stx_mask & STATX_DIOALIGN) != 0) {
+    return static_cast<int>(std::max(info.stx_dio_mem_align, info.stx_dio_offset_align));
+  }
+#else
+  static_cast<void>(fd);
+#endif
+  return -1;
+}
+
+constexpr FileOps kSystemOps = {sys_open,       sys_close,      sys_pread,           sys_pwrite, sys_fstat,
+                                sys_stat,       sys_fsync,      sys_truncate,        sys_rename, sys_unlink,
+                                sys_drop_pages, sys_set_direct, sys_direct_alignment};
+
+std::atomic<const FileOps*> current_ops{&kSystemOps};
+
+}  // namespace
+
+const FileOps& system_file_ops() noexcept { return kSystemOps; }
+const FileOps& file_ops() noexcept { return *current_ops.load(std::memory_order_acquire); }
+const FileOps* replace_file_ops(const FileOps* ops) noexcept {
+  return current_ops.exchange(ops != nullptr ? ops : &kSystemOps, std::memory_order_acq_rel);
+}
+
+void FileDescriptor::reset() noexcept {
+  if (fd_ >= 0) file_ops().close(fd_);
+  fd_ = -1;
+}
+
+Result<FileDescriptor> open_for_reading(const std::string& path) {
+  const FileOps& ops = file_ops();
+  // O_NONBLOCK: opening a FIFO that nobody writes to must not hang. It changes nothing for regular files.
+  FileDescriptor file(ops.open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0));
+  if (file.get() < 0) return fail(make_io_error(path, "the file cannot be opened", errno));
+  struct stat info {};
+  if (ops.fstat(file.get(), &info) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path, "not a regular file");
+  return file;
+}
+
+Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
+  SLUICE_ASSIGN_OR_RETURN(FileDescriptor file, open_for_reading(path));
+  const FileOps& ops = file_ops();
+  struct stat info {};
+  if (ops.fstat(file.get(), &info) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size > limit.count()) {
+    return fail(make_error(ErrorCode::kInvalidArgument, path, "the file is larger than any of its kind", limit.count(), size));
+  }
+  std::vector<std::byte> bytes(size);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ops.pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<std::int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(make_io_error(path, "the file cannot be read", errno));
+    if (got == 0) return fail(make_error(ErrorCode::kFileChanged, path, "the file ends early", size, done));
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  static std::atomic<std::uint32_t> counter{0};
+  constexpr int kAttempts = 100;  // names left by a killed process with our number
+  AtomicFile result;
+  result.path_ = path;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string name = path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+    FileDescriptor file(file_ops().open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (file.get() < 0) {
+      if (errno == EEXIST) continue;
+      return fail(make_io_error(path, "no file can be made in this directory", errno));
+    }
+    result.temporary_path_ = name;
+    result.file_ = std::move(file);
+    return result;
+  }
+  return fail(make_io_error(path, "every temporary name is taken", EEXIST));
+}
+
+Status AtomicFile::write_at(Bytes offset, std::span<const std::byte> bytes) {
+  const FileOps& ops = file_ops();
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t wrote =
+        ops.pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<std::int64_t>(offset.count() + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return fail(make_io_error(path_, "writing failed", errno));
+    if (wrote == 0) return fail(make_io_error(path_, "writing failed", ENOSPC));
+    done += static_cast<std::size_t>(wrote);
+  }
+  return {};
+}
+
+Status AtomicFile::resize(Bytes size) {
+  if (file_ops().truncate(file_.get(), static_cast<std::int64_t>(size.count())) != 0) {
+    return fail(make_io_error(path_, "the file cannot be given its size", errno));
+  }
+  return {};
+}
+
+Status AtomicFile::commit() {
+  const FileOps& ops = file_ops();
+  if (ops.fsync(file_.get()) != 0) return fail(make_io_error(path_, "the file cannot be synced to disk", errno));
+  file_.reset();
+  if (ops.rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return fail(make_io_error(path_, "the finished file cannot be given its name", errno));
+  }
+  temporary_path_.clear();
+  if (Status synced = sync_directory(); !synced) {
+    // The caller is told that there is no new file, so there must not be one.
+    ops.unlink(path_.c_str());
+    return synced;
+  }
+  return {};
+}
+
+Status AtomicFile::sync_directory() {
+  const FileOps& ops = file_ops();
+  const std::size_t slash = path_.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  FileDescriptor handle(ops.open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (handle.get() < 0) return fail(make_io_error(path_, "its directory cannot be opened", errno));
+  // EINVAL: a file system that cannot sync directories keeps its own order.
+  if (ops.fsync(handle.get()) != 0 && errno != EINVAL) {
+    return fail(make_io_error(path_, "its directory cannot be synced to disk", errno));
+  }
+  return {};
+}
+
+void AtomicFile::abandon() noexcept {
+  file_.reset();
+  if (!temporary_path_.empty()) file_ops().unlink(temporary_path_.c_str());
+  temporary_path_.clear();
+}
+
+void AtomicFile::swap(AtomicFile& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_path_, other.temporary_path_);
+  std::swap(file_, other.file_);
+}
+
+}  // namespace sluice

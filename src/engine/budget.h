@@ -1,0 +1,35 @@
+// The budget arithmetic: how much of a budget is left for the arena.
+//
+//     budget  |<-- overhead -->|<------------- capacity of the arena ------------->|
+//
+//     library scope   overhead = graph and tables + stacks: what Sluice holds beside the arena
+//     process scope   overhead = max(floor of this build, resident now + what will still be touched), in steps of 256 KiB,
+//                                + 256 KiB for the error of the kernel's counter
+//
+// The overhead does not depend on the budget, so that the smallest budget that works is one number: overhead + least capacity.
+#pragma once
+
+#include "sluice/core/error.h"
+#include "sluice/core/units.h"
+#include "sluice/engine/engine.h"
+
+namespace sluice::engine {
+
+/// Heap bytes of an open model: an estimate from above, allocator included.
+Bytes graph_bytes(const model::Graph& graph) noexcept;
+/// Heap bytes of a plan and of the executor's tables for it.
+Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept;
+
+/// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages back first in process scope.
+Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept;
+
+/// What is left of the budget for the arena: whole pages; zero when nothing is.
+Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
+
+/// overhead + capacity, the inverse of `capacity_of`.
+Bytes budget_of(Bytes capacity, Bytes overhead) noexcept;
+
+/// After the session is built and before its arena is touched: does the process still fit? Errors: kBudgetTooSmall.
+Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept;
+
+}  // namespace sluice::engine

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "sluice/engine/engine.h"
+#include "sluice/sluice_c.h"
+
+struct sluice_model {
+  std::shared_ptr<const sluice::Model> model;
+};
+struct sluice_session {
+  std::shared_ptr<const sluice::Model> model;
+  std::unique_ptr<sluice::Session> session;
+};
+
+namespace {
+
+using sluice::DType;
+using sluice::Error;
+using sluice::ErrorCode;
+
+// Long enough for any Error: a subject, a reason, two numbers and an errno text.
+thread_local std::array<char, 512> last_error{};
+
+sluice_status status_of(ErrorCode code) noexcept { return static_cast<sluice_status>(static_cast<int>(code) + 1); }
+static_assert(static_cast<int>(ErrorCode::kInvalidArgument) + 1 == SLUICE_INVALID_ARGUMENT);
+static_assert(static_cast<int>(ErrorCode::kUnsupported) + 1 == SLUICE_UNSUPPORTED);
+static_assert(static_cast<int>(ErrorCode::kBudgetTooSmall) + 1 == SLUICE_BUDGET_TOO_SMALL);
+static_assert(static_cast<int>(ErrorCode::kInternal) + 1 == SLUICE_INTERNAL);
+static_assert(static_cast<int>(DType::kU64) == SLUICE_U64 && static_cast<int>(DType::kF64) == SLUICE_F64);
+static_assert(SLUICE_MAX_RANK == sluice::Shape::kMaxRank);
+
+sluice_status report(const Error& error) noexcept {
+  const std::string text = error.to_string();
+  const std::size_t length = std::min(text.size(), last_error.size() - 1);
+  std::copy_n(text.data(), length, last_error.data());
+  last_error[length] = '\0';
+  return status_of(error.code);
+}
+
+sluice_status report(const sluice::Status& status) noexcept { return status ? SLUICE_OK : report(status.error()); }
+
+sluice_status null_argument() noexcept {
+  return report(sluice::make_error(ErrorCode::kInvalidArgument, "argument", "a pointer is null that must not be"));
+}
+
+sluice::SessionOptions options_of(const sluice_session_options& options) noexcept {
+  sluice::SessionOptions out;
+  out.budget = std::min(sluice::Bytes(options.budget_bytes), sluice::kUnlimitedBytes);
+  out.scope = options.scope == SLUICE_SCOPE_PROCESS ? sluice::BudgetScope::kProcess : sluice::BudgetScope::kLibrary;
+  out.threads = options.threads;
+  out.repeat = options.repeat != 0;
+  out.keep_inputs = options.keep_inputs != 0;
+  return out;
+}
+
+sluice_status describe(const sluice::model::Graph& graph, const std::vector<sluice::model::Port>& ports, std::size_t index,
+                       sluice_port_info* info) noexcept {
+  if (index >= ports.size()) {
+    return report(sluice::make_error(ErrorCode::kInvalidArgument, "port", "the model has no port of this number", index, ports.size()));
+  }
+  const sluice::model::Port& port = ports[index];
+  const sluice::model::Tensor& tensor = graph.tensor(port.tensor);
+  *info = {};
+  info->name = port.name.c_str();
+  info->dtype = static_cast<sluice_dtype>(tensor.dtype);
+  info->rank = port.onnx_shape.rank();
+  std::copy(port.onnx_shape.dims().begin(), port.onnx_shape.dims().end(), info->shape);
+  info->bytes = tensor.bytes().count();
+  return SLUICE_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* sluice_last_error(void) { return last_error.data(); }
+
+sluice_status sluice_model_open(const char* path, sluice_model** model) {
+  if (path == nullptr || model == nullptr) return null_argument();
+  *model = nullptr;
+  auto opened = sluice::Model::open(path);
+  if (!opened) return report(opened.error());
+  *model = new (std::nothrow) sluice_model{std::move(*opened)};
+  if (*model == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, path, "no memory for the model"));
+  return SLUICE_OK;
+}
+
+void sluice_model_close(sluice_model* model) { delete model; }
+
+size_t sluice_input_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->graph().inputs.size(); }
+size_t sluice_output_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->graph().outputs.size(); }
+
+sluice_status sluice_input_info(const sluice_model* model, size_t port, sluice_port_info* info) {
+  if (model == nullptr || info == nullptr) return null_argument();
+  return describe(model->model->graph(), model->model->graph().inputs, port, info);
+}
+
+sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_port_info* info) {
+  if (model == nullptr || info == nullptr) return null_argument();
+  return describe(model->model->graph(), model->model->graph().outputs, port, info);
+}
+
+sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1}; }
+
+sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes) {
+  if (model == nullptr || bytes == nullptr) return null_argument();
+  const auto minimum = sluice::minimum_budget(*model->model, options_of(options == nullptr ? sluice_default_options() : *options));
+  if (!minimum) return report(minimum.error());
+  *bytes = minimum->count();
+  return SLUICE_OK;
+}
+
+sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session) {
+  if (model == nullptr || session == nullptr) return null_argument();
+  *session = nullptr;
+  auto created = sluice::Session::create(model->model, options_of(options == nullptr ? sluice_default_options() : *options));
+  if (!created) return report(created.error());
+  *session = new (std::nothrow) sluice_session{model->model, std::move(*created)};
+  if (*session == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "session", "no memory for the session"));
+  return SLUICE_OK;
+}
+
+void sluice_session_close(sluice_session* session) { delete session; }
+
+sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes) {
+  if (session == nullptr || data == nullptr) return null_argument();
+  const sluice::model::Graph& graph = session->model->graph();
+  // The session refuses a port that is not there; any type serves for that.
+  const DType dtype = port < graph.inputs.size() ? graph.tensor(graph.inputs[port].tensor).dtype : DType::kF32;
+  return report(session->session->set_input(port, dtype, {static_cast<const std::byte*>(data), bytes}));
+}
+
+sluice_status sluice_session_run(sluice_session* session) {
+  if (session == nullptr) return null_argument();
+  return report(session->session->run());
+}
+
+sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes) {
+  if (session == nullptr || data == nullptr) return null_argument();
+  return report(session->session->get_output(port, {static_cast<std::byte*>(data), bytes}));
+}
+
+}  // extern "C"

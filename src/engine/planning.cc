@@ -1,0 +1,91 @@
+#include "src/engine/planning.h"
+
+#include <algorithm>
+
+#include "sluice/plan/verify.h"
+#include "src/engine/budget.h"
+
+namespace sluice::engine {
+namespace {
+
+planner::PlanRequest request_for(const Model& model, const SessionOptions& options, Bytes capacity) noexcept {
+  return {.capacity = capacity,
+          .threads = options.threads,
+          .policy = options.policy,
+          .repeat = options.repeat,
+          .keep_inputs = options.keep_inputs,
+          .model_hash = model.file().hash()};
+}
+
+profiler::DeviceProfile profile_for(const SessionOptions& options) noexcept {
+  profiler::DeviceProfile profile;
+  profile.flops_per_second *= options.threads;
+  profile.depthwise_flops_per_second *= options.threads;
+  if (options.read_bytes_per_second_limit > 0) {
+    profile.read_bytes_per_second = std::min(profile.read_bytes_per_second, options.read_bytes_per_second_limit);
+  }
+  return profile;
+}
+
+Status check_options(const SessionOptions& options) noexcept {
+  if (options.threads < 1 || options.threads > 1024) {
+    return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
+  }
+  if (!(options.read_bytes_per_second_limit >= 0)) {
+    return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
+  }
+  return {};
+}
+
+Status verify_plan(const Model& model, const plan::Plan& plan) {
+  return plan::verify(plan, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()});
+}
+
+tl::unexpected<Error> too_small(const Model& model, Bytes needed, Bytes given) noexcept {
+  return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the smallest budget that works is larger", needed.count(),
+                         given.count()));
+}
+
+/// The caller's own plan, if it fits.
+Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, Bytes overhead) {
+  SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
+  const Bytes needed = budget_of(options.plan->arena_bytes, overhead);
+  if (needed > options.budget) return too_small(model, needed, options.budget);
+  return PlannedBudget{*options.plan, overhead, needed};
+}
+
+Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOptions& options, Bytes overhead) {
+  const planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
+  Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
+  if (!plan) {
+    if (plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
+    return too_small(model, budget_of(Bytes(plan.error().needed), overhead), options.budget);
+  }
+  SLUICE_RETURN_IF_ERROR(verify_plan(model, *plan));
+  const Bytes minimum = budget_of(plan->minimum_capacity, overhead);
+  return PlannedBudget{std::move(*plan), overhead, minimum};
+}
+
+}  // namespace
+
+Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options) {
+  SLUICE_RETURN_IF_ERROR(check_options(options));
+  const Bytes overhead = overhead_of(model, options);
+  if (options.plan != nullptr) return adopt(model, options, overhead);
+  return plan_with_overhead(model, options, overhead);
+}
+
+}  // namespace sluice::engine
+
+namespace sluice {
+
+Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options) { return engine::plan_within(model, options); }
+
+Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
+                                                                          engine::request_for(model, options, Bytes())));
+  return engine::budget_of(capacity, engine::overhead_of(model, options));
+}
+
+}  // namespace sluice

@@ -1,0 +1,170 @@
+#include <atomic>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "sluice/engine/engine.h"
+#include "src/engine/budget.h"
+#include "src/engine/planning.h"
+#include "src/engine/port_copy.h"
+#include "src/engine/process_memory.h"
+
+namespace sluice {
+namespace {
+
+/// One input or output of the session.
+struct BoundPort {
+  engine::PortCopy copy;
+  DType dtype;
+  RowView view;
+  bool set = false;  // inputs: the arena holds the caller's values
+};
+
+/// Marks a session as in use by one thread; a second one is told so instead of racing.
+class Occupation {
+ public:
+  explicit Occupation(std::atomic<bool>& busy) noexcept : busy_(busy), held_(!busy.exchange(true, std::memory_order_acquire)) {}
+  Occupation(const Occupation&) = delete;
+  Occupation& operator=(const Occupation&) = delete;
+  ~Occupation() {
+    if (held_) busy_.store(false, std::memory_order_release);
+  }
+  Status status() const noexcept {
+    if (held_) return {};
+    return fail(ErrorCode::kInvalidArgument, "session", "the session is in use by another thread");
+  }
+
+ private:
+  std::atomic<bool>& busy_;
+  const bool held_;
+};
+
+class PlannedSession final : public Session {
+ public:
+  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, PlannedBudget planned) noexcept
+      : model_(std::move(model)), options_(options), planned_(std::move(planned)) {
+    options_.plan = nullptr;
+  }
+
+  /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
+  Status build() {
+    SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(planned_.plan.arena_bytes));
+    SLUICE_ASSIGN_OR_RETURN(model::WeightSource * source, open_source());
+    const executor::ExecutorOptions executor_options{.read_bytes_per_second_limit = options_.read_bytes_per_second_limit};
+    SLUICE_ASSIGN_OR_RETURN(executor_, executor::Executor::create(graph(), planned_.plan, *source, arena_, *pool_, executor_options));
+    SLUICE_RETURN_IF_ERROR(bind_ports());
+    SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_.plan));
+    return arena_.commit(planned_.plan.arena_bytes);
+  }
+
+  Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept override {
+    const Occupation occupation(busy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    if (port >= inputs_.size()) return no_port("input", port, inputs_.size());
+    BoundPort& input = inputs_[port];
+    const std::string_view name = graph().inputs[port].name;
+    if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
+    SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
+    outputs_hold_ = false;
+    if (input.view.data != nullptr) input.copy.to_arena(data.data(), input.view);
+    input.set = true;
+    return {};
+  }
+
+  Status get_output(std::size_t port, std::span<std::byte> data) noexcept override {
+    const Occupation occupation(busy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
+    const std::string_view name = graph().outputs[port].name;
+    if (!outputs_hold_) return fail(ErrorCode::kInvalidArgument, name, "outputs hold from a successful run to the next input or run");
+    SLUICE_RETURN_IF_ERROR(check_size(name, outputs_[port], data.size()));
+    outputs_[port].copy.from_arena(outputs_[port].view, data.data());
+    return {};
+  }
+
+  Status run() noexcept override {
+    const Occupation occupation(busy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].set) return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name, "the input was not set");
+    }
+    outputs_hold_ = false;
+    const Status status = executor_->run();
+    outputs_hold_ = status.has_value();
+    // The plan may have put other tensors where the inputs were.
+    if (!options_.keep_inputs)
+      for (BoundPort& input : inputs_) input.set = false;
+    return status;
+  }
+
+  const executor::RunStats& stats() const noexcept override { return executor_->stats(); }
+  const plan::Plan& plan() const noexcept override { return planned_.plan; }
+  MemoryReport memory() const noexcept override {
+    return {options_.budget, planned_.overhead, planned_.plan.arena_bytes, engine::read_process_memory().peak_resident};
+  }
+
+ private:
+  const model::Graph& graph() const noexcept { return model_->graph(); }
+
+  /// The model's own source, or one of the session's when it asks for another way of reading.
+  Result<model::WeightSource*> open_source() {
+    if (options_.read_mode == model::ReadMode::kAuto) return &model_->file().source();
+    SLUICE_ASSIGN_OR_RETURN(source_, model::open_weight_source(model_->file().path(), options_.read_mode));
+    return source_.get();
+  }
+
+  Status bind_ports() {
+    inputs_.reserve(graph().inputs.size());
+    outputs_.reserve(graph().outputs.size());
+    for (std::size_t i = 0; i < graph().inputs.size(); ++i) {
+      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().inputs[i], executor_->input(i)));
+      inputs_.push_back(port);
+    }
+    for (std::size_t i = 0; i < graph().outputs.size(); ++i) {
+      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().outputs[i], executor_->output(i)));
+      outputs_.push_back(port);
+    }
+    return {};
+  }
+
+  Result<BoundPort> bind_port(const model::Port& port, const RowView& view) const {
+    SLUICE_ASSIGN_OR_RETURN(const engine::PortCopy copy, engine::PortCopy::make(graph(), port));
+    return BoundPort{copy, graph().tensor(port.tensor).dtype, view};
+  }
+
+  static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
+    return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
+  }
+  static Status check_size(std::string_view name, const BoundPort& port, std::size_t given) noexcept {
+    if (given == port.copy.bytes().count()) return {};
+    return fail(
+        make_error(ErrorCode::kInvalidArgument, name, "the data does not have the size of the tensor", port.copy.bytes().count(), given));
+  }
+
+  // In the order in which each needs those before it.
+  std::shared_ptr<const Model> model_;
+  SessionOptions options_;
+  PlannedBudget planned_;
+  std::unique_ptr<model::WeightSource> source_;
+  std::unique_ptr<ThreadPool> pool_;
+  Arena arena_;
+  std::unique_ptr<executor::Executor> executor_;
+  std::vector<BoundPort> inputs_;
+  std::vector<BoundPort> outputs_;
+  bool outputs_hold_ = false;
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
+  if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options));
+  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, std::move(planned)));
+  if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
+  SLUICE_RETURN_IF_ERROR(session->build());
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+}  // namespace sluice

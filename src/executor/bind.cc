@@ -1,0 +1,205 @@
+#include "src/executor/bind.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sluice/kernels/registry.h"
+
+namespace sluice::executor {
+namespace {
+
+using kernels::KernelDescriptor;
+using kernels::Operand;
+
+class Binder {
+ public:
+  explicit Binder(const BindContext& context) noexcept
+      : graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool) {}
+
+  Result<BoundPlan> bind() {
+    reserve();
+    for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
+    for (const model::Port& port : graph_.outputs) {
+      SLUICE_ASSIGN_OR_RETURN(const RowView view, output_view(port));
+      bound_.outputs.push_back(view);
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  // Spans point into the vectors, so these must never grow while steps are bound.
+  void reserve() {
+    std::size_t operands = 0;
+    std::size_t weights = 0;
+    for (const plan::Step& step : plan_.steps) {
+      const model::Node& node = graph_.node(step.node);
+      operands += node.inputs.size() + node.outputs.size();
+      weights += node.weights.size();
+    }
+    bound_.steps.reserve(plan_.steps.size());
+    bound_.operands.reserve(operands);
+    bound_.weights.reserve(weights);
+    bound_.inputs.reserve(graph_.inputs.size());
+    bound_.outputs.reserve(graph_.outputs.size());
+  }
+
+  static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
+
+  Status bind_step(const plan::Step& step) {
+    const model::Node& node = graph_.node(step.node);
+    const KernelDescriptor* kernel = kernels::find_kernel(step.kernel);
+    SLUICE_RETURN_IF_ERROR(check_kernel(kernel, step, node));
+    BoundStep bound;
+    bound.run = kernel->run;
+    bound.call.graph = &graph_;
+    bound.call.node = &node;
+    bound.call.rows = step.rows;
+    bound.call.channels = step.channels;
+    bound.call.pool = &pool_;
+    SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs));
+    SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs));
+    SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
+    SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
+    SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
+    bound.loads_in_prologue = step.loads_needed;
+    bound.loads_in_period = streamed_among(step.loads_needed);
+    bound_.steps.push_back(bound);
+    return {};
+  }
+
+  Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
+    if (kernel == nullptr) return refuse(node, "this build has no kernel of the number that the plan names");
+    if (kernel->op != node.op || kernel->numeric != node.numeric || !kernel->supports(graph_, node)) {
+      return refuse(node, "the kernel that the plan names does not run this node");
+    }
+    if (node.outputs.empty()) return refuse(node, "a node without an output cannot be a step");
+    const RowExtents whole = row_extents(graph_.tensor(node.outputs.front()).shape);
+    if (!kernel->slices_rows && step.rows != RowRange{0, whole.rows}) return refuse(node, "the kernel does not run on a part of the rows");
+    if (!kernel->slices_channels && step.channels != ChannelRange{0, whole.channels}) {
+      return refuse(node, "the kernel does not run on a part of the channels");
+    }
+    return {};
+  }
+
+  Result<std::span<const Operand>> bind_tensors(const plan::Step& step, const model::Node& node, const std::vector<TensorId>& ids) {
+    const std::size_t first = bound_.operands.size();
+    for (TensorId id : ids) {
+      const model::Tensor& tensor = graph_.tensor(id);
+      RowView view;
+      if (tensor.weight.valid()) {
+        const plan::WeightOperand* operand = operand_of(step, tensor.weight);
+        if (operand == nullptr) return refuse_operand(node);
+        view = dense_view(weight_address(*operand), tensor.shape, tensor.dtype);
+      } else {
+        view = activation_view(id);
+        if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
+      }
+      bound_.operands.push_back({view, tensor.shape});
+    }
+    return std::span<const Operand>(bound_.operands).subspan(first);
+  }
+
+  static tl::unexpected<Error> refuse_operand(const model::Node& node) {
+    return fail(ErrorCode::kInvalidPlan, node.name, "the plan brings no load for a weight of the step");
+  }
+
+  Result<std::span<const kernels::WeightOperand>> bind_weights(const plan::Step& step, const model::Node& node) {
+    const std::size_t first = bound_.weights.size();
+    for (WeightId id : node.weights) {
+      const plan::WeightOperand* operand = operand_of(step, id);
+      if (operand == nullptr) return refuse_operand(node);
+      bound_.weights.push_back({weight_address(*operand), operand->panels, &graph_.weight(id)});
+    }
+    return std::span<const kernels::WeightOperand>(bound_.weights).subspan(first);
+  }
+
+  // K4: a tensor may be read and written at the same bytes only where the kernel says so; K-contract on pitches likewise.
+  Status check_views(const KernelDescriptor& kernel, const kernels::KernelCall& call) const {
+    const std::uint32_t in_place = kernel.in_place_inputs == nullptr ? 0 : kernel.in_place_inputs(graph_, *call.node);
+    const RowView& output = call.outputs.front().view;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const RowView& input = call.inputs[i].view;
+      if (input.data == output.data && (i >= 32 || (in_place >> i & 1u) == 0)) {
+        return refuse(*call.node, "the kernel does not run in place on this input");
+      }
+    }
+    if (kernel.takes_pitches) return {};
+    const auto dense = [](const Operand& operand) { return operand.view.dense(); };
+    if (!std::all_of(call.inputs.begin(), call.inputs.end(), dense) || !std::all_of(call.outputs.begin(), call.outputs.end(), dense)) {
+      return refuse(*call.node, "the kernel wants dense tensors");
+    }
+    return {};
+  }
+
+  Result<std::byte*> bind_workspace(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
+    const Bytes needed =
+        kernel.workspace == nullptr ? Bytes() : kernel.workspace(graph_, node, {step.rows, step.channels, pool_.thread_count()});
+    const Bytes given = step.workspace.valid() ? plan_.buffer(step.workspace).size : Bytes();
+    if (needed > given) {
+      return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace is too small", needed.count(), given.count()));
+    }
+    return step.workspace.valid() ? arena_ + plan_.buffer(step.workspace).offset.count() : nullptr;
+  }
+
+  const plan::WeightOperand* operand_of(const plan::Step& step, WeightId weight) const noexcept {
+    for (std::uint32_t i = 0; i < step.operand_count; ++i) {
+      const plan::WeightOperand& operand = plan_.operands[step.first_operand + i];
+      if (operand.weight == weight) return &operand;
+    }
+    return nullptr;
+  }
+
+  std::byte* weight_address(const plan::WeightOperand& operand) const noexcept {
+    const model::FileRange bytes = model::panel_range(graph_.weight(operand.weight), operand.panels);
+    return address_in(plan_.loads[operand.load.index()], bytes.offset);
+  }
+
+  std::byte* address_in(const plan::Load& load, Bytes file_offset) const noexcept {
+    return arena_ + plan_.buffer(load.target).offset.count() + (file_offset - load.file.offset).count();
+  }
+
+  RowView activation_view(TensorId id) const noexcept {
+    const plan::TensorPlacement& place = plan_.tensors[id.index()];
+    const model::Tensor& tensor = graph_.tensor(id);
+    const RowExtents extents = row_extents(tensor.shape);
+    RowView view{nullptr,         extents.rows,      extents.pixels,  extents.channels,
+                 place.row_pitch, place.pixel_pitch, place.ring_rows, tensor.dtype};
+    if (place.buffer.valid()) view.data = arena_ + (plan_.buffer(place.buffer).offset + place.offset).count();
+    return view;
+  }
+
+  // A model may hand out a constant: then the output is the weight itself, where a resident load keeps it.
+  Result<RowView> output_view(const model::Port& port) const {
+    const model::Tensor& tensor = graph_.tensor(port.tensor);
+    if (!tensor.weight.valid()) {
+      const RowView view = activation_view(port.tensor);
+      if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
+      return view;
+    }
+    const model::FileRange bytes = graph_.weight(tensor.weight).range();
+    for (const plan::Load& load : plan_.loads) {
+      if (load.resident && load.file.offset <= bytes.offset && bytes.end() <= load.file.end()) {
+        return dense_view(address_in(load, bytes.offset), tensor.shape, tensor.dtype);
+      }
+    }
+    return fail(ErrorCode::kInvalidPlan, port.name, "the plan keeps no load for an output that is a constant");
+  }
+
+  std::uint32_t streamed_among(std::uint32_t loads) const noexcept {
+    return static_cast<std::uint32_t>(
+        std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, [](const plan::Load& load) { return !load.resident; }));
+  }
+
+  const model::Graph& graph_;
+  const plan::Plan& plan_;
+  std::byte* const arena_;
+  ThreadPool& pool_;
+  BoundPlan bound_;
+};
+
+}  // namespace
+
+Result<BoundPlan> bind(const BindContext& context) { return Binder(context).bind(); }
+
+}  // namespace sluice::executor

@@ -1,0 +1,47 @@
+// From a plan to calls: every step becomes a kernel call whose addresses are final, so that running is a loop over an array.
+//
+// A plan may come from a file that nobody trusts. `plan::verify` has proven what can be seen without kernels; here the rest is proven:
+// that each kernel exists, supports its node, may be cut and run in place as the plan wants, and gets all the workspace it asks for.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sluice/core/arena.h"
+#include "sluice/core/error.h"
+#include "sluice/core/threads.h"
+#include "sluice/kernels/kernel.h"
+#include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
+
+namespace sluice::executor {
+
+/// What steps are bound to.
+struct BindContext {
+  const model::Graph& graph;
+  const plan::Plan& plan;
+  std::byte* arena;
+  ThreadPool& pool;
+};
+
+/// One step, ready. `loads_in_prologue` and `loads_in_period` are how many loads of that run must have ended before it.
+struct BoundStep {
+  void (*run)(const kernels::KernelCall&) noexcept = nullptr;
+  kernels::KernelCall call;
+  std::uint32_t loads_in_prologue = 0;
+  std::uint32_t loads_in_period = 0;
+};
+
+/// The calls of one run, and the operands that their spans point to.
+struct BoundPlan {
+  std::vector<BoundStep> steps;
+  std::vector<kernels::Operand> operands;
+  std::vector<kernels::WeightOperand> weights;
+  std::vector<RowView> inputs;  // of the graph's input ports; no data when no step reads the port
+  std::vector<RowView> outputs;
+};
+
+/// Errors: kInvalidPlan naming the node.
+Result<BoundPlan> bind(const BindContext& context);
+
+}  // namespace sluice::executor

@@ -1,0 +1,153 @@
+// Operators that move elements and compute nothing: concatenation, slices, padding, transposition, reshaping. Any element type.
+#include <algorithm>
+#include <cstring>
+
+#include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/walk.h"
+
+namespace sluice::kernels::reference {
+namespace {
+
+std::size_t at(int axis) noexcept { return static_cast<std::size_t>(axis); }
+
+/// Copies `count` elements; a copy onto itself (an operand that the plan placed inside the output) is left out.
+void copy(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t size) noexcept {
+  if (to != from) std::memmove(to, from, static_cast<std::size_t>(count * size));
+}
+
+std::int64_t element_size(const Operand& operand) noexcept { return static_cast<std::int64_t>(size_of(operand.view.dtype)); }
+
+void concat_channels(const KernelCall& call, std::int64_t row, std::int64_t pixel) noexcept {
+  const Operand& out = call.outputs[0];
+  std::byte* to = out.view.at<std::byte>(row, pixel);
+  for (const Operand& in : call.inputs) {
+    copy(to, in.view.at<const std::byte>(row, pixel), in.view.channels, element_size(out));
+    to += in.view.channels * element_size(out);
+  }
+}
+
+}  // namespace
+
+void concat(const KernelCall& call) noexcept {
+  const Operand& out = call.outputs[0];
+  const int axis = call.node->as<model::AxisAttributes>().axis;
+  if (axis == out.shape.rank() - 1) {
+    for_pixels(call, [&](std::int64_t row, std::int64_t pixel) { concat_channels(call, row, pixel); });
+    return;
+  }
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    Index index = index_at(out.shape, row, pixel);
+    std::size_t input = 0;
+    for (; index[at(axis)] >= call.inputs[input].shape[axis]; ++input) index[at(axis)] -= call.inputs[input].shape[axis];
+    copy(out.view.at<std::byte>(row, pixel), address(call.inputs[input], index), out.view.channels, element_size(out));
+  });
+}
+
+void slice(const KernelCall& call) noexcept {
+  const auto& a = call.node->as<model::SliceAttributes>();
+  const Operand& in = call.inputs[0];
+  const Operand& out = call.outputs[0];
+  const int last = out.shape.rank() - 1;
+  const std::int64_t size = element_size(out);
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const Index index = index_at(out.shape, row, pixel);
+    Index source{};
+    for (int axis = 0; axis <= last; ++axis) source[at(axis)] = a.start[at(axis)] + index[at(axis)] * a.step[at(axis)];
+    std::byte* to = out.view.at<std::byte>(row, pixel);
+    const std::byte* from = address(in, source);
+    const std::int64_t step = last < 0 ? 1 : a.step[at(last)];
+    if (step == 1) return copy(to, from, out.view.channels, size);
+    for (std::int64_t c = 0; c < out.view.channels; ++c) copy(to + c * size, from + c * step * size, 1, size);
+  });
+}
+
+namespace {
+
+/// The source of padded position `i`, or -1 where the constant belongs. Reflection does not repeat the edge.
+std::int64_t pad_source(model::PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
+  if (i >= 0 && i < extent) return i;
+  if (mode == model::PadMode::kConstant || extent == 0) return -1;
+  if (mode == model::PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
+  const std::int64_t period = 2 * (extent - 1);
+  const std::int64_t folded = (i % period + period) % period;
+  return folded < extent ? folded : period - folded;
+}
+
+/// `value` as one element of `dtype`, in the first bytes of the result.
+std::array<std::byte, 8> element_of(DType dtype, float value) noexcept {
+  std::array<std::byte, 8> bytes{};
+  const auto store = [&](auto typed) { std::memcpy(bytes.data(), &typed, sizeof typed); };
+  // Two's complement: the low bytes of a 64-bit integer are the narrower integer.
+  if (dtype == DType::kF32)
+    store(value);
+  else if (dtype == DType::kF64)
+    store(static_cast<double>(value));
+  else
+    store(static_cast<std::int64_t>(std::clamp(value, -9.0e18f, 9.0e18f)));
+  return bytes;
+}
+
+}  // namespace
+
+void pad(const KernelCall& call) noexcept {
+  const auto& a = call.node->as<model::PadAttributes>();
+  const Operand& in = call.inputs[0];
+  const Operand& out = call.outputs[0];
+  const int last = out.shape.rank() - 1;
+  const std::int64_t size = element_size(out);
+  const std::array<std::byte, 8> fill = element_of(out.view.dtype, a.value);
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const Index index = index_at(out.shape, row, pixel);
+    Index source{};
+    bool constant = false;
+    for (int axis = 0; axis < last; ++axis) {
+      source[at(axis)] = pad_source(a.mode, index[at(axis)] - a.before[at(axis)], in.shape[axis]);
+      constant = constant || source[at(axis)] < 0;
+    }
+    for (std::int64_t c = 0; c < out.view.channels; ++c) {
+      const std::int64_t channel = last < 0 ? 0 : pad_source(a.mode, c - a.before[at(last)], in.shape[last]);
+      if (last >= 0) source[at(last)] = channel;
+      const std::byte* from = constant || channel < 0 ? fill.data() : address(in, source);
+      copy(out.view.at<std::byte>(row, pixel) + c * size, from, 1, size);
+    }
+  });
+}
+
+void transpose(const KernelCall& call) noexcept {
+  const auto& perm = call.node->as<model::TransposeAttributes>().perm;
+  const Operand& in = call.inputs[0];
+  const Operand& out = call.outputs[0];
+  const int rank = out.shape.rank();
+  const std::int64_t size = element_size(out);
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const Index index = index_at(out.shape, row, pixel);
+    Index source{};
+    for (int axis = 0; axis < rank; ++axis) source[static_cast<std::size_t>(perm[at(axis)])] = index[at(axis)];
+    std::byte* to = out.view.at<std::byte>(row, pixel);
+    const int moving = rank == 0 ? 0 : perm[at(rank - 1)];
+    if (moving >= rank - 1) return copy(to, address(in, source), out.view.channels, size);
+    for (std::int64_t c = 0; c < out.view.channels; ++c) {
+      source[at(moving)] = c;
+      copy(to + c * size, address(in, source), 1, size);
+    }
+  });
+}
+
+/// The same elements in the same order: a copy where the plan could not make it a view.
+void reshape(const KernelCall& call) noexcept {
+  const RowView& in = call.inputs[0].view;
+  const RowView& out = call.outputs[0].view;
+  const std::int64_t size = element_size(call.outputs[0]);
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const std::int64_t first = (row * out.pixels + pixel) * out.channels;
+    for (std::int64_t done = 0; done < out.channels;) {
+      const std::int64_t position = (first + done) / in.channels, channel = (first + done) % in.channels;
+      const std::int64_t run = std::min(out.channels - done, in.channels - channel);
+      const std::byte* from = in.at<const std::byte>(position / in.pixels, position % in.pixels) + channel * size;
+      copy(out.at<std::byte>(row, pixel) + done * size, from, run, size);
+      done += run;
+    }
+  });
+}
+
+}  // namespace sluice::kernels::reference

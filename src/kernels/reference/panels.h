@@ -1,0 +1,56 @@
+// Reading packed weights one value at a time, and finishing an output: what convolutions and dense layers share.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/kernels/kernel.h"
+#include "src/kernels/reference/functions.h"
+
+namespace sluice::kernels::reference {
+
+/// The panels of a step, seen as values w(n, tap, k) (model/weight.h has the picture).
+class PanelReader {
+ public:
+  PanelReader(const WeightOperand& operand, std::int64_t outputs_per_group, std::int64_t taps, std::int64_t depth) noexcept
+      : values_(reinterpret_cast<const float*>(operand.data)),
+        first_panel_(operand.panels.begin),
+        outputs_per_group_(outputs_per_group),
+        taps_(taps),
+        depth_(depth) {}
+
+  /// The weights of output channel n: value (tap, k) lies at [(tap * depth + k) * kPanelLanes].
+  const float* channel(std::int64_t n) const noexcept {
+    const PanelRange panel = model::panels_of_channels({n - lane(n), n + 1}, outputs_per_group_);
+    return values_ + (panel.begin - first_panel_) * taps_ * depth_ * model::kPanelLanes + lane(n);
+  }
+
+ private:
+  std::int64_t lane(std::int64_t n) const noexcept {
+    return (outputs_per_group_ < model::kPanelLanes ? n : n % outputs_per_group_) % model::kPanelLanes;
+  }
+
+  const float* values_;
+  std::int64_t first_panel_, outputs_per_group_, taps_, depth_;
+};
+
+/// Adds bias and residual to a finished sum and activates it, in the order that model::Epilogue states.
+class Finish {
+ public:
+  explicit Finish(const KernelCall& call) noexcept
+      : epilogue_(call.node->epilogue),
+        bias_(epilogue_.has_bias ? reinterpret_cast<const float*>(call.weights[1].data) : nullptr),
+        residual_(epilogue_.has_residual ? &call.inputs.back().view : nullptr) {}
+
+  float operator()(float sum, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+    if (bias_ != nullptr) sum += bias_[n];
+    if (residual_ != nullptr) sum += residual_->at<const float>(row, pixel)[n];
+    return apply(epilogue_.activation, sum);
+  }
+
+ private:
+  const model::Epilogue& epilogue_;
+  const float* bias_;
+  const RowView* residual_;
+};
+
+}  // namespace sluice::kernels::reference

@@ -1,0 +1,52 @@
+// Which input pixels an output pixel of a pool sees. Shared by the reference and the SIMD kernel.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sluice/model/attributes.h"
+
+namespace sluice::kernels {
+
+/// The taps of one axis that lie inside the image: begin, begin + step, ... below end.
+struct PoolAxis {
+  std::int64_t begin = 0, end = 0, step = 1;
+  std::int64_t count = 0;         // taps inside the image
+  std::int64_t padded_count = 0;  // taps inside the padded image
+};
+
+struct PoolWindow {
+  std::int64_t first_row = 0;  // of the input's image
+  PoolAxis y, x;
+  std::int64_t divisor = 1;  // of a mean
+};
+
+/// `in` pixels; `kernel` taps from `start` on (which padding makes negative), `dilation` apart; padding `pad_after` behind the image.
+inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t start, std::int64_t dilation,
+                          std::int64_t pad_after) noexcept {
+  const auto taps_below = [&](std::int64_t limit) {
+    return std::clamp<std::int64_t>((limit - start + dilation - 1) / dilation, 0, kernel);
+  };
+  const std::int64_t first = taps_below(0);
+  PoolAxis axis;
+  axis.step = dilation;
+  axis.begin = start + first * dilation;
+  axis.count = taps_below(in) - first;
+  axis.end = axis.begin + axis.count * dilation;
+  axis.padded_count = taps_below(in + pad_after);
+  return axis;
+}
+
+/// The window of output row `row` (of N * out_h) and output column `x`.
+inline PoolWindow pool_window(const model::PoolAttributes& a, std::int64_t row, std::int64_t x) noexcept {
+  const model::Window& w = a.window;
+  PoolWindow window;
+  window.first_row = row / w.out_h * w.in_h;
+  window.y = pool_axis(w.in_h, w.kernel_h, row % w.out_h * w.stride_h - w.pad_top, w.dilation_h, w.pad_bottom);
+  window.x = pool_axis(w.in_w, w.kernel_w, x * w.stride_w - w.pad_left, w.dilation_w, w.pad_right);
+  const std::int64_t taps = a.count_include_pad ? window.y.padded_count * window.x.padded_count : window.y.count * window.x.count;
+  window.divisor = std::max<std::int64_t>(1, taps);
+  return window;
+}
+
+}  // namespace sluice::kernels

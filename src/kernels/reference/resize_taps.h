@@ -1,0 +1,91 @@
+// Which source elements an output element of Resize is made of, along one axis. Shared by the reference and the SIMD kernel.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "sluice/core/shape.h"
+#include "sluice/model/attributes.h"
+
+namespace sluice::kernels {
+
+/// `count` sources with their weights; sources outside the axis are moved to its edge.
+struct ResizeTaps {
+  int count = 1;
+  std::array<std::int64_t, 4> source{};
+  std::array<float, 4> weight{1.0f, 0.0f, 0.0f, 0.0f};
+};
+
+inline bool keeps_extent(const model::ResizeAttributes& a, const Shape& in, const Shape& out, int axis) noexcept {
+  return in[axis] == out[axis] && a.scale[static_cast<std::size_t>(axis)] == 1.0f;
+}
+
+/// The source coordinate of output index `i`, in single precision: a scale such as 7/3 is itself rounded, and only a rounded quotient
+/// lands on the whole numbers that the exact ratio has.
+inline float resize_coordinate(model::ResizeCoordinates rule, std::int64_t i, std::int64_t in, std::int64_t out, float scale) noexcept {
+  const auto x = static_cast<float>(i);
+  switch (rule) {
+    case model::ResizeCoordinates::kAsymmetric:
+      return x / scale;
+    case model::ResizeCoordinates::kAlignCorners:
+      return out <= 1 ? 0.0f : x * static_cast<float>(in - 1) / static_cast<float>(out - 1);
+    case model::ResizeCoordinates::kPytorchHalfPixel:
+      return out <= 1 ? 0.0f : (x + 0.5f) / scale - 0.5f;
+    case model::ResizeCoordinates::kHalfPixel:
+      break;
+  }
+  return (x + 0.5f) / scale - 0.5f;
+}
+
+inline std::int64_t resize_nearest(model::ResizeRounding rounding, float x) noexcept {
+  switch (rounding) {
+    case model::ResizeRounding::kRoundPreferFloor:
+      return static_cast<std::int64_t>(std::ceil(x - 0.5f));
+    case model::ResizeRounding::kRoundPreferCeil:
+      return static_cast<std::int64_t>(std::floor(x + 0.5f));
+    case model::ResizeRounding::kFloor:
+      return static_cast<std::int64_t>(std::floor(x));
+    case model::ResizeRounding::kCeil:
+      break;
+  }
+  return static_cast<std::int64_t>(std::ceil(x));
+}
+
+/// Keys' cubic convolution for the four neighbours of a point `t` behind the second.
+inline std::array<float, 4> cubic_weights(float a, float t) noexcept {
+  const auto near = [a](float d) { return ((a + 2.0f) * d - (a + 3.0f)) * d * d + 1.0f; };
+  const auto far = [a](float d) { return ((a * d - 5.0f * a) * d + 8.0f * a) * d - 4.0f * a; };
+  return {far(t + 1.0f), near(t), near(1.0f - t), far(2.0f - t)};
+}
+
+inline ResizeTaps resize_taps(const model::ResizeAttributes& a, const Shape& in, const Shape& out, int axis, std::int64_t i) noexcept {
+  ResizeTaps taps;
+  taps.source[0] = i;
+  if (keeps_extent(a, in, out, axis)) return taps;
+  const std::int64_t last = in[axis] - 1;
+  const auto edge = [last](std::int64_t s) { return std::clamp<std::int64_t>(s, 0, last); };
+  const float coordinate = resize_coordinate(a.coordinates, i, in[axis], out[axis], a.scale[static_cast<std::size_t>(axis)]);
+  // Also keeps the conversions below defined when a model's scale contradicts its shapes.
+  const float x = std::fmin(std::fmax(coordinate, -1.0f), static_cast<float>(last) + 1.0f);
+  if (a.mode == model::ResizeMode::kNearest) {
+    taps.source[0] = edge(resize_nearest(a.rounding, x));
+    return taps;
+  }
+  const float floor = std::floor(x);
+  const auto first = static_cast<std::int64_t>(floor);
+  const float t = x - floor;
+  if (a.mode == model::ResizeMode::kLinear) {
+    taps.count = 2;
+    taps.source = {edge(first), edge(first + 1), 0, 0};
+    taps.weight = {1.0f - t, t, 0.0f, 0.0f};
+    return taps;
+  }
+  taps.count = 4;
+  taps.source = {edge(first - 1), edge(first), edge(first + 1), edge(first + 2)};
+  taps.weight = cubic_weights(a.cubic_a, t);
+  return taps;
+}
+
+}  // namespace sluice::kernels

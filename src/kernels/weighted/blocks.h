@@ -1,0 +1,84 @@
+// How a step is cut into units of work for the compute threads, and what all weighted kernels share in setting up tiles.
+//
+// A unit is a *block* (a run of panels of one group) times a run of output pixels. Blocks are small enough to stay in the L2 cache while
+// all pixels pass by; neither blocks nor units change a result.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sluice/kernels/kernel.h"
+#include "src/kernels/weighted/tile.h"
+
+namespace sluice::kernels::weighted {
+
+/// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
+inline constexpr std::int64_t kBlockBytes = 512 * 1024;
+/// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips, and 96 KB are still cheap to hold.
+inline constexpr std::int64_t kStripBytes = 96 * 1024;
+
+/// Part i of [begin, end) cut evenly into n.
+constexpr Interval<std::int64_t> even_part(Interval<std::int64_t> whole, std::int64_t i, std::int64_t n) noexcept {
+  return {whole.begin + whole.size() * i / n, whole.begin + whole.size() * (i + 1) / n};
+}
+
+/// A run of panels of one group.
+struct Block {
+  std::int64_t first_panel = 0;  // of the whole weight
+  std::int64_t panels = 0;
+  std::int64_t group = 0;
+  std::int64_t channel = 0;  // first output channel
+  int last_lanes = 16;
+};
+
+/// A step's output channels, cut into blocks.
+class Blocks {
+ public:
+  /// `block_bytes` bounds the weights of a block; `granule` panels stay together.
+  Blocks(const model::Weight& weight, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group, std::int64_t block_bytes,
+         std::int64_t granule) noexcept;
+
+  std::int64_t count() const noexcept { return count_; }
+  std::int64_t panels() const noexcept { return panels_.size(); }
+  /// As many blocks as panels allow, up to `count`. Blocks of grouped nodes are the groups, whatever is asked.
+  void set_count(std::int64_t count) noexcept;
+  Block operator[](std::int64_t i) const noexcept;
+
+ private:
+  ChannelRange channels_;
+  PanelRange panels_;
+  std::int64_t outputs_;
+  std::int64_t per_group_;
+  std::int64_t granule_;
+  std::int64_t granules_;
+  std::int64_t count_;
+};
+
+/// The parts of a tile job that do not depend on how inputs are read.
+TileJob make_job(const KernelCall& call, const Block& block) noexcept;
+
+/// Out and residual pointers of one pixel, for the block whose first channel is `channel`.
+inline void set_output(const KernelCall& call, const TileJob& job, std::int64_t row, std::int64_t pixel, std::int64_t channel, int m,
+                       TileRows& rows) noexcept {
+  rows.out[m] = call.outputs[0].view.at<float>(row, pixel) + channel;
+  if (job.has_residual) rows.residual[m] = call.inputs.back().view.at<float>(row, pixel) + channel;
+}
+
+inline int thread_count(const KernelCall& call) noexcept { return call.pool == nullptr ? 1 : call.pool->thread_count(); }
+
+/// Runs body(unit, thread) for all units, on the pool if there is one.
+template <class Body>
+void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body) noexcept {
+  if (call.pool == nullptr) {
+    for (std::int64_t unit = 0; unit < units; ++unit) body(unit, 0);
+  } else {
+    parallel_for(*call.pool, units, body);
+  }
+}
+
+// What the descriptors of this family have in common.
+bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
+std::uint32_t residual_input(const model::Graph& graph, const model::Node& node) noexcept;
+CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+
+}  // namespace sluice::kernels::weighted

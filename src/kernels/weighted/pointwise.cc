@@ -1,0 +1,110 @@
+#include "src/kernels/weighted/pointwise.h"
+
+#include "src/kernels/weighted/blocks.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+/// Which input pixel an output pixel reads. Dense layers read the pixel of the same number.
+struct Reading {
+  std::int64_t in_rows = 1;  // of an image; 1 with stride 1 makes input row = output row
+  std::int64_t out_rows = 1;
+  std::int64_t stride_h = 1;
+  std::int64_t stride_w = 1;
+  std::int64_t depth = 0;  // K of one group
+  std::int64_t outputs = 0;
+  std::int64_t outputs_per_group = 0;
+};
+
+/// How a step is cut: blocks of panels times runs of pixels.
+struct Cut {
+  Blocks blocks;
+  std::int64_t pixels;
+  std::int64_t runs;
+};
+
+Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int threads) noexcept {
+  const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
+  // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
+  const bool one_tile = pixels <= tile_rows;
+  const std::int64_t granule = pixels <= 3 ? 4 : 2;
+  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, one_tile ? INT64_MAX / 2 : kBlockBytes,
+                granule);
+  const std::int64_t pixel_bytes = reading.depth * static_cast<std::int64_t>(sizeof(float));
+  std::int64_t runs = std::clamp<std::int64_t>(pixels * pixel_bytes / (2 * kStripBytes), 1, ceil_div(pixels, tile_rows));
+  if (threads > 1) {
+    // Enough units for an even share: rather more runs of pixels than more blocks, as long as a run fills a few tiles.
+    const std::int64_t most_runs = std::max(runs, pixels / (4 * tile_rows));
+    while (runs * blocks.count() % threads != 0 && runs < most_runs) ++runs;
+    if (runs * blocks.count() % threads != 0) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
+  }
+  return {blocks, pixels, runs};
+}
+
+void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
+  const Cut cut = cut_step(call, reading, tiles.rows, thread_count(call));
+  const RowView& in = call.inputs[0].view;
+  const std::int64_t out_w = call.outputs[0].view.pixels;
+  static constexpr std::int64_t kNoOffset = 0;
+  for_each_unit(call, cut.blocks.count() * cut.runs, [&](std::int64_t unit, int) noexcept {
+    const Block block = cut.blocks[unit / cut.runs];
+    TileJob job = make_job(call, block);
+    job.segment_offsets = &kNoOffset;
+    job.depth = reading.depth;
+    const auto run = even_part({0, cut.pixels}, unit % cut.runs, cut.runs);
+    const std::int64_t count = ceil_div(run.size(), tiles.rows);
+    for (std::int64_t tile = 0; tile < count; ++tile) {
+      const auto part = even_part(run, tile, count);
+      TileRows rows;
+      rows.count = static_cast<int>(part.size());
+      std::int64_t row = call.rows.begin + part.begin / out_w;
+      std::int64_t x = part.begin % out_w;
+      for (int m = 0; m < rows.count; ++m) {
+        const std::int64_t in_row = row / reading.out_rows * reading.in_rows + row % reading.out_rows * reading.stride_h;
+        rows.a[m] = in.at<float>(in_row, x * reading.stride_w) + block.group * reading.depth;
+        set_output(call, job, row, x, block.channel, m, rows);
+        if (++x == out_w) {
+          x = 0;
+          ++row;
+        }
+      }
+      tiles.panels(rows, job);
+    }
+  });
+}
+
+}  // namespace
+
+bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
+  const auto& conv = node.as<model::ConvAttributes>();
+  const model::Window& w = conv.window;
+  const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
+  return w.taps() == 1 && inside && (conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes);
+}
+
+bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels);
+}
+
+Bytes no_workspace(const model::Graph&, const model::Node&, const StepExtent&) noexcept { return {}; }
+
+void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.node->as<model::ConvAttributes>();
+  const model::Window& w = conv.window;
+  run(call, tiles,
+      {.in_rows = w.in_h,
+       .out_rows = w.out_h,
+       .stride_h = w.stride_h,
+       .stride_w = w.stride_w,
+       .depth = conv.in_channels / conv.groups,
+       .outputs = conv.out_channels,
+       .outputs_per_group = conv.out_channels / conv.groups});
+}
+
+void run_dense(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& dense = call.node->as<model::DenseAttributes>();
+  run(call, tiles, {.depth = dense.in_features, .outputs = dense.out_features, .outputs_per_group = dense.out_features});
+}
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,104 @@
+// Zero-padded copies of the input rows that a run of output rows needs, one at a time for each compute thread, in the workspace.
+//
+//     workspace:  | segment offsets | thread 0: key, strip | thread 1: key, strip | ...
+//
+//     strip:      0 0 0 0 0 0 0 0   <- padding rows and columns are zeros, so the inner loop never asks where it is
+//                 0 x x x x x x 0      a kernel row of an undilated convolution is one run of kernel_w * channels floats
+//                 0 x x x x x x 0
+//
+// The key says which strip the thread's memory holds, so that one strip serves all blocks of a step that follow each other.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/kernels/kernel.h"
+#include "src/kernels/weighted/tile.h"
+
+namespace sluice::kernels::weighted {
+
+/// A rectangle of the padded input of one image: first row and column may lie in the padding (negative).
+struct StripArea {
+  std::int64_t image = 0;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// How a step's output is cut into strips. All strips have the same pitch.
+struct StripPlan {
+  std::int64_t out_rows = 1;  // output rows and columns of a full strip
+  std::int64_t out_columns = 1;
+  std::int64_t in_rows = 1;  // input rows and columns that a full strip holds
+  std::int64_t in_columns = 1;
+  std::int64_t depth = 0;  // floats of a pixel in the strip
+  std::int64_t segments = 1;
+
+  std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
+};
+
+/// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
+/// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
+StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks) noexcept;
+
+/// The distances, in floats, from an output pixel's first input to each segment: kernel rows, or single taps if those are dilated.
+void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept;
+
+/// An output rectangle of one image, the work of one unit.
+struct OutArea {
+  std::int64_t image = 0;
+  RowRange rows;  // within the image
+  Interval<std::int64_t> columns;
+};
+
+/// The output areas of a step: each image's rows cut evenly, then columns.
+class OutAreas {
+ public:
+  OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept;
+  std::int64_t count() const noexcept { return row_parts_ * column_parts_; }
+  OutArea operator[](std::int64_t i) const noexcept;
+
+ private:
+  RowRange of_image(std::int64_t image) const noexcept;
+
+  RowRange rows_;
+  std::int64_t out_h_;
+  std::int64_t out_w_;
+  std::int64_t area_rows_;
+  std::int64_t column_parts_;
+  std::int64_t row_parts_ = 0;
+};
+
+/// The inputs that an output area reads.
+StripArea strip_area(const model::Window& w, const OutArea& area) noexcept;
+
+/// Workspace of `threads` strips.
+Bytes strip_workspace(const StripPlan& plan, int threads) noexcept;
+
+/// The workspace of a step, seen as its parts.
+class Strips {
+ public:
+  Strips(std::byte* workspace, const StripPlan& plan, int threads) noexcept;
+  std::int64_t* segment_offsets() const noexcept { return reinterpret_cast<std::int64_t*>(workspace_); }
+  float* strip(int thread) const noexcept;
+  /// Does `thread` hold strip `key`? Remembers that it will.
+  bool holds(int thread, std::int64_t key) const noexcept;
+
+ private:
+  std::byte* key_of(int thread) const noexcept;
+
+  std::byte* workspace_;
+  std::uint64_t table_bytes_;
+  std::uint64_t thread_bytes_;
+};
+
+/// Copies channels [first_channel, + plan.depth) of `area` to `strip`.
+void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
+                float* strip) noexcept;
+
+/// Runs the tiles of `area` on a filled strip: pixels split evenly over tiles of at most `tile_rows`, across output rows.
+void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
+                   int tile_rows, std::int64_t channel, const TileJob& job,
+                   void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,62 @@
+// The border between the walk over memory (plain C++, one copy) and the inner loops (one copy an instruction set).
+//
+// A *tile* is a few output pixels times all panels of a block; its rows are addressed by pointer, so it does not care whether pixels are
+// neighbours, on different image rows, or in a ring. Both kinds of tile form each output as one chain of fused multiply-adds from 0:
+//
+//     panels: acc[row][lane] = sum over segments s, k < depth:  rows.a[row][segment_offsets[s] + k]          * panel[s][k][lane]
+//     lanes:  acc[row][lane] = sum over segments s, k < depth:  rows.a[row][segment_offsets[s] + k*a_step + lane] * weight[s*segment_floats
+//     + k*16 + lane]
+//
+// A segment is a run of taps that is contiguous in memory (a kernel row of a padded strip), so the inner loop is one long run.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/core/cpu.h"
+#include "sluice/model/attributes.h"
+
+namespace sluice::kernels::weighted {
+
+/// Enough rows for the largest tile of any instruction set.
+inline constexpr int kMaxTileRows = 16;
+
+/// Pixels of one tile. All pointers are to the first channel of the block; `residual` is null for all rows or for none.
+struct TileRows {
+  int count = 0;
+  const float* a[kMaxTileRows];
+  float* out[kMaxTileRows];
+  const float* residual[kMaxTileRows];
+};
+
+/// What all tiles of a block share. Offsets and steps count floats.
+struct TileJob {
+  const float* panels = nullptr;
+  std::int64_t panel_floats = 0;  // from one panel to the next
+  int panel_count = 0;
+  int last_lanes = 16;  // lanes of the last panel that are outputs
+  const std::int64_t* segment_offsets = nullptr;
+  std::int64_t segments = 1;
+  std::int64_t depth = 0;           // floats of a segment (panels), or steps of 16 lanes
+  std::int64_t a_step = 16;         // lanes only: between inputs of consecutive steps
+  std::int64_t segment_floats = 0;  // lanes only: between weights of consecutive segments
+  const float* bias = nullptr;      // of the first channel, or null
+  bool has_residual = false;
+  model::Activation activation;
+};
+
+/// The inner loops of one instruction set.
+struct TileTable {
+  int rows = 1;       // of a full tile with panels
+  int lane_rows = 1;  // of a full tile with lanes
+  void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  /// One panel only: job.panel_count is 1.
+  void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+};
+
+/// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
+const TileTable& tile_table(Isa isa) noexcept;
+
+/// Can the epilogue apply it?
+bool epilogue_supports(const model::Activation& activation) noexcept;
+
+}  // namespace sluice::kernels::weighted

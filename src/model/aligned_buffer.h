@@ -1,0 +1,32 @@
+// Private memory that direct reads can fill.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "sluice/core/units.h"
+
+namespace sluice::model {
+
+class AlignedBuffer {
+ public:
+  static constexpr std::size_t kAlignment = 4096;
+
+  /// `data()` is null when the system has no memory. The size is rounded up to whole blocks.
+  static AlignedBuffer allocate(Bytes size) noexcept {
+    AlignedBuffer buffer;
+    buffer.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, align_up(size.count(), kAlignment))));
+    return buffer;
+  }
+
+  std::byte* data() const noexcept { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+}  // namespace sluice::model

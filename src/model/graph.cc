@@ -1,0 +1,23 @@
+#include "sluice/model/graph.h"
+
+namespace sluice::model {
+
+void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out) {
+  out.insert(out.end(), node.weights.begin(), node.weights.end());
+  for (const TensorId id : node.inputs) {
+    const WeightId weight = graph.tensor(id).weight;
+    if (weight.valid()) out.push_back(weight);
+  }
+}
+
+std::int64_t outputs_per_group(const Node& node) noexcept {
+  if (const auto* conv = std::get_if<ConvAttributes>(&node.attributes)) {
+    // A depthwise panel is 16 neighbouring channels, as if there were one group.
+    return conv->depthwise() ? conv->out_channels : conv->out_channels / conv->groups;
+  }
+  if (const auto* dense = std::get_if<DenseAttributes>(&node.attributes)) return dense->out_features;
+  SLUICE_CHECK(false, "only convolutions and dense layers have panels");
+  return 1;
+}
+
+}  // namespace sluice::model

@@ -1,0 +1,45 @@
+// The first bytes of a model file: the prefix, 64 bytes at fixed places, and the header, a FlatBuffer (schema/model.fbs).
+//
+//     0   magic "SLUICE\x1a\n"        16  header offset     40  file size
+//     8   endianness mark 0x01020304  24  header size       48  reserved, zero
+//     12  format version              32  XXH3-64 of the header
+//
+// Numbers are little-endian. Encoding gives the same size whatever the offsets and hashes in the graph are, so that the writer can lay
+// out the file before it knows them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/core/units.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::model {
+
+inline constexpr std::size_t kPrefixSize = 64;
+inline constexpr std::uint32_t kFormatVersion = 1;
+/// Far above any model's: GPT-2's header is 160 KB. Bounds what opening a file may allocate.
+inline constexpr Bytes kMaxHeaderBytes{256u << 20};
+
+struct Prefix {
+  Bytes header_size;
+  std::uint64_t header_hash = 0;
+  Bytes file_size;
+};
+
+std::array<std::byte, kPrefixSize> encode_prefix(const Prefix& prefix) noexcept;
+/// `bytes` holds at least kPrefixSize bytes, `file_size` is what the system says. Errors: kInvalidModel, kUnsupportedVersion.
+Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, std::string_view path);
+
+/// Errors: kUnsupported beyond kMaxHeaderBytes.
+Result<std::vector<std::byte>> encode_header(const Graph& graph);
+/// Verifies structure and decodes; every enumerator and extent is in range afterwards, ids and sizes are not yet (`validate`).
+/// `bytes` must be aligned to 8. Errors: kInvalidModel. Allocates O(bytes.size()).
+Result<Graph> decode_header(std::span<const std::byte> bytes, std::string_view path);
+
+}  // namespace sluice::model

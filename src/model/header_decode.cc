@@ -1,0 +1,287 @@
+#include "schema/model_generated.h"
+#include "src/model/header.h"
+
+namespace sluice::model {
+namespace {
+
+/// Decodes a buffer that the verifier has passed. The verifier sees structure only: a million offsets may lead to one long string, and any
+/// number may stand in an enumeration. So each item is paid for from an allowance of the buffer's own size, which a buffer without shared
+/// parts never uses up, and each number is checked.
+class HeaderDecoder {
+ public:
+  HeaderDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
+
+  Result<Graph> decode(const schema::Model& model) {
+    Graph graph;
+    SLUICE_RETURN_IF_ERROR(text(model.name(), graph.name));
+    SLUICE_RETURN_IF_ERROR(list(model.tensors(), graph.tensors));
+    SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
+    SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph.stretches));
+    SLUICE_RETURN_IF_ERROR(list(model.nodes(), graph.nodes));
+    SLUICE_RETURN_IF_ERROR(list(model.inputs(), graph.inputs));
+    SLUICE_RETURN_IF_ERROR(list(model.outputs(), graph.outputs));
+    SLUICE_RETURN_IF_ERROR(preprocess(model.preprocess(), graph.preprocess));
+    SLUICE_RETURN_IF_ERROR(labels(model.labels(), graph.labels));
+    return graph;
+  }
+
+ private:
+  // Less than the least that any table of the kind takes in a buffer of ours, which stores every field.
+  static constexpr std::size_t kTableCost = 24;
+
+  tl::unexpected<Error> invalid(const char* reason) const { return fail(ErrorCode::kInvalidModel, path_, reason); }
+
+  Status pay(std::size_t cost) {
+    if (cost > allowance_) return invalid("parts of the header are used more than once");
+    allowance_ -= cost;
+    return {};
+  }
+
+  Status text(const flatbuffers::String* from, std::string& to) {
+    if (from == nullptr) return {};
+    SLUICE_RETURN_IF_ERROR(pay(from->size()));
+    to.assign(from->c_str(), from->size());
+    return {};
+  }
+
+  template <class Table, class Item>
+  Status list(const flatbuffers::Vector<flatbuffers::Offset<Table>>* from, std::vector<Item>& to) {
+    if (from == nullptr) return {};
+    SLUICE_RETURN_IF_ERROR(pay(from->size() * kTableCost));
+    to.resize(from->size());
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) SLUICE_RETURN_IF_ERROR(item(*from->Get(i), to[i]));
+    return {};
+  }
+
+  template <class IdType>
+  Status ids(const flatbuffers::Vector<std::uint32_t>* from, std::vector<IdType>& to) {
+    if (from == nullptr) return {};
+    SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(std::uint32_t)));
+    to.reserve(from->size());
+    for (const std::uint32_t id : *from) to.push_back(IdType(id));
+    return {};
+  }
+
+  Status shape(const flatbuffers::Vector<std::int64_t>* from, Shape& to) {
+    const auto made = from == nullptr ? Shape() : Shape::make(std::span(from->data(), from->size()));
+    if (!made) return invalid("a shape has too many extents, a negative one, or too many elements");
+    to = *made;
+    return {};
+  }
+
+  /// Entries that are absent keep their defaults.
+  template <class T, std::size_t N>
+  Status array(const flatbuffers::Vector<T>* from, std::array<T, N>& to) {
+    if (from == nullptr) return {};
+    if (from->size() > N) return invalid("an attribute has more entries than a tensor has axes");
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) to[i] = from->Get(i);
+    return {};
+  }
+
+  template <class Enum>
+  Status enumerator(std::uint8_t value, int count, Enum& to) {
+    if (value >= count) return invalid("an enumeration has a value that this build does not know");
+    to = static_cast<Enum>(value);
+    return {};
+  }
+
+  Status item(const schema::Tensor& from, Tensor& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.dtype(), kDTypeCount, to.dtype));
+    SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
+    to.weight = WeightId(from.weight());
+    return {};
+  }
+
+  Status item(const schema::Weight& from, Weight& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.layout(), kWeightLayoutCount, to.panel_layout.layout));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.dtype(), kDTypeCount, to.panel_layout.dtype));
+    to.panel_layout.lanes = from.lanes();
+    to.panel_layout.k_block = from.k_block();
+    to.panel_layout.k_group = from.k_group();
+    SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
+    to.panels = from.panels();
+    to.panel_bytes = Bytes(from.panel_bytes());
+    to.offset = Bytes(from.offset());
+    to.bytes = Bytes(from.bytes());
+    to.first_stretch = from.first_stretch();
+    to.stretch_count = from.stretch_count();
+    to.always_resident = from.always_resident();
+    return {};
+  }
+
+  Status stretches(const flatbuffers::Vector<const schema::Stretch*>* from, std::vector<Stretch>& to) {
+    if (from == nullptr) return {};
+    SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(schema::Stretch)));
+    to.reserve(from->size());
+    for (const schema::Stretch* s : *from) {
+      to.push_back({Bytes(s->offset()), Bytes(s->stored_size()), Bytes(s->raw_size()), s->xxh3()});
+    }
+    return {};
+  }
+
+  Status item(const schema::Node& from, Node& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.op(), kOpKindCount, to.op));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.numeric(), kNumericClassCount, to.numeric));
+    to.epilogue.has_bias = from.has_bias();
+    to.epilogue.has_residual = from.has_residual();
+    SLUICE_RETURN_IF_ERROR(enumerator(from.function(), kFunctionCount, to.epilogue.activation.function));
+    to.epilogue.activation.a = from.function_a();
+    to.epilogue.activation.b = from.function_b();
+    SLUICE_RETURN_IF_ERROR(ids(from.inputs(), to.inputs));
+    SLUICE_RETURN_IF_ERROR(ids(from.outputs(), to.outputs));
+    SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));
+    return attributes(from, to.attributes);
+  }
+
+  Status attributes(const schema::Node& from, Attributes& to) {
+    switch (from.attributes_type()) {
+      case schema::Attributes::NONE:
+        return {};
+      case schema::Attributes::ConvAttributes:
+        return alternative(from.attributes_as_ConvAttributes(), to.emplace<ConvAttributes>());
+      case schema::Attributes::DenseAttributes:
+        return alternative(from.attributes_as_DenseAttributes(), to.emplace<DenseAttributes>());
+      case schema::Attributes::PoolAttributes:
+        return alternative(from.attributes_as_PoolAttributes(), to.emplace<PoolAttributes>());
+      case schema::Attributes::BinaryAttributes:
+        return alternative(from.attributes_as_BinaryAttributes(), to.emplace<BinaryAttributes>());
+      case schema::Attributes::SoftmaxAttributes:
+        return alternative(from.attributes_as_SoftmaxAttributes(), to.emplace<SoftmaxAttributes>());
+      case schema::Attributes::LrnAttributes:
+        return alternative(from.attributes_as_LrnAttributes(), to.emplace<LrnAttributes>());
+      case schema::Attributes::AxisAttributes:
+        return alternative(from.attributes_as_AxisAttributes(), to.emplace<AxisAttributes>());
+      case schema::Attributes::SliceAttributes:
+        return alternative(from.attributes_as_SliceAttributes(), to.emplace<SliceAttributes>());
+      case schema::Attributes::PadAttributes:
+        return alternative(from.attributes_as_PadAttributes(), to.emplace<PadAttributes>());
+      case schema::Attributes::ResizeAttributes:
+        return alternative(from.attributes_as_ResizeAttributes(), to.emplace<ResizeAttributes>());
+      case schema::Attributes::TransposeAttributes:
+        return alternative(from.attributes_as_TransposeAttributes(), to.emplace<TransposeAttributes>());
+    }
+    return invalid("a node has attributes of a kind that this build does not know");
+  }
+
+  template <class Table, class Item>
+  Status alternative(const Table* from, Item& to) {
+    if (from == nullptr) return invalid("a node names the kind of its attributes but has none");
+    return item(*from, to);
+  }
+
+  Status window(const schema::Window* from, Window& to) {
+    if (from == nullptr) return invalid("a node with a window has none");
+    to = {from->in_h(),     from->in_w(),     from->out_h(),      from->out_w(),      from->kernel_h(),
+          from->kernel_w(), from->stride_h(), from->stride_w(),   from->dilation_h(), from->dilation_w(),
+          from->pad_top(),  from->pad_left(), from->pad_bottom(), from->pad_right()};
+    return {};
+  }
+
+  Status item(const schema::ConvAttributes& from, ConvAttributes& to) {
+    to.groups = from.groups();
+    to.in_channels = from.in_channels();
+    to.out_channels = from.out_channels();
+    return window(from.window(), to.window);
+  }
+  Status item(const schema::DenseAttributes& from, DenseAttributes& to) {
+    to = {from.in_features(), from.out_features()};
+    return {};
+  }
+  Status item(const schema::PoolAttributes& from, PoolAttributes& to) {
+    SLUICE_RETURN_IF_ERROR(enumerator(from.kind(), kPoolKindCount, to.kind));
+    to.count_include_pad = from.count_include_pad();
+    return window(from.window(), to.window);
+  }
+  Status item(const schema::BinaryAttributes& from, BinaryAttributes& to) {
+    return enumerator(from.function(), kBinaryFunctionCount, to.function);
+  }
+  Status item(const schema::SoftmaxAttributes& from, SoftmaxAttributes& to) {
+    to.log = from.log();
+    return {};
+  }
+  Status item(const schema::LrnAttributes& from, LrnAttributes& to) {
+    to = {from.size(), from.alpha(), from.beta(), from.bias()};
+    return {};
+  }
+  Status item(const schema::AxisAttributes& from, AxisAttributes& to) {
+    to.axis = from.axis();
+    return {};
+  }
+  Status item(const schema::SliceAttributes& from, SliceAttributes& to) {
+    SLUICE_RETURN_IF_ERROR(array(from.start(), to.start));
+    return array(from.step(), to.step);
+  }
+  Status item(const schema::PadAttributes& from, PadAttributes& to) {
+    SLUICE_RETURN_IF_ERROR(enumerator(from.mode(), kPadModeCount, to.mode));
+    to.value = from.value();
+    SLUICE_RETURN_IF_ERROR(array(from.before(), to.before));
+    return array(from.after(), to.after);
+  }
+  Status item(const schema::ResizeAttributes& from, ResizeAttributes& to) {
+    SLUICE_RETURN_IF_ERROR(enumerator(from.mode(), kResizeModeCount, to.mode));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.coordinates(), kResizeCoordinatesCount, to.coordinates));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.rounding(), kResizeRoundingCount, to.rounding));
+    to.cubic_a = from.cubic_a();
+    return array(from.scale(), to.scale);
+  }
+  Status item(const schema::TransposeAttributes& from, TransposeAttributes& to) { return array(from.perm(), to.perm); }
+
+  Status item(const schema::Port& from, Port& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    to.tensor = TensorId(from.tensor());
+    SLUICE_RETURN_IF_ERROR(shape(from.onnx_shape(), to.onnx_shape));
+    return array(from.perm(), to.perm);
+  }
+
+  Status preprocess(const schema::Preprocess* from, Preprocess& to) {
+    if (from == nullptr) return {};
+    to.present = true;
+    to.resize_short_side = from->resize_short_side();
+    to.crop = from->crop();
+    to.bgr = from->bgr();
+    to.scale = from->scale();
+    SLUICE_RETURN_IF_ERROR(array(from->mean(), to.mean));
+    return array(from->stddev(), to.stddev);
+  }
+
+  Status labels(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* from, std::vector<std::string>& to) {
+    if (from == nullptr) return {};
+    constexpr std::size_t kLabelCost = 8;  // its place in the vector and its length
+    SLUICE_RETURN_IF_ERROR(pay(from->size() * kLabelCost));
+    to.resize(from->size());
+    for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) SLUICE_RETURN_IF_ERROR(text(from->Get(i), to[i]));
+    return {};
+  }
+
+  static constexpr int kWeightLayoutCount = 3;
+  static constexpr int kNumericClassCount = 2;
+  static constexpr int kPoolKindCount = 2;
+  static constexpr int kBinaryFunctionCount = 8;
+  static constexpr int kPadModeCount = 3;
+  static constexpr int kResizeModeCount = 3;
+  static constexpr int kResizeCoordinatesCount = 4;
+  static constexpr int kResizeRoundingCount = 4;
+
+  std::size_t allowance_;
+  std::string_view path_;
+};
+
+}  // namespace
+
+Result<Graph> decode_header(std::span<const std::byte> bytes, std::string_view path) {
+  // A model is a table of tables of attributes: nothing lies deeper than four. No table takes less than eight bytes with its place in a
+  // vector, so more than this many are shared ones.
+  constexpr flatbuffers::uoffset_t kMaxDepth = 8;
+  const auto max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size() / 8 + 1);
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, max_tables);
+  if (!schema::VerifyModelBuffer(verifier)) {
+    return fail(ErrorCode::kInvalidModel, path, "the header is not a well-formed FlatBuffer of a model");
+  }
+  return HeaderDecoder(bytes.size(), path).decode(*schema::GetModel(data));
+}
+
+}  // namespace sluice::model

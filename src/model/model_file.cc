@@ -1,0 +1,118 @@
+#include "sluice/model/model_file.h"
+
+#include <algorithm>
+
+#include "sluice/core/hash.h"
+#include "src/model/aligned_buffer.h"
+#include "src/model/header.h"
+
+namespace sluice::model {
+namespace {
+
+/// Reads [0, size) of a source into private memory.
+Result<AlignedBuffer> read_start(WeightSource& source, Bytes size, const std::string& path) {
+  AlignedBuffer buffer = AlignedBuffer::allocate(size);
+  if (buffer.data() == nullptr) return fail(make_error(ErrorCode::kOutOfMemory, path, "no memory for the header", size.count(), 0));
+  SLUICE_RETURN_IF_ERROR(source.read({Bytes(0), size}, buffer.data()));
+  return buffer;
+}
+
+Result<Prefix> read_prefix(WeightSource& source, const std::string& path) {
+  if (source.size() < Bytes(kPrefixSize)) {
+    return fail(make_error(ErrorCode::kInvalidModel, path, "the file is too short for a model file", kPrefixSize, source.size().count()));
+  }
+  SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, Bytes(kPrefixSize), path));
+  return decode_prefix({buffer.data(), kPrefixSize}, source.size(), path);
+}
+
+Result<Graph> read_graph(WeightSource& source, const Prefix& prefix, const std::string& path) {
+  const Bytes header_end = Bytes(kPrefixSize) + prefix.header_size;
+  SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, header_end, path));
+  const std::span<const std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
+  if (xxh3_64(header) != prefix.header_hash) {
+    return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
+  }
+  SLUICE_ASSIGN_OR_RETURN(Graph graph, decode_header(header, path));
+  SLUICE_RETURN_IF_ERROR(validate(graph, prefix.file_size));
+  // Stretches lie in rising order (G5), so the first stands for all.
+  if (!graph.stretches.empty() && graph.stretches.front().offset < header_end) {
+    return fail(ErrorCode::kInvalidModel, path, "a weight lies inside the header");
+  }
+  return graph;
+}
+
+/// Reads stretches in file order through one buffer and compares their hashes.
+class StretchVerifier {
+ public:
+  StretchVerifier(const ModelFile& model, const std::function<void(Bytes)>& progress) : model_(model), progress_(progress) {}
+
+  Status run() {
+    if (buffer_.data() == nullptr) {
+      return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", kBufferBytes, 0));
+    }
+    for (const Weight& weight : model_.graph().weights) {
+      for (const Stretch& stretch : model_.graph().stretches_of(weight)) SLUICE_RETURN_IF_ERROR(verify(weight, stretch));
+    }
+    return model_.source().check_unchanged();
+  }
+
+ private:
+  static constexpr std::uint64_t kBufferBytes = 1u << 20;
+
+  Status verify(const Weight& weight, const Stretch& stretch) {
+    Xxh3 hash;
+    for (std::uint64_t done = 0; done < stretch.stored_size.count();) {
+      SLUICE_ASSIGN_OR_RETURN(const auto bytes, bytes_at(stretch.offset + Bytes(done)));
+      const std::uint64_t taken = std::min<std::uint64_t>(bytes.size(), stretch.stored_size.count() - done);
+      hash.update(bytes.first(taken));
+      done += taken;
+    }
+    if (hash.digest() != stretch.xxh3) {
+      Error error =
+          make_error(ErrorCode::kChecksumMismatch, weight.name,
+                     "the bytes of this weight at the file offset found are not those that were written", 0, stretch.offset.count());
+      return fail(error);
+    }
+    checked_ += stretch.stored_size;
+    if (progress_) progress_(checked_);
+    return {};
+  }
+
+  /// The bytes of the file from `offset` to the end of the buffer, which is moved there if it has to be.
+  Result<std::span<const std::byte>> bytes_at(Bytes offset) {
+    if (offset < held_.offset || offset >= held_.end()) {
+      held_ = {};
+      const Bytes begin(align_down(offset.count(), AlignedBuffer::kAlignment));
+      const FileRange range{begin, std::min(Bytes(kBufferBytes), model_.file_size() - begin)};
+      SLUICE_RETURN_IF_ERROR(model_.source().read(range, buffer_.data()));
+      held_ = range;
+    }
+    const std::uint64_t skipped = (offset - held_.offset).count();
+    return std::span<const std::byte>(buffer_.data() + skipped, held_.size.count() - skipped);
+  }
+
+  const ModelFile& model_;
+  const std::function<void(Bytes)>& progress_;
+  AlignedBuffer buffer_ = AlignedBuffer::allocate(Bytes(kBufferBytes));
+  FileRange held_;  // what of the file is in the buffer
+  Bytes checked_;
+};
+
+}  // namespace
+
+Result<ModelFile> ModelFile::open(const std::string& path) {
+  ModelFile model;
+  model.path_ = path;
+  SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
+  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, read_prefix(*model.source_, path));
+  SLUICE_ASSIGN_OR_RETURN(Graph graph, read_graph(*model.source_, prefix, path));
+  model.graph_ = std::make_unique<Graph>(std::move(graph));
+  model.hash_ = prefix.header_hash;
+  model.file_size_ = prefix.file_size;
+  model.header_bytes_ = prefix.header_size;
+  return model;
+}
+
+Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) { return StretchVerifier(model, progress).run(); }
+
+}  // namespace sluice::model

@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <cmath>
+
+#include "sluice/model/graph.h"
+#include "src/model/layout.h"
+#include "src/model/validate_node.h"
+
+namespace sluice::model {
+namespace {
+
+// Bounds far above real models and low enough that products of a few sizes stay inside 63 bits everywhere behind this check.
+constexpr std::size_t kMaxItems = std::size_t{1} << 20;            // tensors, weights, nodes, ports, labels
+constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // of one tensor
+
+tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }
+
+/// perm[0, rank) holds each of 0 ... rank-1 once.
+bool is_permutation(const std::array<std::int8_t, Shape::kMaxRank>& perm, int rank) {
+  unsigned seen = 0;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int from = perm[static_cast<std::size_t>(axis)];
+    if (from < 0 || from >= rank) return false;
+    seen |= 1u << from;
+  }
+  return seen == (1u << rank) - 1;
+}
+
+class GraphValidator {
+ public:
+  explicit GraphValidator(const Graph& graph) : graph_(graph), made_(graph.tensors.size(), false) {}
+
+  Status run(Bytes file_size) {
+    SLUICE_RETURN_IF_ERROR(check_counts());
+    for (const Weight& weight : graph_.weights) SLUICE_RETURN_IF_ERROR(check_weight(weight));
+    for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(tensor));
+    SLUICE_RETURN_IF_ERROR(check_inputs());
+    for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
+    SLUICE_RETURN_IF_ERROR(check_outputs());
+    SLUICE_RETURN_IF_ERROR(check_preprocess());
+    if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
+    return {};
+  }
+
+ private:
+  Status check_counts() const {
+    const std::size_t counts[] = {graph_.tensors.size(), graph_.weights.size(), graph_.nodes.size(),
+                                  graph_.inputs.size(),  graph_.outputs.size(), graph_.labels.size()};
+    for (const std::size_t count : counts) {
+      if (count > kMaxItems) {
+        return fail(make_error(ErrorCode::kInvalidModel, graph_.name, "more tensors, weights, nodes, ports or labels than any model has",
+                               kMaxItems, count));
+      }
+    }
+    if (graph_.outputs.empty()) return invalid(graph_.name, "a graph without outputs computes nothing");
+    return {};
+  }
+
+  Status check_tensor(const Tensor& tensor) const {
+    const auto shape = Shape::make(tensor.shape.dims());
+    if (!shape) return invalid(tensor.name, "G3: a tensor's extents are negative or overflow");
+    const auto elements = static_cast<std::uint64_t>(shape->element_count());
+    if (elements == 0) return invalid(tensor.name, "G3: a tensor has no elements");
+    if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
+      return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
+    }
+    if (!tensor.weight.valid()) return {};
+    if (tensor.weight.index() >= graph_.weights.size()) return invalid(tensor.name, "G1: a constant's weight does not exist");
+    const Weight& weight = graph_.weight(tensor.weight);
+    if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != tensor.dtype) {
+      return invalid(tensor.name, "G1: a constant's weight is not stored as plain values of its type");
+    }
+    if (weight.panel_bytes < tensor.bytes()) {
+      return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G1: a constant's weight is smaller than the tensor",
+                             tensor.bytes().count(), weight.panel_bytes.count()));
+    }
+    return {};
+  }
+
+  /// What holds of every weight, whoever uses it.
+  Status check_weight(const Weight& weight) const {
+    if (!Shape::make(weight.shape.dims())) return invalid(weight.name, "G5: a weight's extents are negative or overflow");
+    const PanelLayout& layout = weight.panel_layout;
+    const bool plain = layout.layout == WeightLayout::kPlain;
+    if (plain && weight.panels != 1) return invalid(weight.name, "G5: a plain weight has one panel");
+    if (!plain && (layout.lanes != kPanelLanes || layout.k_block != 1 || layout.k_group != 0 || layout.dtype != DType::kF32)) {
+      return fail(ErrorCode::kUnsupported, weight.name, "its panels are of a form that this build does not know");
+    }
+    if (weight.panels < 1) return invalid(weight.name, "G5: a weight has no panels");
+    if (!plain && (weight.panel_bytes == Bytes() || weight.panel_bytes.count() % kWeightAlignment != 0)) {
+      return invalid(weight.name, "G5: the size of a panel is not a multiple of 64");
+    }
+    const auto bytes = checked_mul(static_cast<std::uint64_t>(weight.panels), weight.panel_bytes.count());
+    if (!bytes || *bytes > kMaxFileBytes.count()) return invalid(weight.name, "G5: a weight is larger than a file can be");
+    return {};
+  }
+
+  Status check_port(const Port& port) const {
+    if (!port.tensor.valid() || port.tensor.index() >= graph_.tensors.size())
+      return invalid(port.name, "G1: a port's tensor does not exist");
+    const Shape& physical = graph_.tensor(port.tensor).shape;
+    if (port.onnx_shape.rank() != physical.rank() || !is_permutation(port.perm, physical.rank())) {
+      return invalid(port.name, "G2: a port's axes are not a permutation of its tensor's");
+    }
+    for (int axis = 0; axis < physical.rank(); ++axis) {
+      if (physical[axis] != port.onnx_shape[port.perm[static_cast<std::size_t>(axis)]]) {
+        return invalid(port.name, "G2: a port's shape is not its tensor's, permuted");
+      }
+    }
+    return {};
+  }
+
+  Status check_inputs() {
+    for (const Port& port : graph_.inputs) {
+      SLUICE_RETURN_IF_ERROR(check_port(port));
+      if (graph_.tensor(port.tensor).weight.valid()) return invalid(port.name, "G1: a graph input is a constant");
+      if (made_[port.tensor.index()]) return invalid(port.name, "G1: two graph inputs are one tensor");
+      made_[port.tensor.index()] = true;
+    }
+    return check_unique_names(graph_.inputs);
+  }
+
+  Status check_outputs() const {
+    for (const Port& port : graph_.outputs) {
+      SLUICE_RETURN_IF_ERROR(check_port(port));
+      if (!made_[port.tensor.index()] || is_input(port.tensor)) return invalid(port.name, "G1: no node makes this graph output");
+    }
+    return check_unique_names(graph_.outputs);
+  }
+
+  bool is_input(TensorId id) const {
+    return std::any_of(graph_.inputs.begin(), graph_.inputs.end(), [&](const Port& port) { return port.tensor == id; });
+  }
+
+  /// Callers find ports by name.
+  static Status check_unique_names(const std::vector<Port>& ports) {
+    std::vector<std::string_view> names;
+    names.reserve(ports.size());
+    for (const Port& port : ports) names.push_back(port.name);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) return invalid(*twice, "two graph inputs or two graph outputs have this name");
+    return {};
+  }
+
+  Status check_node(const Node& node) {
+    for (const TensorId id : node.inputs) {
+      if (!id.valid() || id.index() >= graph_.tensors.size()) return invalid(node.name, "G1: an input tensor does not exist");
+      if (!made_[id.index()] && !graph_.tensor(id).weight.valid()) return invalid(node.name, "G1: an input is used before it is made");
+    }
+    for (const WeightId id : node.weights) {
+      if (!id.valid() || id.index() >= graph_.weights.size()) return invalid(node.name, "G1: a weight does not exist");
+    }
+    if (node.outputs.size() != 1) return invalid(node.name, "G1: a node has one output");
+    const TensorId output = node.outputs[0];
+    if (!output.valid() || output.index() >= graph_.tensors.size()) return invalid(node.name, "G1: the output tensor does not exist");
+    if (made_[output.index()] || graph_.tensor(output).weight.valid()) {
+      return invalid(node.name, "G1: the output tensor is an input, a constant, or made twice");
+    }
+    made_[output.index()] = true;
+    return validate_node(graph_, node);
+  }
+
+  Status check_preprocess() const {
+    const Preprocess& p = graph_.preprocess;
+    if (!p.present) return {};
+    constexpr std::int64_t kMaxSide = 1 << 16;
+    if (p.resize_short_side < 0 || p.resize_short_side > kMaxSide || p.crop < 0 || p.crop > kMaxSide) {
+      return invalid(graph_.name, "the preprocessing's image sizes are out of range");
+    }
+    bool sane = std::isfinite(p.scale);
+    for (std::size_t i = 0; i < 3; ++i) sane = sane && std::isfinite(p.mean[i]) && std::isfinite(p.stddev[i]) && p.stddev[i] != 0.0f;
+    if (!sane) return invalid(graph_.name, "the preprocessing's numbers are not finite or divide by zero");
+    return {};
+  }
+
+  /// (G5) Weights take the stretches in turn, stretches lie in rising order, and each is where the layout of its weight says.
+  Status check_stretches(Bytes file_size) const {
+    std::vector<const Weight*> order;
+    order.reserve(graph_.weights.size());
+    for (const Weight& weight : graph_.weights) order.push_back(&weight);
+    std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
+    std::size_t next_stretch = 0;
+    std::uint64_t end = 0;
+    for (const Weight* weight : order) {
+      SLUICE_RETURN_IF_ERROR(check_place(*weight, next_stretch, end, file_size));
+      SLUICE_RETURN_IF_ERROR(check_stretches_of(*weight));
+      next_stretch += weight->stretch_count;
+      end = weight->range().end().count();
+    }
+    if (next_stretch != graph_.stretches.size()) return invalid(graph_.name, "G5: stretches that belong to no weight");
+    return {};
+  }
+
+  Status check_place(const Weight& weight, std::size_t first_stretch, std::uint64_t end_of_last, Bytes file_size) const {
+    if (weight.bytes != static_cast<std::uint64_t>(weight.panels) * weight.panel_bytes || weight.bytes == Bytes() ||
+        weight.bytes.count() % kWeightAlignment != 0) {
+      return invalid(weight.name, "G5: a weight's size is not that of its panels, or not a multiple of 64");
+    }
+    if (weight.bytes > file_size || weight.offset > file_size - weight.bytes) {
+      return fail(
+          make_error(ErrorCode::kInvalidModel, weight.name, "G5: a weight ends beyond the file", weight.offset.count(), file_size.count()));
+    }
+    if (weight.offset.count() % kWeightAlignment != 0) return invalid(weight.name, "G5: a weight's offset is not a multiple of 64");
+    if (weight.offset.count() < end_of_last) return invalid(weight.name, "G5: weights overlap or are out of order");
+    const std::int64_t expected = ceil_div(weight.panels, panels_per_stretch(weight.panel_bytes));
+    if (weight.first_stretch != first_stretch || weight.stretch_count != expected ||
+        weight.stretch_count > graph_.stretches.size() - first_stretch) {
+      return invalid(weight.name, "G5: a weight's stretches are not those of its panels");
+    }
+    return {};
+  }
+
+  Status check_stretches_of(const Weight& weight) const {
+    const std::int64_t step = panels_per_stretch(weight.panel_bytes);
+    std::int64_t panel = 0;
+    for (const Stretch& stretch : graph_.stretches_of(weight)) {
+      const FileRange expected = panel_range(weight, {panel, std::min(panel + step, weight.panels)});
+      if (stretch.offset != expected.offset || stretch.stored_size != expected.size || stretch.raw_size != expected.size) {
+        return invalid(weight.name, "G5: a stretch is not a run of its weight's panels");
+      }
+      panel += step;
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  std::vector<bool> made_;
+};
+
+}  // namespace
+
+Status validate(const Graph& graph, Bytes file_size) { return GraphValidator(graph).run(file_size); }
+
+}  // namespace sluice::model

@@ -1,0 +1,235 @@
+#include "sluice/executor/executor.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/executor/memory_source.h"
+#include "tests/executor/toy.h"
+
+namespace sluice::executor {
+namespace {
+
+using toy::MemorySource;
+
+/// A model, a plan for it and all that an executor needs.
+struct Bench {
+  explicit Bench(const toy::ToyPlanOptions& plan_options = {}, const toy::ToyOptions& model_options = {})
+      : model(toy::make_toy_model(model_options)),
+        plan(toy::make_toy_plan(model, plan_options)),
+        source(model.file),
+        arena(*Arena::reserve(plan.arena_bytes)),
+        pool(*make_thread_pool(static_cast<int>(plan_options.threads))) {
+    REQUIRE(arena.commit(plan.arena_bytes));
+    toy::plant_canaries(plan, arena);
+  }
+
+  Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options = {}) {
+    return Executor::create(model.graph, plan, source, arena, *pool, options);
+  }
+  void set_input(Executor& executor) { std::memcpy(executor.input(0).data, model.input.data(), model.input.size() * sizeof(float)); }
+  bool right(Executor& executor) const {
+    return std::memcmp(executor.output(0).data, model.expected.data(), model.expected.size() * sizeof(float)) == 0;
+  }
+  /// Output bytes that cannot be the right ones, so that a run that writes nothing is seen.
+  void spoil(Executor& executor) const { std::memset(executor.output(0).data, 0xFF, model.expected.size() * sizeof(float)); }
+
+  toy::ToyModel model;
+  plan::Plan plan;
+  MemorySource source;
+  Arena arena;
+  std::unique_ptr<ThreadPool> pool;
+};
+
+std::int64_t count_loads(const plan::Plan& plan, bool resident) {
+  return std::count_if(plan.loads.begin(), plan.loads.end(), [&](const plan::Load& load) { return load.resident == resident; });
+}
+
+}  // namespace
+
+TEST_CASE("every cut, number of slots and delay gives the same bits, in the prologue and in each period") {
+  for (std::int64_t panels : {1, 2, 6}) {
+    for (int steps_per_load : {1, 3}) {
+      for (int slots : {1, 2, 5}) {
+        for (std::uint32_t threads : {1u, 2u}) {
+          CAPTURE(panels, steps_per_load, slots, threads);
+          Bench bench({.panels_per_step = panels, .steps_per_load = steps_per_load, .slots = slots, .threads = threads});
+          bench.source.max_delay_us = 30;
+          auto executor = bench.create();
+          REQUIRE(executor);
+          bench.set_input(**executor);
+          for (int run = 0; run < 3; ++run) {
+            bench.spoil(**executor);
+            REQUIRE((*executor)->run());
+            REQUIRE(bench.right(**executor));
+          }
+          CHECK(toy::touched_canaries(bench.plan, bench.arena) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a period reads the streamed loads only, and a resident plan nothing") {
+  SECTION("streamed") {
+    Bench bench;
+    auto executor = bench.create();
+    REQUIRE(executor);
+    bench.set_input(**executor);
+    REQUIRE((*executor)->run());
+    CHECK(bench.source.reads == static_cast<std::int64_t>(bench.plan.loads.size()));
+    REQUIRE((*executor)->run());
+    CHECK(bench.source.reads == static_cast<std::int64_t>(bench.plan.loads.size()) + count_loads(bench.plan, false));
+    Bytes streamed;
+    for (const plan::Load& load : bench.plan.loads)
+      if (!load.resident) streamed += load.file.size;
+    CHECK((*executor)->stats().bytes_read == streamed);
+  }
+  SECTION("resident") {
+    Bench bench({.resident = true});
+    auto executor = bench.create();
+    REQUIRE(executor);
+    bench.set_input(**executor);
+    REQUIRE((*executor)->run());
+    const std::int64_t reads = bench.source.reads;
+    bench.spoil(**executor);
+    REQUIRE((*executor)->run());
+    CHECK(bench.source.reads == reads);
+    CHECK((*executor)->stats().bytes_read == Bytes(0));
+    CHECK(bench.right(**executor));
+  }
+}
+
+TEST_CASE("whichever read fails, the run says so and the next one is right") {
+  for (int slots : {1, 3}) {
+    const Bench counting({.steps_per_load = 2, .slots = slots});
+    const auto loads = static_cast<std::int64_t>(counting.plan.loads.size());
+    for (std::int64_t n = 0; n < loads + count_loads(counting.plan, false); ++n) {
+      CAPTURE(slots, n);
+      Bench bench({.steps_per_load = 2, .slots = slots});
+      bench.source.fail_at = n;
+      auto executor = bench.create();
+      REQUIRE(executor);
+      bench.set_input(**executor);
+      if (n >= loads) REQUIRE((*executor)->run());
+      const Status failed = (*executor)->run();
+      REQUIRE_FALSE(failed);
+      CHECK(failed.error().code == ErrorCode::kIo);
+      CHECK(failed.error().os_error == EIO);
+      const std::int64_t reads = bench.source.reads;
+      bench.spoil(**executor);
+      REQUIRE((*executor)->run());
+      CHECK(bench.right(**executor));
+      CHECK(bench.source.reads == reads + loads);  // a clean prologue
+      REQUIRE((*executor)->run());
+      CHECK(bench.right(**executor));
+    }
+  }
+}
+
+TEST_CASE("a wrong bit anywhere in a payload is found before a step uses it") {
+  const Bench counting;
+  for (std::size_t n = 0; n < counting.plan.loads.size(); ++n) {
+    const plan::Load& load = counting.plan.loads[n];
+    for (std::uint32_t s = load.first_stretch; s < load.first_stretch + load.stretch_count; ++s) {
+      const model::Stretch& stretch = counting.model.graph.stretches[s];
+      for (Bytes at : {stretch.offset, stretch.offset + stretch.stored_size - Bytes(1)}) {
+        CAPTURE(n, s, at.count());
+        Bench bench;
+        bench.source.corrupt_at = static_cast<std::int64_t>(n);
+        bench.source.corrupt_byte = (at - load.file.offset).count();
+        auto executor = bench.create();
+        REQUIRE(executor);
+        bench.set_input(**executor);
+        const Status failed = (*executor)->run();
+        REQUIRE_FALSE(failed);
+        CHECK(failed.error().code == ErrorCode::kChecksumMismatch);
+        REQUIRE((*executor)->run());
+        CHECK(bench.right(**executor));
+      }
+    }
+  }
+}
+
+TEST_CASE("a file that changed while it was read is an error of that run") {
+  Bench bench;
+  auto executor = bench.create();
+  REQUIRE(executor);
+  bench.set_input(**executor);
+  REQUIRE((*executor)->run());
+  bench.source.changed = true;
+  const Status failed = (*executor)->run();
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == ErrorCode::kFileChanged);
+  bench.source.changed = false;
+  REQUIRE((*executor)->run());
+  CHECK(bench.right(**executor));
+}
+
+TEST_CASE("an executor that never ran, or whose last run failed, ends cleanly") {
+  for (bool run : {false, true}) {
+    Bench bench;
+    bench.source.fail_at = 3;
+    auto executor = bench.create();
+    REQUIRE(executor);
+    bench.set_input(**executor);
+    if (run) CHECK_FALSE((*executor)->run());
+    executor->reset();
+    CHECK(toy::touched_canaries(bench.plan, bench.arena) == 0);
+  }
+}
+
+TEST_CASE("a rate limit holds reading back") {
+  Bench bench;
+  auto executor = bench.create({.read_bytes_per_second_limit = 20e6});
+  REQUIRE(executor);
+  bench.set_input(**executor);
+  REQUIRE((*executor)->run());
+  CHECK(bench.right(**executor));
+  const RunStats& stats = (*executor)->stats();
+  CHECK(static_cast<double>(stats.load_ns) >= static_cast<double>(stats.bytes_read.count()) / 20e6 * 1e9);
+  CHECK(stats.stall_ns > 0);
+  CHECK(stats.wall_ns >= stats.stall_ns);
+}
+
+TEST_CASE("a plan that the kernels cannot run is refused") {
+  Bench bench({.threads = 1});
+  const auto refused = [&] {
+    auto executor = bench.create();
+    return !executor && executor.error().code == ErrorCode::kInvalidPlan;
+  };
+  SECTION("it is accepted as it is") { CHECK_FALSE(refused()); }
+  SECTION("an unknown kernel") {
+    bench.plan.steps[1].kernel = KernelId{9999};
+    CHECK(refused());
+  }
+  SECTION("a kernel of another operator") {
+    bench.plan.steps[1].kernel = kernels::offset_id(kernels::kernel_id::kReferenceBase, static_cast<int>(model::OpKind::kPool));
+    CHECK(refused());
+  }
+  SECTION("a weight that no load brings") {
+    bench.plan.steps[1].operand_count = 1;
+    CHECK(refused());
+  }
+  SECTION("a tensor without a place") {
+    bench.plan.tensors[1].buffer = BufferId();
+    CHECK(refused());
+  }
+  SECTION("a tensor read and written in place by a kernel that cannot") {
+    bench.plan.tensors[1] = bench.plan.tensors[0];
+    CHECK(refused());
+  }
+  SECTION("addresses beyond the arena") {
+    bench.plan.arena_bytes = bench.arena.reserved() + Bytes(1);
+    CHECK(refused());
+  }
+  SECTION("more threads than workspaces are for") {
+    bench.pool = *make_thread_pool(2);
+    CHECK(refused());
+  }
+  SECTION("a load off the disk's blocks") {
+    bench.plan.buffers[bench.plan.loads[1].target.index()].offset += Bytes(64);
+    CHECK(refused());
+  }
+}
+
+}  // namespace sluice::executor

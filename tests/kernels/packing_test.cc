@@ -1,0 +1,182 @@
+#include "sluice/kernels/packing.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <vector>
+
+namespace sluice::kernels {
+namespace {
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values, std::size_t shift = 0) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T) + shift);
+  std::memcpy(bytes.data() + shift, values.data(), values.size() * sizeof(T));
+  return bytes;
+}
+
+std::vector<float> numbers(std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  return values;
+}
+
+std::vector<float> pack_all(const PackSource& source, const model::Weight& weight) {
+  std::vector<float> packed(weight.bytes.count() / sizeof(float), -1.0f);
+  const auto out = std::as_writable_bytes(std::span(packed));
+  if (weight.panel_layout.layout == model::WeightLayout::kDepthwise) {
+    pack_depthwise(source, {0, weight.panels}, out);
+  } else {
+    pack_panels(source, {0, weight.panels}, out);
+  }
+  return packed;
+}
+
+/// A convolution's OIHW values as a source.
+PackSource oihw(const std::vector<std::byte>& data, std::int64_t outputs, std::int64_t depth, std::int64_t taps, std::int64_t groups) {
+  return {.data = data.data(),
+          .outputs = outputs,
+          .taps = taps,
+          .depth = depth,
+          .outputs_per_group = outputs / groups,
+          .group_stride = outputs / groups * depth * taps,
+          .output_stride = depth * taps,
+          .tap_stride = 1,
+          .k_outer_stride = taps};
+}
+
+TEST_CASE("panels hold [panel][tap][k][lane] and zeros in unused lanes, each group padded to whole panels") {
+  for (std::int64_t groups : {1, 2, 3}) {
+    const std::int64_t outputs = 18 * groups, depth = 3, taps = 4;
+    const auto values = numbers(outputs * depth * taps);
+    const auto data = bytes_of(values);
+    const PackSource source = oihw(data, outputs, depth, taps, groups);
+    model::Weight weight;
+    describe_panels(source, std::array<std::int64_t, 4>{outputs, 2, 2, depth}, weight);
+    CHECK(weight.panels == 2 * groups);
+    CHECK(weight.panel_bytes == Bytes(taps * depth * 64));
+    CHECK(weight.shape == Shape{outputs, 2, 2, depth});
+    const auto packed = pack_all(source, weight);
+    for (std::int64_t panel = 0; panel < weight.panels; ++panel)
+      for (std::int64_t tap = 0; tap < taps; ++tap)
+        for (std::int64_t k = 0; k < depth; ++k)
+          for (std::int64_t lane = 0; lane < 16; ++lane) {
+            const std::int64_t within = panel % 2 * 16 + lane;
+            const std::int64_t n = panel / 2 * 18 + within;
+            const float expected = within < 18 ? values[static_cast<std::size_t>((n * depth + k) * taps + tap)] : 0.0f;
+            REQUIRE(packed[static_cast<std::size_t>(((panel * taps + tap) * depth + k) * 16 + lane)] == expected);
+          }
+  }
+}
+
+TEST_CASE("narrow groups share a panel, sixteen consecutive outputs each") {
+  const std::int64_t outputs = 20, depth = 2, taps = 1;
+  const auto values = numbers(outputs * depth);
+  const auto data = bytes_of(values);
+  const PackSource source = oihw(data, outputs, depth, taps, 5);
+  model::Weight weight;
+  describe_panels(source, std::array<std::int64_t, 4>{outputs, 1, 1, depth}, weight);
+  REQUIRE(weight.panels == 2);
+  const auto packed = pack_all(source, weight);
+  for (std::int64_t panel = 0; panel < 2; ++panel)
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t lane = 0; lane < 16; ++lane) {
+        const std::int64_t n = panel * 16 + lane;
+        const float expected = n < outputs ? values[static_cast<std::size_t>(n * depth + k)] : 0.0f;
+        CHECK(packed[static_cast<std::size_t>((panel * depth + k) * 16 + lane)] == expected);
+      }
+}
+
+TEST_CASE("a run of panels packs as the same bytes that it has in the whole") {
+  const auto data = bytes_of(numbers(50 * 6));
+  const PackSource source = oihw(data, 50, 3, 2, 1);
+  model::Weight weight;
+  describe_panels(source, std::array<std::int64_t, 4>{50, 1, 2, 3}, weight);
+  const auto whole = pack_all(source, weight);
+  std::vector<float> part(2 * 96);
+  pack_panels(source, {1, 3}, std::as_writable_bytes(std::span(part)));
+  CHECK(std::memcmp(part.data(), whole.data() + 96, part.size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("depthwise panels hold [panel][tap][lane]") {
+  const std::int64_t channels = 17, taps = 9;
+  const auto values = numbers(channels * taps);
+  const auto data = bytes_of(values);
+  const PackSource source{
+      .data = data.data(), .outputs = channels, .taps = taps, .outputs_per_group = 1, .group_stride = taps, .tap_stride = 1};
+  model::Weight weight;
+  describe_depthwise(source, std::array<std::int64_t, 3>{channels, 3, 3}, weight);
+  REQUIRE(weight.panels == 2);
+  CHECK(weight.panel_bytes == Bytes(taps * 64));
+  const auto packed = pack_all(source, weight);
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    CHECK(packed[static_cast<std::size_t>(tap * 16 + 5)] == values[static_cast<std::size_t>(5 * taps + tap)]);
+    CHECK(packed[static_cast<std::size_t>((taps + tap) * 16)] == values[static_cast<std::size_t>(16 * taps + tap)]);
+    CHECK(packed[static_cast<std::size_t>((taps + tap) * 16 + 1)] == 0.0f);
+  }
+}
+
+TEST_CASE("a dense layer behind a flattened NCHW tensor is packed in NHWC order") {
+  const std::int64_t channels = 3, pixels = 4, outputs = 2, depth = channels * pixels;
+  const auto values = numbers(outputs * depth);  // [N][C][pixel]
+  const auto data = bytes_of(values);
+  const PackSource source{.data = data.data(),
+                          .outputs = outputs,
+                          .depth = depth,
+                          .output_stride = depth,
+                          .k_inner = channels,
+                          .k_outer_stride = 1,
+                          .k_inner_stride = pixels};
+  model::Weight weight;
+  describe_panels(source, std::array<std::int64_t, 2>{outputs, depth}, weight);
+  const auto packed = pack_all(source, weight);
+  for (std::int64_t n = 0; n < outputs; ++n)
+    for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+      for (std::int64_t c = 0; c < channels; ++c)
+        CHECK(packed[static_cast<std::size_t>((pixel * channels + c) * 16 + n)] ==
+              values[static_cast<std::size_t>(n * depth + c * pixels + pixel)]);
+}
+
+TEST_CASE("halves widen exactly, doubles narrow, unaligned sources are read, scales multiply") {
+  const std::vector<std::uint16_t> halves{0x3c00, 0xc000, 0x7bff, 0x0001, 0x8001, 0x0400, 0x7c00, 0xfc00, 0x8000};
+  const std::vector<float> wide{1.0f, -2.0f, 65504.0f, 0x1p-24f, -0x1p-24f, 0x1p-14f, INFINITY, -INFINITY, -0.0f};
+  const auto count = static_cast<std::int64_t>(halves.size());
+  model::Weight weight;
+  const auto data = bytes_of(halves, 1);
+  PackSource source{.data = data.data() + 1, .dtype = DType::kF16, .outputs = count, .output_stride = 1};
+  describe_panels(source, std::array<std::int64_t, 2>{count, 1}, weight);
+  CHECK(std::memcmp(pack_all(source, weight).data(), wide.data(), wide.size() * sizeof(float)) == 0);
+
+  const auto doubles = bytes_of(std::vector<double>{0.1, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}, 3);
+  const std::vector<float> scale{2.0f, 0.5f, 1, 1, 1, 1, 1, 1, 1};
+  source.data = doubles.data() + 3;
+  source.dtype = DType::kF64;
+  source.scale = scale;
+  const auto packed = pack_all(source, weight);
+  CHECK(packed[0] == 0.1f * 2.0f);
+  CHECK(packed[1] == 1.0f);
+}
+
+TEST_CASE("taps of a transposed convolution are ordered by output phase") {
+  model::Window window;
+  window.kernel_h = window.kernel_w = 3;
+  window.stride_h = window.stride_w = 2;
+  CHECK(transposed_tap_order(window) == std::vector<std::int32_t>{0, 2, 6, 8, 1, 7, 3, 5, 4});
+  window.pad_top = window.pad_left = 1;
+  CHECK(transposed_tap_order(window) == std::vector<std::int32_t>{4, 3, 5, 1, 7, 0, 2, 6, 8});
+  window.stride_h = window.stride_w = 1;
+  CHECK(transposed_tap_order(window) == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("a tap order decides which source tap lies where") {
+  const auto data = bytes_of(numbers(4));
+  const std::vector<std::int32_t> order{3, 1, 0, 2};
+  PackSource source = oihw(data, 1, 1, 4, 1);
+  source.tap_order = order;
+  model::Weight weight;
+  describe_panels(source, std::array<std::int64_t, 4>{1, 2, 2, 1}, weight);
+  const auto packed = pack_all(source, weight);
+  for (std::size_t tap = 0; tap < 4; ++tap) CHECK(packed[tap * 16] == static_cast<float>(order[tap] + 1));
+}
+
+}  // namespace
+}  // namespace sluice::kernels

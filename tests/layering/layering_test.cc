@@ -1,0 +1,150 @@
+// Reads the #include lines of include/ and src/ and fails on an edge that the architecture does not allow (docs/architecture.md).
+//
+// The linker cannot find these: static libraries resolve a back edge quietly when some other target pulls the library in.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Modules = std::set<std::string>;
+
+/// What each module may include besides itself.
+const std::map<std::string, Modules>& allowed_edges() {
+  static const std::map<std::string, Modules> edges = {
+      {"core", {}},
+      {"model", {"core"}},
+      {"plan", {"core", "model"}},
+      {"kernels", {"core", "model"}},
+      {"importer", {"core", "model", "plan", "kernels"}},
+      {"profiler", {"core", "model", "plan", "kernels"}},
+      {"planner", {"core", "model", "plan", "kernels", "profiler"}},
+      {"executor", {"core", "model", "plan", "kernels"}},
+      {"engine", {"core", "model", "plan", "kernels", "profiler", "planner", "executor"}},
+      {"cli", {"core", "model", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+      {"convert", {"core", "model", "plan", "kernels", "importer"}},
+      {"umbrella", {"core", "model", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+  };
+  return edges;
+}
+
+/// The module of a path relative to the repository, such as include/sluice/core/arena.h or src/kernels/weighted/dense.cc.
+std::string module_of(const fs::path& path) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : path) parts.push_back(part.string());
+  const std::size_t first = parts.front() == "include" ? 2 : 1;
+  if (parts.size() <= first + 1) return "umbrella";
+  if (parts[first] == "cli" && parts[first + 1] == "convert") return "convert";
+  return parts[first];
+}
+
+struct Include {
+  std::string target;
+  bool angled = false;
+};
+
+std::optional<Include> parse_include(const std::string& line) {
+  std::size_t at = line.find_first_not_of(" \t");
+  if (at == std::string::npos || line[at] != '#') return std::nullopt;
+  at = line.find_first_not_of(" \t", at + 1);
+  if (at == std::string::npos || line.compare(at, 7, "include") != 0) return std::nullopt;
+  at = line.find_first_of("<\"", at);
+  if (at == std::string::npos) return std::nullopt;
+  const bool angled = line[at] == '<';
+  const std::size_t end = line.find(angled ? '>' : '"', at + 1);
+  return Include{line.substr(at + 1, end - at - 1), angled};
+}
+
+/// The module that a quoted include names, or nothing for a neighbour in the same folder or a generated header.
+std::optional<std::string> module_of_include(const std::string& target) {
+  if (target.starts_with("sluice/")) return module_of(fs::path("include") / target);
+  if (target.starts_with("src/")) return module_of(target);
+  return std::nullopt;
+}
+
+/// The C++ library's own, and the system's threads.
+bool is_system_header(const std::string& target) {
+  return target == "pthread.h" || (target.find('/') == std::string::npos && target.find('.') == std::string::npos);
+}
+
+/// Why `file` may not have this include; empty when it may.
+std::string objection(const fs::path& file, const Include& include) {
+  const std::string path = file.generic_string();
+  if (include.angled) {
+    const bool is_public = path.starts_with("include/");
+    const bool is_result_type = path == "include/sluice/core/error.h" && include.target == "tl/expected.hpp";
+    if (is_public && !is_result_type && !is_system_header(include.target)) return "a third-party header in a public header";
+    return {};
+  }
+  const std::optional<std::string> target = module_of_include(include.target);
+  if (!target) return {};
+  const std::string own = module_of(file);
+  if (own == *target) return {};
+  const auto row = allowed_edges().find(own);
+  if (row == allowed_edges().end()) return "module '" + own + "' is not in the table of allowed edges";
+  if (!row->second.contains(*target)) return "'" + own + "' may not include '" + *target + "'";
+  return {};
+}
+
+/// All objections to the sources below `root`, as "path:line: include: why".
+std::vector<std::string> objections_below(const fs::path& root, int& files) {
+  std::vector<std::string> found;
+  for (const char* folder : {"include", "src"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cc") continue;
+      ++files;
+      const fs::path file = fs::relative(entry.path(), root);
+      std::ifstream stream(entry.path());
+      std::string line;
+      for (int number = 1; std::getline(stream, line); ++number) {
+        const std::optional<Include> include = parse_include(line);
+        if (!include) continue;
+        const std::string why = objection(file, *include);
+        if (!why.empty()) found.push_back(file.generic_string() + ":" + std::to_string(number) + ": " + include->target + ": " + why);
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("includes go downwards only and public headers are free of third parties") {
+  int files = 0;
+  const std::vector<std::string> found = objections_below(SLUICE_SOURCE_DIR, files);
+  for (const std::string& line : found) UNSCOPED_INFO(line);
+  CHECK(found.empty());
+  CHECK(files > 30);
+}
+
+TEST_CASE("the layering check sees what it must") {
+  const auto refused = [](const char* file, const char* line) {
+    const std::optional<Include> include = parse_include(line);
+    REQUIRE(include);
+    return !objection(file, *include).empty();
+  };
+  CHECK(refused("include/sluice/plan/plan.h", "#include \"sluice/kernels/kernel.h\""));
+  CHECK(refused("src/kernels/registry.cc", "#include \"sluice/plan/plan.h\""));
+  CHECK(refused("src/executor/session.cc", "#include \"sluice/planner/planner.h\""));
+  CHECK(refused("src/core/arena.cc", "#  include \"src/model/reader.h\""));
+  CHECK(refused("src/engine/engine.cc", "#include \"sluice/importer/importer.h\""));
+  CHECK(refused("src/cli/main.cc", "#include \"sluice/importer/importer.h\""));
+  CHECK(refused("src/novel/thing.cc", "#include \"sluice/core/arena.h\""));
+  CHECK(refused("include/sluice/kernels/kernel.h", "#include <hwy/highway.h>"));
+  CHECK(refused("include/sluice/core/units.h", "#include <tl/expected.hpp>"));
+  CHECK(refused("include/sluice/core/arena.h", "#include <xnnpack.h>"));
+  CHECK_FALSE(refused("include/sluice/core/error.h", "#include <tl/expected.hpp>"));
+  CHECK_FALSE(refused("include/sluice/planner/planner.h", "#include \"sluice/plan/plan.h\""));
+  CHECK_FALSE(refused("include/sluice/sluice.h", "#include \"sluice/engine/engine.h\""));
+  CHECK_FALSE(refused("src/cli/convert/main.cc", "#include \"sluice/importer/importer.h\""));
+  CHECK_FALSE(refused("src/kernels/xnnpack/xnnpack.cc", "#include <xnnpack.h>"));
+}
