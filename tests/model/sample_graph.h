@@ -1,0 +1,258 @@
+// A small graph with every operator and every kind of weight, and bytes for its weights: what the tests of model files write and break.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "sluice/model/graph.h"
+#include "sluice/model/model_writer.h"
+
+namespace sluice::model {
+
+/// Adds tensors, weights and nodes; keeps the arithmetic of panels in one place.
+class GraphBuilder {
+ public:
+  TensorId tensor(std::string name, Shape shape, DType dtype = DType::kF32) {
+    graph.tensors.push_back({std::move(name), dtype, shape, {}});
+    return TensorId(graph.tensors.size() - 1);
+  }
+
+  TensorId constant(std::string name, Shape shape, DType dtype = DType::kF32) {
+    const TensorId id = tensor(name, shape, dtype);
+    graph.tensors[id.index()].weight = plain(name + ".values", shape, dtype);
+    return id;
+  }
+
+  WeightId plain(std::string name, Shape shape, DType dtype = DType::kF32) {
+    const auto bytes = static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype);
+    Weight weight;
+    weight.name = std::move(name);
+    weight.panel_layout.dtype = dtype;
+    weight.shape = shape;
+    weight.panel_bytes = Bytes(align_up(bytes, 64));
+    graph.weights.push_back(weight);
+    return WeightId(graph.weights.size() - 1);
+  }
+
+  /// Panels of `taps` x `depth` x 16 floats.
+  WeightId panels(std::string name, Shape shape, std::int64_t count, std::int64_t taps, std::int64_t depth,
+                  WeightLayout layout = WeightLayout::kPanels) {
+    Weight weight;
+    weight.name = std::move(name);
+    weight.panel_layout.layout = layout;
+    weight.shape = shape;
+    weight.panels = count;
+    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(taps * depth * 64));
+    graph.weights.push_back(weight);
+    return WeightId(graph.weights.size() - 1);
+  }
+
+  Node& node(OpKind op, std::vector<TensorId> inputs, TensorId output, Attributes attributes = {}) {
+    Node node;
+    node.name = std::string(name_of(op)) + std::to_string(graph.nodes.size());
+    node.op = op;
+    node.inputs = std::move(inputs);
+    node.outputs = {output};
+    node.attributes = attributes;
+    graph.nodes.push_back(node);
+    return graph.nodes.back();
+  }
+
+  void input(TensorId id, Shape onnx_shape, std::array<std::int8_t, Shape::kMaxRank> perm) {
+    graph.inputs.push_back({graph.tensor(id).name, id, onnx_shape, perm});
+  }
+  void output(TensorId id) { graph.outputs.push_back({graph.tensor(id).name, id, graph.tensor(id).shape, {0, 1, 2, 3, 4, 5, 6, 7}}); }
+
+  Graph graph;
+};
+
+inline ConvAttributes conv_attributes(const Shape& in, const Shape& out, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                                      std::int64_t groups = 1) {
+  ConvAttributes a;
+  a.window = {in[1], in[2], out[1], out[2], kernel, kernel, stride, stride, 1, 1, pad, pad, pad, pad};
+  a.groups = groups;
+  a.in_channels = in[3];
+  a.out_channels = out[3];
+  return a;
+}
+
+/// Indices of the sample's nodes, for the tests that break one.
+enum SampleNode : std::size_t {
+  kStem,
+  kDepthwise,
+  kWinograd,
+  kGrouped,
+  kMaxPool,
+  kTransposedConv,
+  kAffineNode,
+  kUnaryNode,
+  kLrnNode,
+  kPadNode,
+  kSliceNode,
+  kConcatNode,
+  kResizeNode,
+  kMeanPool,
+  kFlatten,
+  kDenseNode,
+  kMulNode,
+  kFold,
+  kTransposeNode,
+  kMatMulNode,
+  kSoftmaxNode,
+};
+
+inline void add_convolutions(GraphBuilder& b, TensorId image, TensorId out) {
+  const Shape wide{1, 8, 8, 32};
+  const TensorId stem = b.tensor("stem", wide);
+  const TensorId depthwise = b.tensor("depthwise", wide);
+  const TensorId winograd = b.tensor("winograd", wide);
+  const TensorId grouped = b.tensor("grouped", {1, 8, 8, 48});
+  const TensorId pooled = b.tensor("pooled", {1, 4, 4, 48});
+
+  Node& n0 = b.node(OpKind::kConv, {image}, stem, conv_attributes({1, 8, 8, 3}, wide, 3, 1, 1));
+  n0.epilogue = {true, false, {Function::kRelu, 0, 0}};
+  n0.weights = {b.panels("stem.weight", {32, 3, 3, 3}, 2, 9, 3), b.plain("stem.bias", {32})};
+
+  Node& n1 = b.node(OpKind::kConv, {stem}, depthwise, conv_attributes(wide, wide, 3, 1, 1, 32));
+  n1.weights = {b.panels("depthwise.weight", {32, 3, 3}, 2, 9, 1, WeightLayout::kDepthwise)};
+
+  Node& n2 = b.node(OpKind::kConv, {depthwise, stem}, winograd, conv_attributes(wide, wide, 3, 1, 1));
+  n2.numeric = NumericClass::kWinograd4;
+  n2.epilogue.has_residual = true;
+  n2.weights = {b.panels("winograd.weight", {32, 3, 3, 32}, 2, 9, 32)};
+
+  Node& n3 = b.node(OpKind::kConv, {winograd}, grouped, conv_attributes(wide, {1, 8, 8, 48}, 1, 1, 0, 2));
+  n3.epilogue = {true, false, {Function::kClip, 0, 6}};
+  n3.weights = {b.panels("grouped.weight", {48, 1, 1, 16}, 4, 1, 16), b.plain("grouped.bias", {64})};
+
+  PoolAttributes pool;
+  pool.window = {8, 8, 4, 4, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0};
+  b.node(OpKind::kPool, {grouped}, pooled, pool);
+
+  Node& n5 = b.node(OpKind::kConvTranspose, {pooled}, out, conv_attributes({1, 4, 4, 48}, {1, 8, 8, 16}, 2, 2, 0));
+  n5.weights = {b.panels("up.weight", {16, 2, 2, 48}, 1, 4, 48)};
+}
+
+inline void add_plumbing(GraphBuilder& b, TensorId in, TensorId out) {
+  const Shape shape{1, 8, 8, 16};
+  const TensorId affine = b.tensor("affine", shape);
+  const TensorId tanh = b.tensor("tanh", shape);
+  const TensorId lrn = b.tensor("lrn", shape);
+  const TensorId padded = b.tensor("padded", {1, 10, 10, 16});
+  const TensorId sliced = b.tensor("sliced", {1, 8, 8, 8});
+  const TensorId joined = b.tensor("joined", {1, 8, 8, 24});
+  const TensorId resized = b.tensor("resized", {1, 16, 16, 24});
+  const TensorId mean = b.tensor("mean", {1, 2, 2, 24});
+
+  b.node(OpKind::kAffine, {in}, affine).weights = {b.plain("affine.scale", {16}), b.plain("affine.shift", {16})};
+  b.node(OpKind::kUnary, {affine}, tanh).epilogue.activation.function = Function::kTanh;
+  b.node(OpKind::kLrn, {tanh}, lrn, LrnAttributes{});
+  PadAttributes pad;
+  pad.mode = PadMode::kReflect;
+  pad.before = {0, 1, 2, 0};
+  pad.after = {0, 1, 0, 0};
+  b.node(OpKind::kPad, {lrn}, padded, pad);
+  SliceAttributes slice;
+  slice.start = {0, 1, 9, 0};
+  slice.step = {1, 1, -1, 2, 1, 1, 1, 1};
+  b.node(OpKind::kSlice, {padded}, sliced, slice);
+  b.node(OpKind::kConcat, {sliced, tanh}, joined, AxisAttributes{3});
+  ResizeAttributes resize;
+  resize.scale = {1, 2, 2, 1, 1, 1, 1, 1};
+  b.node(OpKind::kResize, {joined}, resized, resize);
+  PoolAttributes pool;
+  pool.kind = PoolKind::kAverage;
+  pool.window = {16, 16, 2, 2, 8, 8, 8, 8, 1, 1, 0, 0, 0, 0};
+  pool.count_include_pad = true;
+  b.node(OpKind::kPool, {resized}, mean, pool);
+  b.node(OpKind::kReshape, {mean}, out);
+}
+
+inline void add_head(GraphBuilder& b, TensorId in, TensorId out) {
+  const TensorId dense = b.tensor("dense", {1, 320});
+  const TensorId scaled = b.tensor("scaled", {1, 320});
+  const TensorId folded = b.tensor("folded", {2, 16, 10});
+  const TensorId turned = b.tensor("turned", {2, 10, 16});
+  const TensorId product = b.tensor("product", {2, 16, 16});
+  Node& n = b.node(OpKind::kDense, {in}, dense, DenseAttributes{96, 320});
+  n.epilogue.has_bias = true;
+  n.weights = {b.panels("dense.weight", {320, 96}, 20, 1, 96), b.plain("dense.bias", {320})};
+  b.node(OpKind::kBinary, {dense, b.constant("gain", {320})}, scaled, BinaryAttributes{BinaryFunction::kMul});
+  b.node(OpKind::kReshape, {scaled}, folded);
+  b.node(OpKind::kTranspose, {folded}, turned, TransposeAttributes{{0, 2, 1, 3, 4, 5, 6, 7}});
+  b.node(OpKind::kMatMul, {folded, turned}, product);
+  b.node(OpKind::kSoftmax, {product}, out, SoftmaxAttributes{true});
+}
+
+/// The sample: an image network of 21 nodes, 10 KiB of resident and 170 KiB of streamed weights.
+inline Graph sample_graph() {
+  GraphBuilder b;
+  b.graph.name = "sample";
+  const TensorId image = b.tensor("image", {1, 8, 8, 3});
+  const TensorId features = b.tensor("features", {1, 8, 8, 16});
+  const TensorId vector = b.tensor("vector", {1, 96});
+  const TensorId scores = b.tensor("scores", {2, 16, 16});
+  b.input(image, {1, 3, 8, 8}, {0, 2, 3, 1, 4, 5, 6, 7});
+  add_convolutions(b, image, features);
+  add_plumbing(b, features, vector);
+  add_head(b, vector, scores);
+  b.output(scores);
+  b.graph.preprocess = {true, 256, 224, true, 1 / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  b.graph.labels = {"tabby", "espresso", ""};
+  return b.graph;
+}
+
+/// Bytes that depend on the weight and on their place in it, however the writer cuts it.
+class PatternProducer final : public WeightProducer {
+ public:
+  explicit PatternProducer(const Graph& graph) : graph_(graph) {}
+
+  static std::byte byte_at(WeightId id, std::uint64_t offset) {
+    const std::uint64_t mixed = (offset + 1) * 0x9e3779b97f4a7c15u + id.raw() * 0xbf58476d1ce4e5b9u;
+    return static_cast<std::byte>(mixed >> 56);
+  }
+
+  Status produce(WeightId id, PanelRange p, std::span<std::byte> out) override {
+    const std::uint64_t begin = static_cast<std::uint64_t>(p.begin) * graph_.weight(id).panel_bytes.count();
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = byte_at(id, begin + i);
+    return {};
+  }
+
+ private:
+  const Graph& graph_;
+};
+
+/// A directory of a test's own, removed with it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "sluice-test-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+inline void write_text(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+}  // namespace sluice::model
