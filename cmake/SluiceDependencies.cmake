@@ -5,7 +5,7 @@ find_package(tl-expected REQUIRED)
 include(SluiceFindLibrary)
 sluice_find_library(sluice_xxhash xxhash.h)  # used inline: XXH_INLINE_ALL
 sluice_find_library(sluice_flatbuffers flatbuffers/flatbuffers.h)
-sluice_find_library(sluice_highway hwy/highway.h NAMES hwy)
+sluice_find_library(sluice_highway hwy/highway.h)  # headers only: the kernels choose their own table (core/cpu.h)
 find_program(SLUICE_FLATC flatc REQUIRED)
 if(SLUICE_WITH_PTHREADPOOL)
   sluice_find_library(sluice_pthreadpool pthreadpool.h NAMES pthreadpool)
