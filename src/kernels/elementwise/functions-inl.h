@@ -53,6 +53,25 @@ HWY_INLINE V at_most(V x, V high) {
 #endif
 }
 
+// Highway's one-lane floor and ceiling lose the sign of zero.
+template <class V>
+HWY_INLINE V floor(V x) {
+#if HWY_TARGET == HWY_SCALAR
+  return V(std::floor(hn::GetLane(x)));
+#else
+  return hn::Floor(x);
+#endif
+}
+
+template <class V>
+HWY_INLINE V ceil(V x) {
+#if HWY_TARGET == HWY_SCALAR
+  return V(std::ceil(hn::GetLane(x)));
+#else
+  return hn::Ceil(x);
+#endif
+}
+
 template <class D, class V = hn::Vec<D>, std::size_t n>
 HWY_INLINE V polynomial(D d, V x, const std::array<float, n>& coefficients) {
   V sum = hn::Set(d, coefficients[n - 1]);
@@ -157,7 +176,7 @@ HWY_INLINE V softplus(D d, V x) {
   return hn::Add(at_least(x, hn::Zero(d)), hn::Add(log(d, u), rest));
 }
 
-/// y = f(x). The switch stands outside the loops of those who care: see `with_function`.
+/// y = f(x). Called with a constant function inside a loop, or with any outside of one: the switch is not free.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V apply(D d, const model::Activation& f, V x) {
   using model::Function;
@@ -204,9 +223,9 @@ HWY_INLINE V apply(D d, const model::Activation& f, V x) {
     case Function::kSoftplus:
       return softplus(d, x);
     case Function::kFloor:
-      return hn::Floor(x);
+      return functions::floor(x);
     case Function::kCeil:
-      return hn::Ceil(x);
+      return functions::ceil(x);
   }
   return x;
 }
