@@ -1,17 +1,57 @@
 // The compute pool: a small pool of our own on futexes (std::atomic::wait). pthreadpool is the alternative behind its switch.
+// docs/adr/0007-compute-threads.md compares the two.
 #include "sluice/core/threads.h"
+
+#include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <new>
 #include <vector>
 
 #include "sluice/core/native_thread.h"
+#if defined(SLUICE_HAS_PTHREADPOOL)
+#include "src/core/threads_pthreadpool.h"
+#endif
 
 namespace sluice {
 namespace {
 
+// How long a thread looks out for the next call (a worker) or for the last worker (the caller) before it sleeps. Calls follow each other
+// within a few microseconds inside a kernel and between steps; waking a sleeper costs 5 us of the waker and up to 50 us until it runs.
+constexpr std::int64_t kLookOutNs = 30'000;
+
 // Workers run leaf kernels: their frames are a few KiB, and each stack page touched counts against the budget.
 constexpr std::size_t kWorkerStackBytes = 128 * 1024;
+
+void pause_core() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::int64_t now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Polls `done` for a bounded time; what it last said.
+template <class Done>
+bool look_out_for(const Done& done) noexcept {
+  constexpr int kPollsBetweenClocks = 16;
+  const std::int64_t end = now_ns() + kLookOutNs;
+  do {
+    for (int i = 0; i < kPollsBetweenClocks; ++i) {
+      if (done()) return true;
+      pause_core();
+    }
+    sched_yield();  // whom we wait for may be queued behind us on this very core
+  } while (now_ns() < end);
+  return done();
+}
 
 /// Tasks are handed out by one shared counter; a generation number starts a call, a count of busy workers ends it.
 class FutexPool final : public ThreadPool {
@@ -38,12 +78,16 @@ class FutexPool final : public ThreadPool {
     context_ = context;
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
+    resting_.store(false, std::memory_order_relaxed);
     busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     work(0);
+    if (look_out_for([&] { return busy_.load(std::memory_order_acquire) == 0; })) return;
     for (int busy = busy_.load(std::memory_order_acquire); busy != 0; busy = busy_.load(std::memory_order_acquire)) busy_.wait(busy);
   }
+
+  void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }
 
  private:
   struct Worker {
@@ -67,6 +111,8 @@ class FutexPool final : public ThreadPool {
     const Worker& worker = *static_cast<Worker*>(argument);
     FutexPool& pool = *worker.pool;
     for (std::uint32_t seen = 0;;) {
+      look_out_for(
+          [&] { return pool.generation_.load(std::memory_order_relaxed) != seen || pool.resting_.load(std::memory_order_relaxed); });
       pool.generation_.wait(seen);
       const std::uint32_t now = pool.generation_.load(std::memory_order_acquire);
       if (now == seen) continue;
@@ -89,6 +135,7 @@ class FutexPool final : public ThreadPool {
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::int64_t> next_{0};
   std::atomic<int> busy_{0};
+  std::atomic<bool> resting_{false};
   std::atomic<bool> stopping_{false};
   Task task_ = nullptr;
   void* context_ = nullptr;
@@ -97,11 +144,16 @@ class FutexPool final : public ThreadPool {
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count) {
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind kind) {
   if (thread_count < 1 || thread_count > 1024) {
     return fail(ErrorCode::kInvalidArgument, "thread pool", "the number of threads must lie between 1 and 1024");
   }
-  return FutexPool::make(thread_count);
+  if (kind == PoolKind::kFutex) return FutexPool::make(thread_count);
+#if defined(SLUICE_HAS_PTHREADPOOL)
+  return make_pthreadpool(thread_count);
+#else
+  return fail(ErrorCode::kUnsupported, "thread pool", "this build has no pthreadpool");
+#endif
 }
 
 }  // namespace sluice

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sluice/core/hash.h"
 #include "src/executor/clock.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace sluice::executor {
 namespace {
@@ -91,7 +89,7 @@ Status Loader::verify(const plan::Load& load, Bytes arrived, std::uint32_t& next
     const model::Stretch& stretch = graph_.stretches[next_stretch];
     if (stretch.offset + stretch.stored_size > arrived) return {};
     const std::byte* bytes = region + (stretch.offset - load.file.offset).count();
-    if (XXH3_64bits(bytes, stretch.stored_size.count()) != stretch.xxh3) {
+    if (xxh3_64({bytes, stretch.stored_size.count()}) != stretch.xxh3) {
       return fail(make_error(ErrorCode::kChecksumMismatch, graph_.name,
                              "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
                              stretch.offset.count()));

@@ -18,8 +18,6 @@ TEST_CASE("a subject that is too long is cut, not overrun") {
   CHECK(error.subject().size() == Error::kSubjectCapacity - 1);
 }
 
-TEST_CASE("errors can be made and copied where nothing may be allocated") {
-  STATIC_REQUIRE(std::is_trivially_copyable_v<Error>);
-}
+TEST_CASE("errors can be made and copied where nothing may be allocated") { STATIC_REQUIRE(std::is_trivially_copyable_v<Error>); }
 
 }  // namespace sluice

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "sluice/core/hash.h"
 
 namespace sluice::toy {
 namespace {
@@ -47,7 +46,7 @@ class ModelBuilder {
       const auto panels = static_cast<std::uint64_t>(std::min(panels_per_stretch, weight.panels - p));
       const Bytes offset = weight.offset + weight.panel_bytes * static_cast<std::uint64_t>(p);
       const Bytes size = weight.panel_bytes * panels;
-      model_.graph.stretches.push_back({offset, size, size, XXH3_64bits(model_.file.data() + offset.count(), size.count())});
+      model_.graph.stretches.push_back({offset, size, size, xxh3_64({model_.file.data() + offset.count(), size.count()})});
       ++weight.stretch_count;
     }
     model_.graph.weights.push_back(weight);

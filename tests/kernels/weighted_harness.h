@@ -32,8 +32,18 @@ inline Problem convolution(std::int64_t h, std::int64_t w, std::int64_t c, std::
   p.conv.out_channels = n;
   p.conv.groups = groups;
   model::Window& win = p.conv.window;
-  win = {.in_h = h, .in_w = w, .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
-         .dilation_h = dilation, .dilation_w = dilation, .pad_top = pad, .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+  win = {.in_h = h,
+         .in_w = w,
+         .kernel_h = kernel,
+         .kernel_w = kernel,
+         .stride_h = stride,
+         .stride_w = stride,
+         .dilation_h = dilation,
+         .dilation_w = dilation,
+         .pad_top = pad,
+         .pad_left = pad,
+         .pad_bottom = pad,
+         .pad_right = pad};
   win.out_h = (h + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
   win.out_w = (w + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
   return p;
@@ -105,6 +115,20 @@ struct Placed {
   std::int64_t pixel, row, slots;
   std::unique_ptr<Buffer> buffer;
   RowView view;
+};
+
+class Case;
+
+/// The weights of a slice, copied so that a read outside it is found by the sanitizer.
+class PreparedWeights {
+ public:
+  PreparedWeights(const Case& c, ChannelRange channels);
+  std::span<const WeightOperand> operands() const { return std::span(operands_).first(count_); }
+
+ private:
+  std::unique_ptr<Buffer> slice_;
+  WeightOperand operands_[2];
+  std::size_t count_;
 };
 
 /// The node as a graph, its values, and its expected output.
@@ -181,19 +205,17 @@ class Case {
   void step(Run kernel, Workspace workspace, const weighted::TileTable& tiles, std::span<const Operand> inputs, const Operand& output,
             RowRange rows, ChannelRange channels, ThreadPool* pool) const {
     const int threads = pool == nullptr ? 1 : pool->thread_count();
-    const model::Weight& weight = graph_.weights[0];
-    PanelRange panels = model::panels_of_channels(channels, per_group());
-    if (problem_.conv.depthwise()) panels = {channels.begin / 16, (channels.end + 15) / 16};
-    // A copy of exactly the slice, so that a read outside it is found by the sanitizer.
-    const auto panel_floats = static_cast<std::int64_t>(weight.panel_bytes.count() / 4);
-    Buffer slice(static_cast<std::size_t>(panels.size() * panel_floats), 0.0f);
-    std::memcpy(slice.data(), packed_.data() + panels.begin * panel_floats, slice.size() * 4);
-    const WeightOperand weights[] = {{slice.bytes(), panels, &weight},
-                                     {reinterpret_cast<const std::byte*>(bias_.data()), {0, 1}, &graph_.weights[1]}};
+    const PreparedWeights weights(*this, channels);
     const Bytes bytes = workspace(graph_, node(), {rows, channels, threads});
     Buffer scratch((bytes.count() + 3) / 4, std::nanf(""));
-    kernel({.graph = &graph_, .node = &node(), .inputs = inputs, .outputs = std::span(&output, 1),
-            .weights = std::span(weights).first(problem_.bias ? 2 : 1), .rows = rows, .channels = channels, .workspace = scratch.bytes(),
+    kernel({.graph = &graph_,
+            .node = &node(),
+            .inputs = inputs,
+            .outputs = std::span(&output, 1),
+            .weights = weights.operands(),
+            .rows = rows,
+            .channels = channels,
+            .workspace = scratch.bytes(),
             .pool = pool},
            tiles);
   }
@@ -211,7 +233,8 @@ class Case {
     return {first(band.begin), std::max(first(band.begin), last(band.end - 1))};
   }
 
-  const std::vector<float>& input() const { return input_; }
+  const std::vector<float>& packed() const { return packed_; }
+  const std::vector<float>& bias() const { return bias_; }
   const Shape& in_shape() const { return in_shape_; }
   const Shape& out_shape() const { return out_shape_; }
 
@@ -256,9 +279,15 @@ class Case {
     const auto& conv = problem_.conv;
     const std::int64_t taps = conv.window.taps();
     const std::int64_t n = conv.out_channels;
-    PackSource source{.data = reinterpret_cast<const std::byte*>(weights_.data()), .outputs = n, .taps = taps, .depth = depth(),
-                      .outputs_per_group = per_group(), .group_stride = per_group() * depth() * taps, .output_stride = depth() * taps,
-                      .tap_stride = 1, .k_outer_stride = taps};
+    PackSource source{.data = reinterpret_cast<const std::byte*>(weights_.data()),
+                      .outputs = n,
+                      .taps = taps,
+                      .depth = depth(),
+                      .outputs_per_group = per_group(),
+                      .group_stride = per_group() * depth() * taps,
+                      .output_stride = depth() * taps,
+                      .tap_stride = 1,
+                      .k_outer_stride = taps};
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};
@@ -292,6 +321,16 @@ class Case {
   std::vector<float> input_, weights_, bias_, residual_, packed_;
   model::Graph graph_;
 };
+
+inline PreparedWeights::PreparedWeights(const Case& c, ChannelRange channels) : count_(c.problem().bias ? 2 : 1) {
+  const model::Weight& weight = c.graph().weights[0];
+  PanelRange panels = model::panels_of_channels(channels, c.per_group());
+  const auto panel_floats = static_cast<std::int64_t>(weight.panel_bytes.count() / 4);
+  slice_ = std::make_unique<Buffer>(static_cast<std::size_t>(panels.size() * panel_floats), 0.0f);
+  std::memcpy(slice_->data(), c.packed().data() + panels.begin * panel_floats, slice_->size() * 4);
+  operands_[0] = {slice_->bytes(), panels, &weight};
+  operands_[1] = {reinterpret_cast<const std::byte*>(c.bias().data()), {0, 1}, &c.graph().weights[1]};
+}
 
 /// The instruction sets this machine runs.
 inline std::vector<Isa> instruction_sets() {

@@ -69,8 +69,9 @@ std::optional<std::string> module_of_include(const std::string& target) {
   return std::nullopt;
 }
 
-bool is_standard_header(const std::string& target) {
-  return target.find('/') == std::string::npos && target.find('.') == std::string::npos;
+/// The C++ library's own, and the system's threads.
+bool is_system_header(const std::string& target) {
+  return target == "pthread.h" || (target.find('/') == std::string::npos && target.find('.') == std::string::npos);
 }
 
 /// Why `file` may not have this include; empty when it may.
@@ -79,7 +80,7 @@ std::string objection(const fs::path& file, const Include& include) {
   if (include.angled) {
     const bool is_public = path.starts_with("include/");
     const bool is_result_type = path == "include/sluice/core/error.h" && include.target == "tl/expected.hpp";
-    if (is_public && !is_result_type && !is_standard_header(include.target)) return "a third-party header in a public header";
+    if (is_public && !is_result_type && !is_system_header(include.target)) return "a third-party header in a public header";
     return {};
   }
   const std::optional<std::string> target = module_of_include(include.target);

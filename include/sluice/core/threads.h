@@ -25,8 +25,12 @@ class ThreadPool {
   virtual void rest() noexcept {}
 };
 
-/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
+/// Who provides the threads. kFutex: our own pool, always there and the default (docs/adr/0007-compute-threads.md has the measurement).
+enum class PoolKind : std::uint8_t { kFutex, kPthreadpool };
+
+/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory;
+/// kUnsupported for a kind that this build lacks.
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind kind = PoolKind::kFutex);
 
 /// Calls `body(index, thread)` for index in [0, count).
 template <class Body>

@@ -21,12 +21,62 @@ std::uint64_t thread_bytes(const StripPlan& plan) noexcept {
 
 std::size_t bytes_of(std::int64_t floats) noexcept { return static_cast<std::size_t>(floats) * sizeof(float); }
 
+std::int64_t input_span(std::int64_t outputs, std::int64_t stride, std::int64_t kernel, std::int64_t dilation) noexcept {
+  return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+void set_area(const model::Window& w, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
+  plan.out_rows = rows;
+  plan.out_columns = columns;
+  plan.in_rows = input_span(rows, w.stride_h, w.kernel_h, w.dilation_h);
+  plan.in_columns = input_span(columns, w.stride_w, w.kernel_w, w.dilation_w);
+}
+
 }  // namespace
 
-OutAreas::OutAreas(RowRange rows, std::int64_t out_h, std::int64_t out_w, std::int64_t area_rows, std::int64_t area_columns) noexcept
-    : rows_(rows), out_h_(out_h), out_w_(out_w), area_rows_(area_rows), column_parts_(ceil_div(out_w, area_columns)) {
-  for (std::int64_t image = rows.begin / out_h; image * out_h < rows.end; ++image)
-    row_parts_ += ceil_div(of_image(image).size(), area_rows);
+StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks) noexcept {
+  StripPlan plan;
+  plan.depth = depth;
+  plan.segments = w.dilation_w == 1 ? w.kernel_h : w.taps();
+  const auto fits = [&] { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)) <= kStripBytes; };
+  std::int64_t columns = w.out_w;
+  set_area(w, 1, columns, plan);
+  while (!fits() && columns > 2 * kMaxTileRows) {
+    columns = ceil_div(columns, 2);
+    set_area(w, 1, columns, plan);
+  }
+  const std::int64_t most = std::min(extent.rows.size(), w.out_h);
+  while (plan.out_rows < most && fits()) set_area(w, plan.out_rows + 1, columns, plan);
+  if (!fits() && plan.out_rows > 1) set_area(w, plan.out_rows - 1, columns, plan);
+  std::int64_t parts = ceil_div(most, plan.out_rows);
+  set_area(w, ceil_div(most, parts), columns, plan);
+  const auto uneven = [&] {
+    const std::int64_t units = OutAreas(extent.rows, w, plan).count() * blocks;
+    return units < 8 * extent.threads && units % extent.threads != 0;
+  };
+  while (uneven() && plan.out_rows > 1 && plan.out_rows * columns > 4 * kMaxTileRows) set_area(w, ceil_div(most, ++parts), columns, plan);
+  return plan;
+}
+
+void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
+  const std::int64_t row = w.dilation_h * plan.in_columns * plan.depth;
+  const std::int64_t taps_in_segment = w.taps() / plan.segments;
+  for (std::int64_t s = 0; s < plan.segments; ++s) {
+    const std::int64_t tap = s * taps_in_segment;
+    offsets[s] = tap / w.kernel_w * row + tap % w.kernel_w * w.dilation_w * plan.depth;
+  }
+}
+
+StripArea strip_area(const model::Window& w, const OutArea& area) noexcept {
+  return {area.image, area.rows.begin * w.stride_h - w.pad_top, area.columns.begin * w.stride_w - w.pad_left,
+          input_span(area.rows.size(), w.stride_h, w.kernel_h, w.dilation_h),
+          input_span(area.columns.size(), w.stride_w, w.kernel_w, w.dilation_w)};
+}
+
+OutAreas::OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept
+    : rows_(rows), out_h_(w.out_h), out_w_(w.out_w), area_rows_(plan.out_rows), column_parts_(ceil_div(w.out_w, plan.out_columns)) {
+  for (std::int64_t image = rows.begin / out_h_; image * out_h_ < rows.end; ++image)
+    row_parts_ += ceil_div(of_image(image).size(), area_rows_);
 }
 
 RowRange OutAreas::of_image(std::int64_t image) const noexcept {
@@ -68,7 +118,7 @@ bool Strips::holds(int thread, std::int64_t key) const noexcept {
   return held == key;
 }
 
-void fill_strip(const RowView& in, std::int64_t in_h, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
+void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept {
   const std::int64_t depth = plan.depth;
   const std::int64_t left = std::clamp<std::int64_t>(-area.column, 0, area.columns);
@@ -77,18 +127,42 @@ void fill_strip(const RowView& in, std::int64_t in_h, const StripArea& area, std
   for (std::int64_t r = 0; r < area.rows; ++r) {
     float* const to = strip + r * plan.in_columns * depth;
     const std::int64_t row = area.row + r;
-    if (row < 0 || row >= in_h || inside_end == left) {
+    if (row < 0 || row >= w.in_h || inside_end == left) {
       std::memset(to, 0, bytes_of(area.columns * depth));
       continue;
     }
     std::memset(to, 0, bytes_of(left * depth));
-    const std::byte* from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * in_h + row, area.column + left) + first_channel);
+    const std::byte* from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left) + first_channel);
     if (contiguous) {
       std::memcpy(to + left * depth, from, bytes_of((inside_end - left) * depth));
     } else {
       for (std::int64_t x = left; x < inside_end; ++x, from += in.pixel_pitch) std::memcpy(to + x * depth, from, bytes_of(depth));
     }
     std::memset(to + inside_end * depth, 0, bytes_of((area.columns - inside_end) * depth));
+  }
+}
+
+void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
+                   int tile_rows, std::int64_t channel, const TileJob& job,
+                   void (*run_tile)(const TileRows&, const TileJob&) noexcept) noexcept {
+  const std::int64_t columns = area.columns.size();
+  const std::int64_t pixels = area.rows.size() * columns;
+  const std::int64_t count = ceil_div(pixels, tile_rows);
+  for (std::int64_t tile = 0; tile < count; ++tile) {
+    const auto part = even_part({0, pixels}, tile, count);
+    TileRows rows;
+    rows.count = static_cast<int>(part.size());
+    std::int64_t y = part.begin / columns;
+    std::int64_t x = part.begin % columns;
+    for (int m = 0; m < rows.count; ++m) {
+      rows.a[m] = strip + (y * w.stride_h * plan.in_columns + x * w.stride_w) * plan.depth;
+      set_output(call, job, area.image * w.out_h + area.rows.begin + y, area.columns.begin + x, channel, m, rows);
+      if (++x == columns) {
+        x = 0;
+        ++y;
+      }
+    }
+    run_tile(rows, job);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "sluice/kernels/kernel.h"
+#include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::weighted {
 
@@ -36,6 +37,13 @@ struct StripPlan {
   std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
 };
 
+/// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
+/// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
+StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks) noexcept;
+
+/// The distances, in floats, from an output pixel's first input to each segment: kernel rows, or single taps if those are dilated.
+void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept;
+
 /// An output rectangle of one image, the work of one unit.
 struct OutArea {
   std::int64_t image = 0;
@@ -46,7 +54,7 @@ struct OutArea {
 /// The output areas of a step: each image's rows cut evenly, then columns.
 class OutAreas {
  public:
-  OutAreas(RowRange rows, std::int64_t out_h, std::int64_t out_w, std::int64_t area_rows, std::int64_t area_columns) noexcept;
+  OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept;
   std::int64_t count() const noexcept { return row_parts_ * column_parts_; }
   OutArea operator[](std::int64_t i) const noexcept;
 
@@ -60,6 +68,9 @@ class OutAreas {
   std::int64_t column_parts_;
   std::int64_t row_parts_ = 0;
 };
+
+/// The inputs that an output area reads.
+StripArea strip_area(const model::Window& w, const OutArea& area) noexcept;
 
 /// Workspace of `threads` strips.
 Bytes strip_workspace(const StripPlan& plan, int threads) noexcept;
@@ -81,8 +92,13 @@ class Strips {
   std::uint64_t thread_bytes_;
 };
 
-/// Copies channels [first_channel, + plan.depth) of `area` of an image of `in_h` rows to `strip`.
-void fill_strip(const RowView& in, std::int64_t in_h, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
+/// Copies channels [first_channel, + plan.depth) of `area` to `strip`.
+void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept;
+
+/// Runs the tiles of `area` on a filled strip: pixels split evenly over tiles of at most `tile_rows`, across output rows.
+void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
+                   int tile_rows, std::int64_t channel, const TileJob& job,
+                   void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
 
 }  // namespace sluice::kernels::weighted

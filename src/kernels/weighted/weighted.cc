@@ -5,6 +5,7 @@
 #include "src/kernels/families.h"
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/pointwise.h"
 
 namespace sluice::kernels {
@@ -37,6 +38,10 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       kernel(kernel_id::kConvDirect, "conv/direct", OpKind::kConv, weighted::direct_supports, weighted::direct_workspace,
              run_here<weighted::run_direct>),
       kernel(kernel_id::kDense, "dense", OpKind::kDense, weighted::dense_supports, weighted::no_workspace, run_here<weighted::run_dense>),
+      kernel(kernel_id::kConvDepthwise, "conv/depthwise", OpKind::kConv, weighted::depthwise_supports, weighted::depthwise_workspace,
+             run_here<weighted::run_depthwise>),
+      kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports,
+             weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
   };
   return kKernels;
 }

@@ -1,0 +1,120 @@
+// A candidate: one way to run the graph in a capacity, complete but for being written as a Plan. Policies make candidates, the simulator
+// prices them, `emit` writes the best one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sluice/planner/layout.h"
+#include "sluice/planner/planner.h"
+#include "sluice/planner/simulate.h"
+
+namespace sluice::planner {
+
+/// What all candidates of a request share.
+struct Problem {
+  const model::Graph* graph = nullptr;
+  const profiler::DeviceProfile* profile = nullptr;
+  int threads = 1;
+  bool repeat = false;
+  KernelChoice kernels;
+  Views views;
+};
+
+struct Candidate {
+  Policy policy = Policy::kSluice;
+  Schedule schedule;
+  FixedLayout layout;
+  LoadPlacement placement;   // offsets of resident loads too
+  std::uint64_t base = 0;    // resident weights end, activations begin
+  std::uint64_t arena_bytes = 0;
+  double cold = 0;           // seconds
+  double period = 0;
+};
+
+/// A schedule with what follows from it alone.
+struct Draft {
+  Schedule schedule;
+  FixedLayout layout;
+  Costs costs;
+};
+
+inline Draft make_draft(const Problem& problem, const SliceRule& rule) {
+  Draft draft;
+  draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
+  draft.layout = pack_fixed(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+  draft.costs = price(*problem.graph, problem.kernels, problem.views.order, draft.schedule, *problem.profile, problem.threads);
+  return draft;
+}
+
+/// Makes the chosen loads resident. A load that brings the same bytes as an earlier resident one (a weight that several nodes read) goes.
+inline void keep_resident(Draft& draft, const std::vector<bool>& chosen) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kept;
+  std::vector<std::uint32_t> renumbered(draft.schedule.loads.size());
+  std::vector<LoadSpec> loads;
+  std::vector<double> seconds;
+  for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
+    LoadSpec load = draft.schedule.loads[k];
+    load.resident = load.resident || chosen[k];
+    const auto [same, is_new] = kept.try_emplace({load.first_stretch, load.stretch_count}, static_cast<std::uint32_t>(loads.size()));
+    if (!is_new && load.resident && loads[same->second].resident) {
+      renumbered[k] = same->second;
+      loads[same->second].uses = loads[same->second].uses.hull(load.uses);
+      continue;
+    }
+    renumbered[k] = static_cast<std::uint32_t>(loads.size());
+    loads.push_back(load);
+    seconds.push_back(draft.costs.load[k]);
+  }
+  draft.schedule.loads = std::move(loads);
+  draft.costs.load = std::move(seconds);
+  for (OperandSpec& operand : draft.schedule.operands) operand.load = renumbered[operand.load];
+  for (StepSpec& step : draft.schedule.steps) {
+    step.loads_needed = 0;
+    for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
+      step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
+  }
+}
+
+inline std::uint64_t resident_bytes(const Schedule& schedule) {
+  std::uint64_t bytes = 0;
+  for (const LoadSpec& load : schedule.loads)
+    if (load.resident) bytes += load.region_bytes();
+  return bytes;
+}
+
+/// Places a draft: resident weights at the bottom, activations above, streamed loads round them below `capacity`. Nothing if it does not fit.
+inline std::optional<Candidate> complete(const Draft& draft, Policy policy, std::uint64_t capacity, PlaceRule rule, bool ring_above = false) {
+  Candidate candidate;
+  candidate.policy = policy;
+  candidate.base = resident_bytes(draft.schedule);
+  const std::uint64_t fixed_end = candidate.base + draft.layout.height;
+  // A kernel may read past the last weight of the arena.
+  const std::uint64_t tail = kernels::kReadTail.count();
+  if (fixed_end > capacity || capacity < tail) return std::nullopt;
+  if (candidate.base > 0 && candidate.base + tail > capacity) return std::nullopt;
+  rule.arena = {ring_above ? align_up(fixed_end, kBlockBytes) : candidate.base, align_down(capacity - tail, kBlockBytes)};
+  if (rule.arena.begin > rule.arena.end) rule.arena.end = rule.arena.begin;
+  auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, candidate.base), rule);
+  if (!placement) return std::nullopt;
+  candidate.placement = std::move(*placement);
+  std::uint64_t at = 0;
+  for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
+    if (!draft.schedule.loads[k].resident) continue;
+    candidate.placement.offsets[k] = at;
+    at += draft.schedule.loads[k].region_bytes();
+  }
+  const std::uint64_t weights_end = std::max(at, candidate.placement.height);
+  candidate.arena_bytes = std::max(fixed_end, weights_end == 0 ? 0 : weights_end + tail);
+  candidate.schedule = draft.schedule;
+  candidate.layout = draft.layout;
+  candidate.cold = simulate(draft.schedule, draft.costs, candidate.placement.gates, true);
+  candidate.period = simulate(draft.schedule, draft.costs, candidate.placement.gates, false);
+  return candidate;
+}
+
+}  // namespace sluice::planner

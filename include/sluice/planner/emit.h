@@ -1,0 +1,127 @@
+// Pass: a chosen candidate, written as a Plan. Nothing is decided here.
+//
+// Buffers come in this order: blocks of activations, workspaces (one a step), targets of loads (one a load). Invariant: the same candidate
+// gives the same plan, field by field.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/plan/plan.h"
+#include "sluice/planner/candidate.h"
+
+namespace sluice::planner {
+
+namespace detail {
+
+inline constexpr double kMilliseconds = 1e3;
+
+class Emitter {
+ public:
+  Emitter(const Problem& problem, const Candidate& candidate)
+      : graph_(*problem.graph), problem_(problem), candidate_(candidate), schedule_(candidate.schedule) {}
+
+  plan::Plan emit() {
+    plan_.policy = std::string(name_of(candidate_.policy));
+    plan_.threads = static_cast<std::uint32_t>(problem_.threads);
+    plan_.block = kBlockBytes;
+    plan_.repeat = problem_.repeat;
+    plan_.arena_bytes = Bytes(candidate_.arena_bytes);
+    plan_.tensors = problem_.views.tensors;
+    add_blocks();
+    add_steps();
+    add_loads();
+    return std::move(plan_);
+  }
+
+ private:
+  plan::StepRange steps_of(Interval<std::int64_t> positions) const {
+    return {schedule_.steps_of[static_cast<std::size_t>(positions.begin)].begin,
+            schedule_.steps_of[static_cast<std::size_t>(positions.end - 1)].end};
+  }
+
+  void add_blocks() {
+    for (std::size_t b = 0; b < problem_.views.blocks.size(); ++b) {
+      const PackItem& item = candidate_.layout.items[b];
+      const Block& block = problem_.views.blocks[b];
+      plan_.buffers.push_back({block.kind, Bytes(item.size), kBufferAlignment, Bytes(candidate_.base + candidate_.layout.offsets[b]),
+                               steps_of(item.time), block.whole_period});
+    }
+  }
+
+  void add_steps() {
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+      const StepSpec& spec = schedule_.steps[i];
+      const NodeId id = problem_.views.order[spec.position];
+      plan::Step step;
+      step.node = id;
+      step.kernel = problem_.kernels[id.index()]->id;
+      step.rows = {0, row_extents(graph_.tensor(graph_.node(id).outputs[0]).shape).rows};
+      step.channels = spec.channels;
+      step.first_operand = spec.first_operand;
+      step.operand_count = spec.operand_count;
+      step.loads_needed = spec.loads_needed;
+      const PackItem& workspace = candidate_.layout.workspace(spec.position);
+      if (workspace.size > 0) {
+        const auto index = static_cast<std::int64_t>(i);
+        step.workspace = BufferId(plan_.buffers.size());
+        plan_.buffers.push_back({plan::BufferKind::kWorkspace, Bytes(workspace.size), kBufferAlignment,
+                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(spec.position)), {index, index + 1}, false});
+      }
+      plan_.steps.push_back(step);
+    }
+    for (const OperandSpec& operand : schedule_.operands) plan_.operands.push_back({operand.weight, operand.panels, LoadId(operand.load)});
+  }
+
+  void add_loads() {
+    for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
+      const LoadSpec& spec = schedule_.loads[k];
+      const std::int64_t gate = candidate_.placement.gates[k];
+      plan::Load load;
+      load.file = {Bytes(spec.file_begin()), Bytes(spec.region_bytes())};  // model files end on a whole block
+      load.target = BufferId(plan_.buffers.size());
+      load.first_stretch = spec.first_stretch;
+      load.stretch_count = spec.stretch_count;
+      load.resident = spec.resident;
+      load.gate = gate;
+      load.uses = spec.uses;
+      const plan::StepRange lifetime =
+          spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
+      plan_.buffers.push_back({plan::BufferKind::kWeight, Bytes(spec.region_bytes()), kBlockBytes, Bytes(candidate_.placement.offsets[k]),
+                               lifetime, spec.resident});
+      (spec.resident ? plan_.resident_bytes : plan_.streamed_bytes) += load.file.size;
+      plan_.loads.push_back(load);
+    }
+  }
+
+  const model::Graph& graph_;
+  const Problem& problem_;
+  const Candidate& candidate_;
+  const Schedule& schedule_;
+  plan::Plan plan_;
+};
+
+}  // namespace detail
+
+inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { return detail::Emitter(problem, candidate).emit(); }
+
+/// `bound_ms` is the fluid bound T_LB for the plan's own loads and residency.
+inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, std::uint64_t capacity) {
+  const Schedule& schedule = candidate.schedule;
+  const Costs costs = price(*problem.graph, problem.kernels, problem.views.order, schedule, *problem.profile, problem.threads);
+  std::vector<std::uint64_t> live(schedule.steps.size(), 0);
+  for (const FixedRect& rect : fixed_rects(candidate.layout, schedule, 0))
+    for (std::int64_t i = rect.time.begin; i < rect.time.end; ++i) live[static_cast<std::size_t>(i)] += rect.bytes.size();
+  const bool prologue = !problem.repeat;
+  plan::Prediction prediction;
+  prediction.cold_ms = candidate.cold * detail::kMilliseconds;
+  prediction.period_ms = candidate.period * detail::kMilliseconds;
+  prediction.bound_ms = simulate(schedule, costs, fluid_gates(schedule, live, capacity), prologue) * detail::kMilliseconds;
+  prediction.compute_ms = costs.compute * detail::kMilliseconds;
+  prediction.pipe_bound_ms = std::max(costs.compute, reading_seconds(schedule, costs, prologue)) * detail::kMilliseconds;
+  return prediction;
+}
+
+}  // namespace sluice::planner

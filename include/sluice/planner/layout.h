@@ -1,0 +1,114 @@
+// Pass: offsets of what does not stream: activations and workspaces, packed once for a schedule (planner/pack.h).
+//
+//     arena   | resident weights | activations and workspaces, packed | ...        streamed loads lie above and in the gaps
+//             0                  base                                 base + height
+//
+// A node's steps share one workspace address; each step has a buffer of its own there, which lives for that step. Invariant: sizes include
+// kernels::kReadTail and are multiples of 64.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/planner/pack.h"
+#include "sluice/planner/place_loads.h"
+#include "sluice/planner/slice.h"
+#include "sluice/planner/views.h"
+
+namespace sluice::planner {
+
+/// Offsets are relative to the base.
+struct FixedLayout {
+  std::vector<PackItem> items;          // blocks, then one workspace for each position (size 0: none)
+  std::vector<std::uint64_t> offsets;   // by item
+  std::uint64_t height = 0;
+  std::size_t blocks = 0;               // how many of the items are blocks
+
+  const PackItem& workspace(std::size_t position) const noexcept { return items[blocks + position]; }
+  std::uint64_t workspace_offset(std::size_t position) const noexcept { return offsets[blocks + position]; }
+};
+
+inline std::uint64_t buffer_bytes(std::uint64_t payload) noexcept {
+  return align_up(payload + kernels::kReadTail.count(), kBufferAlignment);
+}
+
+/// The largest workspace of each position's steps, as the kernels state it (0: none).
+inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order,
+                                             const Schedule& schedule, int threads) {
+  std::vector<std::uint64_t> bytes(order.size(), 0);
+  for (const StepSpec& step : schedule.steps) {
+    const NodeId id = order[step.position];
+    const model::Node& node = graph.node(id);
+    if (kernels[id.index()]->workspace == nullptr) continue;
+    const kernels::StepExtent extent{{0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads};
+    bytes[step.position] = std::max(bytes[step.position], kernels[id.index()]->workspace(graph, node, extent).count());
+  }
+  return bytes;
+}
+
+/// What there is to pack, in positions.
+inline std::vector<PackItem> fixed_items(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
+  const auto positions = static_cast<std::int64_t>(views.order.size());
+  std::vector<PackItem> items;
+  for (const Block& block : views.blocks) {
+    const std::int64_t end = block.to_end || block.whole_period ? positions : block.last + 1;
+    items.push_back({{block.whole_period ? 0 : block.first, end}, buffer_bytes(block.bytes)});
+  }
+  for (std::int64_t p = 0; p < positions; ++p) {
+    const std::uint64_t bytes = workspace_bytes[static_cast<std::size_t>(p)];
+    items.push_back({{p, p + 1}, bytes == 0 ? 0 : buffer_bytes(bytes)});
+  }
+  return items;
+}
+
+inline FixedLayout pack_fixed(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
+  FixedLayout layout;
+  layout.blocks = views.blocks.size();
+  layout.items = fixed_items(views, workspace_bytes);
+  Packing packing = pack(layout.items);
+  layout.offsets = std::move(packing.offsets);
+  layout.height = packing.height;
+  return layout;
+}
+
+/// The layout as rectangles in steps and arena bytes, sorted by begin of time: what `place_loads` goes round.
+inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Schedule& schedule, std::uint64_t base) {
+  std::vector<FixedRect> rects;
+  for (std::size_t i = 0; i < layout.items.size(); ++i) {
+    const PackItem& item = layout.items[i];
+    if (item.size == 0) continue;
+    const Interval<std::int64_t> steps{schedule.steps_of[static_cast<std::size_t>(item.time.begin)].begin,
+                                       schedule.steps_of[static_cast<std::size_t>(item.time.end - 1)].end};
+    const std::uint64_t at = base + layout.offsets[i];
+    rects.push_back({steps, {at, at + item.size}});
+  }
+  std::stable_sort(rects.begin(), rects.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+  return rects;
+}
+
+/// By position: the largest run of bytes of [base, capacity) that the layout leaves free while the position's steps run.
+inline std::vector<std::uint64_t> free_room(const FixedLayout& layout, std::size_t positions, std::uint64_t base, std::uint64_t capacity) {
+  std::vector<std::vector<Interval<std::uint64_t>>> taken(positions);
+  for (std::size_t i = 0; i < layout.items.size(); ++i) {
+    if (layout.items[i].size == 0) continue;
+    const std::uint64_t at = base + layout.offsets[i];
+    for (std::int64_t p = layout.items[i].time.begin; p < layout.items[i].time.end; ++p)
+      taken[static_cast<std::size_t>(p)].push_back({at, at + layout.items[i].size});
+  }
+  std::vector<std::uint64_t> room;
+  for (auto& runs : taken) {
+    std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::uint64_t free_from = base;
+    std::uint64_t best = 0;
+    for (const auto& run : runs) {
+      if (run.begin > free_from) best = std::max(best, run.begin - free_from);
+      free_from = std::max(free_from, run.end);
+    }
+    if (capacity > free_from) best = std::max(best, capacity - free_from);
+    room.push_back(best);
+  }
+  return room;
+}
+
+}  // namespace sluice::planner

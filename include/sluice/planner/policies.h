@@ -1,0 +1,109 @@
+// The policies: which candidates are made and which one is kept.
+//
+//   resident    all weights kept; loads are gated by nothing
+//   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
+//   sluice      the best simulated of all: resident if it fits, else slice sizes x address rules x residency
+//
+// Invariants: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
+// least capacity fits at every larger one. Candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request
+// always gives the same plan.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sluice/planner/candidate.h"
+
+namespace sluice::planner {
+
+/// Stands for "no limit"; low enough that offsets never overflow.
+inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
+
+inline double objective(const Problem& problem, const Candidate& candidate) { return problem.repeat ? candidate.period : candidate.cold; }
+
+/// Keeps the better of two candidates; on a near tie the one that came first.
+inline void keep_better(const Problem& problem, std::optional<Candidate>& best, std::optional<Candidate> candidate) {
+  constexpr double kWorthwhile = 0.999;
+  if (!candidate) return;
+  if (!best || objective(problem, *candidate) < objective(problem, *best) * kWorthwhile) best = std::move(candidate);
+}
+
+inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity) {
+  Draft draft = make_draft(problem, {.target = target});
+  keep_resident(draft, std::vector<bool>(draft.schedule.loads.size(), true));
+  return complete(draft, Policy::kResident, capacity, {});
+}
+
+inline std::optional<Candidate> on_demand_candidate(const Problem& problem, const SliceRule& slices, std::uint64_t capacity) {
+  PlaceRule rule;
+  rule.preload = false;
+  return complete(make_draft(problem, slices), Policy::kOnDemand, capacity, rule);
+}
+
+inline constexpr std::uint64_t kResidentTarget = 4u << 20;
+/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more.
+inline constexpr std::uint64_t kTargets[] = {4u << 20, 2u << 20, 1u << 20, 512u << 10, 256u << 10, 128u << 10, 64u << 10};
+inline constexpr std::uint64_t kFinest = 1;
+
+/// The candidate of least memory that a policy may use.
+inline Candidate least_candidate(const Problem& problem, Policy policy) {
+  std::optional<Candidate> least;
+  const auto keep_smaller = [&](std::optional<Candidate> candidate) {
+    if (candidate && (!least || candidate->arena_bytes < least->arena_bytes)) least = std::move(candidate);
+  };
+  if (policy != Policy::kResident)
+    for (const std::uint64_t target : {kFinest, std::uint64_t{64} << 10, std::uint64_t{512} << 10})
+      keep_smaller(on_demand_candidate(problem, {.target = target}, kEndlessArena));
+  if (policy == Policy::kResident || policy == Policy::kSluice)
+    keep_smaller(resident_candidate(problem, kResidentTarget, kEndlessArena));
+  return std::move(*least);
+}
+
+/// By position, what a load may have at `capacity`: the free run beside the activations over `depth` loads at a time.
+inline std::vector<std::uint64_t> room_for_loads(const Problem& problem, const FixedLayout& layout, std::uint64_t base, std::uint64_t capacity,
+                                                 std::uint64_t depth) {
+  std::vector<std::uint64_t> room = free_room(layout, problem.views.order.size(), base, capacity);
+  for (std::uint64_t& bytes : room) {
+    bytes /= depth;
+    bytes -= std::min(bytes, 2 * kBlockBytes);  // regions are rounded to blocks at both ends
+  }
+  return room;
+}
+
+inline std::optional<Candidate> best_on_demand(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+  std::optional<Candidate> best;
+  for (const std::uint64_t target : kTargets)
+    keep_better(problem, best,
+                on_demand_candidate(problem, {.target = target, .room = room_for_loads(problem, least.layout, least.base, capacity, 1)}, capacity));
+  return best;
+}
+
+inline std::optional<Candidate> best_streamed(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+  std::optional<Candidate> best = best_on_demand(problem, least, capacity);
+  for (const std::uint64_t target : kTargets) {
+    for (const std::uint64_t depth : {2, 3}) {
+      const Draft draft = make_draft(problem, {.target = target, .room = room_for_loads(problem, least.layout, least.base, capacity, depth)});
+      for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+        PlaceRule rule;
+        rule.address = address;
+        keep_better(problem, best, complete(draft, Policy::kSluice, capacity, rule));
+      }
+    }
+  }
+  return best;
+}
+
+/// The policy's choice at a capacity that is not below `least`.
+inline Candidate choose(const Problem& problem, Policy policy, const Candidate& least, std::uint64_t capacity) {
+  std::optional<Candidate> best;
+  if (policy == Policy::kResident || policy == Policy::kSluice) best = resident_candidate(problem, kResidentTarget, capacity);
+  if (!best && policy == Policy::kOnDemand) best = best_on_demand(problem, least, capacity);
+  if (!best && (policy == Policy::kSluice || policy == Policy::kFlexnn)) best = best_streamed(problem, least, capacity);
+  keep_better(problem, best, least);
+  best->policy = policy;
+  return std::move(*best);
+}
+
+}  // namespace sluice::planner

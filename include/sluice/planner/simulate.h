@@ -1,0 +1,90 @@
+// Pass: what a schedule with gates will take. Two lanes, in order (planner.md section 1):
+//
+//     start_load(k) = max(end_load(k-1), end of the first gate_k steps)
+//     start_step(i) = max(end_step(i-1), end_load(last load that i needs))
+//
+// The prologue runs all loads, a period only the streamed ones; with gates >= 0 periods do not overlap, so one of each is enough.
+// The fluid bound ignores addresses: each load starts as soon as the bytes that must live with it fit. No plan with the same loads in the
+// same order is faster, because each of its gates is at least the fluid one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/planner/slice.h"
+#include "sluice/profiler/latency.h"
+
+namespace sluice::planner {
+
+/// Seconds of each step and load of a schedule.
+struct Costs {
+  std::vector<double> step;
+  std::vector<double> load;
+  double compute = 0;  // all steps
+};
+
+inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
+                   const profiler::DeviceProfile& profile, int threads) {
+  Costs costs;
+  for (const StepSpec& step : schedule.steps) {
+    const NodeId id = order[step.position];
+    const model::Node& node = graph.node(id);
+    const kernels::StepExtent extent{{0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads};
+    costs.step.push_back(profiler::step_seconds(profile, node, kernels[id.index()]->cost(graph, node, extent)));
+    costs.compute += costs.step.back();
+  }
+  for (const LoadSpec& load : schedule.loads) costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));
+  return costs;
+}
+
+/// End of the last step. `prologue`: resident loads run too.
+inline double simulate(const Schedule& schedule, const Costs& costs, const std::vector<std::int64_t>& gates, bool prologue) {
+  std::vector<double> step_end(schedule.steps.size() + 1, 0.0);  // [i]: the first i steps are over
+  double load_end = 0;
+  std::size_t next_load = 0;
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    double ready = step_end[i];
+    for (; next_load < schedule.steps[i].loads_needed; ++next_load) {
+      if (schedule.loads[next_load].resident && !prologue) continue;
+      const auto gate = static_cast<std::size_t>(std::max<std::int64_t>(gates[next_load], 0));
+      load_end = std::max(load_end, step_end[gate]) + costs.load[next_load];
+    }
+    if (schedule.steps[i].loads_needed > 0) ready = std::max(ready, load_end);
+    step_end[i + 1] = ready + costs.step[i];
+  }
+  return step_end.back();
+}
+
+/// Seconds of all reading in the prologue or in a period.
+inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool prologue) {
+  double sum = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k)
+    if (prologue || !schedule.loads[k].resident) sum += costs.load[k];
+  return sum;
+}
+
+/// The earliest gates that the bytes alone allow: for load k the least g such that, in every step of [g, end of its first use), the fixed
+/// bytes of the step, the resident weights and the loads up to k that are still needed fit `capacity`. `fixed` holds the live bytes by step.
+inline std::vector<std::int64_t> fluid_gates(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t capacity) {
+  std::vector<std::int64_t> used;  // by step: bytes of fixed buffers and of the loads placed so far
+  std::uint64_t resident = 0;
+  for (const LoadSpec& load : schedule.loads)
+    if (load.resident) resident += load.region_bytes();
+  for (std::uint64_t bytes : fixed) used.push_back(static_cast<std::int64_t>(bytes + resident));
+  std::vector<std::int64_t> gates(schedule.loads.size(), 0);
+  std::int64_t former = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
+    const LoadSpec& load = schedule.loads[k];
+    const auto bytes = static_cast<std::int64_t>(load.region_bytes());
+    gates[k] = former;
+    if (load.resident) continue;
+    std::int64_t gate = load.uses.begin;
+    while (gate > former && used[static_cast<std::size_t>(gate - 1)] + bytes <= static_cast<std::int64_t>(capacity)) --gate;
+    for (std::int64_t i = gate; i < load.uses.end; ++i) used[static_cast<std::size_t>(i)] += bytes;
+    gates[k] = former = gate;
+  }
+  return gates;
+}
+
+}  // namespace sluice::planner

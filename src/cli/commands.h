@@ -1,0 +1,63 @@
+// The subcommands: what the command line said, and one function each. They print their result on stdout and throw Failure.
+//
+//     argv --main.cc--> options --inspect.cc, verify.cc, plan.cc, run.cc--> stdout, exit status
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sluice/core/units.h"
+#include "src/cli/image.h"
+
+namespace sluice::cli {
+
+struct InspectOptions {
+  std::string model;
+  bool json = false;
+};
+void inspect(const InspectOptions& options);
+
+struct VerifyOptions {
+  std::string model;
+};
+void verify(const VerifyOptions& options);
+
+/// What `plan` and `run` share.
+struct BudgetOptions {
+  std::string model;
+  std::string budget = "unlimited";
+  std::string scope = "process";
+  std::string policy = "sluice";
+  int threads = 1;
+};
+
+struct PlanOptions {
+  BudgetOptions budget;
+  bool repeat = false;
+  bool table = false;
+  bool json = false;
+  std::string save;
+};
+void plan(const PlanOptions& options);
+
+struct RunOptions {
+  BudgetOptions budget;
+  std::vector<std::string> inputs;
+  ImageOptions image;
+  std::vector<std::string> expected;
+  double tolerance = 1e-4;
+  int repeat = 1;
+  int warmup = 0;
+  int top = 0;
+  std::string labels;
+  std::string output_directory;
+  std::string io_limit;
+  std::string plan;
+  bool json = false;
+};
+void run(const RunOptions& options);
+
+/// Becomes `sluice-convert`, which lies beside this program; its arguments and exit status pass through. Returns only by Failure.
+[[noreturn]] void convert(char** arguments);
+
+}  // namespace sluice::cli

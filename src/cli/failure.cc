@@ -1,0 +1,25 @@
+#include "src/cli/failure.h"
+
+#include <cmath>
+
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+/// In MiB, rounded up: a budget typed from this text works.
+std::string mebibytes_up(std::uint64_t bytes) {
+  return fmt::format("{:.2f} MiB", std::ceil(static_cast<double>(bytes) / 10485.76) / 100.0);
+}
+
+}  // namespace
+
+std::string describe(const Error& error) {
+  if (error.code != ErrorCode::kBudgetTooSmall || !error.has_numbers) return error.to_string();
+  std::string text(name_of(error.code));
+  if (!error.subject().empty()) text += fmt::format(": {}", error.subject());
+  return text + fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes", error.needed, mebibytes_up(error.needed),
+                            error.available);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,38 @@
+// How a command gives up: an exit status and a text for the person at the terminal.
+//
+// The library's errors are values; inside the command-line tool they become this exception at the point of call (`unwrap`), because every
+// command does the same with them: stop, say `sluice: <text>`, leave with the status. main.cc catches; nothing else does.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "sluice/core/error.h"
+
+namespace sluice::cli {
+
+class Failure : public std::runtime_error {
+ public:
+  Failure(ErrorCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.
+std::string describe(const Error& error);
+
+[[noreturn]] inline void raise(const Error& error) { throw Failure(error.code, describe(error)); }
+
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result) raise(result.error());
+  return std::move(*result);
+}
+inline void unwrap(Status status) {
+  if (!status) raise(status.error());
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,33 @@
+#include "src/cli/file.h"
+
+#include <cerrno>
+
+#include "src/cli/failure.h"
+
+namespace sluice::cli {
+
+std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path) {
+  struct stat info {};
+  if (file_ops().fstat(file.get(), &info) != 0) raise(make_io_error(path, "cannot be examined", errno));
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
+  while (!out.empty()) {
+    const ssize_t count = file_ops().pread(file.get(), out.data(), out.size(), static_cast<std::int64_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) raise(make_io_error(path, "cannot be read", errno));
+    if (count == 0) raise(make_error(ErrorCode::kInvalidArgument, path, "the file ends before its data does"));
+    offset += static_cast<std::uint64_t>(count);
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void write_atomically(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> body) {
+  AtomicFile file = unwrap(AtomicFile::create(path));
+  unwrap(file.write_at(Bytes(), head));
+  unwrap(file.write_at(Bytes(head.size()), body));
+  unwrap(file.commit());
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,226 @@
+#include "src/cli/image.h"
+
+#include <stb/stb_image.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <memory>
+
+#include "src/cli/failure.h"
+#include "src/cli/file.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+struct FreePixels {
+  void operator()(stbi_uc* pixels) const noexcept { stbi_image_free(pixels); }
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
+struct Picture {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  std::unique_ptr<stbi_uc, FreePixels> pixels;
+};
+
+/// The source pixels that make one output pixel, and their weights.
+struct Taps {
+  std::int64_t first = 0;
+  std::vector<float> weights;
+};
+
+/// A triangle filter of radius one output pixel (one input pixel when enlarging), cut at the borders and normalised.
+std::vector<Taps> filter_taps(std::int64_t source, std::int64_t full, std::int64_t begin, std::int64_t count) {
+  const double ratio = static_cast<double>(source) / static_cast<double>(full);
+  const double radius = std::max(ratio, 1.0);
+  std::vector<Taps> all(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double centre = (static_cast<double>(begin + i) + 0.5) * ratio;
+    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(centre - radius + 0.5)));
+    const auto end = std::min<std::int64_t>(source, static_cast<std::int64_t>(std::floor(centre + radius + 0.5)));
+    Taps& taps = all[static_cast<std::size_t>(i)];
+    taps.first = first;
+    double sum = 0;
+    for (std::int64_t k = first; k < end; ++k) {
+      const double weight = std::max(0.0, 1.0 - std::fabs((static_cast<double>(k) + 0.5 - centre) / radius));
+      taps.weights.push_back(static_cast<float>(weight));
+      sum += weight;
+    }
+    for (float& weight : taps.weights) weight = static_cast<float>(weight / sum);
+  }
+  return all;
+}
+
+/// What stb_image needs at its peak: the compressed bytes twice, the raw rows, the result, and a progressive JPEG's coefficients.
+std::uint64_t decoding_bytes(std::int64_t width, std::int64_t height, std::uint64_t file_size) {
+  constexpr std::uint64_t kBytesPerPixel = 10;
+  return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * kBytesPerPixel + 2 * file_size;
+}
+
+Picture decode(const std::string& path, int channels, std::uint64_t memory_limit_bytes) {
+  const FileDescriptor descriptor = unwrap(open_for_reading(path));
+  const std::uint64_t file_size = size_of_file(descriptor, path);
+  const std::unique_ptr<std::FILE, CloseFile> file(::fdopen(::dup(descriptor.get()), "rb"));
+  if (!file) raise(make_io_error(path, "cannot be read", errno));
+  int width = 0;
+  int height = 0;
+  int stored_channels = 0;
+  if (stbi_info_from_file(file.get(), &width, &height, &stored_channels) == 0) {
+    raise(make_error(ErrorCode::kInvalidArgument, path, "is not a PNG or JPEG picture that can be read"));
+  }
+  const std::uint64_t needed = decoding_bytes(width, height, file_size);
+  if (needed > memory_limit_bytes) {
+    throw Failure(ErrorCode::kBudgetTooSmall,
+                  fmt::format("budget too small: {}: decoding a picture of {} x {} takes {} bytes, the budget leaves {}; give a smaller "
+                              "picture or a .npy file",
+                              path, width, height, needed, memory_limit_bytes));
+  }
+  Picture picture{width, height, nullptr};
+  picture.pixels.reset(stbi_load_from_file(file.get(), &width, &height, &stored_channels, channels));
+  if (!picture.pixels) raise(make_error(ErrorCode::kInvalidArgument, path, "is a damaged picture"));
+  return picture;
+}
+
+/// The picture at the input's size, interleaved, 0..255.
+std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const model::Preprocess& rule) {
+  const std::span<const std::uint8_t> pixels(picture.pixels.get(),
+                                             static_cast<std::size_t>(picture.width * picture.height * layout.channels));
+  if (picture.width == layout.width && picture.height == layout.height) return {pixels.begin(), pixels.end()};
+  // The scaled picture must cover the crop, whatever the rule says.
+  const std::int64_t short_side = std::min(picture.width, picture.height);
+  const auto covering = [&](std::int64_t wanted, std::int64_t extent) {
+    return static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(wanted) * static_cast<double>(short_side) / static_cast<double>(extent)));
+  };
+  const std::int64_t scaled_short =
+      std::max({rule.resize_short_side, covering(layout.width, picture.width), covering(layout.height, picture.height)});
+  ResizeRequest request;
+  request.width = picture.width;
+  request.height = picture.height;
+  request.channels = layout.channels;
+  request.full_width = std::max(layout.width, picture.width * scaled_short / short_side);
+  request.full_height = std::max(layout.height, picture.height * scaled_short / short_side);
+  request.window_width = layout.width;
+  request.window_height = layout.height;
+  request.left = (request.full_width - layout.width + 1) / 2;
+  request.top = (request.full_height - layout.height + 1) / 2;
+  return resize_window(pixels, request);
+}
+
+bool changes_values(const model::Preprocess& rule) {
+  const auto all = [](const std::array<float, 3>& values, float same) {
+    return std::all_of(values.begin(), values.end(), [same](float value) { return value == same; });
+  };
+  return rule.scale != 1.0f || !all(rule.mean, 0.0f) || !all(rule.stddev, 1.0f);
+}
+
+}  // namespace
+
+std::optional<ImageLayout> image_layout(const Shape& shape) noexcept {
+  const int first = shape.rank() - 3;
+  if (first < 0 || shape.count(0, first) != 1 || shape.element_count() == 0) return std::nullopt;
+  const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
+  if (is_channels(shape[first])) return ImageLayout{shape[first + 1], shape[first + 2], shape[first], false};
+  if (is_channels(shape[first + 2])) return ImageLayout{shape[first], shape[first + 1], shape[first + 2], true};
+  return std::nullopt;
+}
+
+model::Preprocess preprocessing(const ImageOptions& options, const model::Preprocess& metadata, const ImageLayout& layout) {
+  model::Preprocess rule = metadata;
+  // The usual margin: 256 for a crop of 224.
+  const std::int64_t margin_side = (std::min(layout.height, layout.width) * 256 + 112) / 224;
+  if (options.preset == "imagenet") {
+    rule = {true, margin_side, 0, false, 1.0f / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  } else if (options.preset == "imagenet-caffe") {
+    rule = {true, margin_side, 0, true, 1.0f, {104.0f, 117.0f, 123.0f}, {1, 1, 1}};
+  } else if (options.preset == "none") {
+    rule = {};
+  } else if (!options.preset.empty()) {
+    raise(make_error(ErrorCode::kInvalidArgument, "--preprocess", "is one of imagenet, imagenet-caffe and none"));
+  }
+  if (options.mean) rule.mean = *options.mean;
+  if (options.stddev) rule.stddev = *options.stddev;
+  if (options.scale) rule.scale = *options.scale;
+  if (options.bgr) rule.bgr = true;
+  return rule;
+}
+
+bool is_image_name(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return false;
+  std::string extension = path.substr(dot + 1);
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == "png" || extension == "jpg" || extension == "jpeg";
+}
+
+HostTensor load_image(const std::string& path, const Shape& shape, DType dtype, const model::Preprocess& rule,
+                      std::uint64_t memory_limit_bytes) {
+  const std::optional<ImageLayout> layout = image_layout(shape);
+  if (!layout)
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: an input of shape {} does not take a picture", path, shape_text(shape)));
+  const bool keeps_integers = dtype == DType::kU8 && !changes_values(rule);
+  std::vector<float> values;
+  {
+    const Picture picture = decode(path, static_cast<int>(layout->channels), memory_limit_bytes);
+    values = fit(picture, *layout, rule);
+  }
+  HostTensor tensor = make_host_tensor(keeps_integers ? DType::kU8 : DType::kF32, shape);
+  const std::int64_t plane = layout->height * layout->width;
+  for (std::int64_t c = 0; c < layout->channels; ++c) {
+    const std::int64_t source = rule.bgr ? layout->channels - 1 - c : c;
+    const auto channel = static_cast<std::size_t>(c);
+    for (std::int64_t pixel = 0; pixel < plane; ++pixel) {
+      const float raw = values[static_cast<std::size_t>(pixel * layout->channels + source)];
+      const auto at = static_cast<std::size_t>(layout->channels_last ? pixel * layout->channels + c : c * plane + pixel);
+      if (keeps_integers) {
+        tensor.data[at] = static_cast<std::byte>(std::lround(raw));
+      } else {
+        tensor.as<float>()[at] = (raw * rule.scale - rule.mean[channel]) / rule.stddev[channel];
+      }
+    }
+  }
+  return tensor;
+}
+
+std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const ResizeRequest& request) {
+  const std::vector<Taps> columns = filter_taps(request.width, request.full_width, request.left, request.window_width);
+  const std::vector<Taps> rows = filter_taps(request.height, request.full_height, request.top, request.window_height);
+  const std::int64_t first_row = rows.front().first;
+  const std::int64_t end_row = rows.back().first + static_cast<std::int64_t>(rows.back().weights.size());
+  const std::int64_t row_values = request.window_width * request.channels;
+  std::vector<float> narrowed(static_cast<std::size_t>((end_row - first_row) * row_values));
+  for (std::int64_t y = first_row; y < end_row; ++y) {
+    const std::uint8_t* source = pixels.data() + y * request.width * request.channels;
+    float* out = narrowed.data() + (y - first_row) * row_values;
+    for (const Taps& taps : columns) {
+      for (std::int64_t c = 0; c < request.channels; ++c, ++out) {
+        float sum = 0;
+        for (std::size_t k = 0; k < taps.weights.size(); ++k) {
+          sum += taps.weights[k] * static_cast<float>(source[(taps.first + static_cast<std::int64_t>(k)) * request.channels + c]);
+        }
+        *out = sum;
+      }
+    }
+  }
+  std::vector<float> result(static_cast<std::size_t>(request.window_height * row_values));
+  float* out = result.data();
+  for (const Taps& taps : rows) {
+    for (std::int64_t x = 0; x < row_values; ++x) {
+      float sum = 0;
+      for (std::size_t k = 0; k < taps.weights.size(); ++k) {
+        sum +=
+            taps.weights[k] * narrowed[static_cast<std::size_t>((taps.first - first_row + static_cast<std::int64_t>(k)) * row_values + x)];
+      }
+      *out++ = sum;
+    }
+  }
+  return result;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,58 @@
+// A picture becomes a model's input: decode, resize the short side, cut out the centre, order the channels, scale, mean, deviation.
+//
+//     file --stb--> u8 RGB --triangle filter, only the rows and columns of the crop--> f32 --(v * scale - mean) / std--> tensor
+//
+// The filter widens with the reduction (no aliasing), as training pipelines do. A picture that already has the model's size is taken as
+// it is. All memory of decoding is given back before the caller goes on: it would count in a process budget.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "sluice/model/graph.h"
+#include "src/cli/host_tensor.h"
+
+namespace sluice::cli {
+
+/// What the command line says about pictures; what it leaves open comes from the preset, then from the model's metadata.
+struct ImageOptions {
+  std::string preset;  // imagenet, imagenet-caffe, none; empty: the model's own
+  std::optional<std::array<float, 3>> mean;
+  std::optional<std::array<float, 3>> stddev;
+  std::optional<float> scale;
+  bool bgr = false;
+};
+
+/// Where the picture's extents stand in the shape of an input.
+struct ImageLayout {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+  bool channels_last = false;
+};
+
+/// Nothing when `shape` is not that of one picture: [N,C,H,W] or [N,H,W,C] with N = 1 and C = 1 or 3, N may be absent.
+std::optional<ImageLayout> image_layout(const Shape& shape) noexcept;
+
+/// The rule that applies: preset, else metadata, else the plain 0..255 values; then the overrides. Throws Failure for an unknown preset.
+model::Preprocess preprocessing(const ImageOptions& options, const model::Preprocess& metadata, const ImageLayout& layout);
+
+/// Whether the name ends like a picture that `load_image` decodes.
+bool is_image_name(const std::string& path);
+
+/// Decodes and prepares `path` for an input. f32, or the input's own integer type when preprocessing leaves the values alone.
+/// `memory_limit_bytes` is what decoding may take; a picture that needs more is refused (kBudgetTooSmall) before it is decoded.
+HostTensor load_image(const std::string& path, const Shape& shape, DType dtype, const model::Preprocess& rule,
+                      std::uint64_t memory_limit_bytes);
+
+/// A window of the picture scaled to full_width x full_height. Interleaved u8 in, interleaved f32 out. For tests.
+struct ResizeRequest {
+  std::int64_t width = 0, height = 0, channels = 0;  // of the source
+  std::int64_t full_width = 0, full_height = 0;      // after scaling
+  std::int64_t left = 0, top = 0;                    // of the window
+  std::int64_t window_width = 0, window_height = 0;
+};
+std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const ResizeRequest& request);
+
+}  // namespace sluice::cli

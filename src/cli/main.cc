@@ -1,0 +1,139 @@
+// The command-line tool: words in, an exit status out. Whatever goes wrong ends here as one line on stderr, `sluice: <text>`.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <new>
+
+#include "src/cli/commands.h"
+#include "src/cli/failure.h"
+#include "src/cli/process.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr int kUsage = 1;
+constexpr int kInternalStatus = 7;
+
+/// Every option of every command, where CLI11 puts them.
+struct CommandLine {
+  InspectOptions inspect;
+  VerifyOptions verify;
+  PlanOptions plan;
+  RunOptions run;
+  std::vector<float> mean;
+  std::vector<float> stddev;
+  float scale = 1;
+};
+
+void add_model(CLI::App* command, std::string& model) { command->add_option("model", model, "the model file, M.sluice")->required(); }
+
+void add_budget(CLI::App* command, BudgetOptions& options) {
+  add_model(command, options.model);
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, or unlimited")->capture_default_str();
+  command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
+      ->capture_default_str();
+  command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
+  command->add_option("--threads", options.threads, "compute threads")->capture_default_str();
+}
+
+CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
+  add_model(command, line.inspect.model);
+  command->add_flag("--json", line.inspect.json, "print one JSON object");
+  return command;
+}
+
+CLI::App* add_verify(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("verify", "Read a model file whole and check every checksum");
+  add_model(command, line.verify.model);
+  return command;
+}
+
+CLI::App* add_plan(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("plan", "What would happen in a budget; reads no weights");
+  add_budget(command, line.plan.budget);
+  command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
+  command->add_flag("--table", line.plan.table, "list every step with its loads");
+  command->add_flag("--json", line.plan.json, "print one JSON object");
+  command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
+  return command;
+}
+
+CLI::App* add_run(CLI::App& app, CommandLine& line) {
+  RunOptions& run = line.run;
+  CLI::App* command = app.add_subcommand("run", "Run a model in a budget");
+  add_budget(command, run.budget);
+  command->add_option("--input", run.inputs, "FILE or NAME=FILE: .png .jpg .npy .pb, or random[:SEED] (the default)")
+      ->allow_extra_args(false);
+  command->add_option("--preprocess", run.image.preset, "for pictures: imagenet, imagenet-caffe or none (default: the model's own)");
+  command->add_option("--mean", line.mean, "R,G,B subtracted after scaling, in the model's channel order")->delimiter(',')->expected(3);
+  command->add_option("--std", line.stddev, "divisors after the mean, in the model's channel order")->delimiter(',')->expected(3);
+  command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
+  command->add_flag("--bgr", run.image.bgr, "blue first");
+  command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::NonNegativeNumber);
+  command->add_option("--labels", run.labels, "a file with one label a line");
+  command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
+  command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
+      ->allow_extra_args(false);
+  command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")->capture_default_str();
+  command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command->add_option("--io-limit", run.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
+  command->add_option("--plan", run.plan, "use this plan (plan --save) instead of making one");
+  command->add_flag("--json", run.json, "print one JSON object");
+  return command;
+}
+
+std::array<float, 3> triple(const std::vector<float>& values) { return {values[0], values[1], values[2]}; }
+
+void finish_image_options(const CLI::App* command, CommandLine& line) {
+  if (!line.mean.empty()) line.run.image.mean = triple(line.mean);
+  if (!line.stddev.empty()) line.run.image.stddev = triple(line.stddev);
+  if (command->count("--scale") > 0) line.run.image.scale = line.scale;
+}
+
+int dispatch(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "convert") convert(argv + 1);
+  CLI::App app("Runs neural networks inside a memory budget", "sluice");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", SLUICE_VERSION);
+  CommandLine line;
+  app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
+  const CLI::App* inspect_command = add_inspect(app, line);
+  const CLI::App* verify_command = add_verify(app, line);
+  const CLI::App* plan_command = add_plan(app, line);
+  const CLI::App* run_command = add_run(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "sluice: %s\n", error.what());
+    return kUsage;
+  }
+  finish_image_options(run_command, line);
+  if (*inspect_command) inspect(line.inspect);
+  if (*verify_command) verify(line.verify);
+  if (*plan_command) plan(line.plan);
+  if (*run_command) run(line.run);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) {
+  sluice::cli::keep_heap_small();
+  try {
+    return sluice::cli::dispatch(argc, argv);
+  } catch (const sluice::cli::Failure& failure) {
+    std::fprintf(stderr, "sluice: %s\n", failure.what());
+    return sluice::exit_status(failure.code());
+  } catch (const std::bad_alloc&) {
+    std::fputs("sluice: out of memory\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sluice: internal error: %s\n", error.what());
+  }
+  return sluice::cli::kInternalStatus;
+}

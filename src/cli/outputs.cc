@@ -1,0 +1,89 @@
+#include "src/cli/outputs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "sluice/core/file.h"
+#include "src/cli/failure.h"
+#include "src/cli/inputs.h"
+#include "src/cli/npy.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+
+std::vector<TopEntry> top_values(const HostTensor& tensor, std::size_t count) {
+  const auto size = static_cast<std::size_t>(tensor.shape.element_count());
+  const auto larger = [](const TopEntry& a, const TopEntry& b) {
+    if (std::isnan(a.score) || std::isnan(b.score))
+      return std::isnan(a.score) < std::isnan(b.score) || (std::isnan(a.score) && std::isnan(b.score) && a.index < b.index);
+    return a.score > b.score || (a.score == b.score && a.index < b.index);
+  };
+  // A heap of the best so far: an output may be far larger than `count`, and its indices alone would count in a budget.
+  std::vector<TopEntry> best;
+  for (std::size_t i = 0; i < size && count > 0; ++i) {
+    const TopEntry entry{i, value_at(tensor, i)};
+    if (best.size() == count && !larger(entry, best.front())) continue;
+    if (best.size() == count) {
+      std::pop_heap(best.begin(), best.end(), larger);
+      best.pop_back();
+    }
+    best.push_back(entry);
+    std::push_heap(best.begin(), best.end(), larger);
+  }
+  std::sort_heap(best.begin(), best.end(), larger);
+  return best;
+}
+
+std::vector<std::string> read_labels(const std::string& path) {
+  constexpr Bytes kMostBytes{std::uint64_t{1} << 26};
+  const std::vector<std::byte> bytes = unwrap(read_file(path, kMostBytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<std::string> labels;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string label(text.substr(at, end - at));
+    if (!label.empty() && label.back() == '\r') label.pop_back();
+    labels.push_back(std::move(label));
+    at = end + 1;
+  }
+  return labels;
+}
+
+std::string file_name_of(const std::string& output) {
+  std::string name;
+  for (const char c : output.substr(0, 200)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    name += plain ? c : '_';
+  }
+  if (name.empty() || name.front() == '.') name.insert(name.begin(), '_');
+  return name;
+}
+
+void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<HostTensor>& outputs) {
+  if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) raise(make_io_error(directory, "cannot be made", errno));
+  std::set<std::string> used;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = file_name_of(ports[i].name);
+    if (!used.insert(name).second) name = fmt::format("{}.{}", name, i);
+    write_npy(fmt::format("{}/{}.npy", directory, name), outputs[i]);
+  }
+}
+
+std::vector<Verdict> compare_outputs(const std::vector<std::string>& arguments, double tolerance, const std::vector<model::Port>& ports,
+                                     const std::vector<HostTensor>& outputs) {
+  std::vector<Verdict> verdicts;
+  for (const PortArgument& argument : assign_ports(arguments, ports, "--expect")) {
+    const HostTensor expected = read_tensor_file(argument.value);
+    const HostTensor& actual = outputs[argument.port];
+    const Comparison comparison = compare(actual, expected, tolerance);
+    verdicts.push_back({argument.port, comparison, comparison_text(comparison, actual, expected)});
+  }
+  return verdicts;
+}
+
+}  // namespace sluice::cli

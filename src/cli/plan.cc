@@ -1,0 +1,105 @@
+#include "sluice/engine/engine.h"
+#include "sluice/plan/plan_file.h"
+#include "src/cli/commands.h"
+#include "src/cli/failure.h"
+#include "src/cli/inputs.h"
+#include "src/cli/json.h"
+#include "src/cli/process.h"
+#include "src/cli/session_options.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Planned {
+  SessionOptions options;
+  PlannedBudget budget;
+  double planning_ms = 0;
+};
+
+Json json_of_budget(Bytes budget) {
+  if (budget >= kUnlimitedBytes) return "unlimited";
+  return budget.count();
+}
+
+void print_as_json(const Planned& planned) {
+  const plan::Plan& plan = planned.budget.plan;
+  print_json({{"policy", plan.policy},
+              {"budget_bytes", json_of_budget(planned.options.budget)},
+              {"scope", scope_name(planned.options.scope)},
+              {"minimum_budget_bytes", planned.budget.minimum_budget.count()},
+              {"overhead_bytes", planned.budget.overhead.count()},
+              {"arena_bytes", plan.arena_bytes.count()},
+              {"resident_bytes", plan.resident_bytes.count()},
+              {"streamed_bytes", plan.streamed_bytes.count()},
+              {"repeat", plan.repeat},
+              {"predicted_ms", plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms},
+              {"bound_ms", plan.prediction.bound_ms},
+              {"pipe_bound_ms", plan.prediction.pipe_bound_ms},
+              {"compute_ms", plan.prediction.compute_ms},
+              {"planning_ms", planned.planning_ms},
+              {"threads", plan.threads},
+              {"steps", plan.steps.size()},
+              {"loads", plan.loads.size()}});
+}
+
+void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
+  fmt::print("  {:<12}{:>12}   {}\n", name, value, remark);
+}
+
+void print_as_text(const Planned& planned, const std::string& model) {
+  const plan::Plan& plan = planned.budget.plan;
+  const auto milliseconds = [](double ms) { return fmt::format("{:.1f} ms", ms); };
+  fmt::print("{}  policy {}, {} thread{}, {}\n\n", model, plan.policy, plan.threads, plan.threads == 1 ? "" : "s",
+             plan.repeat ? "repeated runs" : "one cold run");
+  print_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
+  print_row("minimum", format_bytes(planned.budget.minimum_budget), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
+  print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
+  print_row("arena", format_bytes(plan.arena_bytes));
+  print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
+  print_row("streamed", format_bytes(plan.streamed_bytes), "weights read in each run");
+  print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
+  print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan in this budget is faster");
+  print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");
+  print_row("steps", std::to_string(plan.steps.size()),
+            fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
+}
+
+void print_steps(const plan::Plan& plan, const model::Graph& graph) {
+  fmt::print("\n  {:>5}  {:<12}{:<32}{:>14}{:>14}{:>12}\n", "step", "operator", "node", "rows", "channels", "loads");
+  std::size_t next_load = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    const model::Node& node = graph.node(step.node);
+    Bytes needed;
+    for (; next_load < step.loads_needed; ++next_load) needed += plan.loads[next_load].file.size;
+    fmt::print("  {:>5}  {:<12}{:<32}{:>14}{:>14}{:>12}\n", i, name_of(node.op), node.name.substr(0, 31),
+               fmt::format("{}-{}", step.rows.begin, step.rows.end), fmt::format("{}-{}", step.channels.begin, step.channels.end),
+               needed == Bytes() ? "" : format_bytes(needed));
+  }
+}
+
+}  // namespace
+
+void plan(const PlanOptions& options) {
+  Planned planned;
+  planned.options = session_options(options.budget);
+  planned.options.repeat = options.repeat;
+  const auto model = unwrap(Model::open(options.budget.model));
+  // A run holds its inputs while the session is made; what they take is part of the process's overhead.
+  const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
+  const Clock::time_point start = Clock::now();
+  planned.budget = unwrap(plan_session(*model, planned.options));
+  planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));
+  if (options.json) {
+    print_as_json(planned);
+    return;
+  }
+  print_as_text(planned, options.budget.model);
+  if (options.table) print_steps(planned.budget.plan, model->graph());
+}
+
+}  // namespace sluice::cli

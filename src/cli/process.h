@@ -1,0 +1,36 @@
+// This process as the kernel sees it, and the habits that keep it small.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace sluice::cli {
+
+/// VmRSS of /proc/self/status in bytes; 0 where there is none.
+std::uint64_t current_rss_bytes();
+
+/// Makes freed memory go back to the system: one heap, large blocks always mapped. Once, at the start of main.
+void keep_heap_small();
+/// Gives back what is free now.
+void release_free_memory();
+
+/// "what  done of all" on a terminal's stderr, from the first second on; nothing anywhere else. Erased at the end.
+class Progress {
+ public:
+  Progress(std::string what, std::uint64_t all);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+  void update(std::uint64_t done, const std::string& text);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  std::uint64_t all_;
+  bool terminal_;
+  bool shown_ = false;
+  Clock::time_point next_;
+};
+
+}  // namespace sluice::cli

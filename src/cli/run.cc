@@ -1,0 +1,112 @@
+// `sluice run`. The order of things is for the budget's sake: whatever needs memory of its own (decoding, labels, room for the outputs)
+// happens before the session measures the process, so that the arena gets exactly what is left.
+#include <algorithm>
+#include <optional>
+
+#include "sluice/engine/engine.h"
+#include "sluice/plan/plan_file.h"
+#include "src/cli/commands.h"
+#include "src/cli/failure.h"
+#include "src/cli/inputs.h"
+#include "src/cli/outputs.h"
+#include "src/cli/process.h"
+#include "src/cli/run_report.h"
+#include "src/cli/session_options.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+double parse_rate(const std::string& text) {
+  if (text.empty()) return 0;
+  const bool per_second = text.ends_with("/s");
+  const std::optional<Bytes> rate = parse_bytes(std::string_view(text).substr(0, text.size() - (per_second ? 2 : 0)));
+  if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes) {
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--io-limit {}: is not a rate such as 300MB/s", text));
+  }
+  return static_cast<double>(rate->count());
+}
+
+/// What a picture may take while it is decoded: the budget less what the process holds.
+std::uint64_t decoding_limit(const SessionOptions& options) {
+  if (options.scope != BudgetScope::kProcess) return ~std::uint64_t{0};
+  const std::uint64_t budget = options.budget.count();
+  return budget - std::min(budget, current_rss_bytes());
+}
+
+/// Room for every output, in use before the session measures the process.
+std::vector<HostTensor> room_for_outputs(const model::Graph& graph) {
+  std::vector<HostTensor> outputs;
+  for (const model::Port& port : graph.outputs) outputs.push_back(make_host_tensor(graph.tensor(port.tensor).dtype, port.onnx_shape));
+  return outputs;
+}
+
+void set_inputs(Session& session, const std::vector<HostTensor>& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) unwrap(session.set_input(i, inputs[i].dtype, inputs[i].data));
+}
+
+std::vector<executor::RunStats> run_all(Session& session, const RunOptions& options, const std::vector<HostTensor>& inputs) {
+  std::vector<executor::RunStats> counted;
+  counted.reserve(static_cast<std::size_t>(options.repeat));
+  const int all = options.warmup + options.repeat;
+  Progress progress(options.budget.model, static_cast<std::uint64_t>(all));
+  for (int i = 0; i < all; ++i) {
+    progress.update(static_cast<std::uint64_t>(i), fmt::format("run {} of {}", i + 1, all));
+    set_inputs(session, inputs);
+    unwrap(session.run());
+    if (i >= options.warmup) counted.push_back(session.stats());
+  }
+  return counted;
+}
+
+void read_outputs(Session& session, std::vector<HostTensor>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) unwrap(session.get_output(i, outputs[i].data));
+}
+
+/// Throws Failure (kOutputMismatch) with every output that differs.
+void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>& ports) {
+  std::string text;
+  for (const Verdict& verdict : verdicts) {
+    if (!verdict.comparison.agrees)
+      text += fmt::format("{}'{}': {}", text.empty() ? "" : "\nsluice: ", ports[verdict.port].name, verdict.text);
+  }
+  if (!text.empty()) throw Failure(ErrorCode::kOutputMismatch, fmt::format("{}: {}", name_of(ErrorCode::kOutputMismatch), text));
+}
+
+}  // namespace
+
+void run(const RunOptions& options) {
+  SessionOptions session_config = session_options(options.budget);
+  session_config.repeat = options.warmup + options.repeat > 1;
+  session_config.read_bytes_per_second_limit = parse_rate(options.io_limit);
+  const auto model = unwrap(Model::open(options.budget.model));
+  const model::Graph& graph = model->graph();
+
+  RunReport report;
+  std::optional<plan::Plan> given_plan;
+  if (!options.plan.empty()) given_plan = unwrap(plan::load_plan(options.plan));
+  session_config.plan = given_plan ? &*given_plan : nullptr;
+  if (!options.labels.empty()) report.labels = read_labels(options.labels);
+  const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});
+  const bool wants_outputs = options.top > 0 || !options.output_directory.empty() || !options.expected.empty();
+  if (wants_outputs) report.outputs = room_for_outputs(graph);
+  release_free_memory();
+
+  const auto session = unwrap(Session::create(model, session_config));
+  report.runs = run_all(*session, options, inputs);
+  if (wants_outputs) read_outputs(*session, report.outputs);
+  report.memory = session->memory();
+
+  if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, report.outputs);
+  report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, report.outputs);
+  report.top = static_cast<std::size_t>(options.top);
+  report.options = session_config;
+  if (options.json) {
+    print_as_json(report, *model, session->plan());
+  } else {
+    print_as_text(report, *model, session->plan());
+  }
+  judge(report.verdicts, graph.outputs);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,127 @@
+#include "src/cli/run_report.h"
+
+#include <algorithm>
+
+#include "src/cli/json.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+double milliseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+const std::string& label_of(const RunReport& report, const model::Graph& graph, std::size_t index) {
+  static const std::string none;
+  const std::vector<std::string>& labels = report.labels.empty() ? graph.labels : report.labels;
+  return index < labels.size() ? labels[index] : none;
+}
+
+Json json_of_runs(const RunReport& report, std::int64_t executor::RunStats::*field) {
+  Json list = Json::array();
+  for (const executor::RunStats& run : report.runs) list.push_back(milliseconds(run.*field));
+  return list;
+}
+
+Json json_of_outputs(const RunReport& report, const model::Graph& graph) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const model::Port& port = graph.outputs[i];
+    Json output = {{"name", port.name}, {"shape", json_of(port.onnx_shape)}, {"dtype", name_of(graph.tensor(port.tensor).dtype)}};
+    if (report.top > 0) {
+      Json top = Json::array();
+      for (const TopEntry& entry : top_values(report.outputs[i], report.top)) {
+        top.push_back({{"index", entry.index}, {"label", label_of(report, graph, entry.index)}, {"score", entry.score}});
+      }
+      output["top"] = std::move(top);
+    }
+    list.push_back(std::move(output));
+  }
+  return list;
+}
+
+Json json_of_verdicts(const RunReport& report, const model::Graph& graph) {
+  Json list = Json::array();
+  for (const Verdict& verdict : report.verdicts) {
+    list.push_back({{"output", graph.outputs[verdict.port].name},
+                    {"agrees", verdict.comparison.agrees},
+                    {"max_difference", verdict.comparison.max_difference},
+                    {"allowed", verdict.comparison.allowed}});
+  }
+  return list;
+}
+
+/// The middle of a sorted copy.
+double median_ms(const RunReport& report, std::int64_t executor::RunStats::*field) {
+  std::vector<std::int64_t> values;
+  for (const executor::RunStats& run : report.runs) values.push_back(run.*field);
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return milliseconds(values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2);
+}
+
+void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
+  fmt::print("  {:<10}{:>12}   {}\n", name, value, remark);
+}
+
+std::string latency_remark(const RunReport& report) {
+  if (report.runs.size() == 1) return {};
+  const auto [least, most] =
+      std::minmax_element(report.runs.begin(), report.runs.end(), [](const auto& a, const auto& b) { return a.wall_ns < b.wall_ns; });
+  return fmt::format("median of {} runs, {:.1f} to {:.1f} ms", report.runs.size(), milliseconds(least->wall_ns),
+                     milliseconds(most->wall_ns));
+}
+
+void print_top(const RunReport& report, const model::Graph& graph) {
+  for (std::size_t i = 0; i < report.outputs.size() && report.top > 0; ++i) {
+    fmt::print("\n  {} {}\n", graph.outputs[i].name, shape_text(graph.outputs[i].onnx_shape));
+    for (const TopEntry& entry : top_values(report.outputs[i], report.top)) {
+      fmt::print("  {:>8}{:>12.6g}   {}\n", entry.index, entry.score, label_of(report, graph, entry.index));
+    }
+  }
+}
+
+}  // namespace
+
+void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan) {
+  const executor::RunStats& last = report.runs.back();
+  const bool unlimited = report.options.budget >= kUnlimitedBytes;
+  Json bytes_read = Json::array();
+  for (const executor::RunStats& run : report.runs) bytes_read.push_back(run.bytes_read.count());
+  Json json = {{"latency_ms", json_of_runs(report, &executor::RunStats::wall_ns)},
+               {"cpu_ms", json_of_runs(report, &executor::RunStats::cpu_ns)},
+               {"peak_rss_bytes", report.memory.peak_resident.count()},
+               {"budget_bytes", unlimited ? Json("unlimited") : Json(report.options.budget.count())},
+               {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
+               {"bytes_read", last.bytes_read.count()},
+               {"bytes_read_per_run", std::move(bytes_read)},
+               {"stall_ms", milliseconds(last.stall_ns)},
+               {"stall_ms_per_run", json_of_runs(report, &executor::RunStats::stall_ns)},
+               {"threads", plan.threads},
+               {"policy", plan.policy},
+               {"arena_bytes", plan.arena_bytes.count()},
+               {"overhead_bytes", report.memory.overhead.count()},
+               {"outputs", json_of_outputs(report, model.graph())}};
+  if (!report.verdicts.empty()) json["expect"] = json_of_verdicts(report, model.graph());
+  print_json(json);
+}
+
+void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan) {
+  const executor::RunStats& last = report.runs.back();
+  const std::string budget = format_bytes(report.options.budget);
+  fmt::print("{}  budget {}, policy {}, {} thread{}\n\n", model.file().path(), budget, plan.policy, plan.threads,
+             plan.threads == 1 ? "" : "s");
+  print_row("latency", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::wall_ns)), latency_remark(report));
+  print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");
+  print_row("read", format_bytes(last.bytes_read), report.runs.size() == 1 ? "" : "in the last run");
+  print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
+  print_row("peak RSS", format_bytes(report.memory.peak_resident),
+            report.options.budget >= kUnlimitedBytes ? fmt::format("arena {}", format_bytes(plan.arena_bytes))
+                                                     : fmt::format("of {}; arena {}", budget, format_bytes(plan.arena_bytes)));
+  print_top(report, model.graph());
+  for (const Verdict& verdict : report.verdicts) {
+    fmt::print("\n  {}: {}: {}\n", model.graph().outputs[verdict.port].name, verdict.comparison.agrees ? "agrees" : "DIFFERS",
+               verdict.text);
+  }
+}
+
+}  // namespace sluice::cli

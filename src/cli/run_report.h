@@ -1,0 +1,26 @@
+// What `sluice run` has to say, as one JSON object or as a short table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sluice/engine/engine.h"
+#include "src/cli/outputs.h"
+
+namespace sluice::cli {
+
+struct RunReport {
+  SessionOptions options;
+  std::vector<executor::RunStats> runs;  // the counted ones
+  MemoryReport memory;                   // after the last run and the reading of the outputs
+  std::vector<HostTensor> outputs;  // empty when nobody asked for them
+  std::vector<std::string> labels;
+  std::size_t top = 0;
+  std::vector<Verdict> verdicts;
+};
+
+/// latency_ms and cpu_ms hold one number a counted run; bytes_read and stall_ms are those of the last one, *_per_run of each.
+void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan);
+void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan);
+
+}  // namespace sluice::cli

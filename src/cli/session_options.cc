@@ -1,0 +1,51 @@
+#include "src/cli/session_options.h"
+
+#include <optional>
+
+#include "src/cli/failure.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr int kMaxThreads = 256;
+
+planner::Policy parse_policy(const std::string& text) {
+  using planner::Policy;
+  for (const Policy policy : {Policy::kSluice, Policy::kResident, Policy::kOnDemand, Policy::kFlexnn})
+    if (text == planner::name_of(policy)) return policy;
+  raise(make_error(ErrorCode::kInvalidArgument, "--policy", "is one of sluice, resident, on_demand and flexnn"));
+}
+
+BudgetScope parse_scope(const std::string& text) {
+  if (text == "process") return BudgetScope::kProcess;
+  if (text == "library") return BudgetScope::kLibrary;
+  raise(make_error(ErrorCode::kInvalidArgument, "--scope", "is one of process and library"));
+}
+
+}  // namespace
+
+SessionOptions session_options(const BudgetOptions& options) {
+  SessionOptions result;
+  result.budget = parse_size(options.budget, "--budget");
+  result.scope = parse_scope(options.scope);
+  result.policy = parse_policy(options.policy);
+  if (options.threads < 1 || options.threads > kMaxThreads) {
+    raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
+  }
+  result.threads = options.threads;
+  // The tool keeps its own copy of the inputs and sets them before each run, so the plan may reuse their place.
+  result.keep_inputs = false;
+  return result;
+}
+
+Bytes parse_size(const std::string& text, const char* option) {
+  const std::optional<Bytes> size = parse_bytes(text);
+  if (!size)
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a size such as 48MiB, 50331648 or unlimited", option, text));
+  return *size;
+}
+
+std::string scope_name(BudgetScope scope) { return scope == BudgetScope::kProcess ? "process" : "library"; }
+
+}  // namespace sluice::cli

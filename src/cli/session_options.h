@@ -1,0 +1,17 @@
+// The words of --budget, --scope, --policy and --threads become the library's options.
+#pragma once
+
+#include "sluice/engine/engine.h"
+#include "src/cli/commands.h"
+
+namespace sluice::cli {
+
+/// Throws Failure (kInvalidArgument) naming the option.
+SessionOptions session_options(const BudgetOptions& options);
+
+/// Sizes as an option gives them: `48MiB`, bytes, `unlimited`.
+Bytes parse_size(const std::string& text, const char* option);
+
+std::string scope_name(BudgetScope scope);
+
+}  // namespace sluice::cli

@@ -1,0 +1,319 @@
+// The inner loops. Compiled once for each target of targets.h by including itself; start reading at `Affine` and `each`.
+#include "src/kernels/elementwise/runs.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/kernels/elementwise/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/elementwise/runs.cc"
+#include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/functions-inl.h"
+#include "src/kernels/elementwise/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::elementwise {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+namespace fn = kernels::HWY_NAMESPACE::functions;
+namespace lanes = kernels::HWY_NAMESPACE::lanes;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
+
+/// Reads a vector of an operand at element i.
+struct WholeLoader {
+  HWY_INLINE V operator()(const float* from, std::int64_t i) const { return hn::LoadU(D(), from + i); }
+};
+struct FirstLoader {
+  std::size_t count;
+  HWY_INLINE V operator()(const float* from, std::int64_t i) const { return lanes::load_first(D(), from + i, count); }
+};
+
+/// out[i] = op(load, i) for i < n, whole vectors and then the rest.
+template <class Op>
+HWY_INLINE void each(const Op& op, float* out, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(op(WholeLoader(), i), D(), out + i);
+  if (i < n) {
+    const auto count = static_cast<std::size_t>(n - i);
+    lanes::store_first(op(FirstLoader{count}, i), D(), out + i, count);
+  }
+}
+
+struct Affine {
+  const float *in, *scale, *shift;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    return fn::fused(load(in, i), load(scale, i), load(shift, i));
+  }
+};
+
+void affine(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept {
+  each(Affine{in, scale, shift}, out, n);
+}
+
+template <model::Function f>
+struct Unary {
+  const float* in;
+  float a, b;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    return fn::apply(D(), model::Activation{f, a, b}, load(in, i));
+  }
+};
+
+template <int f>
+void unary_as(const model::Activation& activation, const float* in, float* out, std::int64_t n) noexcept {
+  each(Unary<static_cast<model::Function>(f)>{in, activation.a, activation.b}, out, n);
+}
+
+using UnaryRun = void (*)(const model::Activation&, const float*, float*, std::int64_t) noexcept;
+template <int... f>
+constexpr std::array<UnaryRun, sizeof...(f)> unary_runs(std::integer_sequence<int, f...>) {
+  return {unary_as<f>...};
+}
+
+void unary(const model::Activation& f, const float* in, float* out, std::int64_t n) noexcept {
+  static constexpr auto kRuns = unary_runs(std::make_integer_sequence<int, model::kFunctionCount>());
+  kRuns[static_cast<std::size_t>(f.function)](f, in, out, n);
+}
+
+template <model::BinaryFunction op>
+HWY_INLINE V combine(V a, V b) {
+  using model::BinaryFunction;
+  if constexpr (op == BinaryFunction::kAdd) return hn::Add(a, b);
+  if constexpr (op == BinaryFunction::kSub) return hn::Sub(a, b);
+  if constexpr (op == BinaryFunction::kMul) return hn::Mul(a, b);
+  if constexpr (op == BinaryFunction::kDiv) return hn::Div(a, b);
+  if constexpr (op == BinaryFunction::kPrelu) return hn::IfThenElse(hn::Lt(a, hn::Zero(D())), hn::Mul(a, b), a);
+  if constexpr (op == BinaryFunction::kMax) return fn::at_least(a, b);
+  return fn::at_most(a, b);
+}
+
+template <model::BinaryFunction op, int a_step, int b_step>
+struct Binary {
+  const float *a, *b;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    V va, vb;
+    if constexpr (a_step == 1)
+      va = load(a, i);
+    else
+      va = hn::Set(D(), *a);
+    if constexpr (b_step == 1)
+      vb = load(b, i);
+    else
+      vb = hn::Set(D(), *b);
+    return combine<op>(va, vb);
+  }
+};
+
+template <model::BinaryFunction op>
+void binary_as(Stream a, Stream b, float* out, std::int64_t n) noexcept {
+  if (a.step == 1 && b.step == 1) return each(Binary<op, 1, 1>{a.values, b.values}, out, n);
+  if (a.step == 1) return each(Binary<op, 1, 0>{a.values, b.values}, out, n);
+  if (b.step == 1) return each(Binary<op, 0, 1>{a.values, b.values}, out, n);
+  each(Binary<op, 0, 0>{a.values, b.values}, out, n);
+}
+
+void binary(model::BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
+  using model::BinaryFunction;
+  switch (op) {
+    case BinaryFunction::kAdd:
+      return binary_as<BinaryFunction::kAdd>(a, b, out, n);
+    case BinaryFunction::kSub:
+      return binary_as<BinaryFunction::kSub>(a, b, out, n);
+    case BinaryFunction::kMul:
+      return binary_as<BinaryFunction::kMul>(a, b, out, n);
+    case BinaryFunction::kDiv:
+      return binary_as<BinaryFunction::kDiv>(a, b, out, n);
+    case BinaryFunction::kPrelu:
+      return binary_as<BinaryFunction::kPrelu>(a, b, out, n);
+    case BinaryFunction::kMax:
+      return binary_as<BinaryFunction::kMax>(a, b, out, n);
+    case BinaryFunction::kMin:
+      return binary_as<BinaryFunction::kMin>(a, b, out, n);
+    case BinaryFunction::kPow:
+      return;
+  }
+}
+
+/// x - subtrahend, or its exponential.
+template <bool exponential>
+struct Shifted {
+  const float* in;
+  float subtrahend;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    const V shifted = hn::Sub(load(in, i), hn::Set(D(), subtrahend));
+    if constexpr (exponential) return fn::exp(D(), shifted);
+    return shifted;
+  }
+};
+
+/// The largest value. The order of comparisons does not matter.
+float maximum(const float* in, std::int64_t n) noexcept {
+  V best = hn::Set(D(), -std::numeric_limits<float>::infinity());
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) best = fn::at_least(best, hn::LoadU(D(), in + i));
+  HWY_ALIGN float values[16];
+  hn::Store(best, D(), values);
+  float result = values[0];
+  for (std::int64_t lane = 1; lane < kLanes; ++lane) result = result < values[lane] ? values[lane] : result;
+  for (; i < n; ++i) result = result < in[i] ? in[i] : result;
+  return result;
+}
+
+/// Sixteen partial sums of exp(in[i] - subtrahend), value i to sum i mod 16, folded in halves. Stores the exponentials when `out` is given.
+float exp_sum(const float* in, float subtrahend, float* out, std::int64_t n) noexcept {
+  constexpr int kVectors = static_cast<int>(16 / kLanes);
+  const Shifted<true> op{in, subtrahend};
+  V sums[kVectors];
+  for (V& sum : sums) sum = hn::Zero(D());
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) {
+      const V e = op(WholeLoader(), i + v * kLanes);
+      if (out != nullptr) hn::StoreU(e, D(), out + i + v * kLanes);
+      sums[v] = hn::Add(sums[v], e);
+    }
+  }
+  for (int v = 0; i < n; ++v, i += kLanes) {
+    const auto count = static_cast<std::size_t>(std::min(kLanes, n - i));
+    const V e = op(FirstLoader{count}, i);
+    if (out != nullptr) lanes::store_first(e, D(), out + i, count);
+    sums[v] = hn::Add(sums[v], hn::IfThenElseZero(hn::FirstN(D(), count), e));
+  }
+  HWY_ALIGN float values[16];
+  for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], D(), values + v * kLanes);
+  for (int half = 8; half >= 1; half /= 2)
+    for (int lane = 0; lane < half; ++lane) values[lane] += values[lane + half];
+  return values[0];
+}
+
+void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
+  const float greatest = maximum(in, n);
+  const float sum = exp_sum(in, greatest, log ? nullptr : out, n);
+  if (!log) return each(Binary<model::BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
+  const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
+  each(Shifted<false>{in, greatest}, out, n);
+  each(Shifted<false>{out, log_sum}, out, n);
+}
+
+/// kVectors vectors of channels from `channel` on: enough independent chains to hide the latency of an addition.
+template <int kVectors, class Load>
+HWY_INLINE void pool_maximum(const PoolRun& run, const Load& load, std::int64_t channel, V (&acc)[kVectors]) {
+  for (V& a : acc) a = hn::Set(D(), -std::numeric_limits<float>::infinity());
+  for (std::int64_t y = run.window.y.begin; y < run.window.y.end; y += run.window.y.step) {
+    for (std::int64_t x = run.window.x.begin; x < run.window.x.end; x += run.window.x.step) {
+      const float* pixel = run.in->at<const float>(run.window.first_row + y, x);
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) acc[v] = fn::at_least(acc[v], load(pixel, channel + v * kLanes));
+    }
+  }
+}
+
+template <int kVectors, class Load>
+HWY_INLINE void pool_mean(const PoolRun& run, const Load& load, std::int64_t channel, V (&acc)[kVectors]) {
+  for (V& a : acc) a = hn::Zero(D());
+  for (std::int64_t y = run.window.y.begin; y < run.window.y.end; y += run.window.y.step) {
+    V row[kVectors];
+    for (V& r : row) r = hn::Zero(D());
+    for (std::int64_t x = run.window.x.begin; x < run.window.x.end; x += run.window.x.step) {
+      const float* pixel = run.in->at<const float>(run.window.first_row + y, x);
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) row[v] = hn::Add(row[v], load(pixel, channel + v * kLanes));
+    }
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) acc[v] = hn::Add(acc[v], row[v]);
+  }
+  const V divisor = hn::Set(D(), static_cast<float>(run.window.divisor));
+  for (V& a : acc) a = hn::Div(a, divisor);
+}
+
+template <model::PoolKind kind, int kVectors, class Load>
+HWY_INLINE void pool_vectors(const PoolRun& run, const Load& load, std::int64_t channel, V (&acc)[kVectors]) {
+  if constexpr (kind == model::PoolKind::kMax) {
+    pool_maximum(run, load, channel, acc);
+  } else {
+    pool_mean(run, load, channel, acc);
+  }
+}
+
+template <model::PoolKind kind>
+void pool_as(const PoolRun& run, float* out) noexcept {
+  constexpr int kWide = 4;
+  std::int64_t i = 0;
+  for (; i + kWide * kLanes <= run.count; i += kWide * kLanes) {
+    V acc[kWide];
+    pool_vectors<kind>(run, WholeLoader(), run.first + i, acc);
+    for (int v = 0; v < kWide; ++v) hn::StoreU(acc[v], D(), out + i + v * kLanes);
+  }
+  for (; i < run.count; i += kLanes) {
+    const auto count = static_cast<std::size_t>(std::min(kLanes, run.count - i));
+    V acc[1];
+    if (count == static_cast<std::size_t>(kLanes)) {
+      pool_vectors<kind>(run, WholeLoader(), run.first + i, acc);
+      hn::StoreU(acc[0], D(), out + i);
+    } else {
+      pool_vectors<kind>(run, FirstLoader{count}, run.first + i, acc);
+      lanes::store_first(acc[0], D(), out + i, count);
+    }
+  }
+}
+
+void pool(model::PoolKind kind, const PoolRun& run, float* out) noexcept {
+  kind == model::PoolKind::kMax ? pool_as<model::PoolKind::kMax>(run, out) : pool_as<model::PoolKind::kAverage>(run, out);
+}
+
+struct Blend {
+  const float* const* from;
+  const float* weights;
+  int taps;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    V sum = hn::Zero(D());
+    for (int t = 0; t < taps; ++t) sum = fn::fused(hn::Set(D(), weights[t]), load(from[t], i), sum);
+    return sum;
+  }
+};
+
+void blend(const float* const* from, const float* weights, int taps, float* out, std::int64_t n) noexcept {
+  each(Blend{from, weights, taps}, out, n);
+}
+
+constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::elementwise
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::kernels::elementwise {
+
+const RunTable& run_table(Isa isa) noexcept {
+  switch (isa) {
+#if HWY_TARGETS & HWY_AVX3
+    case Isa::kAvx512:
+      return N_AVX3::kTable;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case Isa::kAvx2:
+      return N_AVX2::kTable;
+#endif
+#if HWY_TARGETS & HWY_NEON
+    case Isa::kNeon:
+      return N_NEON::kTable;
+#endif
+    default:
+      return N_SCALAR::kTable;
+  }
+}
+
+}  // namespace sluice::kernels::elementwise
+#endif  // HWY_ONCE

@@ -1,0 +1,48 @@
+// The border between the walk over memory (plain C++, one copy) and the inner loops (one copy an instruction set).
+//
+// A *run* is channels that lie next to each other: those of a pixel, or of a whole row where the views have no gaps. Each function below
+// does one run and gives the same bits on every instruction set. `out` may be one of the inputs.
+#pragma once
+
+#include <cstdint>
+
+#include "sluice/core/cpu.h"
+#include "sluice/core/tensor.h"
+#include "sluice/model/attributes.h"
+#include "src/kernels/reference/pool_window.h"
+
+namespace sluice::kernels::elementwise {
+
+/// Values of an operand along a run: step 1, or 0 for one value repeated.
+struct Stream {
+  const float* values = nullptr;
+  int step = 1;
+};
+
+/// Channels [first, first + count) of one output pixel of a pool.
+struct PoolRun {
+  const RowView* in = nullptr;
+  PoolWindow window;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+struct RunTable {
+  /// out[i] = f(in[i])
+  void (*unary)(const model::Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[i] = in[i] * scale[i] + shift[i], rounded once
+  void (*affine)(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[i] = a[i] op b[i]; not kPow
+  void (*binary)(model::BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
+  /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
+  void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[0, count); summed as reference/pool.cc says.
+  void (*pool)(model::PoolKind kind, const PoolRun& run, float* out) noexcept = nullptr;
+  /// out[i] = sum over t < taps of weights[t] * from[t][i], a chain of fused multiply-adds from 0
+  void (*blend)(const float* const* from, const float* weights, int taps, float* out, std::int64_t n) noexcept = nullptr;
+};
+
+/// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
+const RunTable& run_table(Isa isa) noexcept;
+
+}  // namespace sluice::kernels::elementwise

@@ -1,0 +1,76 @@
+// Groups of fewer than 16 outputs. A panel spans several groups, so its strip holds, for each pixel and k, the 16 values that its lanes
+// multiply: [pixel][k][16]. The copy is paid once for all taps of the kernel.
+#include <cstring>
+
+#include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/lanes.h"
+#include "src/kernels/weighted/strip.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+std::int64_t group_depth(const model::ConvAttributes& conv) noexcept { return conv.in_channels / conv.groups; }
+
+StripPlan plan_of(const model::ConvAttributes& conv, const StepExtent& extent) noexcept {
+  const std::int64_t panels = model::panels_of_channels(extent.channels, 1).size();
+  return plan_strips(conv.window, group_depth(conv) * model::kPanelLanes, extent, panels);
+}
+
+void fill_lanes(const RowView& in, const model::ConvAttributes& conv, const StripArea& area, const Block& block, const StripPlan& plan,
+                float* strip) noexcept {
+  const model::Window& w = conv.window;
+  const std::int64_t depth = group_depth(conv);
+  std::int64_t source[model::kPanelLanes] = {};
+  for (int lane = 0; lane < block.last_lanes; ++lane) source[lane] = (block.channel + lane) / (conv.out_channels / conv.groups) * depth;
+  for (std::int64_t r = 0; r < area.rows; ++r)
+    for (std::int64_t x = 0; x < area.columns; ++x) {
+      float* to = strip + (r * plan.in_columns + x) * plan.depth;
+      const std::int64_t row = area.row + r;
+      const std::int64_t column = area.column + x;
+      if (row < 0 || row >= w.in_h || column < 0 || column >= w.in_w) {
+        std::memset(to, 0, static_cast<std::size_t>(plan.depth) * sizeof(float));
+        continue;
+      }
+      const float* from = in.at<float>(area.image * w.in_h + row, column);
+      for (std::int64_t k = 0; k < depth; ++k)
+        for (int lane = 0; lane < model::kPanelLanes; ++lane) *to++ = from[source[lane] + k];
+    }
+}
+
+}  // namespace
+
+bool grouped_lanes_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
+  const auto& conv = node.as<model::ConvAttributes>();
+  return conv.groups > 1 && conv.out_channels / conv.groups < model::kPanelLanes;
+}
+
+Bytes grouped_lanes_workspace(const model::Graph&, const model::Node& node, const StepExtent& extent) noexcept {
+  return strip_workspace(plan_of(node.as<model::ConvAttributes>(), extent), extent.threads);
+}
+
+void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.node->as<model::ConvAttributes>();
+  const model::Window& w = conv.window;
+  const int threads = thread_count(call);
+  const StripPlan plan = plan_of(conv, {call.rows, call.channels, threads});
+  const OutAreas areas(call.rows, w, plan);
+  const Blocks panels(*call.weights[0].weight, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
+  const Strips strips(call.workspace, plan, threads);
+  set_segments(w, plan, strips.segment_offsets());
+
+  for_each_unit(call, areas.count() * panels.count(), [&](std::int64_t unit, int thread) noexcept {
+    const OutArea area = areas[unit % areas.count()];
+    const Block block = panels[unit / areas.count()];
+    float* const strip = strips.strip(thread);
+    fill_lanes(call.inputs[0].view, conv, strip_area(w, area), block, plan, strip);
+    TileJob job = make_job(call, block);
+    job.segment_offsets = strips.segment_offsets();
+    job.segments = plan.segments;
+    job.depth = w.taps() / plan.segments * group_depth(conv);
+    job.segment_floats = job.depth * model::kPanelLanes;
+    for_each_tile(call, w, area, plan, strip, tiles.lane_rows, block.channel, job, tiles.lanes);
+  });
+}
+
+}  // namespace sluice::kernels::weighted

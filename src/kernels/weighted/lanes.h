@@ -1,0 +1,18 @@
+// Convolutions whose 16 lanes read 16 different inputs: depthwise (rows read in place) and groups of fewer than 16 outputs (inputs spread
+// to one value a lane in the workspace).
+#pragma once
+
+#include "sluice/kernels/kernel.h"
+#include "src/kernels/weighted/tile.h"
+
+namespace sluice::kernels::weighted {
+
+bool depthwise_supports(const model::Graph& graph, const model::Node& node) noexcept;
+Bytes depthwise_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept;
+
+bool grouped_lanes_supports(const model::Graph& graph, const model::Node& node) noexcept;
+Bytes grouped_lanes_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,77 @@
+#include "src/cli/host_tensor.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "src/cli/compare.h"
+#include "src/cli/failure.h"
+
+using namespace sluice;
+using namespace sluice::cli;
+
+namespace {
+
+HostTensor floats(const std::vector<float>& values) {
+  HostTensor tensor = make_host_tensor(DType::kF32, Shape{static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<float>().begin());
+  return tensor;
+}
+
+HostTensor integers(const std::vector<std::int64_t>& values) {
+  HostTensor tensor = make_host_tensor(DType::kI64, Shape{static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<std::int64_t>().begin());
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("every half that is a number survives the way through float") {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = half_to_float(half);
+    if (std::isnan(value)) continue;
+    REQUIRE(float_to_half(value) == half);
+  }
+}
+
+TEST_CASE("floats round to the nearest half, ties to even") {
+  CHECK(float_to_half(1.0f) == 0x3c00);
+  CHECK(float_to_half(1.0f + 1.0f / 2048) == 0x3c00);  // tie, even below
+  CHECK(float_to_half(1.0f + 3.0f / 2048) == 0x3c02);  // tie, even above
+  CHECK(float_to_half(65519.0f) == 0x7bff);
+  CHECK(float_to_half(65520.0f) == 0x7c00);
+  CHECK(float_to_half(std::ldexp(1.0f, -25)) == 0);  // tie with the smallest subnormal
+  CHECK(float_to_half(std::ldexp(1.5f, -25)) == 1);
+  CHECK(std::isnan(half_to_float(float_to_half(std::nanf("")))));
+}
+
+TEST_CASE("conversions keep values or are refused") {
+  CHECK(convert_values(integers({-3, 7}), DType::kF32, "x").as<float>()[0] == -3.0f);
+  CHECK(convert_values(integers({-3, 7}), DType::kI8, "x").as<std::int8_t>()[1] == 7);
+  CHECK(convert_values(floats({0.5f}), DType::kF64, "x").as<double>()[0] == 0.5);
+  CHECK_THROWS_AS(convert_values(integers({300}), DType::kU8, "x"), Failure);
+  CHECK_THROWS_AS(convert_values(integers({-1}), DType::kU64, "x"), Failure);
+  CHECK_THROWS_AS(convert_values(floats({1.0f}), DType::kI32, "x"), Failure);
+}
+
+TEST_CASE("shapes are compared without their ones") {
+  CHECK(same_apart_from_ones(Shape{28, 28}, Shape{1, 1, 28, 28}));
+  CHECK(same_apart_from_ones(Shape{1, 1}, Shape{}));
+  CHECK_FALSE(same_apart_from_ones(Shape{28, 28}, Shape{28}));
+  CHECK_FALSE(same_apart_from_ones(Shape{2, 3}, Shape{3, 2}));
+}
+
+TEST_CASE("a comparison says by how much and where") {
+  const Comparison same = compare(floats({1, 2}), floats({1, 2.0001f}), 1e-4);
+  CHECK(same.agrees);
+  const Comparison other = compare(floats({1, 2, 5}), floats({1, 2, 4}), 1e-4);
+  CHECK_FALSE(other.agrees);
+  CHECK(other.worst == 2);
+  CHECK(other.beyond == 1);
+  CHECK(other.max_difference == Approx(1.0));
+  CHECK(other.allowed == Approx(4e-4));
+  CHECK_FALSE(compare(floats({1, 2}), floats({1, 2, 3}), 1).shapes_agree);
+  CHECK_FALSE(compare(floats({std::nanf(""), 2}), floats({1, 2}), 1).agrees);
+  CHECK(compare(floats({std::nanf("")}), floats({std::nanf("")}), 0).agrees);
+  CHECK_FALSE(compare(floats({INFINITY}), floats({-INFINITY}), 1).agrees);
+}

@@ -1,0 +1,44 @@
+/* Compiled as C: the header must be C, and a C program must be able to run a model. Called by c_api_test.cc. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sluice/sluice_c.h"
+
+/* 0 when all went well, else the line of the first surprise. */
+int run_model_from_c(const char* path, const void* input, size_t input_bytes, void* output, size_t output_bytes) {
+  sluice_model* model = NULL;
+  sluice_session* session = NULL;
+  sluice_session_options options = sluice_default_options();
+  sluice_port_info info;
+  uint64_t minimum = 0;
+
+  if (sluice_model_open("there-is-no-such-file", &model) != SLUICE_IO || model != NULL) return __LINE__;
+  if (strlen(sluice_last_error()) == 0) return __LINE__;
+  if (sluice_model_open(NULL, &model) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_model_open(path, &model) != SLUICE_OK) return __LINE__;
+  if (sluice_input_count(model) != 1 || sluice_output_count(model) != 1) return __LINE__;
+  if (sluice_input_info(model, 1, &info) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_input_info(model, 0, &info) != SLUICE_OK) return __LINE__;
+  if (strcmp(info.name, "in") != 0 || info.dtype != SLUICE_F32 || info.rank != 2 || info.bytes != input_bytes) return __LINE__;
+  if (sluice_output_info(model, 0, &info) != SLUICE_OK || info.bytes != output_bytes) return __LINE__;
+
+  if (sluice_minimum_budget(model, &options, &minimum) != SLUICE_OK || minimum == 0) return __LINE__;
+  options.budget_bytes = minimum - 1;
+  if (sluice_session_create(model, &options, &session) != SLUICE_BUDGET_TOO_SMALL || session != NULL) return __LINE__;
+  options.budget_bytes = minimum;
+  if (sluice_session_create(model, &options, &session) != SLUICE_OK) return __LINE__;
+  sluice_model_close(model); /* the session keeps what it needs */
+
+  if (sluice_session_run(session) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_session_set_input(session, 0, input, input_bytes - 1) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_session_set_input(session, 7, input, input_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_session_set_input(session, 0, NULL, input_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_session_set_input(session, 0, input, input_bytes) != SLUICE_OK) return __LINE__;
+  if (sluice_session_run(session) != SLUICE_OK) return __LINE__;
+  if (sluice_session_get_output(session, 0, output, output_bytes) != SLUICE_OK) return __LINE__;
+  sluice_session_close(session);
+  sluice_session_close(NULL);
+  sluice_model_close(NULL);
+  if (sluice_session_run(NULL) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  return 0;
+}

@@ -1,0 +1,95 @@
+#include "src/engine/port_copy.h"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
+
+namespace sluice::engine {
+namespace {
+
+struct Case {
+  Shape onnx;
+  std::array<std::int8_t, Shape::kMaxRank> perm;
+  std::int64_t pixel_gap;  // channels of a neighbour between pixels
+  std::int64_t row_gap;
+};
+
+Shape permuted(const Case& c) {
+  Shape physical = c.onnx;
+  for (int axis = 0; axis < c.onnx.rank(); ++axis) physical[axis] = c.onnx[c.perm[static_cast<std::size_t>(axis)]];
+  return physical;
+}
+
+/// The element number of a physical index in the ONNX order, written out.
+std::int64_t onnx_index(const Case& c, const Shape& physical, std::int64_t element) {
+  std::array<std::int64_t, Shape::kMaxRank> index{};
+  for (int axis = physical.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(c.perm[static_cast<std::size_t>(axis)])] = element % physical[axis];
+    element /= physical[axis];
+  }
+  std::int64_t onnx = 0;
+  for (int axis = 0; axis < c.onnx.rank(); ++axis) onnx = onnx * c.onnx[axis] + index[static_cast<std::size_t>(axis)];
+  return onnx;
+}
+
+}  // namespace
+
+TEST_CASE("a port's values land where the permutation and the pitches say, and come back the same") {
+  const Case c = GENERATE(Case{{2, 3, 5, 7}, {0, 2, 3, 1}, 0, 0}, Case{{1, 20, 4, 3}, {0, 2, 3, 1}, 4, 8}, Case{{4, 6}, {0, 1}, 0, 0},
+                          Case{{4, 6}, {1, 0}, 0, 16}, Case{{2, 3, 4}, {0, 2, 1}, 0, 0}, Case{{9}, {0}, 0, 0}, Case{{}, {}, 0, 0},
+                          Case{{2, 3, 2, 2, 3}, {4, 0, 3, 1, 2}, 0, 4}, Case{{1, 3, 0, 2}, {0, 2, 3, 1}, 0, 0});
+  const DType dtype = GENERATE(DType::kF32, DType::kI64, DType::kU8, DType::kF16);
+  const Shape physical = permuted(c);
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  CAPTURE(c.onnx.to_string(), physical.to_string(), size);
+
+  model::Graph graph;
+  graph.tensors.push_back({"t", dtype, physical, WeightId()});
+  const auto copy = PortCopy::make(graph, {"port", TensorId(0), c.onnx, c.perm});
+  REQUIRE(copy);
+  const std::int64_t count = physical.element_count();
+  REQUIRE(copy->bytes() == Bytes(static_cast<std::uint64_t>(count * size)));
+
+  std::vector<std::byte> onnx(copy->bytes().count());
+  for (std::size_t i = 0; i < onnx.size(); ++i) onnx[i] = static_cast<std::byte>(i * 7 + i / 256);
+  RowView view = dense_view(nullptr, physical, dtype);
+  view.pixel_pitch += c.pixel_gap * size;
+  view.row_pitch = view.pixels * view.pixel_pitch + c.row_gap * size;
+  std::vector<std::byte> arena(static_cast<std::size_t>(view.rows * view.row_pitch) + 1, std::byte{0xEE});
+  view.data = arena.data();
+  copy->to_arena(onnx.data(), view);
+
+  bool right = true;
+  std::int64_t element = 0;
+  for (std::int64_t row = 0; row < view.rows; ++row)
+    for (std::int64_t pixel = 0; pixel < view.pixels; ++pixel)
+      for (std::int64_t channel = 0; channel < view.channels; ++channel, ++element) {
+        const std::byte* stored = view.at<std::byte>(row, pixel) + channel * size;
+        right = right && std::equal(stored, stored + size, onnx.data() + onnx_index(c, physical, element) * size);
+      }
+  CHECK(right);
+  const auto untouched = std::count(arena.begin(), arena.end(), std::byte{0xEE});
+  const auto same = std::count(onnx.begin(), onnx.end(), std::byte{0xEE});
+  CHECK(untouched == static_cast<std::int64_t>(arena.size()) - count * size + same);
+
+  std::vector<std::byte> back(onnx.size());
+  copy->from_arena(view, back.data());
+  CHECK(back == onnx);
+}
+
+TEST_CASE("a port that is not its tensor, permuted, is refused") {
+  model::Graph graph;
+  graph.tensors.push_back({"t", DType::kF32, {1, 4, 5, 3}, WeightId()});
+  const auto refused = [&](const Shape& onnx, std::array<std::int8_t, Shape::kMaxRank> perm) {
+    return !PortCopy::make(graph, {"port", TensorId(0), onnx, perm});
+  };
+  CHECK_FALSE(refused({1, 3, 4, 5}, {0, 2, 3, 1}));
+  CHECK(refused({1, 3, 4}, {0, 2, 1}));
+  CHECK(refused({1, 3, 5, 4}, {0, 2, 3, 1}));
+  CHECK(refused({1, 3, 4, 5}, {0, 2, 3, 9}));
+  CHECK(refused({1, 3, 4, 5}, {0, 2, 3, -1}));
+  graph.tensors[0].shape = {3, 3};
+  CHECK(refused({3, 3}, {0, 0}));
+}
+
+}  // namespace sluice::engine

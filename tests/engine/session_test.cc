@@ -1,0 +1,204 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <thread>
+
+#include "sluice/engine/engine.h"
+#include "sluice/plan/verify.h"
+#include "tests/executor/toy_file.h"
+
+namespace sluice {
+namespace {
+
+using namespace literals;
+
+/// The toy network as a file, opened.
+struct Fixture {
+  explicit Fixture(const toy::ToyOptions& options = {.rows = 2, .widths = {64, 512, 384, 512, 10}}) : toy(toy::make_toy_model(options)) {
+    REQUIRE(toy::write_toy_file(toy, path.str()));
+    auto opened = Model::open(path.str());
+    REQUIRE(opened);
+    model = *opened;
+  }
+
+  std::span<const std::byte> input() const { return std::as_bytes(std::span(toy.input)); }
+  /// One run: its error, or whether the output is the right one.
+  Result<bool> run(Session& session) const {
+    SLUICE_RETURN_IF_ERROR(session.set_input(0, DType::kF32, input()));
+    SLUICE_RETURN_IF_ERROR(session.run());
+    std::vector<float> output(toy.expected.size());
+    SLUICE_RETURN_IF_ERROR(session.get_output(0, std::as_writable_bytes(std::span(output))));
+    return std::memcmp(output.data(), toy.expected.data(), output.size() * sizeof(float)) == 0;
+  }
+
+  toy::ToyModel toy;
+  toy::TemporaryPath path{"session_test.sluice"};
+  std::shared_ptr<const Model> model;
+};
+
+ErrorCode code_of(const Status& status) {
+  REQUIRE_FALSE(status);
+  return status.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("a session gives the right bits at every budget and number of threads") {
+  const Fixture fixture;
+  for (int threads : {1, 2}) {
+    const auto minimum = minimum_budget(*fixture.model, {.threads = threads});
+    REQUIRE(minimum);
+    for (Bytes budget : {*minimum, *minimum + 64_KiB, *minimum + 300_KiB, *minimum + 1_MiB, kUnlimitedBytes}) {
+      for (bool repeat : {false, true}) {
+        CAPTURE(threads, budget.count(), repeat);
+        auto session = Session::create(fixture.model, {.budget = budget, .threads = threads, .repeat = repeat});
+        REQUIRE(session);
+        CHECK((*session)->memory().overhead + (*session)->plan().arena_bytes <= budget);
+        for (int i = 0; i < 3; ++i) {
+          const auto right = fixture.run(**session);
+          REQUIRE(right);
+          REQUIRE(*right);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("one byte under the minimum is refused and the minimum named, in both scopes") {
+  const Fixture fixture;
+  for (BudgetScope scope : {BudgetScope::kLibrary, BudgetScope::kProcess}) {
+    SessionOptions options{.scope = scope};
+    const auto minimum = minimum_budget(*fixture.model, options);
+    REQUIRE(minimum);
+    CHECK(Session::create(fixture.model, options));
+    options.budget = *minimum - 1_B;
+    const auto refused = Session::create(fixture.model, options);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
+    CHECK(refused.error().needed == minimum->count());
+    CHECK(refused.error().available == options.budget.count());
+    options.budget = *minimum;
+    CHECK(minimum_budget(*fixture.model, options).value_or(0_B) == *minimum);
+    const auto planned = plan_session(*fixture.model, options);
+    REQUIRE(planned);
+    CHECK(planned->minimum_budget == *minimum);
+    CHECK(planned->overhead + planned->plan.arena_bytes <= *minimum);
+    auto session = Session::create(fixture.model, options);
+    REQUIRE(session);
+    CHECK(fixture.run(**session) == true);
+  }
+}
+
+TEST_CASE("a plan of the caller's is verified and then run") {
+  const Fixture fixture;
+  auto planned = plan_session(*fixture.model, {.budget = 2_MiB});
+  REQUIRE(planned);
+  SECTION("as it was made") {
+    auto session = Session::create(fixture.model, {.budget = 2_MiB, .plan = &planned->plan});
+    REQUIRE(session);
+    CHECK(fixture.run(**session) == true);
+  }
+  SECTION("not within a smaller budget") {
+    auto session = Session::create(fixture.model, {.budget = planned->plan.arena_bytes, .plan = &planned->plan});
+    REQUIRE_FALSE(session);
+    CHECK(session.error().code == ErrorCode::kBudgetTooSmall);
+  }
+  SECTION("not for another model") {
+    planned->plan.model_hash ^= 1;
+    auto session = Session::create(fixture.model, {.plan = &planned->plan});
+    REQUIRE_FALSE(session);
+    CHECK(session.error().code == ErrorCode::kInvalidPlan);
+  }
+  SECTION("not with more threads than it is for") {
+    auto session = Session::create(fixture.model, {.threads = 2, .plan = &planned->plan});
+    REQUIRE_FALSE(session);
+    CHECK(session.error().code == ErrorCode::kInvalidPlan);
+  }
+}
+
+TEST_CASE("wrong calls are errors and leave the session usable") {
+  const Fixture fixture;
+  auto created = Session::create(fixture.model, {});
+  REQUIRE(created);
+  Session& session = **created;
+  std::vector<std::byte> bytes(4096);
+  std::span<std::byte> output(bytes.data(), fixture.toy.expected.size() * sizeof(float));
+  CHECK(code_of(session.run()) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.get_output(0, output)) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.set_input(1, DType::kF32, fixture.input())) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.set_input(0, DType::kI32, fixture.input())) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.set_input(0, DType::kF32, fixture.input().subspan(1))) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.set_input(0, DType::kF32, {})) == ErrorCode::kInvalidArgument);
+  REQUIRE(session.set_input(0, DType::kF32, fixture.input()));
+  CHECK(code_of(session.get_output(0, output)) == ErrorCode::kInvalidArgument);
+  REQUIRE(session.run());
+  CHECK(code_of(session.get_output(1, output)) == ErrorCode::kInvalidArgument);
+  CHECK(code_of(session.get_output(0, output.first(4))) == ErrorCode::kInvalidArgument);
+  CHECK(session.get_output(0, output));
+  REQUIRE(session.set_input(0, DType::kF32, fixture.input()));
+  CHECK(code_of(session.get_output(0, output)) == ErrorCode::kInvalidArgument);
+  CHECK(fixture.run(session) == true);
+}
+
+TEST_CASE("sessions that cannot be are refused") {
+  const Fixture fixture;
+  CHECK_FALSE(Session::create(nullptr, {}));
+  CHECK_FALSE(Session::create(fixture.model, {.threads = 0}));
+  CHECK_FALSE(Session::create(fixture.model, {.threads = -1}));
+  CHECK_FALSE(Session::create(fixture.model, {.read_bytes_per_second_limit = -1}));
+  CHECK_FALSE(plan_session(*fixture.model, {.threads = 0}));
+  CHECK_FALSE(minimum_budget(*fixture.model, {.threads = 0}));
+  CHECK_FALSE(Model::open("there-is-no-such-file.sluice"));
+}
+
+TEST_CASE("inputs that are kept serve many runs, others must be set again") {
+  const Fixture fixture;
+  for (bool keep : {true, false}) {
+    auto session = Session::create(fixture.model, {.keep_inputs = keep});
+    REQUIRE(session);
+    CHECK(fixture.run(**session) == true);
+    CHECK((*session)->run().has_value() == keep);
+  }
+}
+
+TEST_CASE("two sessions of one model run at once") {
+  const Fixture fixture;
+  const auto minimum = minimum_budget(*fixture.model, {});
+  REQUIRE(minimum);
+  std::array<std::unique_ptr<Session>, 2> sessions;
+  for (auto& session : sessions) {
+    auto created = Session::create(fixture.model, {.budget = *minimum + 200_KiB});
+    REQUIRE(created);
+    session = std::move(*created);
+  }
+  std::array<int, 2> right{};
+  std::array<std::thread, 2> threads;
+  for (std::size_t i = 0; i < 2; ++i) {
+    threads[i] = std::thread([&, i] {
+      for (int run = 0; run < 20; ++run) {
+        const auto result = fixture.run(*sessions[i]);
+        right[i] += result && *result;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == std::array<int, 2>{20, 20});
+}
+
+TEST_CASE("a session outlives the caller's handle of its model") {
+  Fixture fixture;
+  auto session = Session::create(fixture.model, {});
+  REQUIRE(session);
+  fixture.model.reset();
+  CHECK(fixture.run(**session) == true);
+}
+
+TEST_CASE("each way of reading gives the same bits") {
+  const Fixture fixture;
+  auto buffered = Session::create(fixture.model, {.budget = 2_MiB, .read_mode = model::ReadMode::kBuffered});
+  REQUIRE(buffered);
+  CHECK(fixture.run(**buffered) == true);
+}
+
+}  // namespace sluice

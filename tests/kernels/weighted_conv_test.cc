@@ -1,0 +1,95 @@
+// Convolutions and dense layers over panels: every instruction set, cut, form of view and thread count gives the bits of a plain loop.
+#include <catch2/catch.hpp>
+
+#include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/pointwise.h"
+#include "tests/kernels/weighted_harness.h"
+#include "tests/kernels/weighted_sweep.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+void sweep_direct(const Problem& p) { sweep(p, weighted::run_direct, weighted::direct_workspace); }
+void sweep_pointwise(const Problem& p) { sweep(p, weighted::run_pointwise, weighted::no_workspace); }
+void sweep_dense(const Problem& p) { sweep(p, weighted::run_dense, weighted::no_workspace); }
+
+TEST_CASE("3x3 convolutions of every small channel count") {
+  for (std::int64_t c : {1, 2, 3, 5, 8, 17})
+    for (std::int64_t n : {1, 7, 15, 16, 17, 31, 33, 48}) sweep_direct(convolution(7, 6, c, n, 3, 1, 1));
+}
+
+TEST_CASE("kernels, strides, dilations and paddings of convolutions") {
+  for (std::int64_t kernel : {1, 2, 3, 5, 7})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t dilation : {1, 2}) {
+        const std::int64_t pad = kernel / 2 + (kernel == 1 ? 1 : 0);
+        sweep_direct(convolution(13, 14, 3, 20, kernel, stride, pad, 1, dilation));
+        if ((kernel - 1) * dilation < 13) sweep_direct(convolution(13, 14, 3, 20, kernel, stride, 0, 1, dilation));
+      }
+}
+
+TEST_CASE("asymmetric padding, more padding than kernel, one-dimensional kernels") {
+  Problem p = convolution(6, 9, 4, 18, 3, 1, 0);
+  p.conv.window.pad_top = 4;
+  p.conv.window.pad_right = 5;
+  p.conv.window.out_h = 8;
+  p.conv.window.out_w = 12;
+  sweep_direct(p);
+  p = convolution(1, 31, 6, 18, 1, 2, 0);
+  p.conv.window.kernel_w = 5;
+  p.conv.window.pad_left = 2;
+  p.conv.window.out_w = 16;
+  sweep_direct(p);
+}
+
+TEST_CASE("grouped convolutions with wide groups, several images") {
+  for (std::int64_t groups : {2, 3}) {
+    Problem p = convolution(5, 5, 4 * groups, 17 * groups, 3, 1, 1, groups);
+    p.images = 3;
+    sweep_direct(p);
+    p = convolution(5, 5, 4 * groups, 33 * groups, 1, 1, 0, groups);
+    sweep_pointwise(p);
+  }
+}
+
+TEST_CASE("strips that split rows and columns of a large image") {
+  sweep_direct(convolution(2, 200, 64, 16, 3, 1, 1));
+  sweep_direct(convolution(2, 70, 120, 16, 3, 1, 1));
+}
+
+TEST_CASE("1x1 convolutions, any stride") {
+  for (std::int64_t stride : {1, 2, 3})
+    for (std::int64_t c : {1, 4, 15, 64})
+      for (std::int64_t n : {1, 16, 30, 32, 47, 65}) {
+        Problem p = convolution(9, 8, c, n, 1, stride, 0);
+        p.images = 2;
+        sweep_pointwise(p);
+      }
+}
+
+TEST_CASE("dense layers of any number of rows") {
+  for (std::int64_t rows : {1, 2, 3, 4, 5, 7, 13, 14, 15, 29, 64})
+    for (std::int64_t n : {1, 16, 33, 64, 129}) sweep_dense(dense(rows, 37, n));
+}
+
+TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
+  for (auto function : {model::Function::kNone, model::Function::kRelu, model::Function::kClip, model::Function::kLeakyRelu,
+                        model::Function::kHardSigmoid, model::Function::kHardSwish})
+    for (bool bias : {false, true})
+      for (bool residual : {false, true})
+        for (std::int64_t n : {16, 33, 53}) {
+          Problem p = convolution(4, 5, 3, n, 3, 1, 1);
+          p.bias = bias;
+          p.residual = residual;
+          p.activation = {function, function == model::Function::kClip ? -0.25f : 0.2f, 0.5f};
+          sweep_direct(p);
+          Problem q = dense(3, 5, n);
+          q.bias = bias;
+          q.residual = residual;
+          q.activation = p.activation;
+          sweep_dense(q);
+        }
+}
+
+}  // namespace
+}  // namespace sluice::kernels::test

@@ -1,0 +1,54 @@
+// Depthwise convolutions and narrow groups: every instruction set, cut, form of view and thread count gives the bits of a plain loop.
+#include <catch2/catch.hpp>
+
+#include "src/kernels/weighted/lanes.h"
+#include "tests/kernels/weighted_sweep.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+void sweep_depthwise(const Problem& p) { sweep(p, weighted::run_depthwise, weighted::depthwise_workspace); }
+void sweep_grouped(const Problem& p) { sweep(p, weighted::run_grouped_lanes, weighted::grouped_lanes_workspace); }
+
+TEST_CASE("depthwise convolutions of every small channel count") {
+  for (std::int64_t c : {2, 3, 8, 15, 16, 17, 31, 32, 33, 64}) sweep_depthwise(convolution(7, 9, c, c, 3, 1, 1, c));
+}
+
+TEST_CASE("kernels, strides, dilations and paddings of depthwise convolutions") {
+  for (std::int64_t kernel : {1, 2, 3, 5, 7})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t dilation : {1, 2})
+        for (std::int64_t pad : {std::int64_t{0}, kernel / 2, kernel + 1}) {
+          if (13 + 2 * pad <= (kernel - 1) * dilation) continue;
+          sweep_depthwise(convolution(13, 14, 18, 18, kernel, stride, pad, 18, dilation));
+        }
+}
+
+TEST_CASE("depthwise convolutions of images smaller than the kernel, of several images, with epilogues") {
+  sweep_depthwise(convolution(1, 1, 20, 20, 5, 1, 2, 20));
+  sweep_depthwise(convolution(2, 3, 20, 20, 7, 1, 3, 20));
+  for (std::int64_t c : {16, 24}) {
+    Problem p = convolution(5, 20, c, c, 3, 2, 1, c);
+    p.images = 3;
+    p.bias = true;
+    p.residual = true;
+    p.activation = {model::Function::kClip, 0.0f, 0.75f};
+    sweep_depthwise(p);
+  }
+}
+
+TEST_CASE("groups of fewer than sixteen outputs") {
+  for (std::int64_t per_group : {1, 2, 3, 5, 8, 15})
+    for (std::int64_t depth : {1, 2, 3, 8})
+      for (std::int64_t groups : {2, 5, 9}) {
+        if (per_group == 1 && depth == 1) continue;
+        Problem p = convolution(6, 7, depth * groups, per_group * groups, 3, 1, 1, groups);
+        p.bias = true;
+        sweep_grouped(p);
+      }
+  sweep_grouped(convolution(9, 12, 12, 24, 3, 2, 1, 4, 2));
+  sweep_grouped(convolution(9, 12, 12, 24, 1, 1, 0, 4));
+}
+
+}  // namespace
+}  // namespace sluice::kernels::test
