@@ -61,7 +61,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
 }
 
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {
-  if (node.weights.empty() || !epilogue_supports(node.epilogue.activation)) return false;
+  if (node.weights.empty()) return false;
   for (TensorId id : node.inputs)
     if (graph.tensor(id).dtype != DType::kF32) return false;
   for (TensorId id : node.outputs)

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "src/kernels/weighted/targets.h"
+#include "src/kernels/elementwise/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
@@ -66,11 +66,11 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
       for (int m = 0; m < kRows; ++m) {
         const V input = hn::Set(d, a[m][k]);
         HWY_UNROLL(16)
-        for (int v = 0; v < kVectors; ++v) acc[m][v] = fused(input, weights[v], acc[m][v]);
+        for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
       }
     }
   }
-  finish<kRows, kPanels>(acc, rows, job, p);
+  finish(acc, rows, job, std::int64_t{p} * 16);
 }
 
 // kFull: all 16 lanes are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
@@ -94,12 +94,12 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
         HWY_UNROLL(16)
         for (int m = 0; m < kRows; ++m) {
           const V input = load_lanes(rows.a[m] + offset + v * kVectorLanes, lanes - v * kVectorLanes);
-          acc[m][v] = fused(input, weights, acc[m][v]);
+          acc[m][v] = functions::fused(input, weights, acc[m][v]);
         }
       }
     }
   }
-  finish<kRows, 1>(acc, rows, job, 0);
+  finish(acc, rows, job, 0);
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
@@ -169,20 +169,6 @@ const TileTable& tile_table(Isa isa) noexcept {
 #else
       return HWY_STATIC_DISPATCH(table)();
 #endif
-  }
-}
-
-bool epilogue_supports(const model::Activation& activation) noexcept {
-  switch (activation.function) {
-    case model::Function::kNone:
-    case model::Function::kRelu:
-    case model::Function::kClip:
-    case model::Function::kLeakyRelu:
-    case model::Function::kHardSigmoid:
-    case model::Function::kHardSwish:
-      return true;
-    default:
-      return false;
   }
 }
 

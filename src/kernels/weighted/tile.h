@@ -56,7 +56,4 @@ struct TileTable {
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
 const TileTable& tile_table(Isa isa) noexcept;
 
-/// Can the epilogue apply it?
-bool epilogue_supports(const model::Activation& activation) noexcept;
-
 }  // namespace sluice::kernels::weighted
