@@ -53,8 +53,7 @@ class RowOfPanel {
     const auto inner = interior(w_);
     for (std::int64_t x = 0; x < inner.begin; ++x) run_border(job, block.channel, x);
     job.depth = w_.kernel_w;
-    const std::int64_t count = ceil_div(inner.size(), tiles_.lane_rows);
-    for (std::int64_t tile = 0; tile < count; ++tile) run_tile(job, block.channel, even_part(inner, tile, count), 0);
+    if (!inner.empty()) run_pixels(job, block.channel, inner, 0);
     for (std::int64_t x = inner.end; x < w_.out_w; ++x) run_border(job, block.channel, x);
   }
 
@@ -63,19 +62,25 @@ class RowOfPanel {
     const auto taps_x = taps_inside(x * w_.stride_w - w_.pad_left, w_.kernel_w, w_.dilation_w, w_.in_w);
     job.depth = taps_x.size();
     job.panels += taps_x.begin * model::kPanelLanes;
-    run_tile(job, channel, {x, x + 1}, taps_x.begin);
+    run_pixels(job, channel, {x, x + 1}, taps_x.begin);
   }
 
-  void run_tile(const TileJob& job, std::int64_t channel, Interval<std::int64_t> pixels, std::int64_t first_tap) const noexcept {
-    TileRows rows;
-    rows.count = static_cast<int>(pixels.size());
-    for (int m = 0; m < rows.count; ++m) {
-      const std::int64_t x = pixels.begin + m;
-      const std::int64_t in_x = x * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
-      rows.a[m] = first_row_ + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
-      set_output(call_, job, row_, x, channel, m, rows);
+  void run_pixels(const TileJob& job, std::int64_t channel, Interval<std::int64_t> pixels, std::int64_t first_tap) const noexcept {
+    constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t in_x = pixels.begin * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
+    const RowView& out = call_.outputs[0].view;
+    LaneRun run;
+    run.count = pixels.size();
+    run.a = first_row_ + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
+    run.a_pixel = w_.stride_w * pixel_floats_;
+    run.out = out.at<float>(row_, pixels.begin) + channel;
+    run.out_pixel = out.pixel_pitch / kFloat;
+    if (job.has_residual) {
+      const RowView& residual = call_.inputs.back().view;
+      run.residual = residual.at<float>(row_, pixels.begin) + channel;
+      run.residual_pixel = residual.pixel_pitch / kFloat;
     }
-    tiles_.lanes(rows, job);
+    tiles_.lane_run(run, job);
   }
 
   const KernelCall& call_;

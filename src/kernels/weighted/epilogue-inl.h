@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "src/kernels/elementwise/functions-inl.h"
+#include "src/kernels/elementwise/lanes-inl.h"
 #include "src/kernels/weighted/tile.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,32 +27,20 @@ inline constexpr int kVectorLanes = static_cast<int>(HWY_LANES(float) < 16 ? HWY
 inline constexpr int kPanelVectors = 16 / kVectorLanes;
 
 namespace functions = sluice::kernels::HWY_NAMESPACE::functions;
+namespace lanes = sluice::kernels::HWY_NAMESPACE::lanes;
 
-HWY_INLINE V load_lanes(const float* from, int lanes) {
+HWY_INLINE V load_lanes(const float* from, int count) {
   const D d;
-  if (lanes >= kVectorLanes) return hn::LoadU(d, from);
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(lanes < 0 ? 0 : lanes)), d, from);
-#else
-  HWY_ALIGN float buffer[kVectorLanes] = {};
-  for (int lane = 0; lane < lanes; ++lane) buffer[lane] = from[lane];
-  return hn::Load(d, buffer);
-#endif
+  return count >= kVectorLanes ? hn::LoadU(d, from) : lanes::load_first(d, from, static_cast<std::size_t>(count < 0 ? 0 : count));
 }
 
-HWY_INLINE void store_lanes(V v, float* to, int lanes) {
+HWY_INLINE void store_lanes(V v, float* to, int count) {
   const D d;
-  if (lanes >= kVectorLanes) {
+  if (count >= kVectorLanes) {
     hn::StoreU(v, d, to);
-    return;
+  } else {
+    lanes::store_first(v, d, to, static_cast<std::size_t>(count < 0 ? 0 : count));
   }
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(lanes < 0 ? 0 : lanes)), d, to);
-#else
-  HWY_ALIGN float buffer[kVectorLanes];
-  hn::Store(v, d, buffer);
-  for (int lane = 0; lane < lanes; ++lane) to[lane] = buffer[lane];
-#endif
 }
 
 template <model::Function kFunction>
@@ -84,11 +73,11 @@ template <int kRows, int kVectors>
 HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
   const D d;
   const std::int64_t left = job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
-  const int lanes = left < kVectors * kVectorLanes ? static_cast<int>(left) : kVectors * kVectorLanes;
+  const int live = left < kVectors * kVectorLanes ? static_cast<int>(left) : kVectors * kVectorLanes;
   if (job.bias != nullptr) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      const V bias = load_lanes(job.bias + first + v * kVectorLanes, lanes - v * kVectorLanes);
+      const V bias = load_lanes(job.bias + first + v * kVectorLanes, live - v * kVectorLanes);
       HWY_UNROLL(16)
       for (int m = 0; m < kRows; ++m) acc[m][v] = hn::Add(acc[m][v], bias);
     }
@@ -98,7 +87,7 @@ HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const Ti
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
       for (int v = 0; v < kVectors; ++v)
-        acc[m][v] = hn::Add(acc[m][v], load_lanes(rows.residual[m] + first + v * kVectorLanes, lanes - v * kVectorLanes));
+        acc[m][v] = hn::Add(acc[m][v], load_lanes(rows.residual[m] + first + v * kVectorLanes, live - v * kVectorLanes));
     }
   }
   const model::Function function = job.activation.function;
@@ -129,7 +118,7 @@ HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const Ti
   for (int m = 0; m < kRows; ++m) {
     float* out = rows.out[m] + first;
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) store_lanes(acc[m][v], out + v * kVectorLanes, lanes - v * kVectorLanes);
+    for (int v = 0; v < kVectors; ++v) store_lanes(acc[m][v], out + v * kVectorLanes, live - v * kVectorLanes);
   }
 }
 

@@ -148,19 +148,18 @@ void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea
   const std::int64_t columns = area.columns.size();
   const std::int64_t pixels = area.rows.size() * columns;
   const std::int64_t count = ceil_div(pixels, tile_rows);
+  const std::int64_t pixel_step = w.stride_w * plan.depth;
+  const std::int64_t row_step = w.stride_h * plan.in_columns * plan.depth;
+  OutputWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, channel);
+  const float* row_start = strip;
+  const float* a = strip;
   for (std::int64_t tile = 0; tile < count; ++tile) {
     const auto part = even_part({0, pixels}, tile, count);
     TileRows rows;
     rows.count = static_cast<int>(part.size());
-    std::int64_t y = part.begin / columns;
-    std::int64_t x = part.begin % columns;
     for (int m = 0; m < rows.count; ++m) {
-      rows.a[m] = strip + (y * w.stride_h * plan.in_columns + x * w.stride_w) * plan.depth;
-      set_output(call, job, area.image * w.out_h + area.rows.begin + y, area.columns.begin + x, channel, m, rows);
-      if (++x == columns) {
-        x = 0;
-        ++y;
-      }
+      rows.a[m] = a;
+      a = walk.next(m, rows) ? row_start += row_step : a + pixel_step;
     }
     run_tile(rows, job);
   }

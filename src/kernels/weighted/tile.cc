@@ -83,7 +83,7 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
     HWY_UNROLL(16)
     for (int v = 0; v < kPanelVectors; ++v) acc[m][v] = hn::Zero(d);
   }
-  const int lanes = kFull ? 16 : job.last_lanes;
+  const int live = kFull ? 16 : job.last_lanes;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     std::int64_t offset = job.segment_offsets[s];
     const float* HWY_RESTRICT b = job.panels + s * job.segment_floats;
@@ -93,13 +93,78 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
         const V weights = hn::LoadU(d, b + v * kVectorLanes);
         HWY_UNROLL(16)
         for (int m = 0; m < kRows; ++m) {
-          const V input = load_lanes(rows.a[m] + offset + v * kVectorLanes, lanes - v * kVectorLanes);
+          const V input = load_lanes(rows.a[m] + offset + v * kVectorLanes, live - v * kVectorLanes);
           acc[m][v] = functions::fused(input, weights, acc[m][v]);
         }
       }
     }
   }
   finish(acc, rows, job, 0);
+}
+
+// `kRows` neighbouring outputs of a row, one vector of the panel, three taps in a kernel row: the weights stay in registers and each input
+// is loaded once for all outputs that it reaches.
+template <int kRows, int kSegments, int kStride>
+HWY_INLINE void slide(const float* (&a)[kSegments], std::int64_t a_step, const V (&weights)[kSegments][3], const TileRows& rows,
+                      const TileJob& job, std::int64_t first) {
+  const D d;
+  V acc[kRows][1];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
+  HWY_UNROLL(3)
+  for (int s = 0; s < kSegments; ++s) {
+    HWY_UNROLL(20)
+    for (int j = 0; j < (kRows - 1) * kStride + 3; ++j) {
+      const V input = hn::LoadU(d, a[s] + j * a_step);
+      HWY_UNROLL(3)
+      for (int tap = 0; tap < 3; ++tap) {
+        const int m = (j - tap) / kStride;
+        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[s][tap], acc[m][0]);
+      }
+    }
+    a[s] += kRows * kStride * a_step;
+  }
+  finish(acc, rows, job, first);
+}
+
+HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
+  rows.count = count;
+  for (int m = 0; m < count; ++m) {
+    rows.a[m] = run.a + (x + m) * run.a_pixel;
+    rows.out[m] = run.out + (x + m) * run.out_pixel;
+    rows.residual[m] = run.residual + (x + m) * run.residual_pixel;
+  }
+}
+
+template <int kSegments, int kStride>
+HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
+  constexpr int kHalf = kLaneRows / 2;
+  const D d;
+  for (int v = 0; v < kPanelVectors; ++v) {
+    V weights[kSegments][3];
+    const float* a[kSegments];
+    HWY_UNROLL(3)
+    for (int s = 0; s < kSegments; ++s) {
+      a[s] = run.a + job.segment_offsets[s] + v * kVectorLanes;
+      HWY_UNROLL(3)
+      for (int tap = 0; tap < 3; ++tap) weights[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + v * kVectorLanes);
+    }
+    const std::int64_t first = v * kVectorLanes;
+    std::int64_t x = 0;
+    TileRows rows;
+    for (; x + kLaneRows <= run.count; x += kLaneRows) {
+      set_run(run, x, kLaneRows, rows);
+      slide<kLaneRows, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
+    }
+    for (; x + kHalf <= run.count; x += kHalf) {
+      set_run(run, x, kHalf, rows);
+      slide<kHalf, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
+    }
+    for (; x < run.count; ++x) {
+      set_run(run, x, 1, rows);
+      slide<1, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
+    }
+  }
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
@@ -137,8 +202,24 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   (job.last_lanes == 16 ? kFull : kPartial)[row](rows, job);
 }
 
+void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
+  const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
+  if (job.depth == 3 && job.segments >= 2 && job.segments <= 3 && job.last_lanes == 16 && (stride1 || stride2)) {
+    if (job.segments == 3) return stride1 ? slide_run<3, 1>(run, job) : slide_run<3, 2>(run, job);
+    return stride1 ? slide_run<2, 1>(run, job) : slide_run<2, 2>(run, job);
+  }
+  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    TileRows rows;
+    const std::int64_t x = run.count * tile / tiles;
+    set_run(run, x, static_cast<int>(run.count * (tile + 1) / tiles - x), rows);
+    run_lanes(rows, job);
+  }
+}
+
 const TileTable& table() noexcept {
-  static constexpr TileTable kTable{.rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes};
+  static constexpr TileTable kTable{
+      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run};
   return kTable;
 }
 
