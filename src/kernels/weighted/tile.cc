@@ -1,6 +1,7 @@
 // The inner loops. Compiled once for each target of targets.h by including itself; start reading at `panel_tile`.
 #include "src/kernels/weighted/tile.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -102,31 +103,6 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
   finish(acc, rows, job, 0);
 }
 
-// `kRows` neighbouring outputs of a row, one vector of the panel, three taps in a kernel row: the weights stay in registers and each input
-// is loaded once for all outputs that it reaches.
-template <int kRows, int kSegments, int kStride>
-HWY_INLINE void slide(const float* (&a)[kSegments], std::int64_t a_step, const V (&weights)[kSegments][3], const TileRows& rows,
-                      const TileJob& job, std::int64_t first) {
-  const D d;
-  V acc[kRows][1];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
-  HWY_UNROLL(3)
-  for (int s = 0; s < kSegments; ++s) {
-    HWY_UNROLL(20)
-    for (int j = 0; j < (kRows - 1) * kStride + 3; ++j) {
-      const V input = hn::LoadU(d, a[s] + j * a_step);
-      HWY_UNROLL(3)
-      for (int tap = 0; tap < 3; ++tap) {
-        const int m = (j - tap) / kStride;
-        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[s][tap], acc[m][0]);
-      }
-    }
-    a[s] += kRows * kStride * a_step;
-  }
-  finish(acc, rows, job, first);
-}
-
 HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
   rows.count = count;
   for (int m = 0; m < count; ++m) {
@@ -136,33 +112,62 @@ HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows&
   }
 }
 
+/// A kernel row of three taps for one vector of a panel.
+template <int kSegments>
+struct SlideWeights {
+  V value[kSegments][3];
+  std::int64_t first_lane;
+};
+
+// `kRows` neighbouring outputs of a row, three taps in a kernel row: each input is loaded once for all outputs that it reaches.
+template <int kRows, int kSegments, int kStride>
+HWY_NOINLINE void slide(const SlideWeights<kSegments>& weights, const TileRows& rows, const TileJob& job, bool skip_first, bool skip_last) {
+  constexpr int kInputs = (kRows - 1) * kStride + 3;
+  const D d;
+  V acc[kRows][1];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
+  HWY_UNROLL(3)
+  for (int s = 0; s < kSegments; ++s) {
+    const float* a = rows.a[0] + job.segment_offsets[s] + weights.first_lane;
+    HWY_UNROLL(20)
+    for (int j = 0; j < kInputs; ++j) {
+      if (j == 0 && skip_first) continue;
+      if (j == kInputs - 1 && skip_last) continue;
+      const V input = hn::LoadU(d, a + j * job.a_step);
+      HWY_UNROLL(3)
+      for (int tap = 0; tap < 3; ++tap) {
+        const int m = (j - tap) / kStride;
+        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights.value[s][tap], acc[m][0]);
+      }
+    }
+  }
+  finish(acc, rows, job, weights.first_lane);
+}
+
+template <int kSegments, int kStride, std::size_t... kRow>
+constexpr auto slides(std::index_sequence<kRow...>) {
+  return std::array{&slide<static_cast<int>(kRow) + 1, kSegments, kStride>...};
+}
+
 template <int kSegments, int kStride>
 HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
-  constexpr int kHalf = kLaneRows / 2;
+  static constexpr auto kSlides = slides<kSegments, kStride>(std::make_index_sequence<kLaneRows>());
   const D d;
+  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
   for (int v = 0; v < kPanelVectors; ++v) {
-    V weights[kSegments][3];
-    const float* a[kSegments];
-    HWY_UNROLL(3)
-    for (int s = 0; s < kSegments; ++s) {
-      a[s] = run.a + job.segment_offsets[s] + v * kVectorLanes;
-      HWY_UNROLL(3)
-      for (int tap = 0; tap < 3; ++tap) weights[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + v * kVectorLanes);
-    }
-    const std::int64_t first = v * kVectorLanes;
+    SlideWeights<kSegments> weights;
+    weights.first_lane = v * kVectorLanes;
+    for (int s = 0; s < kSegments; ++s)
+      for (int tap = 0; tap < 3; ++tap)
+        weights.value[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + weights.first_lane);
     std::int64_t x = 0;
-    TileRows rows;
-    for (; x + kLaneRows <= run.count; x += kLaneRows) {
-      set_run(run, x, kLaneRows, rows);
-      slide<kLaneRows, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
-    }
-    for (; x + kHalf <= run.count; x += kHalf) {
-      set_run(run, x, kHalf, rows);
-      slide<kHalf, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
-    }
-    for (; x < run.count; ++x) {
-      set_run(run, x, 1, rows);
-      slide<1, kSegments, kStride>(a, job.a_step, weights, rows, job, first);
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
+      TileRows rows;
+      set_run(run, x, static_cast<int>(count), rows);
+      kSlides[static_cast<std::size_t>(count - 1)](weights, rows, job, run.skip_first && x == 0, run.skip_last && tile + 1 == tiles);
+      x += count;
     }
   }
 }
@@ -202,17 +207,34 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   (job.last_lanes == 16 ? kFull : kPartial)[row](rows, job);
 }
 
+// A pixel alone, with taps [first, first + count) of each kernel row.
+void run_edge(const LaneRun& run, TileJob job, std::int64_t x, std::int64_t first, std::int64_t count) noexcept {
+  TileRows rows;
+  set_run(run, x, 1, rows);
+  rows.a[0] += first * job.a_step;
+  job.panels += first * 16;
+  job.depth = count;
+  run_lanes(rows, job);
+}
+
 void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
+#if HWY_TARGET != HWY_SCALAR
   const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
   if (job.depth == 3 && job.segments >= 2 && job.segments <= 3 && job.last_lanes == 16 && (stride1 || stride2)) {
     if (job.segments == 3) return stride1 ? slide_run<3, 1>(run, job) : slide_run<3, 2>(run, job);
     return stride1 ? slide_run<2, 1>(run, job) : slide_run<2, 2>(run, job);
   }
-  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
+#endif
+  const std::int64_t begin = run.skip_first ? 1 : 0;
+  const std::int64_t end = std::max(begin, run.count - (run.skip_last ? 1 : 0));
+  const bool only = run.count == 1 && run.skip_first && run.skip_last;
+  if (run.skip_first) run_edge(run, job, 0, 1, job.depth - (only ? 2 : 1));
+  if (run.skip_last && !only) run_edge(run, job, run.count - 1, 0, job.depth - 1);
+  const std::int64_t tiles = (end - begin + kLaneRows - 1) / kLaneRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     TileRows rows;
-    const std::int64_t x = run.count * tile / tiles;
-    set_run(run, x, static_cast<int>(run.count * (tile + 1) / tiles - x), rows);
+    const std::int64_t x = begin + (end - begin) * tile / tiles;
+    set_run(run, x, static_cast<int>(begin + (end - begin) * (tile + 1) / tiles - x), rows);
     run_lanes(rows, job);
   }
 }

@@ -45,7 +45,10 @@ struct TileJob {
 };
 
 /// Pixels of one row, for the lanes of one panel: pixel i reads at a + i * a_pixel and so on. Steps count floats.
+/// `skip_first`: the first pixel's first tap of each segment lies in the padding and is left out; `skip_last`: the last pixel's last tap.
 struct LaneRun {
+  bool skip_first = false;
+  bool skip_last = false;
   std::int64_t count = 0;
   const float* a = nullptr;
   std::int64_t a_pixel = 0;
