@@ -74,10 +74,15 @@ class OutputWalk {
   std::int64_t row() const noexcept { return row_; }
   std::int64_t x() const noexcept { return x_; }
 
-  /// Sets pointers `m` of `rows` and goes to the next pixel. True when that is on a new row.
-  bool next(int m, TileRows& rows) noexcept {
+  /// Sets pointers `m` of `rows`.
+  void set(int m, TileRows& rows) const noexcept {
     rows.out[m] = out_;
     rows.residual[m] = residual_;
+  }
+
+  /// The same, then goes to the next pixel. True when that is on a new row.
+  bool next(int m, TileRows& rows) noexcept {
+    set(m, rows);
     if (++x_ < columns_.end) {
       out_ = forward(out_, out_view_.pixel_pitch);
       if (residual_view_ != nullptr) residual_ = forward(residual_, residual_view_->pixel_pitch);
@@ -120,6 +125,10 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
 
 // What the descriptors of this family have in common.
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
+/// One group, or groups that fill whole panels each.
+inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {
+  return conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes;
+}
 std::uint32_t residual_input(const model::Graph& graph, const model::Node& node) noexcept;
 CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 

@@ -79,7 +79,7 @@ bool pointwise_supports(const model::Graph& graph, const model::Node& node) noex
   const auto& conv = node.as<model::ConvAttributes>();
   const model::Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
-  return w.taps() == 1 && inside && (conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes);
+  return w.taps() == 1 && inside && groups_fill_panels(conv);
 }
 
 bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {
