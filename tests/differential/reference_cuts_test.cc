@@ -19,8 +19,18 @@ void check_cuts(const Problem& p) {
 }
 
 model::Window square(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation = 1) {
-  return {.in_h = in, .in_w = in + 1, .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
-          .dilation_h = dilation, .dilation_w = dilation, .pad_top = pad, .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+  return {.in_h = in,
+          .in_w = in + 1,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .dilation_h = dilation,
+          .dilation_w = dilation,
+          .pad_top = pad,
+          .pad_left = pad,
+          .pad_bottom = pad,
+          .pad_right = pad};
 }
 
 }  // namespace
