@@ -24,10 +24,11 @@ Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile
   return problem;
 }
 
-Bytes end_of_stretches(const model::Graph& graph) {
+/// Model files end with the block of their last stretch.
+Bytes file_size_of(const model::Graph& graph) {
   Bytes end;
   for (const model::Stretch& stretch : graph.stretches) end = std::max(end, stretch.offset + stretch.stored_size);
-  return end;
+  return align_up(end, kBlockBytes);
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least.arena_bytes);
   plan.prediction = predict(problem, chosen, capacity);
-  SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {end_of_stretches(graph), request.model_hash, kernels::kReadTail}));
+  SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
   return plan;
 }
 

@@ -76,15 +76,11 @@ class Emitter {
   }
 
   void add_loads() {
-    std::uint64_t file_end = 0;  // what lies behind the last stretch is not ours to read
-    for (const model::Stretch& stretch : graph_.stretches) file_end = std::max(file_end, (stretch.offset + stretch.stored_size).count());
     for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
       const LoadSpec& spec = schedule_.loads[k];
-      const std::uint64_t begin = spec.file_begin();
-      const std::uint64_t end = std::min(begin + spec.region_bytes(), file_end);
       const std::int64_t gate = candidate_.placement.gates[k];
       plan::Load load;
-      load.file = {Bytes(begin), Bytes(end - begin)};
+      load.file = {Bytes(spec.file_begin()), Bytes(spec.region_bytes())};  // model files end on a whole block
       load.target = BufferId(plan_.buffers.size());
       load.first_stretch = spec.first_stretch;
       load.stretch_count = spec.stretch_count;

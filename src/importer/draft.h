@@ -1,0 +1,97 @@
+// The graph while it is being converted: one form for each operator, ONNX axis order until the layout pass, weights still in the file.
+//
+// Way to here: lowering.h makes a Draft from ONNX nodes; rewrite/*.h improve it; emit.h turns it into a model::Graph and packs its weights.
+//
+// Invariants:
+//  (D1) nodes are in an order in which inputs come before their use; a value has one maker, or is a graph input, or a constant
+//  (D2) shapes are fully known and not empty; `shape` counts ONNX axes and `layout` says which of them each physical axis is
+//  (D3) a dead node has no effect; nothing reads its output (passes mark, `compact` removes)
+//  (D4) panel weights and biases hang on their node and are no inputs; constants of elementwise operators are values
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/core/ids.h"
+#include "sluice/model/attributes.h"
+#include "src/importer/constant.h"
+
+namespace sluice::importer {
+
+using ValueId = Id<struct ValueTag>;
+
+struct Value {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;                    // in ONNX axes
+  std::optional<Constant> constant;  // in ONNX axes, whatever the layout
+  Perm layout = kIdentityPerm;    // physical axis i is ONNX axis layout[i]
+  ValueId storage;                // after the layout pass: the value whose bytes these are, if another's
+  /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
+  std::int64_t scramble_inner = 1;
+  std::int64_t scramble_stride = 0;
+};
+
+/// The trained values of a node with panels, as ONNX has them; how they become panels is decided when they are packed.
+struct PanelValues {
+  std::string name;
+  Constant values;  // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense [N, K]
+  std::vector<float> scale;  // of output channels; empty: none
+  /// Dense only: packed k is ONNX k (k % k_inner) * k_inner_stride + k / k_inner (see Value::scramble_inner).
+  std::int64_t k_inner = 1;
+  std::int64_t k_inner_stride = 0;
+};
+
+struct DraftNode {
+  std::string name;
+  model::OpKind op = model::OpKind::kReshape;
+  model::Attributes attributes;
+  model::Epilogue epilogue;
+  int axis = 0;  // kConcat, kSoftmax: in ONNX axes
+  std::vector<ValueId> inputs;
+  ValueId output;
+  std::optional<PanelValues> panels;
+  std::vector<float> bias;           // kConv, kConvTranspose, kDense; kAffine: the shift
+  std::vector<float> scale;          // kAffine
+  bool dead = false;
+
+  /// The function of a kBinary node.
+  model::BinaryFunction as_binary() const noexcept { return std::get_if<model::BinaryAttributes>(&attributes)->function; }
+};
+
+struct DraftPort {
+  std::string name;
+  ValueId value;
+};
+
+struct Draft {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<DraftNode> nodes;
+  std::vector<DraftPort> inputs;
+  std::vector<DraftPort> outputs;
+
+  Value& value(ValueId id) noexcept { return values[id.index()]; }
+  const Value& value(ValueId id) const noexcept { return values[id.index()]; }
+  ValueId add_value(Value value) {
+    values.push_back(std::move(value));
+    return ValueId(values.size() - 1);
+  }
+};
+
+/// Who makes and who reads each value; rebuilt by each pass, kept up by it while it edits.
+struct Uses {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  explicit Uses(const Draft& draft);
+  std::vector<std::size_t> maker;              // node index, kNone for inputs and constants
+  std::vector<std::vector<std::size_t>> readers;  // node indices, one for each mention
+  std::vector<bool> is_output;                 // of the graph
+
+  bool single_reader(ValueId value) const { return readers[value.index()].size() == 1 && !is_output[value.index()]; }
+};
+
+/// Removes dead nodes and those whose output nobody reads.
+void compact(Draft& draft);
+
+}  // namespace sluice::importer

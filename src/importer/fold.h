@@ -1,0 +1,26 @@
+// Constant folding: what depends on nothing but the file is computed at import.
+//
+// The shape arithmetic round Reshape, Resize and Slice is small and is computed; weights that are merely transposed, reshaped, sliced,
+// broadcast or filled stay views of the file, whatever their size. Nothing above kMaxFoldedElements is ever computed, and one allowance
+// bounds what a file can make us compute in all.
+#pragma once
+
+#include <cstdint>
+
+#include "src/importer/lowering.h"
+
+namespace sluice::importer {
+
+/// What is left of the work that one file may ask for.
+struct FoldAllowance {
+  std::int64_t elements = std::int64_t{8} << 20;
+};
+
+/// Folds the node if all it needs is constant (Shape and Size need shapes only). True: its outputs are set. False: it is left to the
+/// lowering table. Refuses nodes that are malformed.
+bool fold(NodeContext& c, FoldAllowance& allowance);
+
+/// Is this an operator that exists here in folded form only?
+bool folds_only(std::string_view op_type) noexcept;
+
+}  // namespace sluice::importer

@@ -1,0 +1,222 @@
+#include <set>
+
+#include "src/importer/fold.h"
+#include "src/importer/lowering.h"
+
+namespace sluice::importer {
+namespace {
+
+class Walk {
+ public:
+  Walk(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems)
+      : onnx_(onnx), dims_(dims), draft_(draft), problems_(problems) {}
+
+  void run() {
+    draft_.name = std::string(onnx_.name);
+    add_initializers();
+    add_inputs();
+    check_dims_were_used();
+    for (const OnnxNode& node : onnx_.nodes) lower_node(node);
+    add_outputs();
+  }
+
+ private:
+  void add_initializers() {
+    for (const OnnxInitializer& initializer : onnx_.initializers) {
+      if (!initializer.problem.empty()) {
+        unusable_.emplace(initializer.name, &initializer.problem);
+        continue;
+      }
+      Value value;
+      value.name = std::string(initializer.name);
+      value.dtype = initializer.tensor.dtype;
+      value.shape = initializer.tensor.shape;
+      value.constant = initializer.tensor;
+      values_[initializer.name] = draft_.add_value(std::move(value));
+    }
+  }
+
+  void add_inputs() {
+    for (const OnnxPort& port : onnx_.inputs) {
+      if (values_.contains(port.name) || unusable_.contains(port.name)) continue;  // older files list initialisers as inputs
+      try {
+        add_input(port);
+      } catch (const Refusal& refusal) {
+        report(refusal.code(), "", "", "input `" + std::string(port.name) + "`: " + refusal.what());
+      }
+    }
+  }
+
+  void add_input(const OnnxPort& port) {
+    if (port.elem_type == 0 && !port.has_shape) refuse_unsupported("only tensors with a declared type and shape can be inputs");
+    const auto dtype = dtype_of(port.elem_type);
+    if (!dtype) refuse_unsupported("element type " + std::to_string(port.elem_type) + " is not supported");
+    if (!port.has_shape) refuse_unsupported("its shape is not declared, not even the number of axes");
+    std::vector<std::int64_t> extents;
+    std::string unbound;
+    for (std::size_t axis = 0; axis < port.dims.size(); ++axis) {
+      const std::int64_t extent = extent_of(port, axis, unbound);
+      extents.push_back(extent);
+    }
+    if (!unbound.empty()) throw Refusal(ErrorCode::kInvalidArgument, "free dimensions must be bound: " + unbound);
+    const auto shape = Shape::make(extents);
+    if (!shape || shape->element_count() > (std::int64_t{1} << 56)) refuse_malformed("its shape is negative or overflows");
+    if (shape->element_count() == 0) refuse_unsupported("it is empty (" + shape->to_string() + ")");
+    Value value;
+    value.name = std::string(port.name);
+    value.dtype = is_float(*dtype) ? DType::kF32 : *dtype;
+    value.shape = *shape;
+    const ValueId id = draft_.add_value(std::move(value));
+    values_[port.name] = id;
+    draft_.inputs.push_back({std::string(port.name), id});
+  }
+
+  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
+  std::int64_t extent_of(const OnnxPort& port, std::size_t axis, std::string& unbound) {
+    const OnnxDim& dim = port.dims[axis];
+    if (dim.param.empty() && dim.value > 0) return dim.value;
+    const std::string by_place = std::string(port.name) + "." + std::to_string(axis);
+    const std::string key = dim.param.empty() ? by_place : std::string(dim.param);
+    for (const std::string& name : {key, by_place}) {
+      const auto bound = dims_.find(name);
+      if (bound == dims_.end()) continue;
+      used_dims_.insert(name);
+      if (bound->second <= 0) throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + " must be positive");
+      return bound->second;
+    }
+    unbound += (unbound.empty() ? "--dim " : " --dim ") + key + "=...";
+    return 1;
+  }
+
+  void check_dims_were_used() {
+    for (const auto& [name, value] : dims_)
+      if (!used_dims_.contains(name))
+        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+  }
+
+  static std::string name_of_node(const OnnxNode& node) {
+    if (!node.name.empty()) return std::string(node.name);
+    for (const std::string_view output : node.outputs)
+      if (!output.empty()) return std::string(output);
+    return std::string(node.op_type);
+  }
+
+  void lower_node(const OnnxNode& node) {
+    const std::string op = node.domain.empty() ? std::string(node.op_type) : std::string(node.domain) + "::" + std::string(node.op_type);
+    const LowerFunction function = node.domain.empty() ? find(node.op_type) : nullptr;
+    const bool known = function != nullptr || (node.domain.empty() && folds_only(node.op_type));
+    if (!known) {
+      report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
+      return poison(node);
+    }
+    std::vector<ValueId> inputs;
+    for (const std::string_view input : node.inputs) {
+      if (input.empty()) {
+        inputs.emplace_back();
+        continue;
+      }
+      if (const auto bad = unusable_.find(input); bad != unusable_.end()) {
+        report(ErrorCode::kUnsupported, name_of_node(node), op, "initialiser `" + std::string(input) + "`: " + *bad->second);
+        return poison(node);
+      }
+      const auto found = values_.find(input);
+      if (found == values_.end()) return poison(node);  // its maker has a problem, which is reported there
+      inputs.push_back(found->second);
+    }
+    NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
+    try {
+      if (!fold(context, allowance_)) {
+        if (function == nullptr) refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+        function(context);
+      }
+      bind_outputs(node, context);
+    } catch (const Refusal& refusal) {
+      report(refusal.code(), name_of_node(node), op, refusal.what());
+      poison(node);
+    }
+  }
+
+  void bind_outputs(const OnnxNode& node, const NodeContext& context) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      const ValueId value = context.outputs()[i];
+      if (!value.valid()) {
+        poisoned_.insert(node.outputs[i]);
+        continue;
+      }
+      values_[node.outputs[i]] = value;
+      if (named_.insert(value).second && !draft_.nodes.empty() && draft_.nodes.back().output == value)
+        draft_.value(value).name = std::string(node.outputs[i]);
+    }
+  }
+
+  void add_outputs() {
+    if (onnx_.outputs.empty()) report(ErrorCode::kInvalidModel, "", "", "the graph has no output");
+    std::set<ValueId> taken;
+    for (const DraftPort& input : draft_.inputs) taken.insert(input.value);
+    for (const OnnxPort& port : onnx_.outputs) {
+      const auto found = values_.find(port.name);
+      if (found == values_.end()) {
+        if (problems_.empty())
+          report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is an optional result that we do not make");
+        continue;
+      }
+      ValueId value = found->second;
+      if (draft_.value(value).shape.element_count() == 0) {
+        report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is empty");
+        continue;
+      }
+      // An output that is an input, a constant or another output as well needs bytes of its own.
+      if (draft_.value(value).constant || !taken.insert(value).second) value = add_copy(value, port.name);
+      draft_.outputs.push_back({std::string(port.name), value});
+    }
+  }
+
+  ValueId add_copy(ValueId value, std::string_view name) {
+    Value copy;
+    copy.name = std::string(name);
+    copy.dtype = draft_.value(value).dtype;
+    copy.shape = draft_.value(value).shape;
+    if (is_float(copy.dtype)) copy.dtype = DType::kF32;
+    DraftNode node;
+    node.name = copy.name + ":copy";
+    node.op = model::OpKind::kReshape;
+    node.inputs = {value};
+    node.output = draft_.add_value(std::move(copy));
+    draft_.nodes.push_back(std::move(node));
+    return draft_.nodes.back().output;
+  }
+
+  void poison(const OnnxNode& node) {
+    for (const std::string_view output : node.outputs) poisoned_.insert(output);
+  }
+
+  void report(ErrorCode code, std::string node, std::string op, std::string message) {
+    problems_.push_back({code, std::move(node), std::move(op), onnx_.opset, std::move(message)});
+  }
+
+  static LowerFunction find(std::string_view op_type) noexcept {
+    for (const OperatorEntry& entry : operator_table())
+      if (entry.op_type == op_type) return entry.lower;
+    return nullptr;
+  }
+
+  const OnnxGraph& onnx_;
+  const std::map<std::string, std::int64_t>& dims_;
+  Draft& draft_;
+  std::vector<Problem>& problems_;
+  FoldAllowance allowance_;
+  std::unordered_map<std::string_view, ValueId> values_;
+  std::unordered_map<std::string_view, const std::string*> unusable_;
+  std::set<std::string_view> poisoned_;
+  std::set<ValueId> named_;
+  std::set<std::string> used_dims_;
+};
+
+}  // namespace
+
+void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems) {
+  Walk(onnx, dims, draft, problems).run();
+}
+
+}  // namespace sluice::importer

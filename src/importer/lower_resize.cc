@@ -1,0 +1,130 @@
+// Resize and Upsample, in the forms of opsets 7, 9, 10, 11, 13, 18 and 19.
+#include <algorithm>
+#include <cmath>
+
+#include "src/importer/lowering.h"
+
+namespace sluice::importer {
+namespace {
+
+using model::ResizeAttributes;
+using model::ResizeCoordinates;
+using model::ResizeMode;
+using model::ResizeRounding;
+
+/// Attributes that since opset 11 say how coordinates are computed; before, there was one way.
+void read_modes(const NodeContext& c, ResizeAttributes& attributes) {
+  const std::string_view mode = c.string("mode", "nearest");
+  if (mode == "nearest") attributes.mode = ResizeMode::kNearest;
+  else if (mode == "linear" || mode == "bilinear") attributes.mode = ResizeMode::kLinear;
+  else if (mode == "cubic") attributes.mode = ResizeMode::kCubic;
+  else c.refuse("mode " + std::string(mode) + "; supported are nearest, linear and cubic");
+  attributes.coordinates = ResizeCoordinates::kAsymmetric;
+  attributes.rounding = ResizeRounding::kFloor;
+  if (c.node().op_type == "Upsample" || c.opset() < 11) return;
+
+  const std::string_view coordinates = c.string("coordinate_transformation_mode", "half_pixel");
+  if (coordinates == "half_pixel") attributes.coordinates = ResizeCoordinates::kHalfPixel;
+  else if (coordinates == "asymmetric") attributes.coordinates = ResizeCoordinates::kAsymmetric;
+  else if (coordinates == "align_corners") attributes.coordinates = ResizeCoordinates::kAlignCorners;
+  else if (coordinates == "pytorch_half_pixel") attributes.coordinates = ResizeCoordinates::kPytorchHalfPixel;
+  else
+    c.refuse("coordinate_transformation_mode " + std::string(coordinates) +
+             "; supported are half_pixel, asymmetric, align_corners and pytorch_half_pixel");
+
+  const std::string_view rounding = c.string("nearest_mode", "round_prefer_floor");
+  if (rounding == "round_prefer_floor") attributes.rounding = ResizeRounding::kRoundPreferFloor;
+  else if (rounding == "round_prefer_ceil") attributes.rounding = ResizeRounding::kRoundPreferCeil;
+  else if (rounding == "floor") attributes.rounding = ResizeRounding::kFloor;
+  else if (rounding == "ceil") attributes.rounding = ResizeRounding::kCeil;
+  else c.malformed("attribute nearest_mode has an unknown value");
+
+  attributes.cubic_a = c.real("cubic_coeff_a", -0.75f);
+  if (attributes.mode == ResizeMode::kCubic && c.integer("exclude_outside", 0) != 0) c.refuse("exclude_outside = 1");
+}
+
+/// Where the scales and the sizes stand: {scales input, sizes input}; no such input: past the end.
+struct Sources {
+  std::size_t scales = 99, sizes = 99;
+};
+
+Sources sources(const NodeContext& c) {
+  if (c.node().op_type == "Upsample" || c.opset() < 11) return {.scales = 1};
+  return {.scales = 2, .sizes = 3};
+}
+
+std::vector<double> read_scales(const NodeContext& c, std::size_t input) {
+  if (c.node().op_type == "Upsample" && c.opset() < 9) {
+    const OnnxAttribute* scales = c.attribute("scales");
+    if (scales == nullptr) c.malformed("attribute scales is missing");
+    return {scales->floats.begin(), scales->floats.end()};
+  }
+  if (!c.has_input(input)) return {};
+  const Constant& constant = c.require_constant(input, "the scales");
+  if (constant.elements() > Shape::kMaxRank) c.malformed("there are more scales than axes");
+  return reals(constant);
+}
+
+/// keep_aspect_ratio_policy (opset 18): one scale for all resized axes, the smallest or largest that the sizes ask for.
+void keep_aspect(const NodeContext& c, const Shape& in, const std::vector<int>& axes, std::vector<std::int64_t>& sizes,
+                 ResizeAttributes& attributes) {
+  const std::string_view policy = c.string("keep_aspect_ratio_policy", "stretch");
+  if (policy == "stretch") return;
+  if (policy != "not_larger" && policy != "not_smaller") c.malformed("attribute keep_aspect_ratio_policy has an unknown value");
+  float scale = 0.0f;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const float own = static_cast<float>(sizes[i]) / static_cast<float>(in[axes[i]]);
+    if (i == 0) scale = own;
+    scale = policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    sizes[i] = static_cast<std::int64_t>(std::floor(static_cast<double>(scale) * static_cast<double>(in[axes[i]]) + 0.5));
+    attributes.scale[static_cast<std::size_t>(axes[i])] = scale;
+  }
+}
+
+}  // namespace
+
+void lower_resize(NodeContext& c) {
+  const ValueId x = c.float_input(0);
+  const Shape in = c.shape(x);
+  ResizeAttributes attributes;
+  read_modes(c, attributes);
+  const Sources from = sources(c);
+  std::vector<int> axes;
+  for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
+  if (axes.empty())
+    for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
+
+  Shape out = in;
+  const std::vector<double> scales = read_scales(c, from.scales);
+  if (!scales.empty()) {
+    if (scales.size() != axes.size()) c.malformed("there must be one scale for each axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const double extent = std::floor(static_cast<double>(in[axes[i]]) * scales[i]);
+      if (!(scales[i] > 0) || !(extent < 1e12)) c.malformed("a scale is out of range");
+      out[axes[i]] = static_cast<std::int64_t>(extent);
+      attributes.scale[static_cast<std::size_t>(axes[i])] = static_cast<float>(scales[i]);
+    }
+  } else {
+    if (!c.has_input(from.sizes)) c.malformed("neither scales nor sizes are given");
+    std::vector<std::int64_t> sizes = c.constant_integers(from.sizes, "the sizes");
+    if (sizes.size() != axes.size()) c.malformed("there must be one size for each axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (sizes[i] < 1 || sizes[i] > (std::int64_t{1} << 40)) c.malformed("a size is out of range");
+      attributes.scale[static_cast<std::size_t>(axes[i])] = static_cast<float>(static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]));
+    }
+    keep_aspect(c, in, axes, sizes, attributes);
+    for (std::size_t i = 0; i < axes.size(); ++i) out[axes[i]] = sizes[i];
+  }
+  bool shrinks = false, changes = false;
+  for (int axis = 0; axis < in.rank(); ++axis) {
+    shrinks = shrinks || out[axis] < in[axis];
+    changes = changes || out[axis] != in[axis] || attributes.scale[static_cast<std::size_t>(axis)] != 1.0f;
+  }
+  if (shrinks && attributes.mode != ResizeMode::kNearest && c.integer("antialias", 0) != 0) c.refuse("antialias = 1");
+  if (!changes) return c.set_output(0, x);
+  c.set_output(0, c.add(model::OpKind::kResize, {x}, out, attributes));
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,146 @@
+// ONNX nodes to Draft nodes: the one place that knows what ONNX operators mean, in all their forms (opsets 7 to 22).
+//
+// A single walk over the nodes: what is constant is folded (fold.h), what is left becomes Draft nodes through one small function for each
+// operator (lower_*.cc, listed in lowering_table.cc). As every input's shape is known when its reader is reached, shape inference
+// is part of the walk. A function that cannot take its node refuses; the walk notes the problem and goes on, skipping whatever depends on
+// the failed node, so that all problems of a file are reported together.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sluice/importer/importer.h"
+#include "src/importer/draft.h"
+#include "src/importer/onnx_graph.h"
+#include "src/importer/refusal.h"
+
+namespace sluice::importer {
+
+/// What an operator's function works with: one ONNX node, its inputs resolved, and the Draft that grows.
+class NodeContext {
+ public:
+  NodeContext(Draft& draft, const OnnxNode& node, int opset, std::vector<ValueId> inputs, std::string name);
+
+  const OnnxNode& node() const noexcept { return node_; }
+  int opset() const noexcept { return opset_; }
+  const std::string& name() const noexcept { return name_; }
+
+  // Inputs. An index past the end or an empty name is an absent optional input.
+  std::size_t input_count() const noexcept { return inputs_.size(); }
+  bool has_input(std::size_t index) const noexcept { return index < inputs_.size() && inputs_[index].valid(); }
+  ValueId input(std::size_t index) const;
+  const Shape& shape(ValueId value) const noexcept { return draft_.value(value).shape; }
+  const Shape& input_shape(std::size_t index) const { return shape(input(index)); }
+  const Constant* constant(ValueId value) const noexcept;
+  const Constant* input_constant(std::size_t index) const { return constant(input(index)); }
+  /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
+  const Constant& require_constant(std::size_t index, const char* what) const;
+  std::vector<std::int64_t> constant_integers(std::size_t index, const char* what) const;
+  /// Refuses a run-time input that is not float.
+  ValueId float_input(std::size_t index) const;
+
+  // Attributes. A value of another type than the operator says is refused.
+  const OnnxAttribute* attribute(std::string_view name) const noexcept;
+  bool has(std::string_view name) const noexcept { return attribute(name) != nullptr; }
+  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  float real(std::string_view name, float otherwise) const;
+  std::string_view string(std::string_view name, std::string_view otherwise) const;
+  std::vector<std::int64_t> integers(std::string_view name) const;
+  /// An axis counted from the end when negative; refused outside the rank.
+  int axis(std::int64_t value, int rank) const;
+
+  // Results.
+  std::size_t output_count() const noexcept { return outputs_.size(); }
+  bool wants_output(std::size_t index) const noexcept { return index < node_.outputs.size() && !node_.outputs[index].empty(); }
+  void set_output(std::size_t index, ValueId value);
+  const std::vector<ValueId>& outputs() const noexcept { return outputs_; }
+
+  /// Adds a node with one new output of `shape` and returns that output.
+  ValueId add(model::OpKind op, std::vector<ValueId> inputs, const Shape& shape, model::Attributes attributes = {});
+  DraftNode& last_node() noexcept { return draft_.nodes.back(); }
+  ValueId add_constant(Constant constant);
+  ValueId add_unary(ValueId x, model::Activation activation);
+  ValueId add_binary(model::BinaryFunction function, ValueId a, ValueId b);
+  /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
+  ValueId add_reshape(ValueId x, const Shape& shape);
+  ValueId add_transpose(ValueId x, const Perm& perm);
+  /// A checked shape of a run-time value: refuses negative, overflowing and empty ones.
+  Shape make_shape(std::span<const std::int64_t> dims) const;
+
+  Draft& draft() noexcept { return draft_; }
+  const Draft& draft() const noexcept { return draft_; }
+
+  [[noreturn]] void refuse(const std::string& message) const { refuse_unsupported(message); }
+  [[noreturn]] void malformed(const std::string& message) const { refuse_malformed(message); }
+
+ private:
+  std::string unique_name();
+
+  Draft& draft_;
+  const OnnxNode& node_;
+  int opset_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  std::string name_;
+  int made_ = 0;
+};
+
+using LowerFunction = void (*)(NodeContext&);
+
+struct OperatorEntry {
+  std::string_view op_type;
+  LowerFunction lower;
+};
+/// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
+std::span<const OperatorEntry> operator_table() noexcept;
+
+/// The shape that numpy broadcasting gives; refuses shapes that do not fit.
+Shape broadcast_shape(const Shape& a, const Shape& b);
+
+/// Lowers `onnx` to `draft`. Problems are appended; the draft is whole only when there are none.
+void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems);
+
+// One function an operator, by theme; see lowering_table.cc.
+void lower_conv(NodeContext& c);
+void lower_conv_transpose(NodeContext& c);
+void lower_max_pool(NodeContext& c);
+void lower_average_pool(NodeContext& c);
+void lower_global_average_pool(NodeContext& c);
+void lower_global_max_pool(NodeContext& c);
+void lower_reduce_mean(NodeContext& c);
+void lower_gemm(NodeContext& c);
+void lower_matmul(NodeContext& c);
+void lower_batch_normalization(NodeContext& c);
+void lower_lrn(NodeContext& c);
+void lower_softmax(NodeContext& c);
+void lower_log_softmax(NodeContext& c);
+void lower_clip(NodeContext& c);
+void lower_unary(NodeContext& c);
+void lower_binary(NodeContext& c);
+void lower_variadic(NodeContext& c);
+void lower_mean(NodeContext& c);
+void lower_pow(NodeContext& c);
+void lower_prelu(NodeContext& c);
+void lower_where(NodeContext& c);
+void lower_identity(NodeContext& c);
+void lower_dropout(NodeContext& c);
+void lower_cast(NodeContext& c);
+void lower_concat(NodeContext& c);
+void lower_split(NodeContext& c);
+void lower_slice(NodeContext& c);
+void lower_gather(NodeContext& c);
+void lower_pad(NodeContext& c);
+void lower_resize(NodeContext& c);
+void lower_flatten(NodeContext& c);
+void lower_reshape(NodeContext& c);
+void lower_squeeze(NodeContext& c);
+void lower_unsqueeze(NodeContext& c);
+void lower_transpose(NodeContext& c);
+void lower_expand(NodeContext& c);
+void lower_depth_to_space(NodeContext& c);
+void lower_space_to_depth(NodeContext& c);
+
+}  // namespace sluice::importer

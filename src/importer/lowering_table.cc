@@ -1,0 +1,75 @@
+#include "src/importer/lowering.h"
+
+namespace sluice::importer {
+namespace {
+
+// One line an operator; docs/operators.md says which forms each function takes.
+constexpr OperatorEntry kOperators[] = {
+    {"Abs", lower_unary},
+    {"Add", lower_binary},
+    {"AveragePool", lower_average_pool},
+    {"BatchNormalization", lower_batch_normalization},
+    {"Cast", lower_cast},
+    {"Ceil", lower_unary},
+    {"Clip", lower_clip},
+    {"Concat", lower_concat},
+    {"Conv", lower_conv},
+    {"ConvTranspose", lower_conv_transpose},
+    {"DepthToSpace", lower_depth_to_space},
+    {"Div", lower_binary},
+    {"Dropout", lower_dropout},
+    {"Elu", lower_unary},
+    {"Erf", lower_unary},
+    {"Exp", lower_unary},
+    {"Expand", lower_expand},
+    {"Flatten", lower_flatten},
+    {"Floor", lower_unary},
+    {"Gather", lower_gather},
+    {"Gelu", lower_unary},
+    {"Gemm", lower_gemm},
+    {"GlobalAveragePool", lower_global_average_pool},
+    {"GlobalMaxPool", lower_global_max_pool},
+    {"HardSigmoid", lower_unary},
+    {"HardSwish", lower_unary},
+    {"Identity", lower_identity},
+    {"LRN", lower_lrn},
+    {"LeakyRelu", lower_unary},
+    {"Log", lower_unary},
+    {"LogSoftmax", lower_log_softmax},
+    {"MatMul", lower_matmul},
+    {"Max", lower_variadic},
+    {"MaxPool", lower_max_pool},
+    {"Mean", lower_mean},
+    {"Min", lower_variadic},
+    {"Mul", lower_binary},
+    {"Neg", lower_unary},
+    {"PRelu", lower_prelu},
+    {"Pad", lower_pad},
+    {"Pow", lower_pow},
+    {"Reciprocal", lower_unary},
+    {"ReduceMean", lower_reduce_mean},
+    {"Relu", lower_unary},
+    {"Reshape", lower_reshape},
+    {"Resize", lower_resize},
+    {"Sigmoid", lower_unary},
+    {"Slice", lower_slice},
+    {"Softmax", lower_softmax},
+    {"Softplus", lower_unary},
+    {"SpaceToDepth", lower_space_to_depth},
+    {"Split", lower_split},
+    {"Sqrt", lower_unary},
+    {"Squeeze", lower_squeeze},
+    {"Sub", lower_binary},
+    {"Sum", lower_variadic},
+    {"Tanh", lower_unary},
+    {"Transpose", lower_transpose},
+    {"Unsqueeze", lower_unsqueeze},
+    {"Upsample", lower_resize},
+    {"Where", lower_where},
+};
+
+}  // namespace
+
+std::span<const OperatorEntry> operator_table() noexcept { return kOperators; }
+
+}  // namespace sluice::importer

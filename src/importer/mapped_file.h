@@ -1,0 +1,38 @@
+// A file of the user's, mapped for reading: its pages are the system's to drop, so a 500 MB model costs the converter no memory of its own.
+//
+// Invariants: the mapping never moves; `bytes()` covers the size the file had when it was opened.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "sluice/core/error.h"
+
+namespace sluice::importer {
+
+class MappedFile {
+ public:
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  /// Maps the regular file at `path`. Errors: kIo; kInvalidModel when it is no regular file or empty.
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+
+  /// Maps the file that external data names, relative to `directory`. The name comes from an untrusted file: absolute names, `..`,
+  /// symbolic links at any place, NUL and anything but a regular file are refused. Errors: kIo; kInvalidModel.
+  static Result<std::shared_ptr<const MappedFile>> open_beneath(const std::string& directory, const std::string& location);
+
+  std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  static Result<std::shared_ptr<const MappedFile>> map(int descriptor, const std::string& name);
+
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace sluice::importer

@@ -1,0 +1,83 @@
+// An ONNX file as it stands: nodes with their attributes, initialisers as places in the file, inputs and outputs with declared shapes.
+//
+// Way to here: `read_onnx` maps the file and parses it; `lower` (lowering.h) turns the result into a Draft. Names and strings are views
+// of the mapping, which `files` keeps; tensors are `Constant` views, so that a 500 MB model is a few hundred KiB here.
+//
+// Invariants: nodes are in an order in which inputs come before their use; a value has one maker; every tensor's bytes lie inside a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "src/importer/constant.h"
+#include "src/importer/mapped_file.h"
+
+namespace sluice::importer {
+
+/// The numbers of AttributeProto.AttributeType that we read; all others are kOther.
+enum class AttributeType : std::uint8_t { kOther = 0, kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8 };
+
+struct OnnxAttribute {
+  std::string_view name;
+  AttributeType type = AttributeType::kOther;
+  float f = 0.0f;
+  std::int64_t i = 0;
+  std::string_view s;
+  std::vector<float> floats;
+  std::vector<std::int64_t> ints;
+  Constant tensor;
+  std::string tensor_problem;  // why `tensor` cannot be used; empty when it can
+};
+
+struct OnnxNode {
+  std::string_view name;
+  std::string_view op_type;
+  std::string_view domain;
+  std::vector<std::string_view> inputs;  // "" for an optional input that is absent
+  std::vector<std::string_view> outputs;
+  std::vector<OnnxAttribute> attributes;
+};
+
+/// One extent of a declared shape: a number, or a name, or neither.
+struct OnnxDim {
+  std::int64_t value = 0;
+  std::string_view param;
+};
+
+struct OnnxPort {
+  std::string_view name;
+  int elem_type = 0;
+  bool has_shape = false;
+  std::vector<OnnxDim> dims;
+};
+
+struct OnnxInitializer {
+  std::string_view name;
+  Constant tensor;
+  std::string problem;  // why it cannot be used; reported by the node that wants it
+};
+
+struct OnnxGraph {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  std::string_view name;
+  std::int64_t ir_version = 0;
+  int opset = 0;  // of the default domain
+  std::vector<OnnxNode> nodes;
+  std::vector<OnnxInitializer> initializers;
+  std::vector<OnnxPort> inputs;
+  std::vector<OnnxPort> outputs;
+};
+
+/// Reads the file at `path`. Errors: kIo; kInvalidModel with the rule that is broken (the reader refuses by throwing `Refusal` inside and
+/// gives its words in `message`).
+Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message);
+
+/// The element type of TensorProto.DataType, if it is one we know.
+std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept;
+
+}  // namespace sluice::importer

@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <protozero/pbf_reader.hpp>
+#include <string>
+
+#include "src/importer/onnx_graph.h"
+#include "src/importer/refusal.h"
+#include "src/importer/tensor_reader.h"
+
+namespace sluice::importer {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+
+// A two-byte message on the wire is an object of some hundred bytes here; these bounds keep a small file from becoming a large process.
+// The largest public models have some 20,000 nodes.
+constexpr std::size_t kMaxNodes = 1u << 16;
+constexpr std::size_t kMaxInitializers = 1u << 17;
+constexpr std::size_t kMaxPorts = 1u << 12;
+constexpr std::size_t kMaxNodeEdges = 1u << 12;
+constexpr std::size_t kMaxAttributes = 256;
+constexpr std::size_t kMaxAttributeValues = 1u << 20;
+constexpr std::size_t kMaxNameBytes = 1u << 12;
+
+constexpr std::uint32_t varint(unsigned tag) { return protozero::tag_and_type(tag, pbf_wire_type::varint); }
+constexpr std::uint32_t text(unsigned tag) { return protozero::tag_and_type(tag, pbf_wire_type::length_delimited); }
+constexpr std::uint32_t fixed32(unsigned tag) { return protozero::tag_and_type(tag, pbf_wire_type::fixed32); }
+
+void limit(std::size_t count, std::size_t most, const char* what) {
+  if (count >= most) refuse_unsupported(std::string("the file has more than ") + std::to_string(most) + " " + what);
+}
+
+std::string_view read_text(pbf_reader& message) {
+  const protozero::data_view data = message.get_view();
+  return {data.data(), data.size()};
+}
+
+std::string_view read_name(pbf_reader& message) {
+  const std::string_view name = read_text(message);
+  if (name.size() > kMaxNameBytes) refuse_malformed("a name is longer than " + std::to_string(kMaxNameBytes) + " bytes");
+  return name;
+}
+
+class Reader {
+ public:
+  Reader(OnnxGraph& graph, std::string directory, const std::shared_ptr<const MappedFile>& file)
+      : graph_(graph), tensors_(std::move(directory), file) {}
+
+  void read_model(pbf_reader message) {
+    bool has_graph = false, has_opset = false;
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case varint(1): graph_.ir_version = message.get_int64(); break;
+        case text(7):
+          if (has_graph) refuse_malformed("the file holds more than one graph");
+          has_graph = true;
+          read_graph(message.get_message());
+          break;
+        case text(8): has_opset = read_opset(message.get_message()) || has_opset; break;
+        default: message.skip();
+      }
+    }
+    if (!has_graph) refuse_malformed("the file holds no ONNX graph");
+    if (!has_opset) {
+      if (graph_.ir_version >= 3) refuse_malformed("the file names no operator set");
+      graph_.opset = 1;
+    }
+  }
+
+ private:
+  bool read_opset(pbf_reader message) {
+    std::string_view domain;
+    std::int64_t version = 0;
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case text(1): domain = read_name(message); break;
+        case varint(2): version = message.get_int64(); break;
+        default: message.skip();
+      }
+    }
+    if (!domain.empty() && domain != "ai.onnx") return false;
+    if (version < 1 || version > 1000) refuse_malformed("the operator set's version makes no sense");
+    graph_.opset = static_cast<int>(version);
+    return true;
+  }
+
+  void read_graph(pbf_reader message) {
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case text(1):
+          limit(graph_.nodes.size(), kMaxNodes, "nodes");
+          read_node(message.get_message());
+          break;
+        case text(2): graph_.name = read_name(message); break;
+        case text(5): {
+          limit(graph_.initializers.size(), kMaxInitializers, "initialisers");
+          OnnxInitializer& made = graph_.initializers.emplace_back();
+          tensors_.read(message.get_message(), made.name, made.tensor, made.problem);
+          break;
+        }
+        case text(11):
+          limit(graph_.inputs.size(), kMaxPorts + kMaxInitializers, "inputs");
+          read_port(message.get_message(), graph_.inputs.emplace_back());
+          break;
+        case text(12):
+          limit(graph_.outputs.size(), kMaxPorts, "outputs");
+          read_port(message.get_message(), graph_.outputs.emplace_back());
+          break;
+        case text(15): refuse_unsupported("sparse initialisers are not supported; export the model with dense ones");
+        default: message.skip();
+      }
+    }
+  }
+
+  void read_node(pbf_reader message) {
+    OnnxNode& node = graph_.nodes.emplace_back();
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case text(1):
+          limit(node.inputs.size(), kMaxNodeEdges, "inputs at one node");
+          node.inputs.push_back(read_name(message));
+          break;
+        case text(2):
+          limit(node.outputs.size(), kMaxNodeEdges, "outputs at one node");
+          node.outputs.push_back(read_name(message));
+          break;
+        case text(3): node.name = read_name(message); break;
+        case text(4): node.op_type = read_name(message); break;
+        case text(5):
+          limit(node.attributes.size(), kMaxAttributes, "attributes at one node");
+          read_attribute(message.get_message(), node.attributes.emplace_back());
+          break;
+        case text(7): node.domain = read_name(message); break;
+        default: message.skip();
+      }
+    }
+    if (node.domain == "ai.onnx") node.domain = {};
+  }
+
+  void read_attribute(pbf_reader message, OnnxAttribute& attribute) {
+    std::int64_t type = 0;
+    AttributeType seen = AttributeType::kOther;
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case text(1): attribute.name = read_name(message); break;
+        case varint(20): type = message.get_int64(); break;
+        case fixed32(2):
+          attribute.f = message.get_float();
+          seen = AttributeType::kFloat;
+          break;
+        case varint(3):
+          attribute.i = message.get_int64();
+          seen = AttributeType::kInt;
+          break;
+        case text(4):
+          attribute.s = read_text(message);
+          seen = AttributeType::kString;
+          break;
+        case text(5): {
+          std::string_view name;
+          tensors_.read(message.get_message(), name, attribute.tensor, attribute.tensor_problem);
+          seen = AttributeType::kTensor;
+          break;
+        }
+        case fixed32(7):
+          add(attribute.floats, message.get_float());
+          seen = AttributeType::kFloats;
+          break;
+        case text(7):
+          for (const float value : message.get_packed_float()) add(attribute.floats, value);
+          seen = AttributeType::kFloats;
+          break;
+        case varint(8):
+          add(attribute.ints, message.get_int64());
+          seen = AttributeType::kInts;
+          break;
+        case text(8):
+          for (const std::int64_t value : message.get_packed_int64()) add(attribute.ints, value);
+          seen = AttributeType::kInts;
+          break;
+        default: message.skip();
+      }
+    }
+    // Files older than IR version 2 have no type; an empty list has a type and no values.
+    attribute.type = seen;
+    if (type == 6 && seen == AttributeType::kOther) attribute.type = AttributeType::kFloats;
+    if (type == 7 && seen == AttributeType::kOther) attribute.type = AttributeType::kInts;
+    if (type == 3 && seen == AttributeType::kOther) attribute.type = AttributeType::kString;
+    if (type == 1 && seen == AttributeType::kOther) attribute.type = AttributeType::kFloat;
+    if (type == 2 && seen == AttributeType::kOther) attribute.type = AttributeType::kInt;
+  }
+
+  template <class T>
+  void add(std::vector<T>& values, T value) {
+    // One allowance for the whole file: 65,536 nodes with a long list each would be a bomb, too.
+    if (attribute_values_++ >= kMaxAttributeValues) refuse_unsupported("the file's attributes hold too many values");
+    values.push_back(value);
+  }
+
+  void read_port(pbf_reader message, OnnxPort& port) {
+    while (message.next()) {
+      switch (message.tag_and_type()) {
+        case text(1): port.name = read_name(message); break;
+        case text(2): read_type(message.get_message(), port); break;
+        default: message.skip();
+      }
+    }
+  }
+
+  void read_type(pbf_reader message, OnnxPort& port) {
+    while (message.next()) {
+      if (message.tag_and_type() != text(1)) {
+        message.skip();
+        continue;
+      }
+      pbf_reader tensor = message.get_message();
+      while (tensor.next()) {
+        switch (tensor.tag_and_type()) {
+          case varint(1): port.elem_type = static_cast<int>(std::clamp<std::int64_t>(tensor.get_int64(), 0, 1000)); break;
+          case text(2): read_shape(tensor.get_message(), port); break;
+          default: tensor.skip();
+        }
+      }
+    }
+  }
+
+  void read_shape(pbf_reader message, OnnxPort& port) {
+    port.has_shape = true;
+    while (message.next()) {
+      if (message.tag_and_type() != text(1)) {
+        message.skip();
+        continue;
+      }
+      if (port.dims.size() == Shape::kMaxRank) refuse_unsupported("input or output `" + std::string(port.name) + "` has more than 8 axes");
+      OnnxDim& dim = port.dims.emplace_back();
+      pbf_reader field = message.get_message();
+      while (field.next()) {
+        switch (field.tag_and_type()) {
+          case varint(1): dim.value = field.get_int64(); break;
+          case text(2): dim.param = read_name(field); break;
+          default: field.skip();
+        }
+      }
+    }
+  }
+
+  OnnxGraph& graph_;
+  TensorReader tensors_;
+  std::size_t attribute_values_ = 0;
+};
+
+std::string label(const OnnxNode& node) {
+  std::string_view name = node.name;
+  if (name.empty() && !node.outputs.empty()) name = node.outputs[0];
+  return "node `" + std::string(name) + "` (" + std::string(node.op_type) + ")";
+}
+
+/// Puts nodes in an order in which inputs come before their use, keeping the file's order where it already is one.
+void order_nodes(OnnxGraph& graph) {
+  constexpr std::size_t kOutside = ~std::size_t{0};
+  std::unordered_map<std::string_view, std::size_t> maker;
+  for (const OnnxInitializer& initializer : graph.initializers)
+    if (!maker.emplace(initializer.name, kOutside).second)
+      refuse_malformed("two initialisers are called `" + std::string(initializer.name) + "`");
+  std::unordered_map<std::string_view, int> input_names;
+  for (const OnnxPort& input : graph.inputs) {
+    if (input_names[input.name]++ > 0) refuse_malformed("two inputs are called `" + std::string(input.name) + "`");
+    maker.emplace(input.name, kOutside);
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const std::string_view output : graph.nodes[n].outputs)
+      if (!output.empty() && !maker.emplace(output, n).second)
+        refuse_malformed("value `" + std::string(output) + "` is made more than once, again by " + label(graph.nodes[n]));
+
+  std::vector<std::vector<std::size_t>> users(graph.nodes.size());
+  std::vector<std::size_t> missing(graph.nodes.size(), 0);
+  bool sorted = true;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const std::string_view input : graph.nodes[n].inputs) {
+      if (input.empty()) continue;
+      const auto found = maker.find(input);
+      if (found == maker.end()) refuse_malformed(label(graph.nodes[n]) + " reads `" + std::string(input) + "`, which nothing makes");
+      if (found->second == kOutside) continue;
+      users[found->second].push_back(n);
+      ++missing[n];
+      sorted = sorted && found->second < n;
+    }
+  for (const OnnxPort& output : graph.outputs)
+    if (!maker.contains(output.name)) refuse_malformed("output `" + std::string(output.name) + "` is made by nothing");
+  if (sorted) return;
+
+  std::vector<std::size_t> ready;
+  for (std::size_t n = graph.nodes.size(); n-- > 0;)
+    if (missing[n] == 0) ready.push_back(n);
+  std::vector<OnnxNode> ordered;
+  while (!ready.empty()) {
+    const std::size_t n = ready.back();
+    ready.pop_back();
+    ordered.push_back(std::move(graph.nodes[n]));
+    for (auto user = users[n].rbegin(); user != users[n].rend(); ++user)
+      if (--missing[*user] == 0) ready.push_back(*user);
+  }
+  if (ordered.size() != graph.nodes.size()) refuse_malformed("the graph has a cycle: some nodes wait for their own output");
+  graph.nodes = std::move(ordered);
+}
+
+}  // namespace
+
+Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message) {
+  const std::size_t slash = path.find_last_of('/');
+  auto file = MappedFile::open(path);
+  if (!file) return fail(file.error());
+  graph.files.push_back(*file);
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  try {
+    Reader reader(graph, slash == std::string::npos ? "." : path.substr(0, slash + 1), *file);
+    reader.read_model(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    order_nodes(graph);
+    return {};
+  } catch (const protozero::exception& error) {
+    message = std::string("this is no ONNX file, or it is cut short: ") + error.what();
+    return fail(ErrorCode::kInvalidModel, path, "the file cannot be parsed as protobuf");
+  } catch (const Refusal& refusal) {
+    message = refusal.what();
+    return fail(refusal.code(), path, "the file cannot be read as an ONNX model");
+  }
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,53 @@
+#include "src/importer/rewrite/rewrite.h"
+
+namespace sluice::importer {
+namespace {
+
+using model::Function;
+using model::OpKind;
+
+/// Functions that every kernel's epilogue computes; the others stay nodes.
+bool is_epilogue_function(Function function) noexcept {
+  switch (function) {
+    case Function::kRelu:
+    case Function::kClip:
+    case Function::kLeakyRelu:
+    case Function::kSigmoid:
+    case Function::kHardSigmoid:
+    case Function::kHardSwish:
+    case Function::kSilu:
+    case Function::kTanh: return true;
+    default: return false;
+  }
+}
+
+bool takes_activation(const DraftNode& node) noexcept {
+  switch (node.op) {
+    case OpKind::kConv:
+    case OpKind::kConvTranspose:
+    case OpKind::kDense:
+    case OpKind::kPool:
+    case OpKind::kBinary:
+    case OpKind::kAffine: return node.epilogue.activation.function == Function::kNone;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void fuse_activation(Draft& draft) {
+  Uses uses(draft);
+  for (DraftNode& node : draft.nodes) {
+    if (node.op != OpKind::kUnary || !is_epilogue_function(node.epilogue.activation.function)) continue;
+    const ValueId input = node.inputs[0];
+    const std::size_t maker = uses.maker[input.index()];
+    if (maker == Uses::kNone || !takes_activation(draft.nodes[maker]) || !uses.single_reader(input)) continue;
+    DraftNode& before = draft.nodes[maker];
+    before.epilogue.activation = node.epilogue.activation;
+    before.output = node.output;
+    uses.maker[node.output.index()] = maker;
+    node.dead = true;
+  }
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,376 @@
+// How it works: one walk over the nodes gives each value an order of axes. A Transpose is only another order for the same bytes, a Reshape
+// translates orders; a reader that needs a certain order asks `require`, which inserts a Transpose when the bytes lie otherwise. So
+// transposes cancel by never coming into being.
+#include <algorithm>
+#include <map>
+
+#include "src/importer/rewrite/perm.h"
+#include "src/importer/rewrite/rewrite.h"
+
+namespace sluice::importer {
+namespace {
+
+using model::OpKind;
+
+bool works_on_images(const Draft& draft, const DraftNode& node) {
+  switch (node.op) {
+    case OpKind::kConv:
+    case OpKind::kConvTranspose:
+    case OpKind::kPool:
+    case OpKind::kLrn: return true;
+    case OpKind::kAffine:
+    case OpKind::kResize: return draft.value(node.inputs[0]).shape.rank() > 2;
+    default: return false;
+  }
+}
+
+bool takes_any_order(OpKind op) {
+  return op == OpKind::kUnary || op == OpKind::kBinary || op == OpKind::kConcat || op == OpKind::kSlice || op == OpKind::kPad;
+}
+
+class Layout {
+ public:
+  explicit Layout(Draft& draft) : draft_(draft), wants_last_(draft.values.size(), false), features_only_(draft.values.size(), false) {
+    note_wishes();
+    note_feature_readers();
+  }
+
+  void run() {
+    for (const DraftPort& port : draft_.inputs) {
+      Value& value = draft_.value(port.value);
+      if (wants_last_[port.value.index()]) value.layout = channels_last(value.shape.rank());
+    }
+    std::vector<DraftNode> nodes;
+    nodes.swap(draft_.nodes);
+    for (DraftNode& node : nodes) place(std::move(node));
+    finish();
+  }
+
+ private:
+  bool wants_last(ValueId value) const { return value.index() < wants_last_.size() && wants_last_[value.index()]; }
+
+  /// Which values are best NHWC: those that reach an image operator through nodes that take any order.
+  void note_wishes() {
+    for (auto node = draft_.nodes.rbegin(); node != draft_.nodes.rend(); ++node) {
+      const int rank = draft_.value(node->output).shape.rank();
+      for (const ValueId input : node->inputs) {
+        const Shape& in = draft_.value(input).shape;
+        const bool image = works_on_images(draft_, *node);
+        const bool passed = takes_any_order(node->op) && wants_last_[node->output.index()] && in.rank() == rank;
+        const Shape& out = draft_.value(node->output).shape;
+        const bool reshaped = node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
+        if (in.rank() > 2 && (image || passed || reshaped)) wants_last_[input.index()] = true;
+      }
+    }
+  }
+
+  /// Which values are read by dense layers only, perhaps through functions of one value: the order of their features is free.
+  void note_feature_readers() {
+    const Uses uses(draft_);
+    for (auto node = draft_.nodes.rbegin(); node != draft_.nodes.rend(); ++node) {
+      const std::size_t value = node->output.index();
+      bool only = !uses.is_output[value];
+      for (const std::size_t reader : uses.readers[value]) {
+        const DraftNode& next = draft_.nodes[reader];
+        const bool dense = next.op == OpKind::kDense && next.inputs[0] == node->output && (next.inputs.size() == 1 || next.inputs[1] != node->output);
+        only = only && (dense || (next.op == OpKind::kUnary && features_only_[next.output.index()]));
+      }
+      features_only_[value] = only;
+    }
+  }
+
+  /// The value whose bytes `value` is.
+  ValueId root(ValueId value) const { return draft_.value(value).storage.valid() ? draft_.value(value).storage : value; }
+
+  /// `value` with its axes in `layout`: itself, or a transposed copy (one for each order), or for constants another view.
+  ValueId require(ValueId value, const Perm& layout) {
+    const Value from = draft_.value(value);
+    const int rank = from.shape.rank();
+    if (equal(from.layout, layout, rank)) return value;
+    std::array<std::int8_t, Shape::kMaxRank> key = layout;
+    if (const auto made = copies_.find({value, key}); made != copies_.end()) return made->second;
+    Value to = from;
+    to.layout = layout;
+    to.storage = {};
+    to.name += ":ordered";
+    const ValueId id = draft_.add_value(std::move(to));
+    copies_[{value, key}] = id;
+    if (from.constant) return id;
+    DraftNode node;
+    node.name = draft_.value(id).name;
+    node.inputs = {value};
+    node.output = id;
+    if (order_of(from.shape, from.layout) == order_of(from.shape, layout)) {
+      node.op = OpKind::kReshape;
+      if (physical(from.shape, from.layout) == physical(from.shape, layout)) {
+        draft_.value(id).storage = root(value);
+        return id;
+      }
+    } else {
+      node.op = OpKind::kTranspose;
+      model::TransposeAttributes move;
+      for (int axis = 0; axis < rank; ++axis) {
+        const auto a = static_cast<std::size_t>(axis);
+        move.perm[a] = static_cast<std::int8_t>(position_of(from.layout, layout[a]));
+      }
+      node.attributes = move;
+    }
+    push(std::move(node));
+    return id;
+  }
+
+  /// `value` with leading axes of 1 up to `rank`, for broadcasting in another order than ONNX's.
+  ValueId with_rank(ValueId value, int rank) {
+    const Value from = draft_.value(value);
+    const int lead = rank - from.shape.rank();
+    if (lead == 0) return value;
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(lead), 1);
+    dims.insert(dims.end(), from.shape.dims().begin(), from.shape.dims().end());
+    Value to = from;
+    to.name += ":ranked";
+    to.shape = *Shape::make(dims);
+    to.storage = {};
+    to.layout = kIdentityPerm;
+    for (int axis = 0; axis < from.shape.rank(); ++axis)
+      to.layout[static_cast<std::size_t>(axis + lead)] = static_cast<std::int8_t>(from.layout[static_cast<std::size_t>(axis)] + lead);
+    if (to.constant) to.constant = reshaped(*to.constant, to.shape);
+    const ValueId id = draft_.add_value(std::move(to));
+    if (from.constant) return id;
+    DraftNode node;
+    node.name = draft_.value(id).name;
+    node.op = OpKind::kReshape;
+    node.inputs = {value};
+    node.output = id;
+    push(std::move(node));
+    return id;
+  }
+
+  void push(DraftNode node) { draft_.nodes.push_back(std::move(node)); }
+  Value& out(const DraftNode& node) { return draft_.value(node.output); }
+  const Perm& layout(ValueId value) const { return draft_.value(value).layout; }
+  int rank(ValueId value) const { return draft_.value(value).shape.rank(); }
+
+  void place(DraftNode node) {
+    for (ValueId& input : node.inputs)
+      if (draft_.value(input).scramble_stride != 0 && node.op != OpKind::kUnary && node.op != OpKind::kDense)
+        input = require(input, kIdentityPerm);
+    if (works_on_images(draft_, node)) return place_image(std::move(node));
+    switch (node.op) {
+      case OpKind::kUnary: return place_unary(std::move(node));
+      case OpKind::kDense: return place_dense(std::move(node));
+      case OpKind::kTranspose: return place_transpose(std::move(node));
+      case OpKind::kReshape: return place_reshape(std::move(node));
+      case OpKind::kSoftmax: return place_softmax(std::move(node));
+      case OpKind::kBinary:
+      case OpKind::kConcat: return place_several(std::move(node));
+      case OpKind::kSlice:
+      case OpKind::kPad:
+      case OpKind::kResize: return place_axes(std::move(node));
+      default: break;
+    }
+    for (ValueId& input : node.inputs) input = require(input, kIdentityPerm);
+    push(std::move(node));
+  }
+
+  void place_image(DraftNode node) {
+    const Perm last = channels_last(rank(node.inputs[0]));
+    for (ValueId& input : node.inputs) input = require(input, last);
+    out(node).layout = last;
+    if (node.op == OpKind::kResize) permute_axes(node, last);
+    push(std::move(node));
+  }
+
+  void place_unary(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    out(node).layout = in.layout;
+    out(node).scramble_inner = in.scramble_inner;
+    out(node).scramble_stride = in.scramble_stride;
+    push(std::move(node));
+  }
+
+  /// The features must be the last axis; the order of the others is free and stays.
+  void place_dense(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    const int features = in.shape.rank() - 1;
+    Perm wanted = kIdentityPerm;
+    std::size_t at = 0;
+    for (int axis = 0; axis <= features; ++axis)
+      if (in.layout[static_cast<std::size_t>(axis)] != features) wanted[at++] = in.layout[static_cast<std::size_t>(axis)];
+    wanted[at] = static_cast<std::int8_t>(features);
+    if (in.scramble_stride != 0) {
+      node.panels->k_inner = in.scramble_inner;
+      node.panels->k_inner_stride = in.scramble_stride;
+    }
+    node.inputs[0] = require(node.inputs[0], wanted);
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) node.inputs[i] = require(node.inputs[i], wanted);
+    out(node).layout = wanted;
+    push(std::move(node));
+  }
+
+  void place_transpose(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    const auto& perm = std::get<model::TransposeAttributes>(node.attributes).perm;
+    // Output axis i is input axis perm[i], so what lies at a place is the output axis that names the input axis there.
+    Value& to = out(node);
+    for (int axis = 0; axis < in.shape.rank(); ++axis)
+      to.layout[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(position_of(perm, in.layout[static_cast<std::size_t>(axis)]));
+    if (draft_.value(node.inputs[0]).constant) {
+      to.constant = permuted(*draft_.value(node.inputs[0]).constant, perm);
+      return;
+    }
+    to.storage = root(node.inputs[0]);
+    copy_if_output_of_input(node);
+  }
+
+  /// The graph's outputs must not share the bytes of its inputs.
+  void copy_if_output_of_input(DraftNode& node) {
+    Value& to = out(node);
+    const bool is_output = std::any_of(draft_.outputs.begin(), draft_.outputs.end(), [&](const DraftPort& p) { return p.value == node.output; });
+    if (!is_output) return;
+    const ValueId source = to.storage;
+    const bool shared = std::any_of(draft_.inputs.begin(), draft_.inputs.end(), [&](const DraftPort& p) { return p.value == source; }) ||
+                        std::any_of(draft_.outputs.begin(), draft_.outputs.end(),
+                                    [&](const DraftPort& p) { return p.value != node.output && root(p.value) == source; });
+    if (!shared) return;
+    to.storage = {};
+    node.op = OpKind::kReshape;
+    node.attributes = {};
+    push(std::move(node));
+  }
+
+  void place_reshape(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    const Shape out_shape = out(node).shape;
+    const bool last = wants_last(node.output);
+    const ReshapeMap map(in.shape, out_shape);
+    if (const auto order = map.forward(order_of(in.shape, in.layout))) {
+      out(node).layout = usual_layout(out_shape, *order, last);
+    } else if (scramble(node, map)) {
+      push(std::move(node));
+      return;
+    } else {
+      // The bytes must move; move them to where the readers want them.
+      const Perm wish = last ? channels_last(out_shape.rank()) : kIdentityPerm;
+      const auto before = map.backward(order_of(out_shape, wish));
+      out(node).layout = before ? wish : kIdentityPerm;
+      node.inputs[0] = require(node.inputs[0], before ? usual_layout(in.shape, *before, false) : kIdentityPerm);
+    }
+    const Value& from = draft_.value(node.inputs[0]);
+    if (physical(from.shape, from.layout) == physical(out_shape, out(node).layout) && !from.constant) {
+      out(node).storage = root(node.inputs[0]);
+      copy_if_output_of_input(node);
+      return;
+    }
+    push(std::move(node));
+  }
+
+  /// A feature map flattened for dense layers: they take its features in the order they lie in.
+  bool scramble(DraftNode& node, const ReshapeMap& map) {
+    const Value in = draft_.value(node.inputs[0]);
+    Value& to = out(node);
+    if (!features_only_[node.output.index()] || to.shape.rank() < 1 || map.runs().empty()) return false;
+    const ReshapeMap::Run run = map.runs().back();
+    if (run.out_end - run.out_begin < 1 || to.shape.back() == 1) return false;
+    for (int axis = run.out_begin; axis < run.out_end - 1; ++axis)
+      if (to.shape[axis] != 1) return false;
+    // The other axes must lie in order, in front; those of the run must be its second part, then its first.
+    const std::vector<int> order = order_of(in.shape, in.layout);
+    std::vector<int> front, features;
+    for (const int axis : order) {
+      if (axis >= run.in_begin) features.push_back(axis);
+      else if (!features.empty()) return false;
+      else front.push_back(axis);
+    }
+    if (!std::is_sorted(front.begin(), front.end())) return false;
+    const auto turn = std::is_sorted_until(features.begin(), features.end());
+    if (turn == features.end() || !std::is_sorted(turn, features.end()) || features.back() > features.front()) return false;
+    std::int64_t inner = 1;
+    for (auto axis = turn; axis != features.end(); ++axis) inner *= in.shape[*axis];
+    to.scramble_inner = inner;
+    to.scramble_stride = to.shape.back() / inner;
+    return true;
+  }
+
+  void place_softmax(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    Perm wanted = kIdentityPerm;
+    std::size_t at = 0;
+    for (int axis = 0; axis < in.shape.rank(); ++axis)
+      if (in.layout[static_cast<std::size_t>(axis)] != node.axis) wanted[at++] = in.layout[static_cast<std::size_t>(axis)];
+    wanted[at] = static_cast<std::int8_t>(node.axis);
+    node.inputs[0] = require(node.inputs[0], wanted);
+    out(node).layout = wanted;
+    push(std::move(node));
+  }
+
+  /// Binary and Concat: all inputs in one order, that of the first whole one (NHWC if any has it).
+  void place_several(DraftNode node) {
+    const int out_rank = rank(node.output);
+    const Perm last = channels_last(out_rank);
+    std::optional<Perm> chosen;
+    for (const ValueId input : node.inputs) {
+      const Value& value = draft_.value(input);
+      if (value.constant || value.shape.rank() != out_rank) continue;
+      if (!chosen && value.shape == draft_.value(node.output).shape) chosen = value.layout;
+      if (wants_last(node.output) && equal(value.layout, last, out_rank)) chosen = last;
+    }
+    if (!chosen)
+      for (const ValueId input : node.inputs)
+        if (!chosen && !draft_.value(input).constant && rank(input) == out_rank) chosen = layout(input);
+    if (!chosen) chosen = wants_last(node.output) && out_rank > 2 ? last : kIdentityPerm;
+    for (ValueId& input : node.inputs) {
+      // In ONNX's own order numpy broadcasting needs no help.
+      if (rank(input) < out_rank && equal(*chosen, kIdentityPerm, out_rank)) {
+        input = require(input, kIdentityPerm);
+        continue;
+      }
+      input = require(with_rank(input, out_rank), *chosen);
+    }
+    out(node).layout = *chosen;
+    if (node.op == OpKind::kConcat) node.attributes = model::AxisAttributes{position_of(*chosen, node.axis)};
+    push(std::move(node));
+  }
+
+  /// One input, attributes that count axes.
+  void place_axes(DraftNode node) {
+    const Perm order = layout(node.inputs[0]);
+    out(node).layout = order;
+    permute_axes(node, order);
+    push(std::move(node));
+  }
+
+  template <class Array>
+  static void permute(Array& array, const Perm& order) {
+    const Array before = array;
+    for (std::size_t axis = 0; axis < order.size(); ++axis) array[axis] = before[static_cast<std::size_t>(order[axis])];
+  }
+
+  static void permute_axes(DraftNode& node, const Perm& order) {
+    if (auto* slice = std::get_if<model::SliceAttributes>(&node.attributes)) {
+      permute(slice->start, order);
+      permute(slice->step, order);
+    } else if (auto* pad = std::get_if<model::PadAttributes>(&node.attributes)) {
+      permute(pad->before, order);
+      permute(pad->after, order);
+    } else if (auto* resize = std::get_if<model::ResizeAttributes>(&node.attributes)) {
+      permute(resize->scale, order);
+    }
+  }
+
+  /// Every mention of a value becomes one of the value whose bytes it is.
+  void finish() {
+    for (DraftNode& node : draft_.nodes)
+      for (ValueId& input : node.inputs) input = root(input);
+  }
+
+  Draft& draft_;
+  std::vector<bool> wants_last_;
+  std::vector<bool> features_only_;
+  std::map<std::pair<ValueId, Perm>, ValueId> copies_;
+};
+
+}  // namespace
+
+void lay_out(Draft& draft) { Layout(draft).run(); }
+
+}  // namespace sluice::importer

@@ -1,0 +1,28 @@
+// The rewrites of a Draft, in the order in which `rewrite` runs them. Each is a file of its own, keeps the invariants of draft.h and leaves
+// dead nodes to `compact`. All but `lay_out` only save work: with ConvertOptions::fuse off they are left out, and the result is the same
+// up to rounding.
+#pragma once
+
+#include "src/importer/draft.h"
+
+namespace sluice::importer {
+
+/// Reshape after Reshape becomes one; elementwise nodes move in front of a Reshape, next to the convolution that they can join.
+void sink_reshapes(Draft& draft);
+/// x * sigmoid(x), x * clip(x + 3, 0, 6) / 6, x / 2 * (1 + erf(x / sqrt 2)) and their variants become one node.
+void recognise_activations(Draft& draft);
+/// A zero Pad becomes the padding of the convolution that alone reads it.
+void fold_padding(Draft& draft);
+/// Batch-norms, and additions and multiplications by constants per channel, move into the weights and bias of the node before them.
+void fold_affine(Draft& draft);
+/// x + y becomes the residual of the convolution or dense layer that makes one of them.
+void fuse_residual(Draft& draft);
+/// An activation becomes part of the node before it.
+void fuse_activation(Draft& draft);
+/// Chooses the physical axis order of every value: feature maps NHWC. ONNX Transposes become changes of order that cost nothing;
+/// transposes are inserted only where a reader needs another order than the one that the maker gave.
+void lay_out(Draft& draft);
+
+void rewrite(Draft& draft, bool fuse);
+
+}  // namespace sluice::importer

@@ -1,0 +1,213 @@
+#include "src/importer/tensor_reader.h"
+
+#include <charconv>
+#include <cstring>
+#include <protozero/pbf_reader.hpp>
+
+#include "sluice/core/units.h"
+#include "src/importer/refusal.h"
+
+namespace sluice::importer {
+namespace {
+
+using protozero::pbf_wire_type;
+using protozero::tag_and_type;
+
+// Typed integers are decoded into memory, and convert promises to stay below 128 MiB of it.
+constexpr std::uint64_t kMaxDecodedBytes = 64u << 20;
+
+std::string_view view(protozero::data_view data) noexcept { return {data.data(), data.size()}; }
+const std::byte* bytes_of(std::string_view text) noexcept { return reinterpret_cast<const std::byte*>(text.data()); }
+
+std::uint64_t parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) refuse_malformed("external data has an offset or length that is no number");
+  return value;
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept {
+  switch (onnx_type) {
+    case 1: return DType::kF32;
+    case 2: return DType::kU8;
+    case 3: return DType::kI8;
+    case 4: return DType::kU16;
+    case 5: return DType::kI16;
+    case 6: return DType::kI32;
+    case 7: return DType::kI64;
+    case 9: return DType::kBool;
+    case 10: return DType::kF16;
+    case 11: return DType::kF64;
+    case 12: return DType::kU32;
+    case 13: return DType::kU64;
+    default: return std::nullopt;
+  }
+}
+
+/// The fields of a TensorProto, values still on the wire.
+struct TensorReader::Wire {
+  std::vector<std::int64_t> dims;
+  std::int64_t data_type = 0;
+  bool external = false;
+  bool has_raw = false;
+  std::string_view raw;
+  std::vector<std::string_view> packed;  // runs of packed typed values
+  pbf_wire_type typed = pbf_wire_type::unknown;
+  std::vector<std::uint64_t> loose;  // typed values that came one at a time, as bits
+  std::string_view location, offset, length;
+
+  void add_dim(std::int64_t dim) {
+    if (dims.size() == Shape::kMaxRank) refuse_unsupported("a tensor has more than 8 axes");
+    dims.push_back(dim);
+  }
+  void add_packed(std::string_view run, pbf_wire_type type) {
+    typed = type;
+    packed.push_back(run);
+  }
+  void add_loose(std::uint64_t bits, pbf_wire_type type) {
+    typed = type;
+    if (loose.size() >= kMaxDecodedBytes / sizeof(bits)) refuse_unsupported("too many unpacked tensor values; export the model with raw_data");
+    loose.push_back(bits);
+  }
+};
+
+void TensorReader::read(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem) {
+  Wire wire;
+  const auto varint = [](auto tag) { return tag_and_type(static_cast<unsigned>(tag), pbf_wire_type::varint); };
+  const auto text = [](auto tag) { return tag_and_type(static_cast<unsigned>(tag), pbf_wire_type::length_delimited); };
+  try {
+    while (message.next()) {
+      const std::uint32_t field = message.tag_and_type();
+      if (field == varint(1)) {
+        wire.add_dim(message.get_int64());
+      } else if (field == text(1)) {
+        for (const std::int64_t dim : message.get_packed_int64()) wire.add_dim(dim);
+      } else if (field == varint(2)) {
+        wire.data_type = message.get_int64();
+      } else if (field == text(8)) {
+        name = view(message.get_view());
+      } else if (field == text(9)) {
+        wire.raw = view(message.get_view());
+        wire.has_raw = true;
+      } else if (field == text(4)) {
+        wire.add_packed(view(message.get_view()), pbf_wire_type::fixed32);
+      } else if (field == text(10)) {
+        wire.add_packed(view(message.get_view()), pbf_wire_type::fixed64);
+      } else if (field == text(5) || field == text(7) || field == text(11)) {
+        wire.add_packed(view(message.get_view()), pbf_wire_type::varint);
+      } else if (field == tag_and_type(4u, pbf_wire_type::fixed32)) {
+        wire.add_loose(message.get_fixed32(), pbf_wire_type::fixed32);
+      } else if (field == tag_and_type(10u, pbf_wire_type::fixed64)) {
+        wire.add_loose(message.get_fixed64(), pbf_wire_type::fixed64);
+      } else if (field == varint(5) || field == varint(7) || field == varint(11)) {
+        wire.add_loose(message.get_uint64(), pbf_wire_type::varint);
+      } else if (field == varint(14)) {
+        wire.external = message.get_int64() == 1;
+      } else if (field == text(13)) {
+        protozero::pbf_reader entry = message.get_message();
+        std::string_view key, value;
+        while (entry.next()) {
+          if (entry.tag_and_type() == text(1)) key = view(entry.get_view());
+          else if (entry.tag_and_type() == text(2)) value = view(entry.get_view());
+          else entry.skip();
+        }
+        if (key == "location") wire.location = value;
+        if (key == "offset") wire.offset = value;
+        if (key == "length") wire.length = value;
+      } else {
+        message.skip();
+      }
+    }
+    locate(wire, tensor);
+  } catch (const Refusal& refusal) {
+    if (refusal.code() == ErrorCode::kInvalidModel) refuse_malformed("tensor `" + std::string(name) + "`: " + refusal.what());
+    problem = refusal.what();
+  }
+}
+
+void TensorReader::locate(const Wire& wire, Constant& tensor) {
+  const auto dtype = dtype_of(wire.data_type);
+  if (!dtype) refuse_unsupported("a tensor has element type " + std::to_string(wire.data_type) + ", which is not supported");
+  const auto shape = Shape::make(wire.dims);
+  if (!shape) refuse_malformed("a tensor has a negative or overflowing extent");
+  const auto size_bytes = checked_mul(static_cast<std::uint64_t>(shape->element_count()), size_of(*dtype));
+  if (!size_bytes) refuse_malformed("a tensor's size overflows");
+  if (wire.external) return locate_external(wire, *dtype, *shape, *size_bytes, tensor);
+  if (wire.has_raw) {
+    if (wire.raw.size() != *size_bytes)
+      refuse_malformed("raw_data has " + std::to_string(wire.raw.size()) + " bytes, shape " + shape->to_string() + " needs " +
+                       std::to_string(*size_bytes));
+    tensor = make_view(*dtype, *shape, bytes_of(wire.raw), file_);
+    return;
+  }
+  const bool in_place = wire.packed.size() == 1 && wire.loose.empty() &&
+                        ((wire.typed == pbf_wire_type::fixed32 && *dtype == DType::kF32) ||
+                         (wire.typed == pbf_wire_type::fixed64 && *dtype == DType::kF64));
+  if (in_place && wire.packed[0].size() == *size_bytes) {
+    tensor = make_view(*dtype, *shape, bytes_of(wire.packed[0]), file_);
+    return;
+  }
+  decode(wire, *dtype, *shape, tensor);
+}
+
+void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor) {
+  auto& file = external_[std::string(wire.location)];
+  if (!file) {
+    auto opened = MappedFile::open_beneath(directory_, std::string(wire.location));
+    if (!opened) refuse_malformed(opened.error().to_string());
+    file = *opened;
+  }
+  const std::uint64_t offset = wire.offset.empty() ? 0 : parse_count(wire.offset);
+  const std::uint64_t length = wire.length.empty() ? size_bytes : parse_count(wire.length);
+  const std::uint64_t available = file->bytes().size();
+  if (length != size_bytes) refuse_malformed("the length of external data does not match the tensor's shape");
+  if (length > available || offset > available - length) refuse_malformed("external data lies beyond the end of its file");
+  tensor = make_view(dtype, shape, file->bytes().data() + offset, file);
+}
+
+void TensorReader::decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor) {
+  const auto count = static_cast<std::uint64_t>(shape.element_count());
+  // A value takes at least one byte on the wire, so a shape that promises more than the file has is refused before anything is allocated.
+  std::uint64_t on_wire = wire.loose.size();
+  for (const std::string_view run : wire.packed) on_wire += run.size();
+  if (count > on_wire) refuse_malformed("a tensor of shape " + shape.to_string() + " has too few values");
+  const std::uint64_t size_bytes = count * size_of(dtype);
+  if (size_bytes > kMaxDecodedBytes - decoded_bytes_)
+    refuse_unsupported("too many tensor values in typed fields; export the model with raw_data");
+  decoded_bytes_ += size_bytes;
+
+  auto bytes = std::make_shared<std::vector<std::byte>>(size_bytes);
+  const std::size_t size = size_of(dtype);
+  std::uint64_t filled = 0;
+  // The low bytes of the wire's bits are the element, for integers, f16 bits (in int32_data) and reals alike.
+  const auto put = [&](std::uint64_t bits) {
+    if (filled == count) refuse_malformed("a tensor of shape " + shape.to_string() + " has too many values");
+    std::memcpy(bytes->data() + filled++ * size, &bits, size);
+  };
+  const bool fits = is_float(dtype) && dtype != DType::kF16 ? (dtype == DType::kF32) == (wire.typed == pbf_wire_type::fixed32) &&
+                                                                  (dtype == DType::kF64) == (wire.typed == pbf_wire_type::fixed64)
+                                                            : wire.typed == pbf_wire_type::varint;
+  if (count > 0 && !fits) refuse_malformed("a tensor's values stand in a field of another type");
+  for (const std::string_view run : wire.packed) {
+    const char* at = run.data();
+    const char* const end = at + run.size();
+    while (at != end) {
+      if (wire.typed == pbf_wire_type::varint) {
+        put(protozero::decode_varint(&at, end));
+        continue;
+      }
+      std::uint64_t bits = 0;
+      if (static_cast<std::size_t>(end - at) < size) refuse_malformed("a tensor's values end in the middle of one");
+      std::memcpy(&bits, at, size);
+      at += size;
+      put(bits);
+    }
+  }
+  for (const std::uint64_t bits : wire.loose) put(bits);
+  if (filled != count) refuse_malformed("a tensor of shape " + shape.to_string() + " has too few values");
+  tensor = make_view(dtype, shape, bytes->data(), bytes);
+}
+
+}  // namespace sluice::importer

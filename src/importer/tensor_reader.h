@@ -1,0 +1,38 @@
+// Finds a TensorProto's values on the wire: raw, typed or external.
+//
+// raw_data, packed float_data and double_data and external files are left where they are; typed integers (varints) and unpacked reals are
+// decoded, under one allowance for the whole file, because a varint cannot be indexed.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "src/importer/onnx_graph.h"
+
+namespace protozero {
+class pbf_reader;
+}
+
+namespace sluice::importer {
+
+class TensorReader {
+ public:
+  TensorReader(std::string directory, std::shared_ptr<const MappedFile> file) : directory_(std::move(directory)), file_(std::move(file)) {}
+
+  /// Reads a TensorProto. Malformed data (on the wire, or bytes that do not match the shape) throws; a tensor that is sound but cannot be
+  /// used, such as one of a type we do not know, leaves its reason in `problem`.
+  void read(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem);
+
+ private:
+  struct Wire;
+  void locate(const Wire& wire, Constant& tensor);
+  void locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor);
+  void decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
+
+  std::string directory_;
+  std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> external_;
+  std::uint64_t decoded_bytes_ = 0;
+};
+
+}  // namespace sluice::importer

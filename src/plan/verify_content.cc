@@ -1,0 +1,325 @@
+// (I1) (I3) (I6): what lies in the buffers. Every byte that a step reads must hold the value that its tensor's maker wrote.
+//
+// The maker of a tensor's bytes is a step's node, or the caller for a graph input: such tensors are called *made*. The others are views:
+// outputs of Reshape, Concat and Slice nodes that have no step, whose bytes must be those of their inputs. A made tensor's bytes are needed
+// until the last read of it or of a view that holds it; until then nothing else may be written there, save by a node that replaces element
+// for element what nobody else still needs.
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "src/plan/verify_parts.h"
+#include "src/plan/verify_views.h"
+
+namespace sluice::plan {
+namespace {
+
+constexpr std::size_t kMaxMeetings = std::size_t{1} << 22;  // pairs of tensors that share a buffer at one time; real plans have thousands
+
+/// The last reads of some bytes: by which node, and by any other node.
+struct LastReads {
+  std::int64_t last = -1;
+  NodeId node;                // of the last one; invalid: the caller
+  std::int64_t by_other = -1;
+
+  void add(std::int64_t at, NodeId by) noexcept {
+    if (at < 0) return;
+    if (last >= 0 && by == node) {
+      last = std::max(last, at);
+    } else if (at > last) {
+      by_other = last;
+      last = at;
+      node = by;
+    } else {
+      by_other = std::max(by_other, at);
+    }
+  }
+  void add(const LastReads& reads) noexcept {
+    add(reads.last, reads.node);
+    // Who the other was is not known: charging it to nobody can only make the rule stricter.
+    by_other = std::max(by_other, reads.by_other);
+  }
+};
+
+class ContentVerifier {
+ public:
+  ContentVerifier(const Plan& plan, const model::Graph& graph, const VerifyContext& context)
+      : plan_(plan), graph_(graph), context_(context), steps_(static_cast<std::int64_t>(plan.steps.size())), steps_of_(graph.nodes.size()),
+        first_write_(graph.tensors.size(), -1), ready_(graph.tensors.size(), -1), reads_(graph.tensors.size()),
+        made_(graph.tensors.size(), false) {}
+
+  Status run() {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) steps_of_[plan_.steps[i].node.index()].push_back(i);
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t) SLUICE_RETURN_IF_ERROR(check_placement(t));
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      SLUICE_RETURN_IF_ERROR(steps_of_[n].empty() ? check_view_node(n) : check_coverage(n));
+    }
+    SLUICE_RETURN_IF_ERROR(find_ready());
+    SLUICE_RETURN_IF_ERROR(check_steps());
+    find_reads();
+    SLUICE_RETURN_IF_ERROR(check_lifetimes());
+    return check_meetings();
+  }
+
+ private:
+  const model::Tensor& tensor(std::size_t t) const noexcept { return graph_.tensors[t]; }
+  bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
+
+  Status check_placement(std::size_t t) const {
+    const TensorPlacement& placement = plan_.tensors[t];
+    if (tensor(t).weight.valid()) {
+      if (placement.buffer.valid()) return broken("tensor", t, "I6: a constant lies in a load, not in a buffer of its own");
+      return {};
+    }
+    if (!placement.buffer.valid()) return {};  // check_steps and check_view_node refuse it where it is used
+    const Buffer& buffer = plan_.buffer(placement.buffer);
+    if (buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kWorkspace || buffer.kind == BufferKind::kDerived)
+      return broken("tensor", t, "I6: it lies in a buffer that holds weights or a workspace");
+    if (placement.ring_rows != 0) return broken("tensor", t, "I6: a ring of rows, which this build does not prove");
+    const auto bytes = view_span(tensor(t), placement);
+    if (!bytes) return broken("tensor", t, "I6: its pitches make its own elements overlap");
+    const auto end = checked_add(placement.offset.count(), *bytes);
+    const auto end_with_tail = end ? checked_add(*end, context_.read_tail.count()) : std::nullopt;
+    if (!end_with_tail || *end_with_tail > buffer.size.count())
+      return broken("tensor", t, "I3: it ends, with the tail that kernels read, beyond its buffer");
+    return {};
+  }
+
+  /// Each element of the output is written by exactly one step: the areas sum to the whole, and no two meet.
+  Status check_coverage(std::size_t n) {
+    const RowExtents whole = row_extents(graph_.tensor(graph_.nodes[n].outputs[0]).shape);
+    std::uint64_t area = 0;  // each term fits 63 bits (G3), and the sum is compared before it can grow beyond twice that
+    const std::uint64_t all = static_cast<std::uint64_t>(whole.rows) * static_cast<std::uint64_t>(whole.channels);
+    for (std::size_t i : steps_of_[n]) {
+      const Step& step = plan_.steps[i];
+      area += static_cast<std::uint64_t>(step.rows.size()) * static_cast<std::uint64_t>(step.channels.size());
+      if (area > all) return broken("node", n, "I6: its steps write some elements twice");
+    }
+    if (area < all) return broken("node", n, "I6: its steps leave elements unwritten");
+    if (!rectangles_disjoint(steps_of_[n])) return broken("node", n, "I6: its steps write some elements twice");
+    made_[graph_.nodes[n].outputs[0].index()] = true;
+    return {};
+  }
+
+  bool rectangles_disjoint(const std::vector<std::size_t>& steps) const {
+    struct Edge {
+      std::int64_t row;
+      bool begins;
+      ChannelRange channels;
+    };
+    std::vector<Edge> edges;
+    for (std::size_t i : steps) {
+      edges.push_back({plan_.steps[i].rows.begin, true, plan_.steps[i].channels});
+      edges.push_back({plan_.steps[i].rows.end, false, plan_.steps[i].channels});
+    }
+    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.row != b.row ? a.row < b.row : a.begins < b.begins; });
+    const auto by_begin = [](const ChannelRange& a, const ChannelRange& b) { return a.begin < b.begin; };
+    std::set<ChannelRange, decltype(by_begin)> active(by_begin);
+    for (const Edge& edge : edges) {
+      if (!edge.begins) {
+        active.erase(edge.channels);
+        continue;
+      }
+      const auto next = active.lower_bound(edge.channels);
+      if (next != active.end() && next->overlaps(edge.channels)) return false;
+      if (next != active.begin() && std::prev(next)->overlaps(edge.channels)) return false;
+      active.insert(next, edge.channels);
+    }
+    return true;
+  }
+
+  /// A node without steps is true only if its output's bytes are those of its inputs.
+  Status check_view_node(std::size_t n) const {
+    const model::Node& node = graph_.nodes[n];
+    const TensorId out = node.outputs[0];
+    if (!plan_.tensors[out.index()].buffer.valid()) return broken("node", n, "I6: it has no step, and its output lies nowhere");
+    for (TensorId in : node.inputs)
+      if (constant(in) || !plan_.tensors[in.index()].buffer.valid())
+        return broken("node", n, "I6: it has no step, and an input lies in no buffer");
+    switch (node.op) {
+      case model::OpKind::kReshape:
+        if (!same_bytes(placed(node.inputs[0]), placed(out))) return broken("node", n, "I6: a reshape without step is not the same bytes");
+        return {};
+      case model::OpKind::kConcat:
+        return check_concat_view(n);
+      case model::OpKind::kSlice:
+        return check_slice_view(n);
+      default:
+        return broken("node", n, "I6: it has no step");
+    }
+  }
+
+  Status check_concat_view(std::size_t n) const {
+    const model::Node& node = graph_.nodes[n];
+    const auto axis = static_cast<std::size_t>(node.as<model::AxisAttributes>().axis);
+    std::array<std::int64_t, Shape::kMaxRank> start{};
+    for (TensorId in : node.inputs) {
+      if (!part_of(placed(in), placed(node.outputs[0]), start)) return broken("node", n, "I6: a concatenation without step is not made of its inputs");
+      start[axis] += graph_.tensor(in).shape[static_cast<int>(axis)];
+    }
+    return {};
+  }
+
+  Status check_slice_view(std::size_t n) const {
+    const model::Node& node = graph_.nodes[n];
+    const auto& slice = node.as<model::SliceAttributes>();
+    const Shape& shape = graph_.tensor(node.outputs[0]).shape;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (shape[axis] > 1 && slice.step[static_cast<std::size_t>(axis)] != 1) return broken("node", n, "I6: a slice with strides has no step");
+    if (!part_of(placed(node.outputs[0]), placed(node.inputs[0]), slice.start))
+      return broken("node", n, "I6: a slice without step is not a part of its input");
+    return {};
+  }
+
+  PlacedTensor placed(TensorId t) const noexcept { return {&graph_.tensor(t), &plan_.tensors[t.index()]}; }
+
+  /// From which step on a tensor is whole. Nodes are in topological order (G1).
+  Status find_ready() {
+    for (const model::Port& port : graph_.inputs) {
+      ready_[port.tensor.index()] = 0;
+      made_[port.tensor.index()] = true;
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const model::Node& node = graph_.nodes[n];
+      const std::size_t out = node.outputs[0].index();
+      if (!steps_of_[n].empty()) {
+        first_write_[out] = static_cast<std::int64_t>(steps_of_[n].front());
+        ready_[out] = static_cast<std::int64_t>(steps_of_[n].back()) + 1;
+        continue;
+      }
+      for (TensorId in : node.inputs) ready_[out] = std::max(ready_[out], ready_[in.index()]);
+    }
+    return {};
+  }
+
+  Status check_steps() const {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      const auto now = static_cast<std::int64_t>(i);
+      const model::Node& node = graph_.node(step.node);
+      for (TensorId in : node.inputs) {
+        if (constant(in)) continue;
+        if (!plan_.tensors[in.index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
+        if (ready_[in.index()] < 0 || ready_[in.index()] > now) return broken("step", i, "I6: it reads a tensor that is not whole yet");
+      }
+      for (TensorId out : node.outputs)
+        if (!plan_.tensors[out.index()].buffer.valid()) return broken("step", i, "I6: its output lies in no buffer");
+      if (!step.workspace.valid()) continue;
+      const Buffer& workspace = plan_.buffer(step.workspace);
+      if (workspace.kind != BufferKind::kWorkspace) return broken("step", i, "I6: its workspace is a buffer of another kind");
+      if (!workspace.lifetime.contains(now)) return broken("step", i, "I1: its workspace does not live at that time");
+    }
+    return {};
+  }
+
+  void find_reads() {
+    for (const model::Port& port : graph_.outputs) reads_[port.tensor.index()].add(steps_, NodeId::invalid());
+    for (const model::Port& port : graph_.inputs) {
+      const TensorPlacement& placement = plan_.tensors[port.tensor.index()];
+      if (placement.buffer.valid() && plan_.buffer(placement.buffer).whole_period) reads_[port.tensor.index()].add(steps_, NodeId::invalid());
+    }
+    for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
+      const model::Node& node = graph_.nodes[n];
+      for (TensorId in : node.inputs) {
+        if (steps_of_[n].empty())
+          reads_[in.index()].add(reads_[node.outputs[0].index()]);
+        else
+          reads_[in.index()].add(static_cast<std::int64_t>(steps_of_[n].back()), NodeId(n));
+      }
+    }
+  }
+
+  /// The steps between which a made tensor's bytes matter, both included.
+  Interval<std::int64_t> needed(std::size_t t) const noexcept { return {std::max<std::int64_t>(first_write_[t], 0), last_touch(t)}; }
+  std::int64_t last_touch(std::size_t t) const noexcept { return std::max({reads_[t].last, ready_[t] - 1, std::int64_t{0}}); }
+
+  Status check_lifetimes() const {
+    for (const model::Port& port : graph_.inputs)
+      if (!plan_.tensors[port.tensor.index()].buffer.valid()) return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
+    for (const model::Port& port : graph_.outputs)
+      if (!plan_.tensors[port.tensor.index()].buffer.valid()) return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+      if (!made_[t]) continue;
+      const Buffer& buffer = plan_.buffer(plan_.tensors[t].buffer);
+      if (buffer.whole_period) continue;
+      const Interval<std::int64_t> need = needed(t);
+      if (buffer.lifetime.begin > need.begin) return broken("tensor", t, "I1: its buffer's lifetime begins after its first write");
+      if (buffer.lifetime.end < std::min(need.end + 1, steps_)) return broken("tensor", t, "I1: its buffer's lifetime ends before its last read");
+    }
+    return {};
+  }
+
+  /// Made tensors of one buffer that matter at the same time have no byte in common, or one replaces the other element by element.
+  Status check_meetings() const {
+    std::vector<std::size_t> order;
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t)
+      if (made_[t]) order.push_back(t);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const BufferId x = plan_.tensors[a].buffer;
+      const BufferId y = plan_.tensors[b].buffer;
+      if (x != y) return x < y;
+      return first_write_[a] != first_write_[b] ? first_write_[a] < first_write_[b] : a < b;
+    });
+    std::vector<std::size_t> active;  // of the current buffer
+    std::size_t meetings = 0;
+    for (std::size_t t : order) {
+      const bool same_buffer = !active.empty() && plan_.tensors[active.front()].buffer == plan_.tensors[t].buffer;
+      if (!same_buffer) active.clear();
+      std::erase_if(active, [&](std::size_t a) { return last_touch(a) < first_write_[t]; });
+      meetings += active.size();
+      if (meetings > kMaxMeetings) return broken("tensor", t, "I6: more tensors share its buffer than can be checked");
+      for (std::size_t earlier : active)
+        if (!may_meet(earlier, t)) return broken("tensor", t, "I6: it overwrites bytes of a tensor that is still needed");
+      active.push_back(t);
+    }
+    return {};
+  }
+
+  bool may_meet(std::size_t earlier, std::size_t later) const {
+    const PlacedTensor a = placed(TensorId(earlier));
+    const PlacedTensor b = placed(TensorId(later));
+    if (views_disjoint(a, b)) return true;
+    if (first_write_[later] < 0 || ready_[earlier] > first_write_[later]) return false;
+    const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
+    const LastReads& reads = reads_[earlier];
+    const std::int64_t by_others = reads.node == writer && reads.last >= 0 ? reads.by_other : reads.last;
+    if (by_others >= first_write_[later]) return false;
+    const model::Node& node = graph_.node(writer);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (constant(node.inputs[i])) continue;
+      const PlacedTensor in = placed(node.inputs[i]);
+      if (in.placement->buffer != b.placement->buffer || views_disjoint(in, b)) continue;
+      if (!replaces_elementwise(node, i) || !same_view(in, b)) return false;
+    }
+    return true;
+  }
+
+  /// Does step after step read of this input only the elements that it writes?
+  bool replaces_elementwise(const model::Node& node, std::size_t input) const {
+    const model::Tensor& in = graph_.tensor(node.inputs[input]);
+    const model::Tensor& out = graph_.tensor(node.outputs[0]);
+    if (in.shape != out.shape || in.dtype != out.dtype) return false;
+    if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
+    const bool one_input = node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine || node.op == model::OpKind::kSoftmax;
+    // A softmax reads the whole row that it writes; its steps never cut channels, because its weights (none) do not.
+    return (one_input && input == 0) || node.op == model::OpKind::kBinary;
+  }
+
+  const Plan& plan_;
+  const model::Graph& graph_;
+  const VerifyContext& context_;
+  const std::int64_t steps_;
+  std::vector<std::vector<std::size_t>> steps_of_;  // by node, rising
+  std::vector<std::int64_t> first_write_;           // by tensor; -1: a graph input or a view
+  std::vector<std::int64_t> ready_;                 // by tensor: the first step that may read it
+  std::vector<LastReads> reads_;                    // by tensor, through views of it
+  std::vector<bool> made_;
+};
+
+}  // namespace
+
+Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
+  return ContentVerifier(plan, graph, context).run();
+}
+
+}  // namespace sluice::plan

@@ -1,0 +1,149 @@
+// (I2) (I3) (I4) (I7) (I8): where buffers and regions lie.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "src/plan/verify_parts.h"
+
+namespace sluice::plan {
+namespace {
+
+constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 21;
+constexpr int kPeriods = 3;  // one before, one after: every way in which a period can meet itself
+
+Status check_offsets(const Plan& plan, const VerifyContext& context) {
+  if (plan.arena_bytes > plan.capacity) return fail(ErrorCode::kInvalidPlan, "plan", "I3: the arena is larger than the capacity");
+  std::uint64_t highest = 0;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    if (buffer.alignment == 0 || buffer.alignment > kMaxAlignment || (buffer.alignment & (buffer.alignment - 1)) != 0)
+      return broken("buffer", b, "I4: its alignment is no power of two");
+    if (buffer.offset.count() % buffer.alignment != 0) return broken("buffer", b, "I4: its offset is not a multiple of its alignment");
+    // A kernel may read past the last weight of a region; other buffers have that tail in their size.
+    const std::uint64_t tail = buffer.kind == BufferKind::kWeight ? context.read_tail.count() : 0;
+    const auto end = checked_add(buffer.offset.count(), buffer.size.count());
+    const auto end_with_tail = end ? checked_add(*end, tail) : std::nullopt;
+    if (!end_with_tail || *end_with_tail > plan.arena_bytes.count()) return broken("buffer", b, "I3: it ends beyond the arena");
+    highest = std::max(highest, *end_with_tail);
+  }
+  if (highest != plan.arena_bytes.count()) return fail(ErrorCode::kInvalidPlan, "plan", "I7: the peak it states is not the end of its buffers");
+  return {};
+}
+
+Status check_region(const Plan& plan, std::size_t k, const VerifyContext& context) {
+  const Load& load = plan.loads[k];
+  const Buffer& target = plan.buffer(load.target);
+  if (target.kind != BufferKind::kWeight) return broken("load", k, "I4: its target holds no weights");
+  const auto end = checked_add(load.file.offset.count(), load.file.size.count());
+  if (!end || *end > context.file_size.count()) return broken("load", k, "I4: it reads beyond the end of the file");
+  if (load.file.size == Bytes()) return broken("load", k, "I4: it reads nothing");
+  if (load.file.offset.count() % plan.block != 0 || (load.file.size.count() % plan.block != 0 && *end != context.file_size.count()))
+    return broken("load", k, "I4: its file range is not rounded to blocks");
+  if (target.offset.count() % plan.block != 0) return broken("load", k, "I4: its region is not congruent with the file range");
+  if (target.size.count() % plan.block != 0 || target.size < load.file.size || target.size.count() - load.file.size.count() >= plan.block)
+    return broken("load", k, "I4: its region is not the file range, rounded to blocks");
+  return {};
+}
+
+Status check_regions(const Plan& plan, const VerifyContext& context) {
+  std::vector<bool> filled(plan.buffers.size(), false);
+  std::uint64_t resident = 0;
+  std::uint64_t streamed = 0;
+  for (std::size_t k = 0; k < plan.loads.size(); ++k) {
+    SLUICE_RETURN_IF_ERROR(check_region(plan, k, context));
+    const Load& load = plan.loads[k];
+    if (filled[load.target.index()]) return broken("load", k, "I2: another load fills its target");
+    filled[load.target.index()] = true;
+    std::uint64_t& sum = load.resident ? resident : streamed;
+    const auto total = checked_add(sum, load.file.size.count());
+    if (!total) return broken("load", k, "I3: the sizes of the loads overflow");
+    sum = *total;
+  }
+  if (resident != plan.resident_bytes.count() || streamed != plan.streamed_bytes.count())
+    return fail(ErrorCode::kInvalidPlan, "plan", "I7: the resident or streamed bytes it states are not those of its loads");
+  return {};
+}
+
+/// Buffers that live now, by offset. As long as they are disjoint, a new one can only meet its two neighbours.
+class LiveSet {
+ public:
+  struct Occurrence {
+    std::uint64_t end;
+    std::size_t buffer;
+    int period;
+  };
+
+  /// The occurrence that `buffer` overlaps, or nothing after taking it in.
+  std::optional<Occurrence> insert(std::uint64_t begin, Occurrence occurrence) {
+    const auto next = live_.lower_bound(begin);
+    if (next != live_.end() && next->first < occurrence.end) return next->second;
+    if (next != live_.begin() && std::prev(next)->second.end > begin) return std::prev(next)->second;
+    live_.emplace_hint(next, begin, occurrence);
+    return std::nullopt;
+  }
+  void erase(std::uint64_t begin) { live_.erase(begin); }
+
+ private:
+  std::map<std::uint64_t, Occurrence> live_;
+};
+
+struct Event {
+  std::int64_t time;
+  bool begins;
+  std::size_t buffer;
+  int period;
+};
+
+/// Three periods in a row. Buffers that live in all of them are one occurrence; a wrapped one begins in the period before its own.
+std::vector<Event> events_of(const Plan& plan) {
+  const auto steps = static_cast<std::int64_t>(plan.steps.size());
+  std::vector<Event> events;
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    if (buffer.size == Bytes() || (!buffer.whole_period && buffer.lifetime.empty())) continue;
+    if (buffer.whole_period) {
+      events.push_back({-steps, true, b, 0});
+      events.push_back({kPeriods * steps, false, b, 0});
+      continue;
+    }
+    for (int period = 0; period < kPeriods; ++period) {
+      events.push_back({period * steps + buffer.lifetime.begin, true, b, period});
+      events.push_back({period * steps + buffer.lifetime.end, false, b, period});
+    }
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {  // ends before begins: lifetimes are half-open
+    if (a.time != b.time) return a.time < b.time;
+    if (a.begins != b.begins) return !a.begins;
+    return a.period != b.period ? a.period < b.period : a.buffer < b.buffer;
+  });
+  return events;
+}
+
+Status check_disjoint(const Plan& plan) {
+  LiveSet live;
+  for (const Event& event : events_of(plan)) {
+    const Buffer& buffer = plan.buffers[event.buffer];
+    const std::uint64_t begin = buffer.offset.count();
+    if (!event.begins) {
+      live.erase(begin);
+      continue;
+    }
+    const auto met = live.insert(begin, {begin + buffer.size.count(), event.buffer, event.period});
+    if (!met) continue;
+    const bool same_period = met->period == event.period || plan.buffers[met->buffer].whole_period || buffer.whole_period;
+    return broken("buffer", event.buffer,
+                  same_period ? "I2: it overlaps another buffer in time and in bytes" : "I8: it overlaps a buffer of the neighbouring period");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_memory(const Plan& plan, const VerifyContext& context) {
+  SLUICE_RETURN_IF_ERROR(check_offsets(plan, context));
+  SLUICE_RETURN_IF_ERROR(check_regions(plan, context));
+  return check_disjoint(plan);
+}
+
+}  // namespace sluice::plan

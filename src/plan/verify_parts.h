@@ -1,0 +1,27 @@
+// The verifier in parts, in the order in which `verify` calls them. Each relies on what the earlier ones have shown:
+//
+//   form      every id is in range, every count bounded: later parts may index freely
+//   memory    (I2) (I3) (I4) (I8): buffers in time x bytes, regions, alignment
+//   loads     (I1) (I5): operands, payloads, gates
+//   content   (I1) (I3) (I6): order and coverage of steps, what lies where and for how long it must stay
+//
+// (I0) is the form itself: a plan that breaks it cannot even be read.
+#pragma once
+
+#include <string>
+
+#include "sluice/plan/verify.h"
+
+namespace sluice::plan {
+
+Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+Status check_memory(const Plan& plan, const VerifyContext& context);
+Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+
+/// A refusal: the reason names the rule, the subject the thing.
+inline tl::unexpected<Error> broken(const char* what, std::size_t index, const char* reason) {
+  return fail(ErrorCode::kInvalidPlan, std::string(what) + " " + std::to_string(index), reason);
+}
+
+}  // namespace sluice::plan

@@ -1,0 +1,176 @@
+#include "sluice/plan/plan_file.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "sluice/core/hash.h"
+#include "tests/model/sample_graph.h"
+
+namespace sluice::plan {
+namespace {
+
+using model::read_text;
+using model::TemporaryDirectory;
+using model::write_text;
+
+constexpr std::size_t kPrefixSize = 32;
+
+Plan sample_plan() {
+  Plan plan;
+  plan.policy = "sluice";
+  plan.model_hash = 0x0123456789abcdef;
+  plan.threads = 2;
+  plan.repeat = true;
+  plan.capacity = kUnlimitedBytes;
+  plan.arena_bytes = Bytes(81920);
+  plan.resident_bytes = Bytes(4096);
+  plan.streamed_bytes = Bytes(65536);
+  plan.minimum_capacity = Bytes(40960);
+  plan.buffers = {{BufferKind::kInput, Bytes(768), 64, Bytes(0), {0, 1}, false},
+                  {BufferKind::kWeight, Bytes(65536), 4096, Bytes(8192), {-1, 2}, true},
+                  {BufferKind::kWorkspace, Bytes(1000), 64, Bytes(77824), {1, 2}, false}};
+  plan.tensors = {{BufferId(0), Bytes(64), 96, 12, 3}, {}};
+  plan.operands = {{WeightId(5), {2, 4}, LoadId(0)}};
+  plan.steps = {{NodeId(0), KernelId{7}, {0, 4}, {16, 32}, BufferId(2), 0, 1, 1}, {NodeId(1), KernelId{9}, {0, 1}, {0, 8}, {}, 1, 0, 0}};
+  plan.loads = {{{Bytes(std::uint64_t{5} << 32), Bytes(65536)}, BufferId(1), 3, 2, false, -1, {0, 2}}};
+  plan.prediction = {1.5, 1.25, 1.0, 0.75, 0.5};
+  return plan;
+}
+
+/// Writes the file of `text` with its hash made right again, so that what lies behind the hash is reached.
+void write_with_hash(const std::string& path, std::string text) {
+  const std::uint64_t hash = xxh3_64(std::as_bytes(std::span(text)).subspan(kPrefixSize));
+  text.replace(24, sizeof hash, reinterpret_cast<const char*>(&hash), sizeof hash);
+  write_text(path, text);
+}
+
+/// save, load, save: equal files show that every field went round.
+std::string saved_again(const Plan& plan, const TemporaryDirectory& directory) {
+  REQUIRE(save_plan(plan, directory.file("again")));
+  return read_text(directory.file("again"));
+}
+
+}  // namespace
+
+TEST_CASE("a plan comes back as it was saved") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("p");
+  const Plan plan = sample_plan();
+  REQUIRE(save_plan(plan, path));
+  const auto loaded = load_plan(path);
+  INFO((loaded ? "" : loaded.error().to_string()));
+  REQUIRE(loaded);
+  CHECK(loaded->policy == "sluice");
+  CHECK(loaded->model_hash == plan.model_hash);
+  CHECK(loaded->capacity == kUnlimitedBytes);
+  CHECK(loaded->buffers[1].lifetime == StepRange{-1, 2});
+  CHECK_FALSE(loaded->tensors[1].buffer.valid());
+  CHECK(loaded->steps[0].kernel == KernelId{7});
+  CHECK(loaded->operands[0].panels == PanelRange{2, 4});
+  CHECK(loaded->loads[0].file == plan.loads[0].file);
+  CHECK(loaded->loads[0].gate == -1);
+  CHECK(loaded->prediction.compute_ms == 0.5);
+  CHECK(saved_again(*loaded, directory) == read_text(path));
+}
+
+TEST_CASE("a plan cut anywhere is refused") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("p");
+  REQUIRE(save_plan(sample_plan(), path));
+  const std::string whole = read_text(path);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write_text(path, whole.substr(0, size));
+    REQUIRE_FALSE(load_plan(path));
+    write_with_hash(path, whole.substr(0, size) + std::string(whole.size() - size, '\0'));
+    static_cast<void>(load_plan(path));
+  }
+}
+
+TEST_CASE("a plan with any bit flipped is refused, and is safe where the hash agrees") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("p");
+  REQUIRE(save_plan(sample_plan(), path));
+  const std::string whole = read_text(path);
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    write_text(path, flipped);
+    REQUIRE_FALSE(load_plan(path));
+    if (bit / 8 < kPrefixSize) continue;
+    write_with_hash(path, flipped);
+    static_cast<void>(load_plan(path));
+  }
+}
+
+TEST_CASE("plans with numbers that lead nowhere are refused") {
+  using Break = void (*)(Plan&);
+  const Break breaks[] = {
+      [](Plan& p) { p.threads = 0; },
+      [](Plan& p) { p.block = 1000; },
+      [](Plan& p) { p.arena_bytes = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.buffers[0].alignment = 0; },
+      [](Plan& p) { p.buffers[0].alignment = 48; },
+      [](Plan& p) { p.buffers[0].size = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.buffers[0].offset = Bytes(std::uint64_t{1} << 63); },
+      [](Plan& p) {
+        p.buffers[0].lifetime = {2, 1};
+      },
+      [](Plan& p) { p.buffers[0].kind = static_cast<BufferKind>(7); },
+      [](Plan& p) { p.tensors[0].buffer = BufferId(3); },
+      [](Plan& p) { p.tensors[0].row_pitch = -1; },
+      [](Plan& p) { p.tensors[0].ring_rows = std::numeric_limits<std::int64_t>::min(); },
+      [](Plan& p) { p.steps[0].node = {}; },
+      [](Plan& p) {
+        p.steps[0].rows = {0, std::numeric_limits<std::int64_t>::max()};
+      },
+      [](Plan& p) {
+        p.steps[0].channels = {-16, 0};
+      },
+      [](Plan& p) { p.steps[0].workspace = BufferId(3); },
+      [](Plan& p) { p.steps[0].first_operand = std::numeric_limits<std::uint32_t>::max(); },
+      [](Plan& p) { p.steps[0].operand_count = 2; },
+      [](Plan& p) { p.steps[0].loads_needed = 2; },
+      [](Plan& p) { p.operands[0].weight = {}; },
+      [](Plan& p) { p.operands[0].load = {}; },
+      [](Plan& p) { p.operands[0].load = LoadId(1); },
+      [](Plan& p) {
+        p.operands[0].panels = {4, 2};
+      },
+      [](Plan& p) { p.loads[0].target = {}; },
+      [](Plan& p) { p.loads[0].target = BufferId(3); },
+      [](Plan& p) { p.loads[0].gate = std::numeric_limits<std::int64_t>::min(); },
+      [](Plan& p) { p.loads[0].file.size = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.prediction.cold_ms = std::numeric_limits<double>::quiet_NaN(); },
+  };
+  const TemporaryDirectory directory;
+  for (std::size_t i = 0; i < std::size(breaks); ++i) {
+    INFO("break " << i);
+    Plan plan = sample_plan();
+    breaks[i](plan);
+    REQUIRE(save_plan(plan, directory.file("p")));
+    const auto loaded = load_plan(directory.file("p"));
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().code == ErrorCode::kInvalidPlan);
+  }
+}
+
+TEST_CASE("plans of other machines and versions are refused by name") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("p");
+  REQUIRE(save_plan(sample_plan(), path));
+  const std::string whole = read_text(path);
+  std::string other = whole;
+  std::swap(other[8], other[11]);
+  std::swap(other[9], other[10]);
+  write_text(path, other);
+  CHECK(load_plan(path).error().code == ErrorCode::kUnsupportedVersion);
+  other = whole;
+  other[12] = 2;
+  write_text(path, other);
+  CHECK(load_plan(path).error().code == ErrorCode::kUnsupportedVersion);
+  write_text(path, "#!/bin/sh\necho this is not a plan, whatever it is called\n");
+  CHECK(load_plan(path).error().code == ErrorCode::kInvalidPlan);
+  CHECK(load_plan(directory.file("absent")).error().code == ErrorCode::kIo);
+}
+
+}  // namespace sluice::plan
