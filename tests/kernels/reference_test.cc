@@ -114,7 +114,7 @@ TEST_CASE("dense is the product with the weights") {
     }
 }
 
-TEST_CASE("pools") {
+TEST_CASE("pools fold their windows") {
   const model::Window w{.in_h = 3,
                         .in_w = 3,
                         .out_h = 2,
@@ -189,7 +189,7 @@ TEST_CASE("movements") {
   CHECK(pad(model::PadMode::kConstant, -1, 1, 3) == Values{2, 3, 9});
 }
 
-TEST_CASE("resize") {
+TEST_CASE("resize follows every coordinate rule") {
   const auto resize = [](const model::ResizeAttributes& a, const Values& in, std::int64_t out) {
     return compute(OpKind::kResize, a, {Shape{static_cast<std::int64_t>(in.size())}}, Shape{out}, {in});
   };
