@@ -23,7 +23,7 @@ inline constexpr KernelId kBinary{7};
 inline constexpr KernelId kUnary{8};
 inline constexpr KernelId kAffine{9};
 inline constexpr KernelId kSoftmax{10};
-inline constexpr KernelId kConcat{11};
+inline constexpr KernelId kResize{11};
 inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kXnnpackBase{200};    // + OpKind
