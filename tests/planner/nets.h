@@ -147,7 +147,8 @@ class NetBuilder {
     graph_.weights.push_back(weight);
     return WeightId(graph_.weights.size() - 1);
   }
-  void finish_weighted(model::Node& node, Shape logical, std::int64_t outputs, std::int64_t taps, std::int64_t depth, model::WeightLayout layout) {
+  void finish_weighted(model::Node& node, Shape logical, std::int64_t outputs, std::int64_t taps, std::int64_t depth,
+                       model::WeightLayout layout) {
     model::Weight weight;
     weight.name = "w" + std::to_string(graph_.weights.size());
     weight.panel_layout.layout = layout;
@@ -205,7 +206,8 @@ inline model::Graph resnet152() { return resnet({3, 8, 36, 3}, "resnet152"); }
 inline model::Graph mobilenet_v2() {
   NetBuilder net("mobilenet_v2");
   TensorId x = net.conv(net.input({1, 224, 224, 3}), {.channels = 32, .kernel = 3, .stride = 2});
-  const std::int64_t settings[7][4] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  const std::int64_t settings[7][4] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                                       {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   for (const auto& [expand, channels, repeats, first_stride] : settings) {
     for (std::int64_t i = 0; i < repeats; ++i) {
       const std::int64_t stride = i == 0 ? first_stride : 1;
