@@ -1,0 +1,222 @@
+// What goes wrong between a session and its file: each read fails once, the file is cut or replaced or damaged, and the session goes on.
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "sluice/core/file.h"
+#include "sluice/engine/engine.h"
+#include "src/engine/process_memory.h"
+#include "tests/executor/toy_file.h"
+
+namespace sluice {
+namespace {
+
+using namespace literals;
+
+/// System calls of which the n-th read misbehaves.
+struct FaultyReads {
+  enum class Kind { kError, kShort, kInterrupted };
+  static inline std::int64_t reads = 0;
+  static inline std::int64_t bad = -1;  // this read, counted from 0
+  static inline Kind kind = Kind::kError;
+  static inline int error = EIO;
+
+  static ssize_t pread(int fd, void* target, std::size_t size, std::int64_t offset) noexcept {
+    if (reads++ != bad) return system_file_ops().pread(fd, target, size, offset);
+    switch (kind) {
+      case Kind::kInterrupted:
+        errno = EINTR;
+        return -1;
+      case Kind::kShort:
+        return system_file_ops().pread(fd, target, size > 4096 ? 4096 : size, offset);
+      default:
+        errno = error;
+        return -1;
+    }
+  }
+
+  FaultyReads() {
+    ops = system_file_ops();
+    ops.pread = &FaultyReads::pread;
+    reads = 0;
+    bad = -1;
+    replace_file_ops(&ops);
+  }
+  ~FaultyReads() { replace_file_ops(nullptr); }
+  FileOps ops;
+};
+
+struct Fixture {
+  Fixture() : toy(toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}})) {
+    REQUIRE(toy::write_toy_file(toy, path.str()));
+    auto opened = Model::open(path.str());
+    REQUIRE(opened);
+    model = *opened;
+    const auto minimum = minimum_budget(*model, {});
+    REQUIRE(minimum);
+    budget = *minimum + 64_KiB;  // most weights are streamed
+  }
+  std::unique_ptr<Session> create() const {
+    auto session = Session::create(model, {.budget = budget});
+    REQUIRE(session);
+    return std::move(*session);
+  }
+  Status set_and_run(Session& session) const {
+    SLUICE_RETURN_IF_ERROR(session.set_input(0, DType::kF32, std::as_bytes(std::span(toy.input))));
+    return session.run();
+  }
+  bool right(Session& session) const {
+    std::vector<float> output(toy.expected.size());
+    return session.get_output(0, std::as_writable_bytes(std::span(output))) && output == toy.expected;
+  }
+
+  toy::ToyModel toy;
+  toy::TemporaryPath path{"fault_test.sluice"};
+  std::shared_ptr<const Model> model;
+  Bytes budget;
+};
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  REQUIRE(directory != nullptr);
+  while (readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
+std::int64_t reads_of_two_runs(const Fixture& fixture) {
+  const FaultyReads ops;
+  const auto session = fixture.create();
+  REQUIRE(fixture.set_and_run(*session));
+  REQUIRE(fixture.set_and_run(*session));
+  return FaultyReads::reads;
+}
+
+}  // namespace
+
+TEST_CASE("whichever read of the file fails, the run says so and the next is right") {
+  const Fixture fixture;
+  const std::int64_t reads = reads_of_two_runs(fixture);
+  REQUIRE(reads > 4);
+  for (int error : {EIO, ENOMEM, EAGAIN}) {
+    for (std::int64_t n = 0; n < reads; ++n) {
+      CAPTURE(error, n);
+      const FaultyReads ops;
+      FaultyReads::bad = n;
+      FaultyReads::kind = FaultyReads::Kind::kError;
+      FaultyReads::error = error;
+      const auto session = fixture.create();
+      int failures = 0;
+      for (int run = 0; run < 3; ++run) {
+        const Status status = fixture.set_and_run(*session);
+        if (!status) {
+          ++failures;
+          CHECK(status.error().code == ErrorCode::kIo);
+          CHECK(status.error().os_error == error);
+        } else {
+          CHECK(fixture.right(*session));
+        }
+      }
+      CHECK(failures == 1);
+    }
+  }
+}
+
+TEST_CASE("short and interrupted reads change nothing") {
+  const Fixture fixture;
+  const std::int64_t reads = reads_of_two_runs(fixture);
+  for (FaultyReads::Kind kind : {FaultyReads::Kind::kShort, FaultyReads::Kind::kInterrupted}) {
+    for (std::int64_t n = 0; n < reads; ++n) {
+      CAPTURE(n);
+      const FaultyReads ops;
+      FaultyReads::bad = n;
+      FaultyReads::kind = kind;
+      const auto session = fixture.create();
+      REQUIRE(fixture.set_and_run(*session));
+      CHECK(fixture.right(*session));
+    }
+  }
+}
+
+TEST_CASE("a file that is cut while a session is open is an error, and mended, works again") {
+  const Fixture fixture;
+  const auto session = fixture.create();
+  REQUIRE(fixture.set_and_run(*session));
+  const Bytes size = fixture.model->file().file_size();
+  for (std::uint64_t keep : {std::uint64_t{0}, std::uint64_t{4096}, size.count() / 2, size.count() - 4096}) {
+    CAPTURE(keep);
+    REQUIRE(truncate(fixture.path.str().c_str(), static_cast<off_t>(keep)) == 0);
+    const Status cut = fixture.set_and_run(*session);
+    REQUIRE_FALSE(cut);
+    CHECK((cut.error().code == ErrorCode::kFileChanged || cut.error().code == ErrorCode::kChecksumMismatch));
+  }
+}
+
+TEST_CASE("a file that is replaced while a session is open is an error") {
+  const Fixture fixture;
+  const auto session = fixture.create();
+  REQUIRE(fixture.set_and_run(*session));
+  const toy::ToyModel other = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}, .seed = 9});
+  REQUIRE(toy::write_toy_file(other, fixture.path.str()));
+  const Status replaced = fixture.set_and_run(*session);
+  REQUIRE_FALSE(replaced);
+  CHECK(replaced.error().code == ErrorCode::kFileChanged);
+}
+
+TEST_CASE("one wrong bit in a weight is found by the run that reads it") {
+  const Fixture fixture;
+  const model::Graph& graph = fixture.model->graph();
+  const int file = open(fixture.path.str().c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(file >= 0);
+  for (std::size_t i = 0; i < graph.stretches.size(); ++i) {
+    CAPTURE(i);
+    const model::Stretch& stretch = graph.stretches[i];
+    const auto at = static_cast<off_t>((stretch.offset + Bytes(i * 97 % stretch.stored_size.count())).count());
+    char byte = 0;
+    REQUIRE(pread(file, &byte, 1, at) == 1);
+    byte = static_cast<char>(byte ^ (1 << i % 8));
+    REQUIRE(pwrite(file, &byte, 1, at) == 1);
+    // A new opening: the old one would already see that the file was written.
+    auto model = Model::open(fixture.path.str());
+    REQUIRE(model);
+    auto session = Session::create(*model, {.budget = fixture.budget});
+    REQUIRE(session);
+    const Status damaged = fixture.set_and_run(**session);
+    REQUIRE_FALSE(damaged);
+    CHECK(damaged.error().code == ErrorCode::kChecksumMismatch);
+    byte = static_cast<char>(byte ^ (1 << i % 8));
+    REQUIRE(pwrite(file, &byte, 1, at) == 1);
+  }
+  close(file);
+}
+
+TEST_CASE("sessions come and go without losing descriptors or memory") {
+  const Fixture fixture;
+  const auto cycle = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      auto model = Model::open(fixture.path.str());
+      REQUIRE(model);
+      auto session = Session::create(*model, {.budget = fixture.budget, .threads = 1 + i % 2});
+      REQUIRE(session);
+      REQUIRE(fixture.set_and_run(**session));
+      REQUIRE(fixture.right(**session));
+    }
+    engine::release_free_heap();
+  };
+  cycle(20);
+  const std::size_t descriptors = open_descriptors();
+  const Bytes resident = engine::read_process_memory().resident;
+  cycle(100);
+  CHECK(open_descriptors() == descriptors);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // A session of this model is about 1 MiB; the kernel's counter wobbles by a quarter of that.
+  CHECK(engine::read_process_memory().resident <= resident + 512_KiB);
+#endif
+}
+
+}  // namespace sluice
