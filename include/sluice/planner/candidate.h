@@ -43,6 +43,26 @@ struct Draft {
   Costs costs;
 };
 
+/// By position: what must lie in memory beside a slice of the node's first weight: its other streamed weights, and blocks that rounding
+/// adds.
+inline std::vector<std::uint64_t> bytes_beside_slices(const Problem& problem) {
+  constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
+  std::vector<std::uint64_t> bytes;
+  std::vector<WeightId> reads;
+  for (NodeId id : problem.views.order) {
+    const model::Node& node = problem.graph->node(id);
+    reads.clear();
+    model::weights_read_by(*problem.graph, node, reads);
+    bytes.push_back(kRounding);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const model::Weight& weight = problem.graph->weight(reads[i]);
+      const bool cut = i == 0 && !node.weights.empty();
+      if (!cut && !weight.always_resident) bytes.back() += weight.bytes.count() + kRounding;
+    }
+  }
+  return bytes;
+}
+
 inline Draft make_draft(const Problem& problem, const SliceRule& rule) {
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);

@@ -97,8 +97,8 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   FixedLayout blocks_only = layout;
   for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
   slices.room = free_room(blocks_only, problem.views.order.size(), 0, top);
-  for (std::size_t p = 0; p < slices.room.size(); ++p)
-    slices.room[p] -= std::min(slices.room[p], layout.workspace(p).size + 2 * kBlockBytes + kBlockBytes);
+  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
+  for (std::size_t p = 0; p < slices.room.size(); ++p) slices.room[p] -= std::min(slices.room[p], layout.workspace(p).size + beside[p]);
   const Draft cut = make_draft(problem, slices);
   layout.items = cut.layout.items;
   for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];

@@ -68,9 +68,10 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
 inline std::vector<std::uint64_t> room_for_loads(const Problem& problem, const FixedLayout& layout, std::uint64_t base,
                                                  std::uint64_t capacity, std::uint64_t depth) {
   std::vector<std::uint64_t> room = free_room(layout, problem.views.order.size(), base, capacity);
-  for (std::uint64_t& bytes : room) {
-    bytes /= depth;
-    bytes -= std::min(bytes, 2 * kBlockBytes);  // regions are rounded to blocks at both ends
+  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
+  for (std::size_t p = 0; p < room.size(); ++p) {
+    room[p] /= depth;
+    room[p] -= std::min(room[p], beside[p]);
   }
   return room;
 }
