@@ -29,7 +29,7 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"executor", {"core", "model", "plan", "kernels"}},
       {"engine", {"core", "model", "plan", "kernels", "profiler", "planner", "executor"}},
       {"cli", {"core", "model", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
-      {"convert", {"core", "model", "plan", "kernels", "importer"}},
+      {"convert", {"core", "model", "plan", "kernels", "importer", "cli"}},
       {"umbrella", {"core", "model", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
   };
   return edges;
