@@ -71,6 +71,7 @@ class NodeContext {
   Shape make_shape(std::span<const std::int64_t> dims) const;
 
   Draft& draft() noexcept { return draft_; }
+  const Draft& draft() const noexcept { return draft_; }
 
   [[noreturn]] void refuse(const std::string& message) const { refuse_unsupported(message); }
   [[noreturn]] void malformed(const std::string& message) const { refuse_malformed(message); }

@@ -1,0 +1,99 @@
+#include <new>
+
+#include "sluice/importer/importer.h"
+#include "sluice/model/model_writer.h"
+#include "src/importer/emit.h"
+#include "src/importer/lowering.h"
+#include "src/importer/onnx_graph.h"
+#include "src/importer/rewrite/rewrite.h"
+
+namespace sluice::importer {
+namespace {
+
+// A fill (ConstantOfShape) is written out in full, so a small file can ask for a large one. The largest published case is 575 MB.
+constexpr std::uint64_t kMaxExpandedBytes = std::uint64_t{4} << 30;
+// Names and messages come from an untrusted file and go to a terminal.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+tl::unexpected<Error> fail_with(const std::string& path, ConvertReport& report) {
+  for (Problem& problem : report.problems) {
+    problem.node = printable(std::move(problem.node));
+    problem.op_type = printable(std::move(problem.op_type));
+    problem.message = printable(std::move(problem.message));
+  }
+  return fail(report.problems.front().code, path, "the file cannot be converted; the report says why");
+}
+
+Status check_size(const OnnxGraph& onnx, const model::Graph& graph, ConvertReport& report) {
+  std::uint64_t files = 0;
+  for (const auto& file : onnx.files) files += file->bytes().size();
+  std::uint64_t weights = 0;
+  for (const model::Weight& weight : graph.weights) {
+    const auto bytes = checked_mul(static_cast<std::uint64_t>(weight.panels), weight.panel_bytes.count());
+    const auto sum = bytes ? checked_add(weights, *bytes) : std::nullopt;
+    weights = sum.value_or(kUnlimitedBytes.count());
+  }
+  report.weight_bytes = Bytes(weights);
+  // f16 doubles, panels of few outputs are padded sixteenfold.
+  const std::uint64_t most = files * 32 + kMaxExpandedBytes;
+  if (weights <= most) return {};
+  report.problems.push_back({ErrorCode::kUnsupported, "", "", onnx.opset,
+                             "its weights would take " + format_bytes(Bytes(weights)) + ", far more than the file holds"});
+  return fail(ErrorCode::kUnsupported, "weights", "they are larger than the file accounts for");
+}
+
+Status convert_inside(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
+  OnnxGraph onnx;
+  std::string message;
+  if (Status read = read_onnx(onnx_path, onnx, message); !read) {
+    const std::string text = message.empty() ? read.error().to_string() : message;
+    report.problems.push_back({read.error().code, "", "", onnx.opset, printable(text)});
+    return read;
+  }
+  report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
+
+  Draft draft;
+  lower(onnx, options.dims, draft, report.problems);
+  if (!report.problems.empty()) return fail_with(onnx_path, report);
+  rewrite(draft, options.fuse);
+
+  model::Graph graph;
+  Packer packer(emit(draft, graph));
+  graph.preprocess = options.preprocess;
+  graph.labels = options.labels;
+  report.nodes = static_cast<std::int64_t>(graph.nodes.size());
+  if (Status fits = check_size(onnx, graph, report); !fits) return fits;
+  // What the file asks for and we would not run is the file's fault, not the caller's.
+  if (Status valid = model::validate(graph, Bytes()); !valid) {
+    Error error = valid.error();
+    if (error.code == ErrorCode::kInvalidModel) error.code = ErrorCode::kUnsupported;
+    report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
+    return fail_with(onnx_path, report);
+  }
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, packer, model_path, {options.progress}));
+  for (const model::Weight& weight : graph.weights)
+    report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
+  return {};
+}
+
+}  // namespace
+
+Status convert(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
+  try {
+    report = {};
+    return convert_inside(onnx_path, model_path, options, report);
+  } catch (const Refusal& refusal) {
+    report.problems.push_back({refusal.code(), "", "", 0, printable(refusal.what())});
+    return fail(refusal.code(), onnx_path, "the file cannot be converted; the report says why");
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kOutOfMemory, onnx_path, "the system gave no memory for the conversion");
+  } catch (const std::exception&) {
+    return fail(ErrorCode::kInternal, onnx_path, "the importer failed in a way it does not know");
+  }
+}
+
+}  // namespace sluice::importer

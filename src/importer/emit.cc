@@ -1,0 +1,209 @@
+#include "src/importer/emit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "src/importer/refusal.h"
+#include "src/importer/rewrite/perm.h"
+
+namespace sluice::importer {
+namespace {
+
+using kernels::PackSource;
+using model::OpKind;
+
+/// The distance between taps; the lowering has seen to it that there is one.
+std::int64_t tap_stride(const Constant& w) noexcept { return w.shape[3] > 1 ? w.strides[3] : w.shape[2] > 1 ? w.strides[2] : 0; }
+
+PackSource source_of(const DraftNode& node) {
+  const PanelValues& panels = *node.panels;
+  const Constant& w = panels.values;
+  PackSource source;
+  source.data = w.data;
+  source.dtype = w.dtype;
+  source.scale = panels.scale;
+  if (node.op == OpKind::kDense) {
+    source.outputs = source.outputs_per_group = w.shape[0];
+    source.depth = w.shape[1];
+    source.output_stride = w.strides[0];
+    source.k_inner = panels.k_inner;
+    source.k_outer_stride = w.strides[1];
+    source.k_inner_stride = w.strides[1] * panels.k_inner_stride;
+    return source;
+  }
+  const auto& conv = std::get<model::ConvAttributes>(node.attributes);
+  source.outputs = conv.out_channels;
+  source.outputs_per_group = conv.out_channels / conv.groups;
+  source.depth = conv.in_channels / conv.groups;
+  source.taps = conv.window.taps();
+  source.tap_stride = tap_stride(w);
+  if (node.op == OpKind::kConv) {
+    source.group_stride = source.outputs_per_group * w.strides[0];
+    source.output_stride = w.strides[0];
+    source.k_outer_stride = w.strides[1];
+  } else {
+    source.group_stride = source.depth * w.strides[0];
+    source.output_stride = w.strides[1];
+    source.k_outer_stride = w.strides[0];
+  }
+  return source;
+}
+
+bool same(const Recipe& a, const Recipe& b) {
+  const PackSource &x = a.source, &y = b.source;
+  return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
+         x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
+         x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
+         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && a.tap_order == b.tap_order &&
+         a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape &&
+         a.constant.strides == b.constant.strides;
+}
+
+class Emitter {
+ public:
+  Emitter(const Draft& draft, model::Graph& graph) : draft_(draft), graph_(graph), tensor_of_(draft.values.size()) {}
+
+  std::vector<Recipe> run() {
+    graph_.name = draft_.name;
+    for (const DraftPort& port : draft_.inputs) graph_.inputs.push_back(make_port(port));
+    for (const DraftNode& node : draft_.nodes) add_node(node);
+    for (const DraftPort& port : draft_.outputs) graph_.outputs.push_back(make_port(port));
+    return std::move(recipes_);
+  }
+
+ private:
+  model::Port make_port(const DraftPort& port) {
+    const Value& value = draft_.value(port.value);
+    model::Port made;
+    made.name = port.name;
+    made.tensor = tensor(value.storage.valid() ? value.storage : port.value);
+    made.onnx_shape = value.shape;
+    for (int axis = 0; axis < value.shape.rank(); ++axis) made.perm[static_cast<std::size_t>(axis)] = value.layout[static_cast<std::size_t>(axis)];
+    return made;
+  }
+
+  TensorId tensor(ValueId id) {
+    TensorId& made = tensor_of_[id.index()];
+    if (made.valid()) return made;
+    const Value& value = draft_.value(id);
+    model::Tensor out;
+    out.name = value.name;
+    out.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
+    out.shape = physical(value.shape, value.layout);
+    if (value.constant) out.weight = add_constant(value);
+    graph_.tensors.push_back(std::move(out));
+    made = TensorId(graph_.tensors.size() - 1);
+    return made;
+  }
+
+  WeightId add_constant(const Value& value) {
+    if (!is_float(value.dtype)) refuse_unsupported("constant `" + value.name + "` of type " + std::string(name_of(value.dtype)) + " is used at run time");
+    Recipe recipe;
+    recipe.kind = Recipe::Kind::kConstant;
+    recipe.constant = permuted(*value.constant, value.layout);
+    model::Weight weight;
+    weight.name = value.name;
+    weight.shape = recipe.constant.shape;
+    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(weight.shape.element_count()) * sizeof(float));
+    return add_weight(std::move(weight), std::move(recipe));
+  }
+
+  WeightId add_floats(const std::string& name, std::span<const float> values, std::int64_t count) {
+    Recipe recipe;
+    recipe.floats = values;
+    model::Weight weight;
+    weight.name = name;
+    weight.shape = Shape{count};
+    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(count) * sizeof(float));
+    graph_.weights.push_back(std::move(weight));
+    recipes_.push_back(std::move(recipe));
+    return WeightId(graph_.weights.size() - 1);
+  }
+
+  WeightId add_panels(const DraftNode& node) {
+    Recipe recipe;
+    recipe.source = source_of(node);
+    recipe.kind = Recipe::Kind::kPanels;
+    const PackSource& source = recipe.source;
+    model::Weight weight;
+    weight.name = node.panels->name;
+    if (node.op == OpKind::kDense) {
+      kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
+      return add_weight(std::move(weight), std::move(recipe));
+    }
+    const auto& conv = std::get<model::ConvAttributes>(node.attributes);
+    if (node.op == OpKind::kConvTranspose) recipe.tap_order = kernels::transposed_tap_order(conv.window);
+    if (conv.depthwise()) {
+      recipe.kind = Recipe::Kind::kDepthwise;
+      kernels::describe_depthwise(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w}, weight);
+    } else {
+      kernels::describe_panels(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w, source.depth}, weight);
+    }
+    return add_weight(std::move(weight), std::move(recipe));
+  }
+
+  /// Weights that several nodes share are stored once.
+  WeightId add_weight(model::Weight weight, Recipe recipe) {
+    auto& candidates = by_data_[recipe.kind == Recipe::Kind::kConstant ? recipe.constant.data : recipe.source.data];
+    for (const std::size_t i : candidates)
+      if (same(recipes_[i], recipe)) return WeightId(i);
+    candidates.push_back(recipes_.size());
+    graph_.weights.push_back(std::move(weight));
+    recipes_.push_back(std::move(recipe));
+    return WeightId(graph_.weights.size() - 1);
+  }
+
+  void add_node(const DraftNode& node) {
+    model::Node made;
+    made.name = node.name;
+    made.op = node.op;
+    made.attributes = node.attributes;
+    made.epilogue = node.epilogue;
+    if (node.panels) {
+      made.weights.push_back(add_panels(node));
+      const std::int64_t lanes = graph_.weight(made.weights[0]).panels * model::kPanelLanes;
+      if (node.epilogue.has_bias) made.weights.push_back(add_floats(node.name + ":bias", node.bias, lanes));
+    }
+    if (node.op == OpKind::kAffine) {
+      const auto channels = static_cast<std::int64_t>(node.scale.size());
+      made.weights.push_back(add_floats(node.name + ":scale", node.scale, channels));
+      made.weights.push_back(add_floats(node.name + ":shift", node.bias, channels));
+    }
+    for (const ValueId input : node.inputs) made.inputs.push_back(tensor(input));
+    made.outputs.push_back(tensor(node.output));
+    graph_.nodes.push_back(std::move(made));
+  }
+
+  const Draft& draft_;
+  model::Graph& graph_;
+  std::vector<TensorId> tensor_of_;
+  std::vector<Recipe> recipes_;
+  std::map<const std::byte*, std::vector<std::size_t>> by_data_;
+};
+
+}  // namespace
+
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph) { return Emitter(draft, graph).run(); }
+
+Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
+  Recipe& recipe = recipes_[id.index()];
+  recipe.source.tap_order = recipe.tap_order;
+  switch (recipe.kind) {
+    case Recipe::Kind::kPanels: kernels::pack_panels(recipe.source, p, out); break;
+    case Recipe::Kind::kDepthwise: kernels::pack_depthwise(recipe.source, p, out); break;
+    case Recipe::Kind::kFloats:
+      std::memset(out.data(), 0, out.size());
+      if (!recipe.floats.empty()) std::memcpy(out.data(), recipe.floats.data(), recipe.floats.size_bytes());
+      break;
+    case Recipe::Kind::kConstant: {
+      std::memset(out.data(), 0, out.size());
+      // `out` is 64-byte aligned or at least a vector's storage; the values are f32.
+      write_floats(recipe.constant, {reinterpret_cast<float*>(out.data()), static_cast<std::size_t>(recipe.constant.elements())});
+      break;
+    }
+  }
+  return {};
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,36 @@
+// A laid-out Draft to the model::Graph that is stored, and its weights to packed bytes, a run of panels at a time.
+#pragma once
+
+#include <vector>
+
+#include "sluice/kernels/packing.h"
+#include "sluice/model/graph.h"
+#include "sluice/model/model_writer.h"
+#include "src/importer/draft.h"
+
+namespace sluice::importer {
+
+/// How one weight's bytes come about. Views the Draft, which must outlive it.
+struct Recipe {
+  enum class Kind : std::uint8_t { kPanels, kDepthwise, kFloats, kConstant };
+  Kind kind = Kind::kFloats;
+  kernels::PackSource source;           // kPanels, kDepthwise
+  std::vector<std::int32_t> tap_order;  // what source.tap_order views
+  std::span<const float> floats;        // kFloats: biases, scales, shifts; the rest of the weight is zero
+  Constant constant;                    // kConstant, in physical order
+};
+
+/// Packs each weight from where its values are. Recipes are by WeightId.
+class Packer final : public model::WeightProducer {
+ public:
+  explicit Packer(std::vector<Recipe> recipes) : recipes_(std::move(recipes)) {}
+  Status produce(WeightId id, PanelRange p, std::span<std::byte> out) override;
+
+ private:
+  std::vector<Recipe> recipes_;
+};
+
+/// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights.
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph);
+
+}  // namespace sluice::importer
