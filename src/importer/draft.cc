@@ -16,7 +16,10 @@ Uses::Uses(const Draft& draft) : maker(draft.values.size(), kNone), readers(draf
 
 void compact(Draft& draft) {
   std::vector<bool> read(draft.values.size(), false);
-  for (const DraftPort& port : draft.outputs) read[port.value.index()] = true;
+  for (const DraftPort& port : draft.outputs) {
+    const ValueId storage = draft.value(port.value).storage;
+    read[storage.valid() ? storage.index() : port.value.index()] = true;
+  }
   for (auto node = draft.nodes.rbegin(); node != draft.nodes.rend(); ++node) {
     node->dead = node->dead || !read[node->output.index()];
     if (node->dead) continue;

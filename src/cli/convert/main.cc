@@ -1,0 +1,143 @@
+// sluice-convert: an ONNX file becomes a model file. The report goes to stdout, problems and progress to stderr.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+
+#include "sluice/importer/importer.h"
+#include "src/cli/failure.h"
+#include "src/cli/json.h"
+#include "src/cli/outputs.h"
+#include "src/cli/process.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+struct CommandLine {
+  std::string onnx;
+  std::string model;
+  std::vector<std::string> dims;
+  std::string numerics = "fast";
+  std::string preprocess = "none";
+  std::string labels;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// NAME=VALUE; a name may hold an equals sign of its own.
+std::pair<std::string, std::int64_t> parse_dim(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+  const auto [stop, error] = std::from_chars(begin, end, value);
+  if (equals == std::string::npos || equals == 0 || error != std::errc{} || stop != end || value <= 0)
+    raise(make_error(ErrorCode::kInvalidArgument, text, "--dim wants NAME=EXTENT with a positive extent"));
+  return {text.substr(0, equals), value};
+}
+
+model::Preprocess preset(const std::string& name) {
+  if (name == "imagenet") return {true, 256, 224, false, 1.0f / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
+  if (name == "imagenet-caffe") return {true, 256, 224, true, 1.0f, {104.0f, 117.0f, 123.0f}, {1.0f, 1.0f, 1.0f}};
+  return {};
+}
+
+void print_problems(const CommandLine& line, const std::vector<importer::Problem>& problems) {
+  for (const importer::Problem& problem : problems) {
+    std::string where = line.onnx;
+    if (!problem.node.empty()) where += fmt::format(": node `{}`", problem.node);
+    if (!problem.op_type.empty()) where += fmt::format(" ({}, opset {})", problem.op_type, problem.opset);
+    fmt::print(stderr, "sluice-convert: {}: {}\n", where, problem.message);
+  }
+}
+
+Json json_of(const CommandLine& line, const importer::ConvertReport& report, int status) {
+  Json problems = Json::array();
+  for (const importer::Problem& problem : report.problems)
+    problems.push_back({{"code", name_of(problem.code)},
+                        {"node", problem.node},
+                        {"operator", problem.op_type},
+                        {"opset", problem.opset},
+                        {"message", problem.message}});
+  return {{"onnx", line.onnx},
+          {"model", line.model},
+          {"status", status},
+          {"onnx_nodes", report.onnx_nodes},
+          {"nodes", report.nodes},
+          {"weight_bytes", report.weight_bytes.count()},
+          {"file_bytes", report.file_bytes.count()},
+          {"problems", problems}};
+}
+
+int convert_file(const CommandLine& line) {
+  importer::ConvertOptions options;
+  for (const std::string& dim : line.dims) options.dims.insert(parse_dim(dim));
+  options.exact = line.numerics == "exact";
+  options.preprocess = preset(line.preprocess);
+  if (!line.labels.empty()) options.labels = read_labels(line.labels);
+  importer::ConvertReport report;
+  Status converted;
+  {
+    std::unique_ptr<Progress> progress;
+    if (!line.quiet && !line.json)
+      options.progress = [&](Bytes done, Bytes all) {
+        if (!progress) progress = std::make_unique<Progress>(line.model, all.count());
+        progress->update(done.count(), fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
+      };
+    converted = importer::convert(line.onnx, line.model, options, report);
+  }
+  const int status = converted ? 0 : exit_status(converted.error().code);
+  print_problems(line, report.problems);
+  if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
+  if (line.json) print_json(json_of(line, report, status));
+  if (converted && !line.json && !line.quiet)
+    fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes, format_bytes(report.weight_bytes));
+  return status;
+}
+
+int dispatch(int argc, char** argv) {
+  constexpr int kUsage = 1;
+  CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
+  CommandLine line;
+  app.add_option("onnx", line.onnx, "the ONNX file")->required();
+  app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
+  app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")->allow_extra_args(false);
+  app.add_option("--numerics", line.numerics, "exact: one chain of additions for each output; fast: faster sums where they pay")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+  app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
+      ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
+      ->capture_default_str();
+  app.add_option("--labels", line.labels, "a file with one label a line, kept in the model");
+  app.add_flag("--json", line.json, "print one JSON object, problems included");
+  app.add_flag("--quiet", line.quiet, "print problems only");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "sluice-convert: {}\n", error.what());
+    return kUsage;
+  }
+  return convert_file(line);
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) {
+  constexpr int kInternalStatus = 7;
+  sluice::cli::keep_heap_small();
+  try {
+    return sluice::cli::dispatch(argc, argv);
+  } catch (const sluice::cli::Failure& failure) {
+    std::fprintf(stderr, "sluice-convert: %s\n", failure.what());
+    return sluice::exit_status(failure.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sluice-convert: internal error: %s\n", error.what());
+  }
+  return kInternalStatus;
+}
