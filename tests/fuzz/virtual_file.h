@@ -2,8 +2,6 @@
 // a few KiB can be a model with gigabytes of weights.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -24,27 +22,27 @@ class VirtualFile {
   }
 
  private:
-  static int state(struct stat* out) noexcept {
+  static int state(FileState* out) noexcept {
     *out = {};
-    out->st_mode = S_IFREG;
-    out->st_size = static_cast<off_t>(size_);
+    out->size = Bytes(size_);
+    out->regular = true;
     return 0;
   }
 
-  static ssize_t read(int, void* target, std::size_t size, std::int64_t offset) noexcept {
+  static std::int64_t read(int, void* target, std::size_t size, std::int64_t offset) noexcept {
     const auto begin = std::min(static_cast<std::uint64_t>(offset), size_);
     const auto got = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - begin));
     std::memset(target, 0, got);
     if (begin < bytes_.size()) std::memcpy(target, bytes_.data() + begin, std::min<std::size_t>(got, bytes_.size() - begin));
-    return static_cast<ssize_t>(got);
+    return static_cast<std::int64_t>(got);
   }
 
   static FileOps make_ops() {
     FileOps ops = system_file_ops();
-    ops.open = [](const char*, int, mode_t) noexcept { return 1 << 20; };
+    ops.open = [](const char*, int, unsigned) noexcept { return 1 << 20; };
     ops.close = [](int) noexcept { return 0; };
-    ops.fstat = [](int, struct stat* out) noexcept { return state(out); };
-    ops.stat = [](const char*, struct stat* out) noexcept { return state(out); };
+    ops.state = [](int, FileState* out) noexcept { return state(out); };
+    ops.state_at = [](const char*, FileState* out) noexcept { return state(out); };
     ops.pread = read;
     ops.drop_pages = [](int, std::int64_t, std::int64_t) noexcept { return 0; };
     ops.direct_alignment = [](int) noexcept { return 0; };
