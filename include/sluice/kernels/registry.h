@@ -24,6 +24,7 @@ inline constexpr KernelId kUnary{8};
 inline constexpr KernelId kAffine{9};
 inline constexpr KernelId kSoftmax{10};
 inline constexpr KernelId kResize{11};
+inline constexpr KernelId kMatMul{12};
 inline constexpr KernelId kReferenceBase{100};   // + OpKind
 inline constexpr KernelId kXnnpackBase{200};     // + OpKind
 }  // namespace kernel_id
