@@ -27,7 +27,6 @@ inline constexpr KernelId kResize{11};
 inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
 inline constexpr KernelId kMatMul{13};          // of two activations
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
-inline constexpr KernelId kXnnpackBase{200};    // + OpKind
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }
