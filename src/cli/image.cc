@@ -91,7 +91,6 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
 std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const model::Preprocess& rule) {
   const std::span<const std::uint8_t> pixels(picture.pixels.get(),
                                              static_cast<std::size_t>(picture.width * picture.height * layout.channels));
-  if (picture.width == layout.width && picture.height == layout.height) return {pixels.begin(), pixels.end()};
   // The scaled picture must cover the crop, whatever the rule says.
   const std::int64_t short_side = std::min(picture.width, picture.height);
   const auto covering = [&](std::int64_t wanted, std::int64_t extent) {
@@ -110,6 +109,9 @@ std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const 
   request.window_height = layout.height;
   request.left = (request.full_width - layout.width + 1) / 2;
   request.top = (request.full_height - layout.height + 1) / 2;
+  const bool as_it_is = request.full_width == picture.width && request.full_height == picture.height &&
+                        layout.width == picture.width && layout.height == picture.height;
+  if (as_it_is) return {pixels.begin(), pixels.end()};
   return resize_window(pixels, request);
 }
 

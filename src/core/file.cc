@@ -140,29 +140,27 @@ Status AtomicFile::commit() {
   const FileOps& ops = file_ops();
   if (ops.fsync(file_.get()) != 0) return fail(make_io_error(path_, "the file cannot be synced to disk", errno));
   file_.reset();
+  SLUICE_ASSIGN_OR_RETURN(const FileDescriptor directory, open_directory());
   if (ops.rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return fail(make_io_error(path_, "the finished file cannot be given its name", errno));
   }
   temporary_path_.clear();
-  if (Status synced = sync_directory(); !synced) {
+  // EINVAL: a file system that cannot sync directories keeps its own order.
+  if (ops.fsync(directory.get()) != 0 && errno != EINVAL) {
+    const int os_error = errno;
     // The caller is told that there is no new file, so there must not be one.
     ops.unlink(path_.c_str());
-    return synced;
+    return fail(make_io_error(path_, "its directory cannot be synced to disk", os_error));
   }
   return {};
 }
 
-Status AtomicFile::sync_directory() {
-  const FileOps& ops = file_ops();
+Result<FileDescriptor> AtomicFile::open_directory() const {
   const std::size_t slash = path_.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  FileDescriptor handle(ops.open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  FileDescriptor handle(file_ops().open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   if (handle.get() < 0) return fail(make_io_error(path_, "its directory cannot be opened", errno));
-  // EINVAL: a file system that cannot sync directories keeps its own order.
-  if (ops.fsync(handle.get()) != 0 && errno != EINVAL) {
-    return fail(make_io_error(path_, "its directory cannot be synced to disk", errno));
-  }
-  return {};
+  return handle;
 }
 
 void AtomicFile::abandon() noexcept {

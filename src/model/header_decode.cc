@@ -62,7 +62,14 @@ class HeaderDecoder {
     return {};
   }
 
+  /// The verifier looks at the alignment of a vector's length only, not of what it holds.
+  template <class Element>
+  static bool aligned(const flatbuffers::Vector<Element>* vector, std::size_t alignment) {
+    return reinterpret_cast<std::uintptr_t>(vector->Data()) % alignment == 0;
+  }
+
   Status shape(const flatbuffers::Vector<std::int64_t>* from, Shape& to) {
+    if (from != nullptr && !aligned(from, alignof(std::int64_t))) return invalid("a shape is not aligned");
     const auto made = from == nullptr ? Shape() : Shape::make(std::span(from->data(), from->size()));
     if (!made) return invalid("a shape has too many extents, a negative one, or too many elements");
     to = *made;
@@ -73,6 +80,7 @@ class HeaderDecoder {
   template <class T, std::size_t N>
   Status array(const flatbuffers::Vector<T>* from, std::array<T, N>& to) {
     if (from == nullptr) return {};
+    if (!aligned(from, alignof(T))) return invalid("an attribute's entries are not aligned");
     if (from->size() > N) return invalid("an attribute has more entries than a tensor has axes");
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) to[i] = from->Get(i);
     return {};
@@ -113,6 +121,7 @@ class HeaderDecoder {
 
   Status stretches(const flatbuffers::Vector<const schema::Stretch*>* from, std::vector<Stretch>& to) {
     if (from == nullptr) return {};
+    if (!aligned(from, alignof(schema::Stretch))) return invalid("the stretches are not aligned");
     SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(schema::Stretch)));
     to.reserve(from->size());
     for (const schema::Stretch* s : *from) {

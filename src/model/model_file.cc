@@ -1,6 +1,7 @@
 #include "sluice/model/model_file.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "sluice/core/hash.h"
 #include "src/model/aligned_buffer.h"
@@ -50,8 +51,12 @@ class StretchVerifier {
     if (buffer_.data() == nullptr) {
       return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", kBufferBytes, 0));
     }
-    for (const Weight& weight : model_.graph().weights) {
-      for (const Stretch& stretch : model_.graph().stretches_of(weight)) SLUICE_RETURN_IF_ERROR(verify(weight, stretch));
+    // In file order, so that each byte is read once.
+    std::vector<const Weight*> order;
+    for (const Weight& weight : model_.graph().weights) order.push_back(&weight);
+    std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
+    for (const Weight* weight : order) {
+      for (const Stretch& stretch : model_.graph().stretches_of(*weight)) SLUICE_RETURN_IF_ERROR(verify(*weight, stretch));
     }
     return model_.source().check_unchanged();
   }
@@ -68,10 +73,8 @@ class StretchVerifier {
       done += taken;
     }
     if (hash.digest() != stretch.xxh3) {
-      Error error =
-          make_error(ErrorCode::kChecksumMismatch, weight.name,
-                     "the bytes of this weight at the file offset found are not those that were written", 0, stretch.offset.count());
-      return fail(error);
+      const std::string subject = weight.name + " at file offset " + std::to_string(stretch.offset.count());
+      return fail(ErrorCode::kChecksumMismatch, subject, "the bytes of this weight are not those that were written");
     }
     checked_ += stretch.stored_size;
     if (progress_) progress_(checked_);

@@ -3,6 +3,7 @@
 
 #include "sluice/model/graph.h"
 #include "src/model/layout.h"
+#include "src/model/permutation.h"
 #include "src/model/validate_node.h"
 
 namespace sluice::model {
@@ -14,20 +15,9 @@ constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // of one ten
 
 tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }
 
-/// perm[0, rank) holds each of 0 ... rank-1 once.
-bool is_permutation(const std::array<std::int8_t, Shape::kMaxRank>& perm, int rank) {
-  unsigned seen = 0;
-  for (int axis = 0; axis < rank; ++axis) {
-    const int from = perm[static_cast<std::size_t>(axis)];
-    if (from < 0 || from >= rank) return false;
-    seen |= 1u << from;
-  }
-  return seen == (1u << rank) - 1;
-}
-
 class GraphValidator {
  public:
-  explicit GraphValidator(const Graph& graph) : graph_(graph), made_(graph.tensors.size(), false) {}
+  explicit GraphValidator(const Graph& graph) : graph_(graph), made_(graph.tensors.size(), false), made_by_node_(made_) {}
 
   Status run(Bytes file_size) {
     SLUICE_RETURN_IF_ERROR(check_counts());
@@ -122,13 +112,9 @@ class GraphValidator {
   Status check_outputs() const {
     for (const Port& port : graph_.outputs) {
       SLUICE_RETURN_IF_ERROR(check_port(port));
-      if (!made_[port.tensor.index()] || is_input(port.tensor)) return invalid(port.name, "G1: no node makes this graph output");
+      if (!made_by_node_[port.tensor.index()]) return invalid(port.name, "G1: no node makes this graph output");
     }
     return check_unique_names(graph_.outputs);
-  }
-
-  bool is_input(TensorId id) const {
-    return std::any_of(graph_.inputs.begin(), graph_.inputs.end(), [&](const Port& port) { return port.tensor == id; });
   }
 
   /// Callers find ports by name.
@@ -157,6 +143,7 @@ class GraphValidator {
       return invalid(node.name, "G1: the output tensor is an input, a constant, or made twice");
     }
     made_[output.index()] = true;
+    made_by_node_[output.index()] = true;
     return validate_node(graph_, node);
   }
 
@@ -224,7 +211,8 @@ class GraphValidator {
   }
 
   const Graph& graph_;
-  std::vector<bool> made_;
+  std::vector<bool> made_;  // graph inputs, and what the nodes so far have made
+  std::vector<bool> made_by_node_;
 };
 
 }  // namespace

@@ -42,12 +42,14 @@ class FileSource final : public WeightSource {
       const ssize_t got = ops.pread(file_.get(), target + done, asked - done, static_cast<std::int64_t>(range.offset.count() + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return fail(make_io_error(path_, "the file cannot be read", errno));
-      if (got == 0)
-        return fail(make_error(ErrorCode::kFileChanged, path_, "the file ends early", range.end().count(), range.offset.count() + done));
+      if (got == 0) return file_ended(range, done);
       const std::uint64_t now = done + static_cast<std::uint64_t>(got);
       // A short direct read is taken up again at the block where it stopped; one of less than a block brings nothing.
       const std::uint64_t next = direct() && now < wanted ? align_down(now, direct_block_) : now;
-      if (next == done && ++stuck > kMaxStuckReads) return fail(make_io_error(path_, "reads bring less than a block", EIO));
+      if (next == done) {
+        if (ends_before(range.offset.count() + now + 1)) return file_ended(range, now);
+        if (++stuck > kMaxStuckReads) return fail(make_io_error(path_, "reads bring less than a block", EIO));
+      }
       done = next;
     }
     if (!direct()) drop_pages(range);
@@ -72,6 +74,14 @@ class FileSource final : public WeightSource {
  private:
   // More than a busy device needs, few enough to end.
   static constexpr int kMaxStuckReads = 100;
+
+  bool ends_before(std::uint64_t position) const noexcept {
+    struct stat now {};
+    return file_ops().fstat(file_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) < position;
+  }
+  tl::unexpected<Error> file_ended(FileRange range, std::uint64_t done) const noexcept {
+    return fail(make_error(ErrorCode::kFileChanged, path_, "the file ends early", range.end().count(), range.offset.count() + done));
+  }
 
   /// From the page that the range begins in to the last whole one: a reader that goes on from here wants the rest.
   void drop_pages(FileRange range) noexcept {

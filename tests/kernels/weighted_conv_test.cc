@@ -74,7 +74,8 @@ TEST_CASE("dense layers of any number of rows") {
 
 TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
   for (auto function : {model::Function::kNone, model::Function::kRelu, model::Function::kClip, model::Function::kLeakyRelu,
-                        model::Function::kHardSigmoid, model::Function::kHardSwish})
+                        model::Function::kHardSigmoid, model::Function::kHardSwish, model::Function::kSigmoid, model::Function::kSilu,
+                        model::Function::kTanh, model::Function::kGelu, model::Function::kElu})
     for (bool bias : {false, true})
       for (bool residual : {false, true})
         for (std::int64_t n : {16, 33, 53}) {

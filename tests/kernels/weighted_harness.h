@@ -10,6 +10,7 @@
 
 #include "sluice/core/threads.h"
 #include "sluice/kernels/packing.h"
+#include "src/kernels/reference/functions.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::test {
@@ -170,7 +171,7 @@ class Case {
           float y = sum(r / w.out_h, r % w.out_h, x, n);
           if (problem_.bias) y += bias_[static_cast<std::size_t>(n)];
           if (problem_.residual) y += residual_[out.size()];
-          out.push_back(activate(y));
+          out.push_back(reference::apply(problem_.activation, y));
         }
     return out;
   }
@@ -255,24 +256,6 @@ class Case {
         }
       }
     return acc;
-  }
-
-  float activate(float x) const {
-    const auto [function, a, b] = problem_.activation;
-    switch (function) {
-      case model::Function::kRelu:
-        return x < 0.0f ? 0.0f : x;
-      case model::Function::kClip:
-        return std::min(std::max(x, a), b);
-      case model::Function::kLeakyRelu:
-        return x < 0.0f ? a * x : x;
-      case model::Function::kHardSigmoid:
-        return std::max(0.0f, std::min(1.0f, std::fma(a, x, b)));
-      case model::Function::kHardSwish:
-        return x * std::max(0.0f, std::min(1.0f, std::fma(x, 1.0f / 6.0f, 0.5f)));
-      default:
-        return x;
-    }
   }
 
   void make_graph() {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sluice/core/hash.h"
+#include "tests/model/fake_file_ops.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::plan {
@@ -11,7 +12,6 @@ namespace {
 
 using model::read_text;
 using model::TemporaryDirectory;
-using model::write_text;
 
 constexpr std::size_t kPrefixSize = 32;
 
@@ -37,27 +37,32 @@ Plan sample_plan() {
   return plan;
 }
 
-/// Writes the file of `text` with its hash made right again, so that what lies behind the hash is reached.
-void write_with_hash(const std::string& path, std::string text) {
-  const std::uint64_t hash = xxh3_64(std::as_bytes(std::span(text)).subspan(kPrefixSize));
-  text.replace(24, sizeof hash, reinterpret_cast<const char*>(&hash), sizeof hash);
-  write_text(path, text);
+/// The bytes that `save_plan` writes.
+std::string saved(const Plan& plan) {
+  const TemporaryDirectory directory;
+  REQUIRE(save_plan(plan, directory.file("p")));
+  return read_text(directory.file("p"));
 }
 
-/// save, load, save: equal files show that every field went round.
-std::string saved_again(const Plan& plan, const TemporaryDirectory& directory) {
-  REQUIRE(save_plan(plan, directory.file("again")));
-  return read_text(directory.file("again"));
+Result<Plan> load_bytes(const std::string& bytes) {
+  const ScopedFileOps memory(MemoryFile::ops());
+  MemoryFile::bytes() = bytes;
+  return load_plan("memory");
+}
+
+/// `text` with its hash made right again, so that what lies behind the hash is reached.
+std::string with_hash(std::string text) {
+  const std::uint64_t hash = xxh3_64(std::as_bytes(std::span(text)).subspan(kPrefixSize));
+  text.replace(24, sizeof hash, reinterpret_cast<const char*>(&hash), sizeof hash);
+  return text;
 }
 
 }  // namespace
 
 TEST_CASE("a plan comes back as it was saved") {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("p");
   const Plan plan = sample_plan();
-  REQUIRE(save_plan(plan, path));
-  const auto loaded = load_plan(path);
+  const std::string bytes = saved(plan);
+  const auto loaded = load_bytes(bytes);
   INFO((loaded ? "" : loaded.error().to_string()));
   REQUIRE(loaded);
   CHECK(loaded->policy == "sluice");
@@ -70,35 +75,24 @@ TEST_CASE("a plan comes back as it was saved") {
   CHECK(loaded->loads[0].file == plan.loads[0].file);
   CHECK(loaded->loads[0].gate == -1);
   CHECK(loaded->prediction.compute_ms == 0.5);
-  CHECK(saved_again(*loaded, directory) == read_text(path));
+  CHECK(saved(*loaded) == bytes);
 }
 
 TEST_CASE("a plan cut anywhere is refused") {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("p");
-  REQUIRE(save_plan(sample_plan(), path));
-  const std::string whole = read_text(path);
+  const std::string whole = saved(sample_plan());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    write_text(path, whole.substr(0, size));
-    REQUIRE_FALSE(load_plan(path));
-    write_with_hash(path, whole.substr(0, size) + std::string(whole.size() - size, '\0'));
-    static_cast<void>(load_plan(path));
+    REQUIRE_FALSE(load_bytes(whole.substr(0, size)));
+    if (size >= kPrefixSize) static_cast<void>(load_bytes(with_hash(whole.substr(0, size) + std::string(whole.size() - size, '\0'))));
   }
 }
 
 TEST_CASE("a plan with any bit flipped is refused, and is safe where the hash agrees") {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("p");
-  REQUIRE(save_plan(sample_plan(), path));
-  const std::string whole = read_text(path);
+  const std::string whole = saved(sample_plan());
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    write_text(path, flipped);
-    REQUIRE_FALSE(load_plan(path));
-    if (bit / 8 < kPrefixSize) continue;
-    write_with_hash(path, flipped);
-    static_cast<void>(load_plan(path));
+    REQUIRE_FALSE(load_bytes(flipped));
+    if (bit / 8 >= kPrefixSize) static_cast<void>(load_bytes(with_hash(flipped)));
   }
 }
 
@@ -142,35 +136,44 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
       [](Plan& p) { p.loads[0].file.size = Bytes(std::numeric_limits<std::uint64_t>::max()); },
       [](Plan& p) { p.prediction.cold_ms = std::numeric_limits<double>::quiet_NaN(); },
   };
-  const TemporaryDirectory directory;
   for (std::size_t i = 0; i < std::size(breaks); ++i) {
     INFO("break " << i);
     Plan plan = sample_plan();
     breaks[i](plan);
-    REQUIRE(save_plan(plan, directory.file("p")));
-    const auto loaded = load_plan(directory.file("p"));
+    const auto loaded = load_bytes(saved(plan));
     REQUIRE_FALSE(loaded);
     CHECK(loaded.error().code == ErrorCode::kInvalidPlan);
   }
 }
 
 TEST_CASE("plans of other machines and versions are refused by name") {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("p");
-  REQUIRE(save_plan(sample_plan(), path));
-  const std::string whole = read_text(path);
+  const std::string whole = saved(sample_plan());
   std::string other = whole;
   std::swap(other[8], other[11]);
   std::swap(other[9], other[10]);
-  write_text(path, other);
-  CHECK(load_plan(path).error().code == ErrorCode::kUnsupportedVersion);
+  CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
   other = whole;
   other[12] = 2;
-  write_text(path, other);
-  CHECK(load_plan(path).error().code == ErrorCode::kUnsupportedVersion);
-  write_text(path, "#!/bin/sh\necho this is not a plan, whatever it is called\n");
-  CHECK(load_plan(path).error().code == ErrorCode::kInvalidPlan);
+  CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
+  CHECK(load_bytes("#!/bin/sh\necho this is not a plan, whatever it is called\n").error().code == ErrorCode::kInvalidPlan);
+  const TemporaryDirectory directory;
   CHECK(load_plan(directory.file("absent")).error().code == ErrorCode::kIo);
+}
+
+TEST_CASE("a plan that cannot be written leaves nothing behind") {
+  const TemporaryDirectory directory;
+  for (int n = 0;; ++n) {
+    FaultPlan::current() = {.fail_at = n, .error = ENOSPC};
+    const ScopedFileOps ops(FaultPlan::ops());
+    const Status status = save_plan(sample_plan(), directory.file("p"));
+    FaultPlan::current() = {};
+    if (status) {
+      CHECK(n == 7);  // open, two writes, sync, the directory, rename, its sync
+      break;
+    }
+    REQUIRE(status.error().os_error == ENOSPC);
+    REQUIRE(directory.entries() == 0);
+  }
 }
 
 }  // namespace sluice::plan

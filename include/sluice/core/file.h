@@ -87,13 +87,13 @@ class AtomicFile {
   Status write_at(Bytes offset, std::span<const std::byte> bytes);
   /// Sets the length; bytes never written read as zero. Errors: kIo.
   Status resize(Bytes size);
-  /// Errors: kIo, and then nothing new is at `path`.
+  /// Errors: kIo, and then nothing new is at `path` (nor the old file, where only the directory's sync failed).
   Status commit();
 
  private:
   void abandon() noexcept;
   void swap(AtomicFile& other) noexcept;
-  Status sync_directory();
+  Result<FileDescriptor> open_directory() const;
 
   std::string path_;
   std::string temporary_path_;  // empty: nothing to remove

@@ -13,8 +13,8 @@ namespace sluice::kernels {
 
 /// 1-99 own SIMD kernels, 100-199 the readable reference, 200-299 XNNPACK adapters.
 namespace kernel_id {
-inline constexpr KernelId kConvDirect{1};        // KxK, grouped with N/g >= 16: padded row strips
-inline constexpr KernelId kConvPointwise{2};     // 1x1, any stride, rows read in place
+inline constexpr KernelId kConvDirect{1};     // KxK, grouped with N/g >= 16: padded row strips
+inline constexpr KernelId kConvPointwise{2};  // 1x1, any stride, rows read in place
 inline constexpr KernelId kConvDepthwise{3};
 inline constexpr KernelId kConvGroupedLanes{4};  // groups with N/g < 16
 inline constexpr KernelId kDense{5};
@@ -23,9 +23,10 @@ inline constexpr KernelId kBinary{7};
 inline constexpr KernelId kUnary{8};
 inline constexpr KernelId kAffine{9};
 inline constexpr KernelId kSoftmax{10};
-inline constexpr KernelId kConcat{11};
-inline constexpr KernelId kReferenceBase{100};   // + OpKind
-inline constexpr KernelId kXnnpackBase{200};     // + OpKind
+inline constexpr KernelId kResize{11};
+inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
+inline constexpr KernelId kReferenceBase{100};  // + OpKind
+inline constexpr KernelId kXnnpackBase{200};    // + OpKind
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

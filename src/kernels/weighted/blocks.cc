@@ -1,15 +1,6 @@
 #include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
-namespace {
-
-std::int64_t group_outputs(const model::Node& node) noexcept {
-  if (const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes)) return conv->out_channels / conv->groups;
-  return node.as<model::DenseAttributes>().out_features;
-}
-
-}  // namespace
-
 Blocks::Blocks(const model::Weight& weight, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group,
                std::int64_t block_bytes, std::int64_t granule) noexcept
     : channels_(channels),
@@ -61,7 +52,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
 }
 
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {
-  if (node.weights.empty() || !epilogue_supports(node.epilogue.activation)) return false;
+  if (node.weights.empty()) return false;
   for (TensorId id : node.inputs)
     if (graph.tensor(id).dtype != DType::kF32) return false;
   for (TensorId id : node.outputs)
@@ -81,7 +72,7 @@ CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, c
   const model::Weight& weight = graph.weight(node.weights[0]);
   const PanelRange panels = weight.panel_layout.layout == model::WeightLayout::kDepthwise
                                 ? PanelRange{extent.channels.begin / model::kPanelLanes, ceil_div(extent.channels.end, model::kPanelLanes)}
-                                : model::panels_of_channels(extent.channels, group_outputs(node));
+                                : model::panels_of_channels(extent.channels, model::outputs_per_group(node));
   const std::uint64_t outputs = unsigned_of(extent.rows.size() * out.pixels * extent.channels.size());
   CostFeatures cost;
   // A panel holds 16 lanes of taps * depth floats: that many products an output.

@@ -57,12 +57,59 @@ class Blocks {
 /// The parts of a tile job that do not depend on how inputs are read.
 TileJob make_job(const KernelCall& call, const Block& block) noexcept;
 
-/// Out and residual pointers of one pixel, for the block whose first channel is `channel`.
-inline void set_output(const KernelCall& call, const TileJob& job, std::int64_t row, std::int64_t pixel, std::int64_t channel, int m,
-                       TileRows& rows) noexcept {
-  rows.out[m] = call.outputs[0].view.at<float>(row, pixel) + channel;
-  if (job.has_residual) rows.residual[m] = call.inputs.back().view.at<float>(row, pixel) + channel;
-}
+/// Writes the out and residual pointers of one pixel after another, along the rows of an area `columns` wide.
+class OutputWalk {
+ public:
+  /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows begin at pixel `first_column`.
+  OutputWalk(const KernelCall& call, std::int64_t row, std::int64_t x, Interval<std::int64_t> columns, std::int64_t channel) noexcept
+      : out_view_(call.outputs[0].view),
+        residual_view_(call.node->epilogue.has_residual ? &call.inputs.back().view : nullptr),
+        row_(row),
+        x_(x),
+        columns_(columns),
+        channel_(channel) {
+    find();
+  }
+
+  std::int64_t row() const noexcept { return row_; }
+  std::int64_t x() const noexcept { return x_; }
+
+  /// Sets pointers `m` of `rows`.
+  void set(int m, TileRows& rows) const noexcept {
+    rows.out[m] = out_;
+    rows.residual[m] = residual_;
+  }
+
+  /// The same, then goes to the next pixel. True when that is on a new row.
+  bool next(int m, TileRows& rows) noexcept {
+    set(m, rows);
+    if (++x_ < columns_.end) {
+      out_ = forward(out_, out_view_.pixel_pitch);
+      if (residual_view_ != nullptr) residual_ = forward(residual_, residual_view_->pixel_pitch);
+      return false;
+    }
+    x_ = columns_.begin;
+    ++row_;
+    find();
+    return true;
+  }
+
+ private:
+  static float* forward(float* p, std::int64_t bytes) noexcept { return reinterpret_cast<float*>(reinterpret_cast<std::byte*>(p) + bytes); }
+  void find() noexcept {
+    out_ = out_view_.at<float>(row_, x_) + channel_;
+    if (residual_view_ != nullptr) residual_ = residual_view_->at<float>(row_, x_) + channel_;
+  }
+
+  const RowView& out_view_;
+  const RowView* residual_view_;
+  std::int64_t row_;
+  std::int64_t x_;
+  Interval<std::int64_t> columns_;
+  std::int64_t channel_;
+  float* out_ = nullptr;
+  float* residual_ = nullptr;
+};
 
 inline int thread_count(const KernelCall& call) noexcept { return call.pool == nullptr ? 1 : call.pool->thread_count(); }
 
@@ -78,6 +125,10 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
 
 // What the descriptors of this family have in common.
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
+/// One group, or groups that fill whole panels each.
+inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {
+  return conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes;
+}
 std::uint32_t residual_input(const model::Graph& graph, const model::Node& node) noexcept;
 CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 

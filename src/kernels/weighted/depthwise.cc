@@ -24,68 +24,106 @@ Interval<std::int64_t> interior(const model::Window& w) noexcept {
   return {begin, std::max(begin, end)};
 }
 
+/// Output rows whose input rows stay in cache while all panels pass.
+constexpr std::int64_t kMostBandRows = 16;
+
 std::uint64_t table_bytes(const model::Window& w) noexcept {
-  return align_up(static_cast<std::uint64_t>(w.kernel_h) * sizeof(std::int64_t), 64);
+  return align_up(static_cast<std::uint64_t>(w.kernel_h * kMostBandRows) * sizeof(std::int64_t), 64);
 }
 
-/// One output row of one panel.
-class RowOfPanel {
+std::int64_t band_rows(const RowView& in) noexcept {
+  return std::clamp<std::int64_t>(kStripBytes / (in.pixels * in.pixel_pitch), 1, kMostBandRows);
+}
+
+/// The input rows of one output row: distances from the first of them that lies inside the image.
+struct InputRows {
+  const float* first = nullptr;
+  const std::int64_t* offsets = nullptr;
+  Interval<std::int64_t> taps;
+};
+
+InputRows input_rows(const RowView& in, const model::Window& w, std::int64_t row, std::int64_t* offsets) noexcept {
+  const std::int64_t image = row / w.out_h * w.in_h;
+  const std::int64_t first = row % w.out_h * w.stride_h - w.pad_top;
+  InputRows rows{in.at<float>(0), offsets, taps_inside(first, w.kernel_h, w.dilation_h, w.in_h)};
+  if (!rows.taps.empty()) rows.first = in.at<float>(image + first + rows.taps.begin * w.dilation_h);
+  for (std::int64_t ky = rows.taps.begin; ky < rows.taps.end; ++ky)
+    *offsets++ = in.at<float>(image + first + ky * w.dilation_h) - rows.first;
+  return rows;
+}
+
+/// What is the same for all rows of a step.
+class RowRunner {
  public:
-  RowOfPanel(const KernelCall& call, const TileTable& tiles, std::int64_t row, std::int64_t* offsets) noexcept
-      : call_(call), tiles_(tiles), w_(call.node->as<model::ConvAttributes>().window), row_(row), offsets_(offsets) {
-    const RowView& in = call.inputs[0].view;
-    const std::int64_t image = row / w_.out_h * w_.in_h;
-    const std::int64_t first = row % w_.out_h * w_.stride_h - w_.pad_top;
-    taps_y_ = taps_inside(first, w_.kernel_h, w_.dilation_h, w_.in_h);
-    first_row_ = taps_y_.empty() ? in.at<float>(0) : in.at<float>(image + first + taps_y_.begin * w_.dilation_h);
-    for (std::int64_t ky = taps_y_.begin; ky < taps_y_.end; ++ky)
-      offsets[ky - taps_y_.begin] = in.at<float>(image + first + ky * w_.dilation_h) - first_row_;
-    pixel_floats_ = in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
+  RowRunner(const KernelCall& call, const TileTable& tiles) noexcept
+      : call_(call),
+        tiles_(tiles),
+        w_(call.node->as<model::ConvAttributes>().window),
+        inner_(interior(w_)),
+        pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))) {
+    // The usual borders, one pixel that misses one tap, go with the interior.
+    const std::int64_t after_last = (w_.out_w - 1) * w_.stride_w - w_.pad_left + (w_.kernel_w - 1) * w_.dilation_w - w_.in_w;
+    const bool thin = w_.kernel_w > 1 && w_.dilation_w == 1 && !inner_.empty();
+    skip_first_ = thin && w_.pad_left == 1 && inner_.begin == 1;
+    skip_last_ = thin && after_last == 0 && inner_.end == w_.out_w - 1;
+    if (skip_first_) inner_.begin = 0;
+    if (skip_last_) inner_.end = w_.out_w;
   }
 
-  void run(const Block& block) const noexcept {
+  /// A job for the panel `block`, to be used with `run`.
+  TileJob job_of(const Block& block) const noexcept {
     TileJob job = make_job(call_, block);
-    job.segment_offsets = offsets_;
-    job.segments = taps_y_.size();
     job.segment_floats = w_.kernel_w * model::kPanelLanes;
     job.a_step = w_.dilation_w * pixel_floats_;
-    job.panels += taps_y_.begin * job.segment_floats;
-    const auto inner = interior(w_);
-    for (std::int64_t x = 0; x < inner.begin; ++x) run_border(job, block.channel, x);
+    return job;
+  }
+
+  void run(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel) const noexcept {
+    job.segment_offsets = in.offsets;
+    job.segments = in.taps.size();
+    job.panels += in.taps.begin * job.segment_floats;
+    for (std::int64_t x = 0; x < inner_.begin; ++x) run_border(job, in, row, channel, x);
     job.depth = w_.kernel_w;
-    const std::int64_t count = ceil_div(inner.size(), tiles_.lane_rows);
-    for (std::int64_t tile = 0; tile < count; ++tile) run_tile(job, block.channel, even_part(inner, tile, count), 0);
-    for (std::int64_t x = inner.end; x < w_.out_w; ++x) run_border(job, block.channel, x);
+    if (!inner_.empty()) run_pixels(job, in, row, channel, inner_, 0);
+    for (std::int64_t x = inner_.end; x < w_.out_w; ++x) run_border(job, in, row, channel, x);
   }
 
  private:
-  void run_border(TileJob job, std::int64_t channel, std::int64_t x) const noexcept {
+  void run_border(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel, std::int64_t x) const noexcept {
     const auto taps_x = taps_inside(x * w_.stride_w - w_.pad_left, w_.kernel_w, w_.dilation_w, w_.in_w);
     job.depth = taps_x.size();
     job.panels += taps_x.begin * model::kPanelLanes;
-    run_tile(job, channel, {x, x + 1}, taps_x.begin);
+    run_pixels(job, in, row, channel, {x, x + 1}, taps_x.begin);
   }
 
-  void run_tile(const TileJob& job, std::int64_t channel, Interval<std::int64_t> pixels, std::int64_t first_tap) const noexcept {
-    TileRows rows;
-    rows.count = static_cast<int>(pixels.size());
-    for (int m = 0; m < rows.count; ++m) {
-      const std::int64_t x = pixels.begin + m;
-      const std::int64_t in_x = x * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
-      rows.a[m] = first_row_ + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
-      set_output(call_, job, row_, x, channel, m, rows);
+  void run_pixels(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
+                  std::int64_t first_tap) const noexcept {
+    constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t in_x = pixels.begin * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
+    const RowView& out = call_.outputs[0].view;
+    LaneRun run;
+    run.skip_first = skip_first_ && pixels == inner_;
+    run.skip_last = skip_last_ && pixels == inner_;
+    run.count = pixels.size();
+    run.a = in.first + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
+    run.a_pixel = w_.stride_w * pixel_floats_;
+    run.out = out.at<float>(row, pixels.begin) + channel;
+    run.out_pixel = out.pixel_pitch / kFloat;
+    if (job.has_residual) {
+      const RowView& residual = call_.inputs.back().view;
+      run.residual = residual.at<float>(row, pixels.begin) + channel;
+      run.residual_pixel = residual.pixel_pitch / kFloat;
     }
-    tiles_.lanes(rows, job);
+    tiles_.lane_run(run, job);
   }
 
   const KernelCall& call_;
   const TileTable& tiles_;
   const model::Window& w_;
-  std::int64_t row_;
-  std::int64_t* offsets_;
-  const float* first_row_ = nullptr;
-  std::int64_t pixel_floats_ = 0;
-  Interval<std::int64_t> taps_y_;
+  Interval<std::int64_t> inner_;
+  std::int64_t pixel_floats_;
+  bool skip_first_ = false;
+  bool skip_last_ = false;
 };
 
 }  // namespace
@@ -101,17 +139,30 @@ Bytes depthwise_workspace(const model::Graph&, const model::Node& node, const St
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.node->as<model::ConvAttributes>();
   const Blocks panels(*call.weights[0].weight, call.channels, conv.out_channels, 1, 1, 1);
-  // Rows outside, panels inside: a few input rows stay in cache while all channels pass. Rows that are too few are shared by panels.
+  const RowRunner runner(call, tiles);
+  const RowView& in = call.inputs[0].view;
+  // Rows that are too few for all threads are shared by panels.
   const std::int64_t threads = thread_count(call);
-  const std::int64_t row_parts = std::min(call.rows.size(), 4 * threads);
+  const std::int64_t row_parts = threads == 1 ? 1 : std::min(call.rows.size(), 4 * threads);
   const std::int64_t panel_parts = row_parts % threads == 0 ? 1 : std::min(panels.count(), threads);
   for_each_unit(call, row_parts * panel_parts, [&](std::int64_t unit, int thread) noexcept {
-    auto* offsets = reinterpret_cast<std::int64_t*>(call.workspace + static_cast<std::uint64_t>(thread) * table_bytes(conv.window));
+    auto* const offsets = reinterpret_cast<std::int64_t*>(call.workspace + static_cast<std::uint64_t>(thread) * table_bytes(conv.window));
     const auto rows = even_part({call.rows.begin, call.rows.end}, unit / panel_parts, row_parts);
     const auto part = even_part({0, panels.count()}, unit % panel_parts, panel_parts);
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const RowOfPanel one(call, tiles, row, offsets);
-      for (std::int64_t panel = part.begin; panel < part.end; ++panel) one.run(panels[panel]);
+    const std::int64_t bands = ceil_div(rows.size(), band_rows(in));
+    for (std::int64_t band = 0; band < bands; ++band) {
+      const auto band_part = even_part(rows, band, bands);
+      InputRows inputs[kMostBandRows];
+      for (std::int64_t row = band_part.begin; row < band_part.end; ++row) {
+        const std::int64_t i = row - band_part.begin;
+        inputs[i] = input_rows(in, conv.window, row, offsets + i * conv.window.kernel_h);
+      }
+      for (std::int64_t panel = part.begin; panel < part.end; ++panel) {
+        const Block block = panels[panel];
+        const TileJob job = runner.job_of(block);
+        for (std::int64_t row = band_part.begin; row < band_part.end; ++row)
+          runner.run(job, inputs[row - band_part.begin], row, block.channel);
+      }
     }
   });
 }

@@ -1,7 +1,6 @@
 // What happens to accumulators before they are stored: + bias, + residual, activation. Included once for each instruction set.
 //
-// Invariant: every instruction set gives the same bits, so each function is a fixed sequence of correctly rounded operations; a sum of a
-// product is fused on purpose, never by the compiler's choice (these sources build with -ffp-contract=off).
+// The functions are those of the elementwise kernels, so a fused activation gives the bits of a node of its own.
 #if defined(SLUICE_WEIGHTED_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_WEIGHTED_EPILOGUE_INL_H_
 #undef SLUICE_WEIGHTED_EPILOGUE_INL_H_
@@ -12,6 +11,8 @@
 #include <cmath>
 
 #include "hwy/highway.h"
+#include "src/kernels/elementwise/functions-inl.h"
+#include "src/kernels/elementwise/lanes-inl.h"
 #include "src/kernels/weighted/tile.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,87 +26,58 @@ using V = hn::Vec<D>;
 inline constexpr int kVectorLanes = static_cast<int>(HWY_LANES(float) < 16 ? HWY_LANES(float) : 16);
 inline constexpr int kPanelVectors = 16 / kVectorLanes;
 
-// Highway's scalar MulAdd rounds twice.
-HWY_INLINE V fused(V a, V b, V c) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::Set(D(), std::fma(hn::GetLane(a), hn::GetLane(b), hn::GetLane(c)));
-#else
-  return hn::MulAdd(a, b, c);
-#endif
-}
+namespace functions = sluice::kernels::HWY_NAMESPACE::functions;
+namespace lanes = sluice::kernels::HWY_NAMESPACE::lanes;
 
-// x < low ? low : x, which keeps NaN and the sign of zero. One instruction on x86, whose maximum returns its second operand on a tie.
-HWY_INLINE V at_least(V x, V low) {
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::Max(low, x);
-#else
-  return hn::IfThenElse(hn::Lt(x, low), low, x);
-#endif
-}
-
-HWY_INLINE V at_most(V x, V high) {
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::Min(high, x);
-#else
-  return hn::IfThenElse(hn::Lt(high, x), high, x);
-#endif
-}
-
-HWY_INLINE V load_lanes(const float* from, int lanes) {
+HWY_INLINE V load_lanes(const float* from, int count) {
   const D d;
-  if (lanes >= kVectorLanes) return hn::LoadU(d, from);
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(lanes < 0 ? 0 : lanes)), d, from);
-#else
-  HWY_ALIGN float buffer[kVectorLanes] = {};
-  for (int lane = 0; lane < lanes; ++lane) buffer[lane] = from[lane];
-  return hn::Load(d, buffer);
-#endif
+  return count >= kVectorLanes ? hn::LoadU(d, from) : lanes::load_first(d, from, static_cast<std::size_t>(count < 0 ? 0 : count));
 }
 
-HWY_INLINE void store_lanes(V v, float* to, int lanes) {
+HWY_INLINE void store_lanes(V v, float* to, int count) {
   const D d;
-  if (lanes >= kVectorLanes) {
+  if (count >= kVectorLanes) {
     hn::StoreU(v, d, to);
-    return;
+  } else {
+    lanes::store_first(v, d, to, static_cast<std::size_t>(count < 0 ? 0 : count));
   }
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(lanes < 0 ? 0 : lanes)), d, to);
-#else
-  HWY_ALIGN float buffer[kVectorLanes];
-  hn::Store(v, d, buffer);
-  for (int lane = 0; lane < lanes; ++lane) to[lane] = buffer[lane];
-#endif
 }
 
-HWY_NOINLINE V activate(V x, const model::Activation& activation) {
-  const D d;
-  const V zero = hn::Zero(d);
-  const V one = hn::Set(d, 1.0f);
+template <model::Function kFunction>
+HWY_INLINE void activate_as(V* values, int count, const model::Activation& activation) {
+  for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), {kFunction, activation.a, activation.b}, values[i]);
+}
+
+// Out of line and on memory, so that tiles stay small; the common functions have loops of their own, without the switch.
+HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
+  using model::Function;
   switch (activation.function) {
-    case model::Function::kLeakyRelu:
-      return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(hn::Set(d, activation.a), x), x);
-    case model::Function::kHardSigmoid:
-      return at_least(at_most(fused(hn::Set(d, activation.a), x, hn::Set(d, activation.b)), one), zero);
-    case model::Function::kHardSwish:
-      return hn::Mul(x, at_least(at_most(fused(x, hn::Set(d, 1.0f / 6.0f), hn::Set(d, 0.5f)), one), zero));
+    case Function::kSigmoid:
+      return activate_as<Function::kSigmoid>(values, count, activation);
+    case Function::kSilu:
+      return activate_as<Function::kSilu>(values, count, activation);
+    case Function::kHardSwish:
+      return activate_as<Function::kHardSwish>(values, count, activation);
+    case Function::kTanh:
+      return activate_as<Function::kTanh>(values, count, activation);
+    case Function::kGelu:
+      return activate_as<Function::kGelu>(values, count, activation);
     default:
-      return x;
+      for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), activation, values[i]);
   }
 }
 
-/// Applies the epilogue to `kRows` x `kPanels` accumulators and stores them. `p` is the first of the panels within the job.
-template <int kRows, int kPanels>
-HWY_INLINE void finish(V (&acc)[kRows][kPanels * kPanelVectors], const TileRows& rows, const TileJob& job, int p) {
-  constexpr int kVectors = kPanels * kPanelVectors;
+/// Applies the epilogue to accumulators and stores them. Accumulator v of a row holds channels first + v * kVectorLanes and on of the
+/// block.
+template <int kRows, int kVectors>
+HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
   const D d;
-  const std::int64_t first = std::int64_t{p} * 16;
-  const bool partial = job.last_lanes < 16 && p + kPanels == job.panel_count;
-  const int lanes = partial ? (kPanels - 1) * 16 + job.last_lanes : kPanels * 16;
+  const std::int64_t left = job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
+  const int live = left < kVectors * kVectorLanes ? static_cast<int>(left) : kVectors * kVectorLanes;
   if (job.bias != nullptr) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      const V bias = load_lanes(job.bias + first + v * kVectorLanes, lanes - v * kVectorLanes);
+      const V bias = load_lanes(job.bias + first + v * kVectorLanes, live - v * kVectorLanes);
       HWY_UNROLL(16)
       for (int m = 0; m < kRows; ++m) acc[m][v] = hn::Add(acc[m][v], bias);
     }
@@ -115,7 +87,7 @@ HWY_INLINE void finish(V (&acc)[kRows][kPanels * kPanelVectors], const TileRows&
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
       for (int v = 0; v < kVectors; ++v)
-        acc[m][v] = hn::Add(acc[m][v], load_lanes(rows.residual[m] + first + v * kVectorLanes, lanes - v * kVectorLanes));
+        acc[m][v] = hn::Add(acc[m][v], load_lanes(rows.residual[m] + first + v * kVectorLanes, live - v * kVectorLanes));
     }
   }
   const model::Function function = job.activation.function;
@@ -126,20 +98,27 @@ HWY_INLINE void finish(V (&acc)[kRows][kPanels * kPanelVectors], const TileRows&
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) acc[m][v] = at_most(at_least(acc[m][v], low), high);
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::at_most(functions::at_least(acc[m][v], low), high);
     }
   } else if (function != model::Function::kNone) {
+    V values[kRows * kVectors];
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) acc[m][v] = activate(acc[m][v], job.activation);
+      for (int v = 0; v < kVectors; ++v) values[m * kVectors + v] = acc[m][v];
+    }
+    activate(values, kRows * kVectors, job.activation);
+    HWY_UNROLL(16)
+    for (int m = 0; m < kRows; ++m) {
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = values[m * kVectors + v];
     }
   }
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     float* out = rows.out[m] + first;
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) store_lanes(acc[m][v], out + v * kVectorLanes, lanes - v * kVectorLanes);
+    for (int v = 0; v < kVectors; ++v) store_lanes(acc[m][v], out + v * kVectorLanes, live - v * kVectorLanes);
   }
 }
 

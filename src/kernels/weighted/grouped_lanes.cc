@@ -57,7 +57,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
   const OutAreas areas(call.rows, w, plan);
   const Blocks panels(*call.weights[0].weight, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
   const Strips strips(call.workspace, plan, threads);
-  set_segments(w, plan, strips.segment_offsets());
+  set_segments(w, plan, strips.segment_offsets(0));
 
   for_each_unit(call, areas.count() * panels.count(), [&](std::int64_t unit, int thread) noexcept {
     const OutArea area = areas[unit % areas.count()];
@@ -65,7 +65,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     float* const strip = strips.strip(thread);
     fill_lanes(call.inputs[0].view, conv, strip_area(w, area), block, plan, strip);
     TileJob job = make_job(call, block);
-    job.segment_offsets = strips.segment_offsets();
+    job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * group_depth(conv);
     job.segment_floats = job.depth * model::kPanelLanes;

@@ -45,6 +45,7 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
   const Cut cut = cut_step(call, reading, tiles.rows, thread_count(call));
   const RowView& in = call.inputs[0].view;
   const std::int64_t out_w = call.outputs[0].view.pixels;
+  const std::int64_t pixel_step = reading.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
   static constexpr std::int64_t kNoOffset = 0;
   for_each_unit(call, cut.blocks.count() * cut.runs, [&](std::int64_t unit, int) noexcept {
     const Block block = cut.blocks[unit / cut.runs];
@@ -53,20 +54,18 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
     job.depth = reading.depth;
     const auto run = even_part({0, cut.pixels}, unit % cut.runs, cut.runs);
     const std::int64_t count = ceil_div(run.size(), tiles.rows);
+    OutputWalk walk(call, call.rows.begin + run.begin / out_w, run.begin % out_w, {0, out_w}, block.channel);
+    const auto input = [&] {
+      const std::int64_t row = walk.row() / reading.out_rows * reading.in_rows + walk.row() % reading.out_rows * reading.stride_h;
+      return in.at<float>(row, walk.x() * reading.stride_w) + block.group * reading.depth;
+    };
+    const float* a = input();
     for (std::int64_t tile = 0; tile < count; ++tile) {
-      const auto part = even_part(run, tile, count);
       TileRows rows;
-      rows.count = static_cast<int>(part.size());
-      std::int64_t row = call.rows.begin + part.begin / out_w;
-      std::int64_t x = part.begin % out_w;
+      rows.count = static_cast<int>(even_part(run, tile, count).size());
       for (int m = 0; m < rows.count; ++m) {
-        const std::int64_t in_row = row / reading.out_rows * reading.in_rows + row % reading.out_rows * reading.stride_h;
-        rows.a[m] = in.at<float>(in_row, x * reading.stride_w) + block.group * reading.depth;
-        set_output(call, job, row, x, block.channel, m, rows);
-        if (++x == out_w) {
-          x = 0;
-          ++row;
-        }
+        rows.a[m] = a;
+        a = walk.next(m, rows) ? input() : a + pixel_step;
       }
       tiles.panels(rows, job);
     }
@@ -80,7 +79,7 @@ bool pointwise_supports(const model::Graph& graph, const model::Node& node) noex
   const auto& conv = node.as<model::ConvAttributes>();
   const model::Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
-  return w.taps() == 1 && inside && (conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes);
+  return w.taps() == 1 && inside && groups_fill_panels(conv);
 }
 
 bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {

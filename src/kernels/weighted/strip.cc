@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/kernels/weighted/blocks.h"
-
 namespace sluice::kernels::weighted {
 namespace {
 
@@ -16,7 +14,7 @@ std::uint64_t table_bytes(const StripPlan& plan) noexcept {
 
 // One line for the key, one that an inner loop may read past the end.
 std::uint64_t thread_bytes(const StripPlan& plan) noexcept {
-  return align_up(static_cast<std::uint64_t>(plan.strip_floats()) * sizeof(float), kLine) + 2 * kLine;
+  return table_bytes(plan) + align_up(static_cast<std::uint64_t>(plan.strip_floats()) * sizeof(float), kLine) + 2 * kLine;
 }
 
 std::size_t bytes_of(std::int64_t floats) noexcept { return static_cast<std::size_t>(floats) * sizeof(float); }
@@ -25,37 +23,57 @@ std::int64_t input_span(std::int64_t outputs, std::int64_t stride, std::int64_t 
   return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-void set_area(const model::Window& w, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
+/// Inputs that meet a run of `outputs` of a transposed convolution, wherever it begins.
+std::int64_t transposed_span(std::int64_t outputs, std::int64_t stride, std::int64_t kernel, std::int64_t dilation) noexcept {
+  return ceil_div(outputs + (kernel - 1) * dilation, stride) + 1;
+}
+
+void set_area(const model::Window& w, Direction direction, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
+  const auto span = direction == Direction::kForward ? input_span : transposed_span;
   plan.out_rows = rows;
   plan.out_columns = columns;
-  plan.in_rows = input_span(rows, w.stride_h, w.kernel_h, w.dilation_h);
-  plan.in_columns = input_span(columns, w.stride_w, w.kernel_w, w.dilation_w);
+  plan.in_rows = span(rows, w.stride_h, w.kernel_h, w.dilation_h);
+  plan.in_columns = span(columns, w.stride_w, w.kernel_w, w.dilation_w);
 }
 
 }  // namespace
 
-StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks) noexcept {
+StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
+                      Direction direction) noexcept {
   StripPlan plan;
   plan.depth = depth;
-  plan.segments = w.dilation_w == 1 ? w.kernel_h : w.taps();
+  plan.segments = direction == Direction::kForward && w.dilation_w == 1 ? w.kernel_h : w.taps();
   const auto fits = [&] { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)) <= kStripBytes; };
   std::int64_t columns = w.out_w;
-  set_area(w, 1, columns, plan);
+  set_area(w, direction, 1, columns, plan);
   while (!fits() && columns > 2 * kMaxTileRows) {
     columns = ceil_div(columns, 2);
-    set_area(w, 1, columns, plan);
+    set_area(w, direction, 1, columns, plan);
   }
   const std::int64_t most = std::min(extent.rows.size(), w.out_h);
-  while (plan.out_rows < most && fits()) set_area(w, plan.out_rows + 1, columns, plan);
-  if (!fits() && plan.out_rows > 1) set_area(w, plan.out_rows - 1, columns, plan);
+  while (plan.out_rows < most && fits()) set_area(w, direction, plan.out_rows + 1, columns, plan);
+  if (!fits() && plan.out_rows > 1) set_area(w, direction, plan.out_rows - 1, columns, plan);
   std::int64_t parts = ceil_div(most, plan.out_rows);
-  set_area(w, ceil_div(most, parts), columns, plan);
+  set_area(w, direction, ceil_div(most, parts), columns, plan);
   const auto uneven = [&] {
     const std::int64_t units = OutAreas(extent.rows, w, plan).count() * blocks;
     return units < 8 * extent.threads && units % extent.threads != 0;
   };
-  while (uneven() && plan.out_rows > 1 && plan.out_rows * columns > 4 * kMaxTileRows) set_area(w, ceil_div(most, ++parts), columns, plan);
+  while (uneven() && plan.out_rows > 1 && plan.out_rows * columns > 4 * kMaxTileRows)
+    set_area(w, direction, ceil_div(most, ++parts), columns, plan);
   return plan;
+}
+
+StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
+  const auto& conv = node.as<model::ConvAttributes>();
+  Blocks blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, kBlockBytes, 2);
+  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, blocks.count(), direction);
+  if (extent.threads > 1) {
+    const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
+    if (areas * blocks.count() % extent.threads != 0 && areas * blocks.count() < 8 * extent.threads)
+      blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
+  }
+  return {strip, blocks};
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
@@ -96,7 +114,7 @@ OutArea OutAreas::operator[](std::int64_t i) const noexcept {
 }
 
 Bytes strip_workspace(const StripPlan& plan, int threads) noexcept {
-  return Bytes(table_bytes(plan) + thread_bytes(plan) * static_cast<std::uint64_t>(threads));
+  return Bytes(thread_bytes(plan) * static_cast<std::uint64_t>(threads));
 }
 
 Strips::Strips(std::byte* workspace, const StripPlan& plan, int threads) noexcept
@@ -105,11 +123,7 @@ Strips::Strips(std::byte* workspace, const StripPlan& plan, int threads) noexcep
   for (int thread = 0; thread < threads; ++thread) std::memcpy(key_of(thread), &kNoStrip, sizeof kNoStrip);
 }
 
-float* Strips::strip(int thread) const noexcept { return reinterpret_cast<float*>(key_of(thread) + kLine); }
-
-std::byte* Strips::key_of(int thread) const noexcept {
-  return workspace_ + table_bytes_ + static_cast<std::uint64_t>(thread) * thread_bytes_;
-}
+float* Strips::strip(int thread) const noexcept { return reinterpret_cast<float*>(key_of(thread) + kLine + table_bytes_); }
 
 bool Strips::holds(int thread, std::int64_t key) const noexcept {
   std::int64_t held = 0;
@@ -148,19 +162,18 @@ void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea
   const std::int64_t columns = area.columns.size();
   const std::int64_t pixels = area.rows.size() * columns;
   const std::int64_t count = ceil_div(pixels, tile_rows);
+  const std::int64_t pixel_step = w.stride_w * plan.depth;
+  const std::int64_t row_step = w.stride_h * plan.in_columns * plan.depth;
+  OutputWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, channel);
+  const float* row_start = strip;
+  const float* a = strip;
   for (std::int64_t tile = 0; tile < count; ++tile) {
     const auto part = even_part({0, pixels}, tile, count);
     TileRows rows;
     rows.count = static_cast<int>(part.size());
-    std::int64_t y = part.begin / columns;
-    std::int64_t x = part.begin % columns;
     for (int m = 0; m < rows.count; ++m) {
-      rows.a[m] = strip + (y * w.stride_h * plan.in_columns + x * w.stride_w) * plan.depth;
-      set_output(call, job, area.image * w.out_h + area.rows.begin + y, area.columns.begin + x, channel, m, rows);
-      if (++x == columns) {
-        x = 0;
-        ++y;
-      }
+      rows.a[m] = a;
+      a = walk.next(m, rows) ? row_start += row_step : a + pixel_step;
     }
     run_tile(rows, job);
   }

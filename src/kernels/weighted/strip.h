@@ -1,6 +1,6 @@
 // Zero-padded copies of the input rows that a run of output rows needs, one at a time for each compute thread, in the workspace.
 //
-//     workspace:  | segment offsets | thread 0: key, strip | thread 1: key, strip | ...
+//     workspace:  | thread 0: key, segment offsets, strip | thread 1: key, segment offsets, strip | ...
 //
 //     strip:      0 0 0 0 0 0 0 0   <- padding rows and columns are zeros, so the inner loop never asks where it is
 //                 0 x x x x x x 0      a kernel row of an undilated convolution is one run of kernel_w * channels floats
@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "sluice/kernels/kernel.h"
-#include "src/kernels/weighted/tile.h"
+#include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
 
@@ -37,9 +37,20 @@ struct StripPlan {
   std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
 };
 
+/// Which way a window goes: from a strip's inputs to fewer outputs (convolution), or to more (transposed convolution).
+enum class Direction { kForward, kTransposed };
+
 /// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
 /// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
-StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks) noexcept;
+StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
+                      Direction direction = Direction::kForward) noexcept;
+
+/// How a step is cut into units. A function of node and extent alone, so that `workspace` and `run` agree.
+struct StripCut {
+  StripPlan strip;
+  Blocks blocks;
+};
+StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept;
 
 /// The distances, in floats, from an output pixel's first input to each segment: kernel rows, or single taps if those are dilated.
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept;
@@ -79,13 +90,16 @@ Bytes strip_workspace(const StripPlan& plan, int threads) noexcept;
 class Strips {
  public:
   Strips(std::byte* workspace, const StripPlan& plan, int threads) noexcept;
-  std::int64_t* segment_offsets() const noexcept { return reinterpret_cast<std::int64_t*>(workspace_); }
+  /// A table of `plan.segments` offsets; kernels whose threads need no tables of their own use that of thread 0.
+  std::int64_t* segment_offsets(int thread) const noexcept { return reinterpret_cast<std::int64_t*>(key_of(thread) + kLine); }
   float* strip(int thread) const noexcept;
   /// Does `thread` hold strip `key`? Remembers that it will.
   bool holds(int thread, std::int64_t key) const noexcept;
 
  private:
-  std::byte* key_of(int thread) const noexcept;
+  static constexpr std::uint64_t kLine = 64;
+
+  std::byte* key_of(int thread) const noexcept { return workspace_ + static_cast<std::uint64_t>(thread) * thread_bytes_; }
 
   std::byte* workspace_;
   std::uint64_t table_bytes_;

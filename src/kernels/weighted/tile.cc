@@ -1,10 +1,11 @@
 // The inner loops. Compiled once for each target of targets.h by including itself; start reading at `panel_tile`.
 #include "src/kernels/weighted/tile.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "src/kernels/weighted/targets.h"
+#include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
@@ -66,11 +67,11 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
       for (int m = 0; m < kRows; ++m) {
         const V input = hn::Set(d, a[m][k]);
         HWY_UNROLL(16)
-        for (int v = 0; v < kVectors; ++v) acc[m][v] = fused(input, weights[v], acc[m][v]);
+        for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
       }
     }
   }
-  finish<kRows, kPanels>(acc, rows, job, p);
+  finish(acc, rows, job, std::int64_t{p} * 16);
 }
 
 // kFull: all 16 lanes are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
@@ -83,7 +84,7 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
     HWY_UNROLL(16)
     for (int v = 0; v < kPanelVectors; ++v) acc[m][v] = hn::Zero(d);
   }
-  const int lanes = kFull ? 16 : job.last_lanes;
+  const int live = kFull ? 16 : job.last_lanes;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     std::int64_t offset = job.segment_offsets[s];
     const float* HWY_RESTRICT b = job.panels + s * job.segment_floats;
@@ -93,13 +94,82 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
         const V weights = hn::LoadU(d, b + v * kVectorLanes);
         HWY_UNROLL(16)
         for (int m = 0; m < kRows; ++m) {
-          const V input = load_lanes(rows.a[m] + offset + v * kVectorLanes, lanes - v * kVectorLanes);
-          acc[m][v] = fused(input, weights, acc[m][v]);
+          const V input = load_lanes(rows.a[m] + offset + v * kVectorLanes, live - v * kVectorLanes);
+          acc[m][v] = functions::fused(input, weights, acc[m][v]);
         }
       }
     }
   }
-  finish<kRows, 1>(acc, rows, job, 0);
+  finish(acc, rows, job, 0);
+}
+
+HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
+  rows.count = count;
+  for (int m = 0; m < count; ++m) {
+    rows.a[m] = run.a + (x + m) * run.a_pixel;
+    rows.out[m] = run.out + (x + m) * run.out_pixel;
+    rows.residual[m] = run.residual + (x + m) * run.residual_pixel;
+  }
+}
+
+/// A kernel row of three taps for one vector of a panel.
+template <int kSegments>
+struct SlideWeights {
+  V value[kSegments][3];
+  std::int64_t first_lane;
+};
+
+// `kRows` neighbouring outputs of a row, three taps in a kernel row: each input is loaded once for all outputs that it reaches.
+template <int kRows, int kSegments, int kStride>
+HWY_NOINLINE void slide(const SlideWeights<kSegments>& weights, const TileRows& rows, const TileJob& job, bool skip_first, bool skip_last) {
+  constexpr int kInputs = (kRows - 1) * kStride + 3;
+  const D d;
+  V acc[kRows][1];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
+  HWY_UNROLL(3)
+  for (int s = 0; s < kSegments; ++s) {
+    const float* a = rows.a[0] + job.segment_offsets[s] + weights.first_lane;
+    HWY_UNROLL(20)
+    for (int j = 0; j < kInputs; ++j) {
+      if (j == 0 && skip_first) continue;
+      if (j == kInputs - 1 && skip_last) continue;
+      const V input = hn::LoadU(d, a + j * job.a_step);
+      HWY_UNROLL(3)
+      for (int tap = 0; tap < 3; ++tap) {
+        const int m = (j - tap) / kStride;
+        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights.value[s][tap], acc[m][0]);
+      }
+    }
+  }
+  finish(acc, rows, job, weights.first_lane);
+}
+
+template <int kSegments, int kStride, std::size_t... kRow>
+constexpr auto slides(std::index_sequence<kRow...>) {
+  return std::array{&slide<static_cast<int>(kRow) + 1, kSegments, kStride>...};
+}
+
+template <int kSegments, int kStride>
+HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
+  static constexpr auto kSlides = slides<kSegments, kStride>(std::make_index_sequence<kLaneRows>());
+  const D d;
+  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
+  for (int v = 0; v < kPanelVectors; ++v) {
+    SlideWeights<kSegments> weights;
+    weights.first_lane = v * kVectorLanes;
+    for (int s = 0; s < kSegments; ++s)
+      for (int tap = 0; tap < 3; ++tap)
+        weights.value[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + weights.first_lane);
+    std::int64_t x = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
+      TileRows rows;
+      set_run(run, x, static_cast<int>(count), rows);
+      kSlides[static_cast<std::size_t>(count - 1)](weights, rows, job, run.skip_first && x == 0, run.skip_last && tile + 1 == tiles);
+      x += count;
+    }
+  }
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
@@ -137,8 +207,41 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   (job.last_lanes == 16 ? kFull : kPartial)[row](rows, job);
 }
 
+// A pixel alone, with taps [first, first + count) of each kernel row.
+void run_edge(const LaneRun& run, TileJob job, std::int64_t x, std::int64_t first, std::int64_t count) noexcept {
+  TileRows rows;
+  set_run(run, x, 1, rows);
+  rows.a[0] += first * job.a_step;
+  job.panels += first * 16;
+  job.depth = count;
+  run_lanes(rows, job);
+}
+
+void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
+#if HWY_TARGET != HWY_SCALAR
+  const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
+  if (job.depth == 3 && job.segments >= 2 && job.segments <= 3 && job.last_lanes == 16 && (stride1 || stride2)) {
+    if (job.segments == 3) return stride1 ? slide_run<3, 1>(run, job) : slide_run<3, 2>(run, job);
+    return stride1 ? slide_run<2, 1>(run, job) : slide_run<2, 2>(run, job);
+  }
+#endif
+  const std::int64_t begin = run.skip_first ? 1 : 0;
+  const std::int64_t end = std::max(begin, run.count - (run.skip_last ? 1 : 0));
+  const bool only = run.count == 1 && run.skip_first && run.skip_last;
+  if (run.skip_first) run_edge(run, job, 0, 1, job.depth - (only ? 2 : 1));
+  if (run.skip_last && !only) run_edge(run, job, run.count - 1, 0, job.depth - 1);
+  const std::int64_t tiles = (end - begin + kLaneRows - 1) / kLaneRows;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    TileRows rows;
+    const std::int64_t x = begin + (end - begin) * tile / tiles;
+    set_run(run, x, static_cast<int>(begin + (end - begin) * (tile + 1) / tiles - x), rows);
+    run_lanes(rows, job);
+  }
+}
+
 const TileTable& table() noexcept {
-  static constexpr TileTable kTable{.rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes};
+  static constexpr TileTable kTable{
+      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run};
   return kTable;
 }
 
@@ -169,20 +272,6 @@ const TileTable& tile_table(Isa isa) noexcept {
 #else
       return HWY_STATIC_DISPATCH(table)();
 #endif
-  }
-}
-
-bool epilogue_supports(const model::Activation& activation) noexcept {
-  switch (activation.function) {
-    case model::Function::kNone:
-    case model::Function::kRelu:
-    case model::Function::kClip:
-    case model::Function::kLeakyRelu:
-    case model::Function::kHardSigmoid:
-    case model::Function::kHardSwish:
-      return true;
-    default:
-      return false;
   }
 }
 

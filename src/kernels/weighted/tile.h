@@ -44,19 +44,31 @@ struct TileJob {
   model::Activation activation;
 };
 
+/// Pixels of one row, for the lanes of one panel: pixel i reads at a + i * a_pixel and so on. Steps count floats.
+/// `skip_first`: the first pixel's first tap of each segment lies in the padding and is left out; `skip_last`: the last pixel's last tap.
+struct LaneRun {
+  bool skip_first = false;
+  bool skip_last = false;
+  std::int64_t count = 0;
+  const float* a = nullptr;
+  std::int64_t a_pixel = 0;
+  float* out = nullptr;
+  std::int64_t out_pixel = 0;
+  const float* residual = nullptr;
+  std::int64_t residual_pixel = 0;
+};
+
 /// The inner loops of one instruction set.
 struct TileTable {
   int rows = 1;       // of a full tile with panels
   int lane_rows = 1;  // of a full tile with lanes
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
-  /// One panel only: job.panel_count is 1.
+  // With lanes, one panel only: job.panel_count is 1.
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  void (*lane_run)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
 const TileTable& tile_table(Isa isa) noexcept;
-
-/// Can the epilogue apply it?
-bool epilogue_supports(const model::Activation& activation) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -42,6 +42,8 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
              run_here<weighted::run_depthwise>),
       kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports,
              weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
+      kernel(kernel_id::kConvTransposed, "conv/transposed", OpKind::kConvTranspose, weighted::transposed_supports,
+             weighted::transposed_workspace, run_here<weighted::run_transposed>),
   };
   return kKernels;
 }

@@ -1,0 +1,125 @@
+// Transposed convolutions. Outputs of one phase (row mod stride_h, column mod stride_w) meet the same taps, which lie next to each other
+// in the panels (`transposed_tap_order`), so each phase is an ordinary convolution of stride 1 that writes every stride-th pixel:
+//
+//     output o = stride * q + phase meets tap t at input q + shift(t),  shift(t) = (phase + pad - t * dilation) / stride
+#include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/strip.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+/// One axis of the window.
+struct Axis {
+  std::int64_t kernel, stride, dilation, pad;
+
+  std::int64_t phase(std::int64_t tap) const noexcept { return ((tap * dilation - pad) % stride + stride) % stride; }
+  std::int64_t shift(std::int64_t tap) const noexcept { return (phase(tap) + pad - tap * dilation) / stride; }
+  /// The first input that outputs from `begin` on may meet; one early at worst.
+  std::int64_t first_input(std::int64_t begin) const noexcept {
+    const std::int64_t position = begin + pad - (kernel - 1) * dilation;
+    return position >= 0 ? position / stride : -ceil_div(-position, stride);
+  }
+};
+
+Axis vertical(const model::Window& w) noexcept { return {w.kernel_h, w.stride_h, w.dilation_h, w.pad_top}; }
+Axis horizontal(const model::Window& w) noexcept { return {w.kernel_w, w.stride_w, w.dilation_w, w.pad_left}; }
+
+/// Outputs begin..end of one phase: o = phase + stride * q.
+Interval<std::int64_t> outputs_of_phase(Interval<std::int64_t> outputs, std::int64_t phase, std::int64_t stride) noexcept {
+  const auto first_q = [&](std::int64_t o) { return o <= phase ? 0 : ceil_div(o - phase, stride); };
+  return {first_q(outputs.begin), first_q(outputs.end)};
+}
+
+StripArea strip_of(const model::Window& w, const OutArea& area, const StripPlan& plan) noexcept {
+  return {area.image, vertical(w).first_input(area.rows.begin), horizontal(w).first_input(area.columns.begin), plan.in_rows,
+          plan.in_columns};
+}
+
+/// The phases of an area, one after the other, for one block.
+class PhaseRunner {
+ public:
+  PhaseRunner(const KernelCall& call, const TileTable& tiles, const StripPlan& plan, const OutArea& area, const float* strip) noexcept
+      : call_(call),
+        tiles_(tiles),
+        w_(call.node->as<model::ConvAttributes>().window),
+        plan_(plan),
+        area_(area),
+        source_(strip_of(w_, area, plan)),
+        strip_(strip) {}
+
+  void run(const Block& block, TileJob job, std::int64_t* offsets) const noexcept {
+    const Axis v = vertical(w_), h = horizontal(w_);
+    job.segment_offsets = offsets;
+    job.depth = plan_.depth;
+    for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
+      for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
+        job.segments = 0;
+        for (std::int64_t ky = 0; ky < v.kernel; ++ky)
+          for (std::int64_t kx = 0; kx < h.kernel; ++kx)
+            if (v.phase(ky) == phase_y && h.phase(kx) == phase_x) offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
+        run_phase(block, job, phase_y, phase_x);
+        job.panels += job.segments * job.depth * model::kPanelLanes;
+      }
+  }
+
+ private:
+  /// Floats from the strip's start to input (row, column) of the image.
+  std::int64_t offset(std::int64_t row, std::int64_t column) const noexcept { return (row * plan_.in_columns + column) * plan_.depth; }
+
+  void run_phase(const Block& block, const TileJob& job, std::int64_t phase_y, std::int64_t phase_x) const noexcept {
+    const auto qy = outputs_of_phase(area_.rows, phase_y, w_.stride_h);
+    const auto qx = outputs_of_phase(area_.columns, phase_x, w_.stride_w);
+    const std::int64_t pixels = qy.size() * qx.size();
+    const std::int64_t count = ceil_div(pixels, tiles_.rows);
+    for (std::int64_t tile = 0; tile < count; ++tile) {
+      const auto part = even_part({0, pixels}, tile, count);
+      TileRows rows;
+      rows.count = static_cast<int>(part.size());
+      for (int m = 0; m < rows.count; ++m) {
+        const std::int64_t y = qy.begin + (part.begin + m) / qx.size();
+        const std::int64_t x = qx.begin + (part.begin + m) % qx.size();
+        rows.a[m] = strip_ + offset(y - source_.row, x - source_.column);
+        const std::int64_t row = area_.image * w_.out_h + y * w_.stride_h + phase_y;
+        OutputWalk(call_, row, x * w_.stride_w + phase_x, {0, w_.out_w}, block.channel).set(m, rows);
+      }
+      tiles_.panels(rows, job);
+    }
+  }
+
+  const KernelCall& call_;
+  const TileTable& tiles_;
+  const model::Window& w_;
+  const StripPlan& plan_;
+  const OutArea& area_;
+  StripArea source_;
+  const float* strip_;
+};
+
+}  // namespace
+
+bool transposed_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && groups_fill_panels(node.as<model::ConvAttributes>());
+}
+
+Bytes transposed_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  return strip_workspace(cut_strips(graph, node, extent, Direction::kTransposed).strip, extent.threads);
+}
+
+void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.node->as<model::ConvAttributes>();
+  const int threads = thread_count(call);
+  const StripCut cut = cut_strips(*call.graph, *call.node, {call.rows, call.channels, threads}, Direction::kTransposed);
+  const OutAreas areas(call.rows, conv.window, cut.strip);
+  const Strips strips(call.workspace, cut.strip, threads);
+
+  for_each_unit(call, areas.count() * cut.blocks.count(), [&](std::int64_t unit, int thread) noexcept {
+    const OutArea area = areas[unit % areas.count()];
+    const Block block = cut.blocks[unit / areas.count()];
+    float* const strip = strips.strip(thread);
+    if (!strips.holds(thread, block.group * areas.count() + unit % areas.count()))
+      fill_strip(call.inputs[0].view, conv.window, strip_of(conv.window, area, cut.strip), block.group * cut.strip.depth, cut.strip, strip);
+    PhaseRunner(call, tiles, cut.strip, area, strip).run(block, make_job(call, block), strips.segment_offsets(thread));
+  });
+}
+
+}  // namespace sluice::kernels::weighted

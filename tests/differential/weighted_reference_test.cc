@@ -1,0 +1,80 @@
+// The weighted kernels, as the registry has them, against the reference. Finer sweeps with a plain loop: tests/kernels/weighted_*_test.cc.
+#include "sluice/kernels/registry.h"
+#include "src/kernels/families.h"
+#include "tests/differential/kernel_harness.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+void check_all_cuts(const Problem& p, KernelId id) {
+  const KernelDescriptor* kernel = find_kernel(id);
+  REQUIRE(kernel != nullptr);
+  CHECK(kernels_for(p.graph, p.node()).front()->id == id);
+  const auto want = run_reference(p);
+  for (Cut cut : usual_cuts()) {
+    check_bits(p, *kernel, cut, want);
+    cut.panels = 1;
+    check_bits(p, *kernel, cut, want);
+    if (!p.node().epilogue.has_residual) continue;
+    cut.in_place = 1;
+    check_bits(p, *kernel, cut, want);
+  }
+}
+
+model::ConvAttributes conv_of(std::int64_t size, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+                              std::int64_t pad, std::int64_t groups = 1) {
+  const model::Window w{.in_h = size,
+                        .in_w = size + 1,
+                        .kernel_h = kernel,
+                        .kernel_w = kernel,
+                        .stride_h = stride,
+                        .stride_w = stride,
+                        .pad_top = pad,
+                        .pad_left = pad,
+                        .pad_bottom = pad,
+                        .pad_right = pad};
+  return {with_output(w), groups, in, out};
+}
+
+const model::Epilogue kFull{true, true, {model::Function::kSilu}};
+
+TEST_CASE("each kind of convolution and dense layer takes its own kernel and gives the reference's bits") {
+  check_all_cuts(conv_problem(conv_of(9, 6, 40, 3, 1, 1), 2, kFull), kernel_id::kConvDirect);
+  check_all_cuts(conv_problem(conv_of(9, 6, 40, 1, 2, 0), 2, kFull), kernel_id::kConvPointwise);
+  check_all_cuts(conv_problem(conv_of(9, 40, 40, 3, 2, 1, 40), 2, kFull), kernel_id::kConvDepthwise);
+  check_all_cuts(conv_problem(conv_of(9, 10, 40, 3, 1, 1, 5), 2, kFull), kernel_id::kConvGroupedLanes);
+  check_all_cuts(dense_problem(Shape{2, 5, 12}, 40, kFull), kernel_id::kDense);
+}
+
+TEST_CASE("transposed convolutions of all phases") {
+  for (std::int64_t kernel : {1, 2, 3, 4, 5})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t dilation : {1, 2})
+        for (std::int64_t pad : {0, 1}) {
+          const model::Window w{.in_h = 4,
+                                .in_w = 5,
+                                .kernel_h = kernel,
+                                .kernel_w = kernel,
+                                .stride_h = stride,
+                                .stride_w = stride,
+                                .dilation_h = dilation,
+                                .dilation_w = dilation,
+                                .pad_top = pad,
+                                .pad_left = pad,
+                                .pad_bottom = pad,
+                                .pad_right = 0};
+          check_all_cuts(conv_problem({with_transposed_output(w), 1, 3, 17}, 1, {}, model::OpKind::kConvTranspose),
+                         kernel_id::kConvTransposed);
+        }
+}
+
+TEST_CASE("transposed convolutions in wide groups, several images, with an epilogue, in several strips") {
+  const model::Window w{.in_h = 5, .in_w = 4, .kernel_h = 4, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
+  check_all_cuts(conv_problem({with_transposed_output(w), 2, 6, 36}, 3, kFull, model::OpKind::kConvTranspose), kernel_id::kConvTransposed);
+  const model::Window large{.in_h = 4, .in_w = 60, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  check_all_cuts(conv_problem({with_transposed_output(large), 1, 300, 16}, 1, {}, model::OpKind::kConvTranspose),
+                 kernel_id::kConvTransposed);
+}
+
+}  // namespace
+}  // namespace sluice::kernels::test
