@@ -171,6 +171,7 @@ void damage(plan::Plan& plan, std::mt19937& random) {
       if (step.loads_needed > 0) step.loads_needed -= 1;
       return;
     default: {
+      if (plan.loads.empty()) return;
       plan::Load& load = plan.loads[below(plan.loads.size())];
       load.gate -= 1;
       if (below(2) == 0) plan.buffers[load.target.index()].lifetime.begin = load.gate;
