@@ -1,0 +1,11 @@
+// Which instruction sets the weighted kernels are compiled for: scalar, AVX2, AVX-512 (AVX3) on x86-64; scalar and NEON on ARM.
+//
+// To be included before the first Highway header. The scalar target is always kept, so that SLUICE_ISA=scalar works on any build, and it
+// is Highway's one-lane target, not the emulated vectors, so that all compilers run the same scalar code.
+#pragma once
+
+#define HWY_COMPILE_ALL_ATTAINABLE
+#define HWY_BROKEN_EMU128 1
+// SSE has no fused multiply-add; arrays of SVE vectors do not compile; AVX3_DL adds nothing for floats.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_PPC8)
