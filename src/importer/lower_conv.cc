@@ -133,14 +133,17 @@ void lower_conv_transpose(NodeContext& c) {
     if (a < lead) wanted[a] = 0;
     if (extra[a] < 0 || extra[a] >= std::max(s.stride[a], s.dilation[a]))
       c.malformed("output_padding must be below the stride or dilation");
-    const std::int64_t full = s.stride[a] * (s.in[a] - 1) + extra[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
+    std::int64_t full = s.stride[a] * (s.in[a] - 1) + extra[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
     const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
     if (same && wanted[a] == 0) wanted[a] = s.in[a] * s.stride[a];
     if (auto_pad == "VALID") s.before[a] = s.after[a] = 0;
     if (wanted[a] > 0) {
       // The rest of the padding, if odd, goes where auto_pad says: to the end for SAME_UPPER, else to the beginning.
+      // A little more than the input reaches is padding of the output.
+      const std::int64_t missing = std::max<std::int64_t>(0, wanted[a] - full);
+      if (extra[a] + missing >= std::max(s.stride[a], s.dilation[a])) c.refuse("output_shape is larger than what the input reaches");
+      full += missing;
       const std::int64_t total = full - wanted[a];
-      if (total < 0) c.refuse("output_shape is larger than what the input reaches");
       s.before[a] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
       s.after[a] = total - s.before[a];
     }
