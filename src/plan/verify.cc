@@ -37,7 +37,8 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
         step.channels.end > extents.channels)
       return broken("step", i, "I6: it writes nothing, or outside its node's output");
     if (step.kernel == KernelId::kNone) return broken("step", i, "I0: it names no kernel");
-    if (step.workspace.valid() && step.workspace.index() >= plan.buffers.size()) return broken("step", i, "I0: its workspace does not exist");
+    if (step.workspace.valid() && step.workspace.index() >= plan.buffers.size())
+      return broken("step", i, "I0: its workspace does not exist");
     if (step.first_operand != next_operand) return broken("step", i, "I0: its operands do not follow those of the step before");
     next_operand += step.operand_count;
     if (next_operand > plan.operands.size()) return broken("step", i, "I0: its operands do not exist");
@@ -60,7 +61,8 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
       return broken("tensor", t, "I0: its buffer does not exist");
   for (std::size_t o = 0; o < plan.operands.size(); ++o) {
     const WeightOperand& operand = plan.operands[o];
-    if (!operand.weight.valid() || operand.weight.index() >= graph.weights.size()) return broken("operand", o, "I0: its weight does not exist");
+    if (!operand.weight.valid() || operand.weight.index() >= graph.weights.size())
+      return broken("operand", o, "I0: its weight does not exist");
     if (!operand.load.valid() || operand.load.index() >= plan.loads.size()) return broken("operand", o, "I0: its load does not exist");
   }
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {

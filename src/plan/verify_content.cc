@@ -19,7 +19,7 @@ constexpr std::size_t kMaxMeetings = std::size_t{1} << 22;  // pairs of tensors 
 /// The last reads of some bytes: by which node, and by any other node.
 struct LastReads {
   std::int64_t last = -1;
-  NodeId node;                // of the last one; invalid: the caller
+  NodeId node;  // of the last one; invalid: the caller
   std::int64_t by_other = -1;
 
   void add(std::int64_t at, NodeId by) noexcept {
@@ -44,8 +44,14 @@ struct LastReads {
 class ContentVerifier {
  public:
   ContentVerifier(const Plan& plan, const model::Graph& graph, const VerifyContext& context)
-      : plan_(plan), graph_(graph), context_(context), steps_(static_cast<std::int64_t>(plan.steps.size())), steps_of_(graph.nodes.size()),
-        first_write_(graph.tensors.size(), -1), ready_(graph.tensors.size(), -1), reads_(graph.tensors.size()),
+      : plan_(plan),
+        graph_(graph),
+        context_(context),
+        steps_(static_cast<std::int64_t>(plan.steps.size())),
+        steps_of_(graph.nodes.size()),
+        first_write_(graph.tensors.size(), -1),
+        ready_(graph.tensors.size(), -1),
+        reads_(graph.tensors.size()),
         made_(graph.tensors.size(), false) {}
 
   Status run() {
@@ -112,7 +118,8 @@ class ContentVerifier {
       edges.push_back({plan_.steps[i].rows.begin, true, plan_.steps[i].channels});
       edges.push_back({plan_.steps[i].rows.end, false, plan_.steps[i].channels});
     }
-    std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.row != b.row ? a.row < b.row : a.begins < b.begins; });
+    std::sort(edges.begin(), edges.end(),
+              [](const Edge& a, const Edge& b) { return a.row != b.row ? a.row < b.row : a.begins < b.begins; });
     const auto by_begin = [](const ChannelRange& a, const ChannelRange& b) { return a.begin < b.begin; };
     std::set<ChannelRange, decltype(by_begin)> active(by_begin);
     for (const Edge& edge : edges) {
@@ -154,7 +161,8 @@ class ContentVerifier {
     const auto axis = static_cast<std::size_t>(node.as<model::AxisAttributes>().axis);
     std::array<std::int64_t, Shape::kMaxRank> start{};
     for (TensorId in : node.inputs) {
-      if (!part_of(placed(in), placed(node.outputs[0]), start)) return broken("node", n, "I6: a concatenation without step is not made of its inputs");
+      if (!part_of(placed(in), placed(node.outputs[0]), start))
+        return broken("node", n, "I6: a concatenation without step is not made of its inputs");
       start[axis] += graph_.tensor(in).shape[static_cast<int>(axis)];
     }
     return {};
@@ -165,7 +173,8 @@ class ContentVerifier {
     const auto& slice = node.as<model::SliceAttributes>();
     const Shape& shape = graph_.tensor(node.outputs[0]).shape;
     for (int axis = 0; axis < shape.rank(); ++axis)
-      if (shape[axis] > 1 && slice.step[static_cast<std::size_t>(axis)] != 1) return broken("node", n, "I6: a slice with strides has no step");
+      if (shape[axis] > 1 && slice.step[static_cast<std::size_t>(axis)] != 1)
+        return broken("node", n, "I6: a slice with strides has no step");
     if (!part_of(placed(node.outputs[0]), placed(node.inputs[0]), slice.start))
       return broken("node", n, "I6: a slice without step is not a part of its input");
     return {};
@@ -216,7 +225,8 @@ class ContentVerifier {
     for (const model::Port& port : graph_.outputs) reads_[port.tensor.index()].add(steps_, NodeId::invalid());
     for (const model::Port& port : graph_.inputs) {
       const TensorPlacement& placement = plan_.tensors[port.tensor.index()];
-      if (placement.buffer.valid() && plan_.buffer(placement.buffer).whole_period) reads_[port.tensor.index()].add(steps_, NodeId::invalid());
+      if (placement.buffer.valid() && plan_.buffer(placement.buffer).whole_period)
+        reads_[port.tensor.index()].add(steps_, NodeId::invalid());
     }
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const model::Node& node = graph_.nodes[n];
@@ -235,16 +245,19 @@ class ContentVerifier {
 
   Status check_lifetimes() const {
     for (const model::Port& port : graph_.inputs)
-      if (!plan_.tensors[port.tensor.index()].buffer.valid()) return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
+      if (!plan_.tensors[port.tensor.index()].buffer.valid())
+        return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
     for (const model::Port& port : graph_.outputs)
-      if (!plan_.tensors[port.tensor.index()].buffer.valid()) return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
+      if (!plan_.tensors[port.tensor.index()].buffer.valid())
+        return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (!made_[t]) continue;
       const Buffer& buffer = plan_.buffer(plan_.tensors[t].buffer);
       if (buffer.whole_period) continue;
       const Interval<std::int64_t> need = needed(t);
       if (buffer.lifetime.begin > need.begin) return broken("tensor", t, "I1: its buffer's lifetime begins after its first write");
-      if (buffer.lifetime.end < std::min(need.end + 1, steps_)) return broken("tensor", t, "I1: its buffer's lifetime ends before its last read");
+      if (buffer.lifetime.end < std::min(need.end + 1, steps_))
+        return broken("tensor", t, "I1: its buffer's lifetime ends before its last read");
     }
     return {};
   }

@@ -35,7 +35,8 @@ Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k)
 
 Status check_gates(const Plan& plan) {
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
-    if (k > 0 && plan.loads[k].gate < plan.loads[k - 1].gate) return broken("load", k, "I5: its gate lies before that of the load before it");
+    if (k > 0 && plan.loads[k].gate < plan.loads[k - 1].gate)
+      return broken("load", k, "I5: its gate lies before that of the load before it");
     if (plan.loads[k].resident && plan.loads[k].gate < 0) return broken("load", k, "I8: a resident load is never wrapped");
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -46,7 +47,8 @@ Status check_gates(const Plan& plan) {
   return {};
 }
 
-/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution or dense layer is cut.
+/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution or dense layer is
+/// cut.
 Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, std::size_t position, const WeightOperand& operand) {
   const model::Node& node = graph.node(step.node);
   const model::Weight& weight = graph.weight(operand.weight);
@@ -56,7 +58,8 @@ Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, 
     const std::int64_t each = model::outputs_per_group(node);
     const std::int64_t outputs = row_extents(graph.tensor(node.outputs[0]).shape).channels;
     expected = model::panels_of_channels(step.channels, each);
-    if (model::channels_of_panels(expected, each, outputs) != step.channels) return broken("step", i, "I5: its channels are not whole panels");
+    if (model::channels_of_panels(expected, each, outputs) != step.channels)
+      return broken("step", i, "I5: its channels are not whole panels");
   }
   if (operand.panels != expected || expected.begin < 0 || expected.begin >= expected.end || expected.end > weight.panels)
     return broken("step", i, "I5: its panels are not those of its channels");

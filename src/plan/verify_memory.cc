@@ -27,7 +27,8 @@ Status check_offsets(const Plan& plan, const VerifyContext& context) {
     if (!end_with_tail || *end_with_tail > plan.arena_bytes.count()) return broken("buffer", b, "I3: it ends beyond the arena");
     highest = std::max(highest, *end_with_tail);
   }
-  if (highest != plan.arena_bytes.count()) return fail(ErrorCode::kInvalidPlan, "plan", "I7: the peak it states is not the end of its buffers");
+  if (highest != plan.arena_bytes.count())
+    return fail(ErrorCode::kInvalidPlan, "plan", "I7: the peak it states is not the end of its buffers");
   return {};
 }
 
@@ -132,8 +133,9 @@ Status check_disjoint(const Plan& plan) {
     const auto met = live.insert(begin, {begin + buffer.size.count(), event.buffer, event.period});
     if (!met) continue;
     const bool same_period = met->period == event.period || plan.buffers[met->buffer].whole_period || buffer.whole_period;
-    return broken("buffer", event.buffer,
-                  same_period ? "I2: it overlaps another buffer in time and in bytes" : "I8: it overlaps a buffer of the neighbouring period");
+    return broken(
+        "buffer", event.buffer,
+        same_period ? "I2: it overlaps another buffer in time and in bytes" : "I8: it overlaps a buffer of the neighbouring period");
   }
   return {};
 }

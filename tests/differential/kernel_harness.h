@@ -53,6 +53,7 @@ struct Problem {
   model::Graph graph;
   std::vector<std::vector<std::byte>> inputs;
   std::vector<std::vector<std::byte>> weights;
+  std::vector<float> unpacked;  // the first weight as [outputs][depth][taps], before it was packed
 
   const model::Node& node() const { return graph.nodes[0]; }
   model::Node& node() { return graph.nodes[0]; }
@@ -86,7 +87,7 @@ inline std::vector<std::byte> random_bytes(const Shape& shape, DType dtype, std:
   return bytes;
 }
 
-inline void add_input(Problem& p, const Shape& shape, DType dtype, std::mt19937& random) {
+inline void add_input(Problem& p, Shape shape, DType dtype, std::mt19937& random) {
   p.graph.tensors.push_back({.name = "in" + std::to_string(p.inputs.size()), .dtype = dtype, .shape = shape, .weight = {}});
   p.node().inputs.push_back(TensorId(p.graph.tensors.size() - 1));
   p.inputs.push_back(random_bytes(shape, dtype, random));
@@ -137,6 +138,8 @@ inline void add_packed_weight(Problem& p, PackSource source, bool depthwise, std
   p.graph.weights.push_back(weight);
   p.node().weights.push_back(WeightId(p.graph.weights.size() - 1));
   p.weights.push_back(std::move(packed));
+  p.unpacked.resize(values.size() / sizeof(float));
+  std::memcpy(p.unpacked.data(), values.data(), values.size());
 }
 
 /// out_h and out_w of a convolution or pool, the rest of the window given.
@@ -360,6 +363,21 @@ inline std::vector<std::byte> run(const Problem& p, const KernelDescriptor& kern
 }
 
 inline std::vector<std::byte> run_reference(const Problem& p) { return run(p, reference_kernel(p.node().op)); }
+
+/// The values of a dense tensor.
+template <class T>
+std::vector<T> values_of(const std::vector<std::byte>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
 
 // ---- comparing
 

@@ -19,8 +19,7 @@ namespace sluice::planner {
 
 class AliasForest {
  public:
-  explicit AliasForest(const model::Graph& graph)
-      : graph_(graph), leader_(graph.tensors.size()), classes_(graph.tensors.size()) {
+  explicit AliasForest(const model::Graph& graph) : graph_(graph), leader_(graph.tensors.size()), classes_(graph.tensors.size()) {
     std::iota(leader_.begin(), leader_.end(), std::size_t{0});
     for (std::size_t t = 0; t < classes_.size(); ++t) {
       classes_[t].members.push_back(TensorId(t));
@@ -101,8 +100,7 @@ class AliasForest {
     for (TensorId up = classes_[c].whole; up.valid(); up = classes_[class_of(up)].whole) found.push_back(class_of(up));
     std::size_t next = found.size();
     found.push_back(c);
-    for (; next < found.size(); ++next)
-      found.insert(found.end(), classes_[found[next]].inside.begin(), classes_[found[next]].inside.end());
+    for (; next < found.size(); ++next) found.insert(found.end(), classes_[found[next]].inside.begin(), classes_[found[next]].inside.end());
     return found;
   }
 

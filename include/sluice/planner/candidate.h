@@ -29,10 +29,10 @@ struct Candidate {
   Policy policy = Policy::kSluice;
   Schedule schedule;
   FixedLayout layout;
-  LoadPlacement placement;   // offsets of resident loads too
-  std::uint64_t base = 0;    // resident weights end, activations begin
+  LoadPlacement placement;  // offsets of resident loads too
+  std::uint64_t base = 0;   // resident weights end, activations begin
   std::uint64_t arena_bytes = 0;
-  double cold = 0;           // seconds
+  double cold = 0;  // seconds
   double period = 0;
 };
 
@@ -43,10 +43,31 @@ struct Draft {
   Costs costs;
 };
 
+/// By position: what must lie in memory beside a slice of the node's first weight: its other streamed weights, and blocks that rounding
+/// adds.
+inline std::vector<std::uint64_t> bytes_beside_slices(const Problem& problem) {
+  constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
+  std::vector<std::uint64_t> bytes;
+  std::vector<WeightId> reads;
+  for (NodeId id : problem.views.order) {
+    const model::Node& node = problem.graph->node(id);
+    reads.clear();
+    model::weights_read_by(*problem.graph, node, reads);
+    bytes.push_back(kRounding);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const model::Weight& weight = problem.graph->weight(reads[i]);
+      const bool cut = i == 0 && !node.weights.empty();
+      if (!cut && !weight.always_resident) bytes.back() += weight.bytes.count() + kRounding;
+    }
+  }
+  return bytes;
+}
+
 inline Draft make_draft(const Problem& problem, const SliceRule& rule) {
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
-  draft.layout = pack_fixed(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+  draft.layout =
+      pack_fixed(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
   draft.costs = price(*problem.graph, problem.kernels, problem.views.order, draft.schedule, *problem.profile, problem.threads);
   return draft;
 }
@@ -87,34 +108,48 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
   return bytes;
 }
 
-/// Places a draft: resident weights at the bottom, activations above, streamed loads round them below `capacity`. Nothing if it does not fit.
-inline std::optional<Candidate> complete(const Draft& draft, Policy policy, std::uint64_t capacity, PlaceRule rule, bool ring_above = false) {
+/// The fluid bound of a schedule beside a layout, in seconds.
+inline double fluid_bound(const Schedule& schedule, const Costs& costs, const FixedLayout& layout, std::uint64_t capacity, bool prologue) {
+  std::vector<std::uint64_t> live(schedule.steps.size(), 0);
+  for (const FixedRect& rect : fixed_rects(layout, schedule, 0))
+    for (std::int64_t i = rect.time.begin; i < rect.time.end; ++i) live[static_cast<std::size_t>(i)] += rect.bytes.size();
+  return simulate(schedule, costs, fluid_gates(schedule, live, capacity), prologue);
+}
+
+/// Resident weights lie at the bottom of the arena, in load order.
+inline Candidate finish(const Draft& draft, const FixedLayout& layout, Policy policy, std::uint64_t base, LoadPlacement placement) {
   Candidate candidate;
   candidate.policy = policy;
-  candidate.base = resident_bytes(draft.schedule);
-  const std::uint64_t fixed_end = candidate.base + draft.layout.height;
-  // A kernel may read past the last weight of the arena.
-  const std::uint64_t tail = kernels::kReadTail.count();
-  if (fixed_end > capacity || capacity < tail) return std::nullopt;
-  if (candidate.base > 0 && candidate.base + tail > capacity) return std::nullopt;
-  rule.arena = {ring_above ? align_up(fixed_end, kBlockBytes) : candidate.base, align_down(capacity - tail, kBlockBytes)};
-  if (rule.arena.begin > rule.arena.end) rule.arena.end = rule.arena.begin;
-  auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, candidate.base), rule);
-  if (!placement) return std::nullopt;
-  candidate.placement = std::move(*placement);
+  candidate.base = base;
   std::uint64_t at = 0;
   for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
     if (!draft.schedule.loads[k].resident) continue;
-    candidate.placement.offsets[k] = at;
+    placement.offsets[k] = at;
     at += draft.schedule.loads[k].region_bytes();
   }
-  const std::uint64_t weights_end = std::max(at, candidate.placement.height);
-  candidate.arena_bytes = std::max(fixed_end, weights_end == 0 ? 0 : weights_end + tail);
+  const std::uint64_t weights_end = std::max(at, placement.height);
+  std::uint64_t fixed_end = base;
+  for (std::size_t i = 0; i < layout.items.size(); ++i)
+    if (layout.items[i].size > 0) fixed_end = std::max(fixed_end, base + layout.offsets[i] + layout.items[i].size);
+  // A kernel may read past the last weight of the arena.
+  candidate.arena_bytes = std::max(fixed_end, weights_end == 0 ? 0 : weights_end + kernels::kReadTail.count());
+  candidate.cold = simulate(draft.schedule, draft.costs, placement.gates, true);
+  candidate.period = simulate(draft.schedule, draft.costs, placement.gates, false);
   candidate.schedule = draft.schedule;
-  candidate.layout = draft.layout;
-  candidate.cold = simulate(draft.schedule, draft.costs, candidate.placement.gates, true);
-  candidate.period = simulate(draft.schedule, draft.costs, candidate.placement.gates, false);
+  candidate.layout = layout;
+  candidate.placement = std::move(placement);
   return candidate;
+}
+
+/// Places a draft: activations above the resident weights, streamed loads round them below `capacity`. Nothing if it does not fit.
+inline std::optional<Candidate> complete(const Draft& draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
+  const std::uint64_t base = resident_bytes(draft.schedule);
+  const std::uint64_t tail = kernels::kReadTail.count();
+  if (base + draft.layout.height > capacity || base + tail > capacity) return std::nullopt;
+  rule.arena = {base, std::max(base, align_down(capacity - tail, kBlockBytes))};
+  auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, base), rule);
+  if (!placement) return std::nullopt;
+  return finish(draft, draft.layout, policy, base, std::move(*placement));
 }
 
 }  // namespace sluice::planner

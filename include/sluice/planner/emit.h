@@ -67,8 +67,12 @@ class Emitter {
       if (workspace.size > 0) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
-        plan_.buffers.push_back({plan::BufferKind::kWorkspace, Bytes(workspace.size), kBufferAlignment,
-                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(spec.position)), {index, index + 1}, false});
+        plan_.buffers.push_back({plan::BufferKind::kWorkspace,
+                                 Bytes(workspace.size),
+                                 kBufferAlignment,
+                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(spec.position)),
+                                 {index, index + 1},
+                                 false});
       }
       plan_.steps.push_back(step);
     }
@@ -87,8 +91,7 @@ class Emitter {
       load.resident = spec.resident;
       load.gate = gate;
       load.uses = spec.uses;
-      const plan::StepRange lifetime =
-          spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
+      const plan::StepRange lifetime = spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
       plan_.buffers.push_back({plan::BufferKind::kWeight, Bytes(spec.region_bytes()), kBlockBytes, Bytes(candidate_.placement.offsets[k]),
                                lifetime, spec.resident});
       (spec.resident ? plan_.resident_bytes : plan_.streamed_bytes) += load.file.size;
@@ -111,14 +114,11 @@ inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { ret
 inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, std::uint64_t capacity) {
   const Schedule& schedule = candidate.schedule;
   const Costs costs = price(*problem.graph, problem.kernels, problem.views.order, schedule, *problem.profile, problem.threads);
-  std::vector<std::uint64_t> live(schedule.steps.size(), 0);
-  for (const FixedRect& rect : fixed_rects(candidate.layout, schedule, 0))
-    for (std::int64_t i = rect.time.begin; i < rect.time.end; ++i) live[static_cast<std::size_t>(i)] += rect.bytes.size();
   const bool prologue = !problem.repeat;
   plan::Prediction prediction;
   prediction.cold_ms = candidate.cold * detail::kMilliseconds;
   prediction.period_ms = candidate.period * detail::kMilliseconds;
-  prediction.bound_ms = simulate(schedule, costs, fluid_gates(schedule, live, capacity), prologue) * detail::kMilliseconds;
+  prediction.bound_ms = fluid_bound(schedule, costs, candidate.layout, capacity, prologue) * detail::kMilliseconds;
   prediction.compute_ms = costs.compute * detail::kMilliseconds;
   prediction.pipe_bound_ms = std::max(costs.compute, reading_seconds(schedule, costs, prologue)) * detail::kMilliseconds;
   return prediction;

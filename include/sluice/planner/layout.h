@@ -20,10 +20,10 @@ namespace sluice::planner {
 
 /// Offsets are relative to the base.
 struct FixedLayout {
-  std::vector<PackItem> items;          // blocks, then one workspace for each position (size 0: none)
-  std::vector<std::uint64_t> offsets;   // by item
+  std::vector<PackItem> items;         // blocks, then one workspace for each position (size 0: none)
+  std::vector<std::uint64_t> offsets;  // by item
   std::uint64_t height = 0;
-  std::size_t blocks = 0;               // how many of the items are blocks
+  std::size_t blocks = 0;  // how many of the items are blocks
 
   const PackItem& workspace(std::size_t position) const noexcept { return items[blocks + position]; }
   std::uint64_t workspace_offset(std::size_t position) const noexcept { return offsets[blocks + position]; }

@@ -41,7 +41,8 @@ inline std::vector<NodeId> greedy_order(const model::Graph& graph) {
     std::int64_t bytes = 0;
     for (TensorId out : graph.nodes[n].outputs) bytes += static_cast<std::int64_t>(graph.tensor(out).bytes().count());
     for (TensorId in : graph.nodes[n].inputs)
-      if (!graph.tensor(in).weight.valid() && readers_left[in.index()] == 1) bytes -= static_cast<std::int64_t>(graph.tensor(in).bytes().count());
+      if (!graph.tensor(in).weight.valid() && readers_left[in.index()] == 1)
+        bytes -= static_cast<std::int64_t>(graph.tensor(in).bytes().count());
     return bytes;
   };
   std::vector<std::size_t> ready;  // rising

@@ -54,8 +54,8 @@ inline Packing pack_in_order(const std::vector<PackItem>& items, const std::vect
       at = std::max(at, packing.offsets[p] + items[p].size);
     }
     packing.offsets[i] = at;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), at, [&](std::uint64_t o, std::size_t p) { return o < packing.offsets[p]; }),
-                  i);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), at, [&](std::uint64_t o, std::size_t p) { return o < packing.offsets[p]; }), i);
   }
   packing.height = packed_height(items, packing.offsets);
   return packing;

@@ -33,10 +33,10 @@ struct LoadPlacement {
 };
 
 struct PlaceRule {
-  Interval<std::uint64_t> arena;           // where regions may lie; both ends multiples of the block
+  Interval<std::uint64_t> arena;  // where regions may lie; both ends multiples of the block
   AddressRule address = AddressRule::kLowest;
-  bool preload = true;                     // false: gate = first use (on demand)
-  std::vector<std::int64_t> least_gates;   // by load, or empty
+  bool preload = true;                    // false: gate = first use (on demand)
+  std::vector<std::int64_t> least_gates;  // by load, or empty
 };
 
 namespace detail {
@@ -97,9 +97,12 @@ class Skyline {
 
   static bool prefers(AddressRule rule, std::uint64_t at, std::uint64_t other, std::uint64_t after) noexcept {
     switch (rule) {
-      case AddressRule::kLowest: return at < other;
-      case AddressRule::kHighest: return at > other;
-      case AddressRule::kRing: return (at >= after) != (other >= after) ? at >= after : at < other;
+      case AddressRule::kLowest:
+        return at < other;
+      case AddressRule::kHighest:
+        return at > other;
+      case AddressRule::kRing:
+        return (at >= after) != (other >= after) ? at >= after : at < other;
     }
     return false;
   }

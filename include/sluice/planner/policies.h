@@ -2,6 +2,7 @@
 //
 //   resident    all weights kept; loads are gated by nothing
 //   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
+//   flexnn      the paper's rule (planner/flexnn.h)
 //   sluice      the best simulated of all: resident if it fits, else slice sizes x address rules x residency
 //
 // Invariants: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "sluice/planner/candidate.h"
+#include "sluice/planner/flexnn.h"
+#include "sluice/planner/residency.h"
 
 namespace sluice::planner {
 
@@ -23,9 +26,10 @@ inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
 
 inline double objective(const Problem& problem, const Candidate& candidate) { return problem.repeat ? candidate.period : candidate.cold; }
 
+inline constexpr double kWorthwhile = 0.999;
+
 /// Keeps the better of two candidates; on a near tie the one that came first.
 inline void keep_better(const Problem& problem, std::optional<Candidate>& best, std::optional<Candidate> candidate) {
-  constexpr double kWorthwhile = 0.999;
   if (!candidate) return;
   if (!best || objective(problem, *candidate) < objective(problem, *best) * kWorthwhile) best = std::move(candidate);
 }
@@ -56,52 +60,104 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
   if (policy != Policy::kResident)
     for (const std::uint64_t target : {kFinest, std::uint64_t{64} << 10, std::uint64_t{512} << 10})
       keep_smaller(on_demand_candidate(problem, {.target = target}, kEndlessArena));
-  if (policy == Policy::kResident || policy == Policy::kSluice)
-    keep_smaller(resident_candidate(problem, kResidentTarget, kEndlessArena));
+  if (policy == Policy::kResident || policy == Policy::kSluice) keep_smaller(resident_candidate(problem, kResidentTarget, kEndlessArena));
   return std::move(*least);
 }
 
 /// By position, what a load may have at `capacity`: the free run beside the activations over `depth` loads at a time.
-inline std::vector<std::uint64_t> room_for_loads(const Problem& problem, const FixedLayout& layout, std::uint64_t base, std::uint64_t capacity,
-                                                 std::uint64_t depth) {
+inline std::vector<std::uint64_t> room_for_loads(const Problem& problem, const FixedLayout& layout, std::uint64_t base,
+                                                 std::uint64_t capacity, std::uint64_t depth) {
   std::vector<std::uint64_t> room = free_room(layout, problem.views.order.size(), base, capacity);
-  for (std::uint64_t& bytes : room) {
-    bytes /= depth;
-    bytes -= std::min(bytes, 2 * kBlockBytes);  // regions are rounded to blocks at both ends
+  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
+  for (std::size_t p = 0; p < room.size(); ++p) {
+    room[p] /= depth;
+    room[p] -= std::min(room[p], beside[p]);
   }
   return room;
 }
 
 inline std::optional<Candidate> best_on_demand(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
   std::optional<Candidate> best;
-  for (const std::uint64_t target : kTargets)
-    keep_better(problem, best,
-                on_demand_candidate(problem, {.target = target, .room = room_for_loads(problem, least.layout, least.base, capacity, 1)}, capacity));
-  return best;
-}
-
-inline std::optional<Candidate> best_streamed(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
-  std::optional<Candidate> best = best_on_demand(problem, least, capacity);
+  const SliceRule slices{.room = room_for_loads(problem, least.layout, least.base, capacity, 1)};
   for (const std::uint64_t target : kTargets) {
-    for (const std::uint64_t depth : {2, 3}) {
-      const Draft draft = make_draft(problem, {.target = target, .room = room_for_loads(problem, least.layout, least.base, capacity, depth)});
-      for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
-        PlaceRule rule;
-        rule.address = address;
-        keep_better(problem, best, complete(draft, Policy::kSluice, capacity, rule));
-      }
-    }
+    SliceRule rule = slices;
+    rule.target = target;
+    keep_better(problem, best, on_demand_candidate(problem, rule, capacity));
   }
   return best;
 }
 
-/// The policy's choice at a capacity that is not below `least`.
+/// Streams a draft by each address rule, unless its fluid bound says that it cannot beat the best.
+inline void stream(const Problem& problem, const Draft& draft, std::uint64_t capacity, std::optional<Candidate>& best) {
+  const double bound = fluid_bound(draft.schedule, draft.costs, draft.layout, capacity, !problem.repeat);
+  for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+    if (best && bound > objective(problem, *best) * kWorthwhile) return;
+    PlaceRule rule;
+    rule.address = address;
+    keep_better(problem, best, complete(draft, Policy::kSluice, capacity, rule));
+  }
+}
+
+/// Slice sizes x address rules with no more residents than the resident segment.
+inline void stream_all(const Problem& problem, const Candidate& least, std::uint64_t capacity, std::optional<Candidate>& best) {
+  for (const std::uint64_t depth : {2, 3}) {
+    SliceRule rule{.room = room_for_loads(problem, least.layout, least.base, capacity, depth)};
+    for (const std::uint64_t target : kTargets) {
+      rule.target = target;
+      stream(problem, make_draft(problem, rule), capacity, best);
+    }
+  }
+}
+
+/// Streams with a share of the spare memory given to weights that stay. Only worth it for repeated runs: one run reads all of them anyway.
+inline void stream_the_rest(const Problem& problem, const Candidate& least, std::uint64_t capacity, std::optional<Candidate>& best) {
+  const std::uint64_t spare = capacity - least.arena_bytes;
+  for (const std::uint64_t twentieths : {20, 19, 17, 14, 10, 6, 3}) {
+    const std::uint64_t kept = spare / 20 * twentieths;
+    SliceRule rule{.room = room_for_loads(problem, least.layout, least.base, capacity - kept, 2)};
+    for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]}) {
+      rule.target = target;
+      const Draft draft = make_draft(problem, rule);
+      for (const ResidencyOrder order : {ResidencyOrder::kFront, ResidencyOrder::kEven}) {
+        Draft with_residents = draft;
+        keep_resident(with_residents, choose_resident(draft.schedule, kept, order));
+        stream(problem, with_residents, capacity, best);
+      }
+    }
+  }
+}
+
+inline std::optional<Candidate> best_of_all(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+  std::optional<Candidate> best;
+  for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]})
+    keep_better(problem, best, resident_candidate(problem, target, capacity));
+  if (best) return best;  // nothing waits for a gate: no streamed plan is faster
+  stream_all(problem, least, capacity, best);
+  if (problem.repeat) stream_the_rest(problem, least, capacity, best);
+  keep_better(problem, best, best_on_demand(problem, least, capacity));
+  keep_better(problem, best, flexnn_candidate(problem, capacity));
+  return best;
+}
+
+/// The policy's choice at a capacity that is not below `least`. Where a policy's own rule finds nothing, its least candidate stands in.
 inline Candidate choose(const Problem& problem, Policy policy, const Candidate& least, std::uint64_t capacity) {
   std::optional<Candidate> best;
-  if (policy == Policy::kResident || policy == Policy::kSluice) best = resident_candidate(problem, kResidentTarget, capacity);
-  if (!best && policy == Policy::kOnDemand) best = best_on_demand(problem, least, capacity);
-  if (!best && (policy == Policy::kSluice || policy == Policy::kFlexnn)) best = best_streamed(problem, least, capacity);
-  keep_better(problem, best, least);
+  switch (policy) {
+    case Policy::kResident:
+      best = resident_candidate(problem, kResidentTarget, capacity);
+      break;
+    case Policy::kOnDemand:
+      best = best_on_demand(problem, least, capacity);
+      break;
+    case Policy::kFlexnn:
+      best = flexnn_candidate(problem, capacity);
+      if (!best) best = best_on_demand(problem, least, capacity);
+      break;
+    case Policy::kSluice:
+      best = best_of_all(problem, least, capacity);
+      break;
+  }
+  if (!best || policy == Policy::kSluice) keep_better(problem, best, least);
   best->policy = policy;
   return std::move(*best);
 }

@@ -65,7 +65,8 @@ inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool
 }
 
 /// The earliest gates that the bytes alone allow: for load k the least g such that, in every step of [g, end of its first use), the fixed
-/// bytes of the step, the resident weights and the loads up to k that are still needed fit `capacity`. `fixed` holds the live bytes by step.
+/// bytes of the step, the resident weights and the loads up to k that are still needed fit `capacity`. `fixed` holds the live bytes by
+/// step.
 inline std::vector<std::int64_t> fluid_gates(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t capacity) {
   std::vector<std::int64_t> used;  // by step: bytes of fixed buffers and of the loads placed so far
   std::uint64_t resident = 0;

@@ -36,7 +36,7 @@ struct Block {
 };
 
 struct Views {
-  std::vector<NodeId> order;                   // the nodes that have steps; the others are views
+  std::vector<NodeId> order;  // the nodes that have steps; the others are views
   std::vector<Block> blocks;
   std::vector<plan::TensorPlacement> tensors;  // `buffer` counts blocks
 };
@@ -48,8 +48,15 @@ class ViewBuilder {
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
   ViewBuilder(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, bool keep_inputs)
-      : graph_(graph), kernels_(kernels), order_(order), keep_inputs_(keep_inputs), forest_(graph), has_step_(graph.nodes.size(), true),
-        position_(graph.nodes.size()), is_output_(graph.tensors.size()), is_input_(graph.tensors.size()) {
+      : graph_(graph),
+        kernels_(kernels),
+        order_(order),
+        keep_inputs_(keep_inputs),
+        forest_(graph),
+        has_step_(graph.nodes.size(), true),
+        position_(graph.nodes.size()),
+        is_output_(graph.tensors.size()),
+        is_input_(graph.tensors.size()) {
     for (std::size_t p = 0; p < order.size(); ++p) position_[order[p].index()] = static_cast<std::int64_t>(p);
     for (const model::Port& port : graph.outputs) is_output_[port.tensor.index()] = true;
     for (const model::Port& port : graph.inputs) is_input_[port.tensor.index()] = true;
@@ -252,8 +259,9 @@ class ViewBuilder {
       if (c.whole.valid()) {
         const plan::TensorPlacement& whole = views.tensors[c.whole.index()];
         placement.buffer = whole.buffer;
-        placement.offset = whole.offset + Bytes(static_cast<std::uint64_t>(c.origin.row * whole.row_pitch + c.origin.pixel * whole.pixel_pitch +
-                                                                           c.origin.channel * size_of(info.dtype)));
+        placement.offset =
+            whole.offset + Bytes(static_cast<std::uint64_t>(c.origin.row * whole.row_pitch + c.origin.pixel * whole.pixel_pitch +
+                                                            c.origin.channel * size_of(info.dtype)));
         if (!forest_.dense_up_to_root(forest_.class_of(*t))) {
           placement.row_pitch = whole.row_pitch;
           placement.pixel_pitch = whole.pixel_pitch;

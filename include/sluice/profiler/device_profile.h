@@ -7,7 +7,7 @@ namespace sluice::profiler {
 
 /// Rates of one device at one number of threads. The defaults are those of a mid-range x86-64 core with an NVMe disk.
 struct DeviceProfile {
-  double flops_per_second = 100e9;        // dense and convolution kernels, all threads together
+  double flops_per_second = 100e9;  // dense and convolution kernels, all threads together
   double depthwise_flops_per_second = 20e9;
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
   double step_overhead_seconds = 3e-6;    // dispatch of one step

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/kernels/elementwise/targets.h"
+#include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/elementwise/runs.cc"

@@ -25,7 +25,9 @@ struct PoolWindow {
 inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t start, std::int64_t dilation,
                           std::int64_t pad_after) noexcept {
   const auto taps_below = [&](std::int64_t limit) {
-    return std::clamp<std::int64_t>((limit - start + dilation - 1) / dilation, 0, kernel);
+    const std::int64_t distance = limit - start;
+    // A division costs more than the window of a small pool.
+    return std::clamp<std::int64_t>(dilation == 1 ? distance : (distance + dilation - 1) / dilation, 0, kernel);
   };
   const std::int64_t first = taps_below(0);
   PoolAxis axis;
@@ -37,15 +39,21 @@ inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t sta
   return axis;
 }
 
+/// Moves the window along its row to output column `x`.
+inline void move_to_column(const model::PoolAttributes& a, std::int64_t x, PoolWindow& window) noexcept {
+  const model::Window& w = a.window;
+  window.x = pool_axis(w.in_w, w.kernel_w, x * w.stride_w - w.pad_left, w.dilation_w, w.pad_right);
+  const std::int64_t taps = a.count_include_pad ? window.y.padded_count * window.x.padded_count : window.y.count * window.x.count;
+  window.divisor = std::max<std::int64_t>(1, taps);
+}
+
 /// The window of output row `row` (of N * out_h) and output column `x`.
 inline PoolWindow pool_window(const model::PoolAttributes& a, std::int64_t row, std::int64_t x) noexcept {
   const model::Window& w = a.window;
   PoolWindow window;
   window.first_row = row / w.out_h * w.in_h;
   window.y = pool_axis(w.in_h, w.kernel_h, row % w.out_h * w.stride_h - w.pad_top, w.dilation_h, w.pad_bottom);
-  window.x = pool_axis(w.in_w, w.kernel_w, x * w.stride_w - w.pad_left, w.dilation_w, w.pad_right);
-  const std::int64_t taps = a.count_include_pad ? window.y.padded_count * window.x.padded_count : window.y.count * window.x.count;
-  window.divisor = std::max<std::int64_t>(1, taps);
+  move_to_column(a, x, window);
   return window;
 }
 

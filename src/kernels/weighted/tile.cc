@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "src/kernels/elementwise/targets.h"
+#include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"

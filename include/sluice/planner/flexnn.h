@@ -1,0 +1,136 @@
+// The paper's planning rule (FlexNN, MobiCom'24; planner.md section 2) on our kernels and format: the baseline of the experiments.
+//
+//     top     | act 1 | act 3 |        1. activations first, alternately at both ends: one gap stays between them
+//             |   one gap     |        2. weights node by node, each at the earliest time that finds room
+//     bottom  | act 0 | act 2 |        3. workspaces in what is left; a node whose workspace does not fit loses its neighbours' preload
+//
+// Slices are as few as the budget allows: a weight is cut only when the whole of it does not fit beside the activations. Latency is not
+// asked about; the simulator only prices the result. Where the rule finds no plan the caller falls back to loads on demand.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sluice/planner/candidate.h"
+
+namespace sluice::planner {
+
+namespace detail {
+
+/// Free runs of [0, top) once `taken` is out.
+inline std::vector<Interval<std::uint64_t>> free_runs(std::vector<Interval<std::uint64_t>> taken, std::uint64_t top) {
+  std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::vector<Interval<std::uint64_t>> runs;
+  std::uint64_t from = 0;
+  for (const auto& run : taken) {
+    if (run.begin > from) runs.push_back({from, run.begin});
+    from = std::max(from, run.end);
+  }
+  if (from < top) runs.push_back({from, top});
+  return runs;
+}
+
+/// Step 1: offsets of blocks below `top`, or false when they do not fit.
+inline bool place_at_both_ends(FixedLayout& layout, std::uint64_t top) {
+  std::vector<std::size_t> order(layout.blocks);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return layout.items[a].time.begin < layout.items[b].time.begin; });
+  std::vector<std::size_t> placed;
+  bool at_bottom = true;
+  for (std::size_t i : order) {
+    std::vector<Interval<std::uint64_t>> taken;
+    for (std::size_t p : placed)
+      if (layout.items[p].time.overlaps(layout.items[i].time))
+        taken.push_back({layout.offsets[p], layout.offsets[p] + layout.items[p].size});
+    std::optional<std::uint64_t> at;
+    for (const auto& run : free_runs(std::move(taken), top)) {
+      if (run.size() < layout.items[i].size) continue;
+      if (at_bottom && at) break;
+      at = at_bottom ? run.begin : run.end - layout.items[i].size;
+    }
+    if (!at) return false;
+    layout.offsets[i] = *at;
+    placed.push_back(i);
+    at_bottom = !at_bottom;
+  }
+  return true;
+}
+
+/// Step 3 for one position: an offset for its workspace while its steps run, among activations and placed loads.
+inline std::optional<std::uint64_t> find_workspace(const FixedLayout& layout, const Schedule& schedule, const LoadPlacement& placement,
+                                                   std::size_t position, std::uint64_t base, std::uint64_t top) {
+  std::vector<Interval<std::uint64_t>> taken;
+  const auto at = static_cast<std::int64_t>(position);
+  for (std::size_t b = 0; b < layout.blocks; ++b)
+    if (layout.items[b].time.contains(at)) taken.push_back({layout.offsets[b], layout.offsets[b] + layout.items[b].size});
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
+    const LoadSpec& load = schedule.loads[k];
+    const Interval<std::int64_t> live{placement.gates[k], load.uses.end};
+    if (load.resident || !live.overlaps(schedule.steps_of[position])) continue;
+    taken.push_back({placement.offsets[k] - base, placement.offsets[k] - base + load.region_bytes()});
+  }
+  for (const auto& run : free_runs(std::move(taken), top)) {
+    const std::uint64_t begin = align_up(run.begin, kBufferAlignment);
+    if (begin + layout.workspace(position).size <= run.end) return begin;
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+/// The rule's plan, or nothing when it finds none.
+inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::uint64_t capacity) {
+  constexpr int kMostRounds = 64;  // of planning again without some preload
+  constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
+  SliceRule slices{.target = kWhole, .span_nodes = false, .ramp = false};
+  Draft draft = make_draft(problem, slices);  // uncut, for the resident segment and the workspaces
+  const std::uint64_t base = resident_bytes(draft.schedule);
+  if (base >= capacity) return std::nullopt;
+  const std::uint64_t top = align_down(capacity - base, kBufferAlignment);
+  FixedLayout layout = draft.layout;
+  if (!detail::place_at_both_ends(layout, top)) return std::nullopt;
+  layout.height = top;
+
+  FixedLayout blocks_only = layout;
+  for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
+  slices.room = free_room(blocks_only, problem.views.order.size(), 0, top);
+  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
+  for (std::size_t p = 0; p < slices.room.size(); ++p) slices.room[p] -= std::min(slices.room[p], layout.workspace(p).size + beside[p]);
+  const Draft cut = make_draft(problem, slices);
+  layout.items = cut.layout.items;
+  for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];
+
+  PlaceRule rule;
+  rule.arena = {base, align_down(capacity - kernels::kReadTail.count(), kBlockBytes)};
+  rule.least_gates.assign(cut.schedule.loads.size(), 0);
+  for (int round = 0; round < kMostRounds; ++round) {
+    auto placement = place_loads(cut.schedule, fixed_rects(blocks_only, cut.schedule, base), rule);
+    if (!placement) return std::nullopt;
+    bool again = false;
+    for (std::size_t p = 0; p < problem.views.order.size(); ++p) {
+      if (layout.workspace(p).size == 0) continue;
+      const auto offset = detail::find_workspace(layout, cut.schedule, *placement, p, base, top);
+      if (offset) {
+        layout.offsets[layout.blocks + p] = *offset;
+        continue;
+      }
+      const Interval<std::int64_t> steps = cut.schedule.steps_of[p];
+      bool preloaded = false;  // loads that are here only for later nodes: they wait until this one is over
+      for (std::size_t k = 0; k < cut.schedule.loads.size(); ++k) {
+        const LoadSpec& load = cut.schedule.loads[k];
+        if (load.resident || load.uses.begin < steps.end || placement->gates[k] >= steps.end) continue;
+        rule.least_gates[k] = std::max(rule.least_gates[k], steps.end);
+        preloaded = true;
+      }
+      if (!preloaded) return std::nullopt;
+      again = true;
+    }
+    if (!again) return finish(cut, layout, Policy::kFlexnn, base, std::move(*placement));
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::planner

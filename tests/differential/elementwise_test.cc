@@ -1,0 +1,148 @@
+// The elementwise kernels against the reference: the same bits for every shape, cut, pitch, ring and thread count.
+#include "differential/kernel_harness.h"
+#include "sluice/kernels/registry.h"
+
+using namespace sluice;
+using namespace sluice::kernels;
+using namespace sluice::kernels::test;
+using model::Activation;
+using model::BinaryFunction;
+using model::Function;
+using model::OpKind;
+
+namespace {
+
+constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129};
+
+void check_kernel(const Problem& p, KernelId id) {
+  const KernelDescriptor& kernel = *find_kernel(id);
+  const std::vector<std::byte> want = run_reference(p);
+  const std::uint32_t in_place = kernel.in_place_inputs(p.graph, p.node());
+  for (Cut cut : usual_cuts()) {
+    if (!kernel.slices_rows) cut.rows = 0;
+    check_bits(p, kernel, cut, want);
+    for (int input = 0; input < static_cast<int>(p.inputs.size()); ++input) {
+      cut.in_place = input;
+      if ((in_place >> input & 1u) != 0) check_bits(p, kernel, cut, want);
+    }
+  }
+}
+
+Problem pool_problem(model::PoolAttributes a, std::int64_t images, std::int64_t channels, const Activation& f = {}) {
+  const model::Window& w = a.window;
+  return plain_problem(OpKind::kPool, a, {Shape{images, w.in_h, w.in_w, channels}}, Shape{images, w.out_h, w.out_w, channels}, f);
+}
+
+model::Window square(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
+  return with_output({.in_h = in,
+                      .in_w = in + 1,
+                      .kernel_h = kernel,
+                      .kernel_w = kernel,
+                      .stride_h = stride,
+                      .stride_w = stride,
+                      .pad_top = pad,
+                      .pad_left = pad,
+                      .pad_bottom = pad,
+                      .pad_right = pad});
+}
+
+}  // namespace
+
+TEST_CASE("unary") {
+  for (std::int64_t c : kSizes)
+    check_kernel(plain_problem(OpKind::kUnary, {}, {Shape{1, 3, 2, c}}, Shape{1, 3, 2, c}, {Function::kSilu}), kernel_id::kUnary);
+  for (int f = 0; f < model::kFunctionCount; ++f) {
+    const Activation activation{static_cast<Function>(f), -0.3f, 0.6f};
+    check_kernel(plain_problem(OpKind::kUnary, {}, {Shape{4, 37}}, Shape{4, 37}, activation), kernel_id::kUnary);
+  }
+}
+
+TEST_CASE("binary with operands of one shape") {
+  for (std::int64_t c : kSizes) {
+    const Shape shape{2, 2, 3, c};
+    check_kernel(plain_problem(OpKind::kBinary, model::BinaryAttributes{BinaryFunction::kAdd}, {shape, shape}, shape, {Function::kRelu}),
+                 kernel_id::kBinary);
+  }
+  for (BinaryFunction f : {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul, BinaryFunction::kDiv, BinaryFunction::kPrelu,
+                           BinaryFunction::kMax, BinaryFunction::kMin}) {
+    const Shape shape{3, 21};
+    check_kernel(plain_problem(OpKind::kBinary, model::BinaryAttributes{f}, {shape, shape}, shape), kernel_id::kBinary);
+  }
+}
+
+TEST_CASE("binary with a broadcast operand") {
+  const Shape out{2, 3, 4, 19};
+  const Shape operands[] = {Shape{},           Shape{1},           Shape{19},         Shape{1, 1, 19},
+                            Shape{1, 1, 1, 1}, Shape{2, 1, 1, 19}, Shape{2, 3, 4, 1}, Shape{1, 3, 4, 1},
+                            Shape{1, 3, 1, 1}, Shape{2, 1, 4, 19}, Shape{1, 1, 4, 1}};
+  for (const Shape& operand : operands) {
+    const model::BinaryAttributes sub{BinaryFunction::kSub};
+    check_kernel(plain_problem(OpKind::kBinary, sub, {out, operand}, out), kernel_id::kBinary);
+    check_kernel(plain_problem(OpKind::kBinary, sub, {operand, out}, out), kernel_id::kBinary);
+  }
+  const model::BinaryAttributes mul{BinaryFunction::kMul};
+  check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{2, 3, 5, 1}, Shape{1, 1, 1, 7}}, Shape{2, 3, 5, 7}), kernel_id::kBinary);
+  check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{2, 3, 5, 1}, Shape{1}}, Shape{2, 3, 5, 1}), kernel_id::kBinary);
+  check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{2, 3, 5, 1}, Shape{2, 3, 5, 1}}, Shape{2, 3, 5, 1}), kernel_id::kBinary);
+  check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{4, 1, 6}, Shape{3, 1}}, Shape{4, 3, 6}), kernel_id::kBinary);
+  check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{2, 2, 3, 2, 9}, Shape{3, 1, 9}}, Shape{2, 2, 3, 2, 9}), kernel_id::kBinary);
+}
+
+TEST_CASE("affine") {
+  for (std::int64_t c : kSizes) {
+    Problem p = plain_problem(OpKind::kAffine, {}, {Shape{1, 3, 2, c}}, Shape{1, 3, 2, c}, {Function::kRelu});
+    std::mt19937 random(3);
+    add_plain_weight(p, c, random);
+    add_plain_weight(p, c, random);
+    check_kernel(p, kernel_id::kAffine);
+  }
+}
+
+TEST_CASE("softmax") {
+  for (std::int64_t c : kSizes)
+    for (bool log : {false, true})
+      check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{5, c}}, Shape{5, c}), kernel_id::kSoftmax);
+  check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{2, 3, 2, 20}}, Shape{2, 3, 2, 20}), kernel_id::kSoftmax);
+}
+
+TEST_CASE("pools") {
+  for (std::int64_t c : kSizes) {
+    check_kernel(pool_problem({model::PoolKind::kMax, square(6, 3, 2, 1)}, 1, c), kernel_id::kPool);
+    check_kernel(pool_problem({model::PoolKind::kAverage, square(6, 3, 2, 1)}, 1, c), kernel_id::kPool);
+  }
+  for (auto kind : {model::PoolKind::kMax, model::PoolKind::kAverage}) {
+    check_kernel(pool_problem({kind, square(7, 7, 1, 0)}, 3, 70), kernel_id::kPool);
+    check_kernel(pool_problem({kind, square(5, 2, 2, 0)}, 2, 5, {Function::kRelu}), kernel_id::kPool);
+    check_kernel(pool_problem({kind, square(5, 3, 1, 1), true}, 2, 20), kernel_id::kPool);
+    model::Window dilated = square(9, 3, 1, 2);
+    dilated.dilation_h = dilated.dilation_w = 2;
+    check_kernel(pool_problem({kind, with_output(dilated), true}, 1, 6), kernel_id::kPool);
+    model::Window ceiled = square(6, 3, 2, 1);  // ceil_mode: the last window begins inside the padding
+    ++ceiled.out_h;
+    ++ceiled.out_w;
+    check_kernel(pool_problem({kind, ceiled, true}, 2, 17), kernel_id::kPool);
+    check_kernel(pool_problem({kind, ceiled, false}, 2, 17), kernel_id::kPool);
+  }
+}
+
+TEST_CASE("resize of feature maps") {
+  for (auto mode : {model::ResizeMode::kNearest, model::ResizeMode::kLinear, model::ResizeMode::kCubic}) {
+    for (auto rule : {model::ResizeCoordinates::kHalfPixel, model::ResizeCoordinates::kAsymmetric, model::ResizeCoordinates::kAlignCorners,
+                      model::ResizeCoordinates::kPytorchHalfPixel}) {
+      for (std::int64_t c : {1, 7, 21, 64}) {
+        model::ResizeAttributes a{.mode = mode, .coordinates = rule, .scale = {1, 2.0f, 0.6f, 1}};
+        check_kernel(plain_problem(OpKind::kResize, a, {Shape{2, 4, 5, c}}, Shape{2, 8, 3, c}), kernel_id::kResize);
+      }
+    }
+  }
+}
+
+TEST_CASE("products of activations") {
+  for (std::int64_t n : kSizes) {
+    check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{7, 5}, Shape{5, n}}, Shape{7, n}), kernel_id::kMatMul);
+    check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 3, 8, n}, Shape{2, 3, n, 4}}, Shape{2, 3, 8, 4}), kernel_id::kMatMul);
+  }
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{3, 1, 5}, Shape{3, 5, 70}}, Shape{3, 1, 70}), kernel_id::kMatMul);
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{4, 5}, Shape{2, 5, 20}}, Shape{2, 4, 20}), kernel_id::kMatMul);
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 4, 5}, Shape{3, 5, 20}}, Shape{2, 3, 4, 20}), kernel_id::kMatMul);
+}

@@ -1,0 +1,419 @@
+#include "sluice/plan/verify.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/model/layout.h"
+
+namespace sluice::plan {
+namespace {
+
+using model::Graph;
+using model::OpKind;
+
+constexpr std::uint64_t kHash = 0x5151;
+
+/// x -> relu -> dense (4 panels of 64 KiB, two slices) -> y; the halves of y -> relu -> concatenated -> reshaped -> relu in place -> out.
+/// Slices, concatenation and reshape are views.
+struct Sample {
+  enum Tensors : std::size_t { kX, kR, kY, kS0, kS1, kU0, kU1, kC, kZ, kOut };
+  enum Nodes : std::size_t { kRelu, kDense, kSlice0, kSlice1, kRelu0, kRelu1, kConcat, kReshape, kLast };
+  enum Buffers : std::size_t { kBufX, kBufR, kBufY, kBufC, kBufWorkspace, kBufBias, kBufFirst, kBufSecond };
+
+  Graph graph;
+  Plan plan;
+  VerifyContext context;
+
+  Sample() {
+    make_graph();
+    const auto size = model::assign_layout(graph, Bytes(4096));
+    REQUIRE(size.has_value());
+    REQUIRE(model::validate(graph, *size).has_value());
+    context = {*size, kHash, Bytes(64)};
+    make_plan();
+  }
+
+ private:
+  void add_node(OpKind op, std::vector<std::size_t> inputs, std::size_t output, model::Attributes attributes = {}) {
+    model::Node node;
+    node.name = "n" + std::to_string(graph.nodes.size());
+    node.op = op;
+    for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
+    node.outputs = {TensorId(output)};
+    node.attributes = attributes;
+    if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
+    graph.nodes.push_back(node);
+  }
+
+  void make_graph() {
+    graph.name = "sample";
+    const Shape shapes[] = {{1, 1024}, {1, 1024}, {1, 64}, {1, 32}, {1, 32}, {1, 32}, {1, 32}, {1, 64}, {64}, {64}};
+    for (const Shape& shape : shapes) graph.tensors.push_back({"t" + std::to_string(graph.tensors.size()), DType::kF32, shape, {}});
+    graph.inputs.push_back({"x", TensorId(kX), shapes[kX], {0, 1, 2, 3, 4, 5, 6, 7}});
+    graph.outputs.push_back({"out", TensorId(kOut), shapes[kOut], {0, 1, 2, 3, 4, 5, 6, 7}});
+    model::Weight panels;
+    panels.name = "w";
+    panels.panel_layout.layout = model::WeightLayout::kPanels;
+    panels.shape = {64, 1024};
+    panels.panels = 4;
+    panels.panel_bytes = Bytes(65536);
+    model::Weight bias;
+    bias.name = "b";
+    bias.shape = {64};
+    bias.panel_bytes = Bytes(256);
+    graph.weights = {panels, bias};
+    model::SliceAttributes second;
+    second.start[1] = 32;
+    add_node(OpKind::kUnary, {kX}, kR);
+    add_node(OpKind::kDense, {kR}, kY, model::DenseAttributes{1024, 64});
+    graph.nodes.back().weights = {WeightId(0), WeightId(1)};
+    graph.nodes.back().epilogue.has_bias = true;
+    add_node(OpKind::kSlice, {kY}, kS0, model::SliceAttributes{});
+    add_node(OpKind::kSlice, {kY}, kS1, second);
+    add_node(OpKind::kUnary, {kS0}, kU0);
+    add_node(OpKind::kUnary, {kS1}, kU1);
+    add_node(OpKind::kConcat, {kU0, kU1}, kC, model::AxisAttributes{1});
+    add_node(OpKind::kReshape, {kC}, kZ);
+    add_node(OpKind::kUnary, {kZ}, kOut);
+  }
+
+  void add_step(std::size_t node, ChannelRange channels, std::uint32_t operands, std::uint32_t loads) {
+    Step step;
+    step.node = NodeId(node);
+    step.kernel = static_cast<KernelId>(1);
+    step.rows = {0, 1};
+    step.channels = channels;
+    step.first_operand = static_cast<std::uint32_t>(plan.operands.size());
+    step.operand_count = operands;
+    step.loads_needed = loads;
+    plan.steps.push_back(step);
+  }
+
+  void add_load(std::size_t buffer, std::uint32_t stretch, std::uint32_t count, bool resident, std::int64_t gate, StepRange uses) {
+    const model::Stretch& first = graph.stretches[stretch];
+    const model::Stretch& last = graph.stretches[stretch + count - 1];
+    const Bytes begin(align_down(first.offset.count(), 4096));
+    const Bytes end = align_up(last.offset + last.stored_size, 4096);
+    plan.loads.push_back({{begin, end - begin}, BufferId(buffer), stretch, count, resident, gate, uses});
+    (resident ? plan.resident_bytes : plan.streamed_bytes) += end - begin;
+  }
+
+  void make_plan() {
+    plan.policy = "by hand";
+    plan.model_hash = kHash;
+    plan.capacity = plan.arena_bytes = Bytes(159744 + 64);
+    plan.buffers = {
+        {BufferKind::kInput, Bytes(4160), 64, Bytes(0), {0, 1}, false},
+        {BufferKind::kActivation, Bytes(4160), 64, Bytes(4160), {0, 3}, false},
+        {BufferKind::kActivation, Bytes(320), 64, Bytes(8320), {1, 5}, false},
+        {BufferKind::kOutput, Bytes(320), 64, Bytes(8640), {3, 6}, false},
+        {BufferKind::kWorkspace, Bytes(128), 64, Bytes(0), {1, 2}, false},
+        {BufferKind::kWeight, Bytes(4096), 4096, Bytes(12288), {0, 6}, true},
+        {BufferKind::kWeight, Bytes(131072), 4096, Bytes(28672), {0, 2}, false},
+        {BufferKind::kWeight, Bytes(131072), 4096, Bytes(28672), {2, 3}, false},
+    };
+    const auto lie = [&](std::size_t buffer, std::uint64_t offset, std::int64_t bytes) {
+      plan.tensors.push_back({BufferId(buffer), Bytes(offset), bytes, bytes, 0});
+    };
+    lie(kBufX, 0, 4096);
+    lie(kBufR, 0, 4096);
+    lie(kBufY, 0, 256);
+    lie(kBufY, 0, 256);
+    lie(kBufY, 128, 256);
+    lie(kBufC, 0, 256);
+    lie(kBufC, 128, 256);
+    lie(kBufC, 0, 256);
+    lie(kBufC, 0, 256);
+    lie(kBufC, 0, 256);
+    // The bias comes first in the file: small weights lie in the segment before the others.
+    add_load(kBufBias, graph.weights[1].first_stretch, 1, true, 0, {1, 3});
+    add_load(kBufFirst, graph.weights[0].first_stretch, 2, false, 0, {1, 2});
+    add_load(kBufSecond, graph.weights[0].first_stretch + 2, 2, false, 2, {2, 3});
+    add_step(kRelu, {0, 1024}, 0, 0);
+    add_step(kDense, {0, 32}, 2, 2);
+    plan.steps.back().workspace = BufferId(kBufWorkspace);
+    plan.operands.push_back({WeightId(0), {0, 2}, LoadId(1)});
+    plan.operands.push_back({WeightId(1), {0, 1}, LoadId(0)});
+    add_step(kDense, {32, 64}, 2, 3);
+    plan.operands.push_back({WeightId(0), {2, 4}, LoadId(2)});
+    plan.operands.push_back({WeightId(1), {0, 1}, LoadId(0)});
+    add_step(kRelu0, {0, 32}, 0, 0);
+    add_step(kRelu1, {0, 32}, 0, 0);
+    add_step(kLast, {0, 64}, 0, 0);
+  }
+};
+
+struct Breakage {
+  const char* rule;
+  const char* what;
+  std::function<void(Sample&)> apply;
+};
+
+using S = Sample;
+
+const std::vector<Breakage>& breakages() {
+  static const std::vector<Breakage> all = {
+      {"I0", "another model", [](S& s) { s.context.model_hash = 1; }},
+      {"I0", "a tensor without placement", [](S& s) { s.plan.tensors.pop_back(); }},
+      {"I0", "a node that does not exist", [](S& s) { s.plan.steps[3].node = NodeId(99); }},
+      {"I0", "an invalid node", [](S& s) { s.plan.steps[3].node = NodeId::invalid(); }},
+      {"I0", "no steps", [](S& s) { s.plan.steps.clear(); }},
+      {"I0", "no threads", [](S& s) { s.plan.threads = 0; }},
+      {"I0", "a block that is no power of two", [](S& s) { s.plan.block = 4095; }},
+      {"I0", "a workspace that does not exist", [](S& s) { s.plan.steps[1].workspace = BufferId(99); }},
+      {"I0", "operands beyond the last", [](S& s) { s.plan.steps[2].operand_count = 3; }},
+      {"I0", "operands that no step has", [](S& s) { s.plan.operands.push_back(s.plan.operands[0]); }},
+      {"I0", "a load that does not exist", [](S& s) { s.plan.operands[0].load = LoadId(99); }},
+      {"I0", "a weight that does not exist", [](S& s) { s.plan.operands[0].weight = WeightId(99); }},
+      {"I0", "stretches that do not exist", [](S& s) { s.plan.loads[2].stretch_count = 0xffffffffu; }},
+      {"I0", "a buffer of a tensor that does not exist", [](S& s) { s.plan.tensors[S::kR].buffer = BufferId(99); }},
+      {"I0", "a lifetime of many periods",
+       [](S& s) {
+         s.plan.buffers[S::kBufR].lifetime = {0, 1000};
+       }},
+      {"I0", "a lifetime that ends before it begins",
+       [](S& s) {
+         s.plan.buffers[S::kBufR].lifetime = {3, 0};
+       }},
+      {"I0", "needing loads that do not exist", [](S& s) { s.plan.steps[2].loads_needed = 4; }},
+
+      {"I1", "a resident weight that does not live always", [](S& s) { s.plan.buffers[S::kBufBias].whole_period = false; }},
+      {"I1", "a streamed weight that lives always",
+       [](S& s) {
+         s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
+         s.plan.buffers[S::kBufSecond].whole_period = true;
+       }},
+      {"I1", "a load that may write before its region is its own", [](S& s) { s.plan.loads[2].gate = 1; }},
+      {"I1", "a region given up before its last use", [](S& s) { s.plan.buffers[S::kBufFirst].lifetime.end = 1; }},
+      {"I1", "an activation that lives too late", [](S& s) { s.plan.buffers[S::kBufR].lifetime.begin = 1; }},
+      {"I1", "an activation that dies too early", [](S& s) { s.plan.buffers[S::kBufR].lifetime.end = 2; }},
+      {"I1", "an activation needed through a view", [](S& s) { s.plan.buffers[S::kBufY].lifetime.end = 4; }},
+      {"I1", "an input that dies too early",
+       [](S& s) {
+         s.plan.buffers[S::kBufX].lifetime = {0, 0};
+       }},
+      {"I1", "an output that does not last", [](S& s) { s.plan.buffers[S::kBufC].lifetime.end = 5; }},
+      {"I1", "a workspace of another time",
+       [](S& s) {
+         s.plan.buffers[S::kBufWorkspace].lifetime = {2, 3};
+       }},
+
+      {"I2", "activations that overlap", [](S& s) { s.plan.buffers[S::kBufY].offset = Bytes(8256); }},
+      {"I2", "regions that overlap in time", [](S& s) { s.plan.buffers[S::kBufSecond].lifetime.begin = 1; }},
+      {"I2", "a region over a resident weight", [](S& s) { s.plan.buffers[S::kBufFirst].offset = Bytes(12288); }},
+      {"I2", "one target for two loads", [](S& s) { s.plan.loads[2].target = BufferId(S::kBufFirst); }},
+      {"I2", "one buffer inside another", [](S& s) { s.plan.buffers[S::kBufY].offset = Bytes(28672); }},
+
+      {"I3", "an arena larger than the capacity", [](S& s) { s.plan.capacity = s.plan.capacity - Bytes(1); }},
+      {"I3", "a buffer beyond the arena", [](S& s) { s.plan.buffers[S::kBufFirst].offset = Bytes(159744); }},
+      {"I3", "an offset that wraps round", [](S& s) { s.plan.buffers[S::kBufR].offset = Bytes(0xffffffffffffffc0u); }},
+      {"I3", "a region without room for the tail", [](S& s) { s.plan.arena_bytes = Bytes(159744); }},
+      {"I3", "a tensor larger than its buffer", [](S& s) { s.plan.buffers[S::kBufR].size = Bytes(4032); }},
+      {"I3", "a tensor without room for the tail", [](S& s) { s.plan.buffers[S::kBufR].size = Bytes(4096); }},
+      {"I3", "a row pitch out of the buffer", [](S& s) { s.plan.tensors[S::kS1].offset = Bytes(1u << 20); }},
+
+      {"I4", "an offset against the alignment", [](S& s) { s.plan.buffers[S::kBufR].offset = Bytes(4164); }},
+      {"I4", "an alignment that is none", [](S& s) { s.plan.buffers[S::kBufR].alignment = 48; }},
+      {"I4", "a region not congruent with the file",
+       [](S& s) {
+         s.plan.buffers[S::kBufFirst].alignment = 64;
+         s.plan.buffers[S::kBufFirst].offset = Bytes(28672 - 64);
+       }},
+      {"I4", "a file range within a block", [](S& s) { s.plan.loads[1].file.size = s.plan.loads[1].file.size - Bytes(64); }},
+      {"I4", "a file range beyond the file", [](S& s) { s.plan.loads[2].file.offset = s.context.file_size; }},
+      {"I4", "a file range that wraps round", [](S& s) { s.plan.loads[2].file.offset = Bytes(0xfffffffffffff000u); }},
+      {"I4", "a region smaller than its range", [](S& s) { s.plan.buffers[S::kBufFirst].size = Bytes(126976); }},
+      {"I4", "a target that holds activations", [](S& s) { s.plan.buffers[S::kBufFirst].kind = BufferKind::kActivation; }},
+
+      {"I5", "gates that fall",
+       [](S& s) {
+         s.plan.loads[1].gate = 1;
+         s.plan.buffers[S::kBufFirst].lifetime.begin = 1;
+         s.plan.loads[2].gate = 0;
+         s.plan.buffers[S::kBufSecond].lifetime.begin = 0;
+         s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
+       }},
+      {"I5", "a gate that waits for the step it feeds", [](S& s) { s.plan.loads[2].gate = 3; }},
+      {"I5", "a step that does not wait for its load", [](S& s) { s.plan.steps[1].loads_needed = 1; }},
+      {"I5", "a step that waits for a later load", [](S& s) { s.plan.steps[1].loads_needed = 3; }},
+      {"I5", "panels of other channels",
+       [](S& s) {
+         s.plan.operands[0].panels = {1, 3};
+       }},
+      {"I5", "panels beyond the weight",
+       [](S& s) {
+         s.plan.operands[2].panels = {2, 5};
+       }},
+      {"I5", "no panels",
+       [](S& s) {
+         s.plan.operands[0].panels = {0, 0};
+       }},
+      {"I5", "a load that brings other panels", [](S& s) { s.plan.operands[0].load = LoadId(0); }},
+      {"I5", "a bias that is missing", [](S& s) { s.plan.operands[1].weight = WeightId(0); }},
+      {"I5", "channels that are no whole panels",
+       [](S& s) {
+         s.plan.steps[1].channels.end = 40;
+         s.plan.steps[2].channels.begin = 40;
+       }},
+      {"I5", "a use outside the load's uses",
+       [](S& s) {
+         s.plan.loads[0].uses = {1, 2};
+       }},
+      {"I5", "stretches outside the range read", [](S& s) { s.plan.loads[1].first_stretch += 1; }},
+
+      {"I6", "a step before its input",
+       [](S& s) {
+         std::swap(s.plan.steps[4].node, s.plan.steps[5].node);
+         std::swap(s.plan.steps[4].channels, s.plan.steps[5].channels);
+       }},
+      {"I6", "channels that nobody writes", [](S& s) { s.plan.steps[5].channels.end = 48; }},
+      {"I6", "channels outside the output", [](S& s) { s.plan.steps[5].channels.end = 80; }},
+      {"I6", "rows outside the output",
+       [](S& s) {
+         s.plan.steps[5].rows = {-1, 1};
+       }},
+      {"I6", "an element written twice", [](S& s) { s.plan.steps[4].node = NodeId(S::kRelu0); }},
+      {"I6", "a relu without step",
+       [](S& s) {
+         s.plan.steps.pop_back();
+         for (Buffer& b : s.plan.buffers) b.lifetime.end = std::min<std::int64_t>(b.lifetime.end, 5);
+       }},
+      {"I6", "a slice that is elsewhere", [](S& s) { s.plan.tensors[S::kS1].offset = Bytes(64); }},
+      {"I6", "a slice of another buffer", [](S& s) { s.plan.tensors[S::kS1].buffer = BufferId(S::kBufR); }},
+      {"I6", "a concatenation of other bytes", [](S& s) { s.plan.tensors[S::kU1].offset = Bytes(0); }},
+      {"I6", "a reshape that lies elsewhere", [](S& s) { s.plan.tensors[S::kZ].buffer = BufferId(S::kBufR); }},
+      {"I6", "a view of nothing", [](S& s) { s.plan.tensors[S::kZ].buffer = BufferId::invalid(); }},
+      {"I6", "an input of a step that lies nowhere", [](S& s) { s.plan.tensors[S::kX].buffer = BufferId::invalid(); }},
+      {"I6", "bytes overwritten while they are needed",
+       [](S& s) {
+         s.plan.tensors[S::kOut].offset = Bytes(0);
+         s.plan.tensors[S::kR] = s.plan.tensors[S::kX];
+         s.plan.tensors[S::kY] = {BufferId(S::kBufX), Bytes(0), 256, 256, 0};
+         s.plan.tensors[S::kS0] = s.plan.tensors[S::kY];
+         s.plan.tensors[S::kS1] = {BufferId(S::kBufX), Bytes(128), 256, 256, 0};
+         s.plan.buffers[S::kBufX].lifetime.end = 5;
+         s.plan.buffers[S::kBufWorkspace].offset = Bytes(8960);
+       }},
+      {"I6", "in place, but shifted",
+       [](S& s) {
+         s.plan.buffers[S::kBufC].size = Bytes(384);
+         s.plan.tensors[S::kOut].offset = Bytes(4);
+       }},
+      {"I6", "a ring of rows", [](S& s) { s.plan.tensors[S::kR].ring_rows = 1; }},
+      {"I6", "a tensor in a workspace", [](S& s) { s.plan.buffers[S::kBufC].kind = BufferKind::kWorkspace; }},
+      {"I6", "a workspace in an activation", [](S& s) { s.plan.steps[1].workspace = BufferId(S::kBufR); }},
+      {"I6", "negative pitches", [](S& s) { s.plan.tensors[S::kR].row_pitch = -4096; }},
+
+      {"I7", "a peak that is not the end of its buffers", [](S& s) { s.plan.capacity = s.plan.arena_bytes = Bytes(200000); }},
+      {"I7", "streamed bytes that are not its loads'", [](S& s) { s.plan.streamed_bytes += Bytes(1); }},
+      {"I7", "resident bytes that are not its loads'", [](S& s) { s.plan.resident_bytes = Bytes(); }},
+
+      {"I8", "a gate more than a period away", [](S& s) { s.plan.loads[1].gate = -7; }},
+      {"I8", "a wrapped region over the next period's activations",
+       [](S& s) {
+         s.plan.buffers[S::kBufC].offset = Bytes(28672);
+         s.plan.buffers[S::kBufFirst].lifetime = {-1, 2};
+         s.plan.loads[1].gate = -1;
+         s.plan.loads[0].gate = -1;
+       }},
+      {"I8", "a wrapped region that meets itself",
+       [](S& s) {
+         s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
+         s.plan.buffers[S::kBufFirst].lifetime = {-5, 2};
+         s.plan.loads[1].gate = -5;
+       }},
+      {"I8", "a wrapped resident load", [](S& s) { s.plan.loads[0].gate = -1; }},
+  };
+  return all;
+}
+
+TEST_CASE("a plan by hand passes") {
+  const Sample sample;
+  const Status status = verify(sample.plan, sample.graph, sample.context);
+  INFO((status ? std::string() : status.error().to_string()));
+  CHECK(status.has_value());
+}
+
+TEST_CASE("every kind of broken plan is refused by its own rule") {
+  for (const Breakage& breakage : breakages()) {
+    INFO(breakage.rule << ": " << breakage.what);
+    Sample sample;
+    breakage.apply(sample);
+    const Status status = verify(sample.plan, sample.graph, sample.context);
+    REQUIRE_FALSE(status.has_value());
+    INFO(status.error().to_string());
+    CHECK(status.error().code == ErrorCode::kInvalidPlan);
+    CHECK(std::string(status.error().reason).substr(0, 2) == breakage.rule);
+  }
+}
+
+TEST_CASE("a wrapped load whose region is free at the end of a period passes") {
+  Sample s;
+  s.plan.buffers[Sample::kBufFirst].lifetime = {-3, 2};
+  s.plan.loads[1].gate = -3;
+  std::swap(s.plan.loads[0], s.plan.loads[1]);  // gates rise in load order, and a resident load is never wrapped
+  for (WeightOperand& operand : s.plan.operands)
+    if (operand.load.index() < 2) operand.load = LoadId(1 - operand.load.index());
+  const Status status = verify(s.plan, s.graph, s.context);
+  INFO((status ? std::string() : status.error().to_string()));
+  CHECK(status.has_value());
+}
+
+TEST_CASE("random damage never crashes the verifier") {
+  // Each number of a plan is replaced by numbers that like to overflow. What comes out does not matter here; that it comes out does.
+  const std::int64_t numbers[] = {0, 1, -1, 2, 63, 4096, INT32_MAX, INT64_MAX, INT64_MIN, INT64_MAX - 4095};
+  const Sample intact;
+  std::size_t refused = 0;
+  std::size_t tried = 0;
+  const auto attempt = [&](const std::function<void(Plan&, std::int64_t)>& damage) {
+    for (const std::int64_t number : numbers) {
+      Plan plan = intact.plan;
+      damage(plan, number);
+      ++tried;
+      refused += verify(plan, intact.graph, intact.context).has_value() ? 0 : 1;
+    }
+  };
+  const auto as_bytes = [](std::int64_t n) { return Bytes(static_cast<std::uint64_t>(n)); };
+  for (std::size_t b = 0; b < intact.plan.buffers.size(); ++b) {
+    attempt([&](Plan& p, std::int64_t n) { p.buffers[b].offset = as_bytes(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.buffers[b].size = as_bytes(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.buffers[b].alignment = static_cast<std::uint64_t>(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.buffers[b].lifetime.begin = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.buffers[b].lifetime.end = n; });
+  }
+  for (std::size_t t = 0; t < intact.plan.tensors.size(); ++t) {
+    attempt([&](Plan& p, std::int64_t n) { p.tensors[t].offset = as_bytes(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.tensors[t].row_pitch = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.tensors[t].pixel_pitch = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.tensors[t].ring_rows = n; });
+  }
+  for (std::size_t i = 0; i < intact.plan.steps.size(); ++i) {
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].rows.begin = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].rows.end = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].channels.begin = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].channels.end = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].loads_needed = static_cast<std::uint32_t>(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.steps[i].first_operand = static_cast<std::uint32_t>(n); });
+  }
+  for (std::size_t k = 0; k < intact.plan.loads.size(); ++k) {
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].file.offset = as_bytes(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].file.size = as_bytes(n); });
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].gate = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].uses.begin = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].uses.end = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.loads[k].first_stretch = static_cast<std::uint32_t>(n); });
+  }
+  for (std::size_t o = 0; o < intact.plan.operands.size(); ++o) {
+    attempt([&](Plan& p, std::int64_t n) { p.operands[o].panels.begin = n; });
+    attempt([&](Plan& p, std::int64_t n) { p.operands[o].panels.end = n; });
+  }
+  CHECK(refused > tried / 2);
+}
+
+}  // namespace
+}  // namespace sluice::plan

@@ -1,0 +1,135 @@
+#include "sluice/planner/planner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sluice/planner/linearise.h"
+#include "sluice/planner/views.h"
+#include "tests/planner/nets.h"
+
+namespace sluice::planner {
+namespace {
+
+constexpr Policy kPolicies[] = {Policy::kSluice, Policy::kResident, Policy::kOnDemand, Policy::kFlexnn};
+
+/// The test's own reading of a plan: everything that must be equal for two plans to be the same.
+std::string fingerprint(const plan::Plan& plan) {
+  std::string text = plan.policy + " " + std::to_string(plan.arena_bytes.count());
+  for (const plan::Buffer& b : plan.buffers)
+    text += " b" + std::to_string(b.offset.count()) + "+" + std::to_string(b.size.count()) + "@" + std::to_string(b.lifetime.begin);
+  for (const plan::Step& s : plan.steps) text += " s" + std::to_string(s.node.index()) + ":" + std::to_string(s.channels.begin);
+  for (const plan::Load& l : plan.loads) text += " l" + std::to_string(l.file.offset.count()) + ":" + std::to_string(l.gate);
+  return text;
+}
+
+TEST_CASE("activations of known networks peak where the literature's fused, in-place, concat-free peaks lie") {
+  // MiB; planner.md and the measurements it cites. A growth is a lost alias or a lost in-place residual.
+  const std::pair<model::Graph, double> expected[] = {
+      {squeezenet1_1(), 3.75}, {mobilenet_v2(), 5.74}, {resnet50(), 4.98}, {resnet152(), 4.98}, {vgg19(), 24.5}};
+  for (const auto& [graph, mib] : expected) {
+    INFO(graph.name);
+    const auto kernels = select_kernels(graph);
+    REQUIRE(kernels.has_value());
+    const Views views = assign_views(graph, *kernels, graph_order(graph), false);
+    CHECK(static_cast<double>(live_peak(views)) / 1048576.0 <= mib * 1.005);
+    const auto least = minimum_capacity(graph, {}, {.policy = Policy::kOnDemand});
+    REQUIRE(least.has_value());
+    CHECK(static_cast<double>(least->count()) / 1048576.0 <= mib * 1.1);  // workspaces and one slice on top
+  }
+}
+
+TEST_CASE("a plan exists at the least capacity of its policy, and not one byte below") {
+  for (const model::Graph& graph : {squeezenet1_1(), mobilenet_v2(), resnet50()}) {
+    for (const Policy policy : kPolicies) {
+      INFO(graph.name << " " << name_of(policy));
+      const auto least = minimum_capacity(graph, {}, {.policy = policy});
+      REQUIRE(least.has_value());
+      const auto plan = make_plan(graph, {}, {.capacity = *least, .policy = policy});
+      REQUIRE(plan.has_value());
+      CHECK(plan->minimum_capacity == *least);
+      CHECK(plan->arena_bytes <= *least);
+      const auto refused = make_plan(graph, {}, {.capacity = *least - Bytes(1), .policy = policy});
+      REQUIRE_FALSE(refused.has_value());
+      CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
+      CHECK(refused.error().needed == least->count());
+      CHECK(refused.error().available == least->count() - 1);
+    }
+  }
+}
+
+TEST_CASE("the default policy is never slower than a baseline, and no plan is faster than its bounds") {
+  for (const model::Graph& graph : {squeezenet1_1(), mobilenet_v2(), resnet50()}) {
+    const auto least = minimum_capacity(graph, {}, {});
+    REQUIRE(least.has_value());
+    for (const bool repeat : {false, true}) {
+      for (const double scale : {1.0, 1.3, 2.0, 5.0}) {
+        const Bytes capacity(static_cast<std::uint64_t>(static_cast<double>(least->count()) * scale));
+        const auto time = [&](const plan::Plan& plan) { return repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; };
+        const auto best = make_plan(graph, {}, {.capacity = capacity, .repeat = repeat});
+        REQUIRE(best.has_value());
+        for (const Policy policy : kPolicies) {
+          INFO(graph.name << " " << name_of(policy) << " at " << capacity.count() << (repeat ? " repeated" : " once"));
+          const auto plan = make_plan(graph, {}, {.capacity = capacity, .policy = policy, .repeat = repeat});
+          if (!plan) continue;
+          CHECK(time(*best) <= time(*plan) * 1.002);
+          CHECK(plan->prediction.bound_ms <= time(*plan) * (1 + 1e-9));
+          CHECK(plan->prediction.pipe_bound_ms <= time(*plan) * (1 + 1e-9));
+          CHECK(plan->policy == name_of(policy));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the same request gives the same plan") {
+  const model::Graph graph = resnet50();
+  for (const Policy policy : kPolicies) {
+    const PlanRequest request{.capacity = Bytes(110u << 20), .threads = 2, .policy = policy, .repeat = true};
+    const auto first = make_plan(graph, {}, request);
+    const auto second = make_plan(graph, {}, request);
+    REQUIRE(first.has_value());
+    REQUIRE(second.has_value());
+    CHECK(fingerprint(*first) == fingerprint(*second));
+  }
+}
+
+TEST_CASE("kept inputs live for the whole period and are never overwritten") {
+  NetBuilder net("in place on the input");
+  const TensorId x = net.input({1, 8, 8, 16});
+  net.output(net.relu(net.relu(x)));
+  const model::Graph graph = net.finish();
+  const auto buffer_of = [](const plan::Plan& plan, TensorId t) { return plan.tensors[t.index()].buffer; };
+  const TensorId out = graph.outputs[0].tensor;
+  const auto kept = make_plan(graph, {}, {.keep_inputs = true});
+  REQUIRE(kept.has_value());
+  CHECK(buffer_of(*kept, x) != buffer_of(*kept, out));
+  CHECK(kept->buffer(buffer_of(*kept, x)).whole_period);
+  const auto given_up = make_plan(graph, {}, {.keep_inputs = false});
+  REQUIRE(given_up.has_value());
+  CHECK(buffer_of(*given_up, x) == buffer_of(*given_up, out));
+  CHECK(given_up->arena_bytes < kept->arena_bytes);
+}
+
+TEST_CASE("what cannot be planned is refused by name") {
+  NetBuilder net("odd");
+  const TensorId x = net.input({1, 4, 4, 16});
+  net.output(net.reshape(x, {1, 256}));
+  const auto nothing_to_do = make_plan(net.finish(), {}, {});
+  REQUIRE_FALSE(nothing_to_do.has_value());
+  CHECK(nothing_to_do.error().code == ErrorCode::kUnsupported);
+
+  NetBuilder other("winograd of a dense layer");
+  other.output(other.dense(other.input({1, 64}), 64));
+  other.last_node().numeric = model::NumericClass::kWinograd4;
+  const auto no_kernel = make_plan(other.finish(), {}, {});
+  REQUIRE_FALSE(no_kernel.has_value());
+  CHECK(no_kernel.error().code == ErrorCode::kUnsupported);
+  CHECK(no_kernel.error().subject() == "dense0");
+
+  const auto no_threads = make_plan(squeezenet1_1(), {}, {.threads = 0});
+  REQUIRE_FALSE(no_threads.has_value());
+  CHECK(no_threads.error().code == ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sluice::planner
