@@ -118,10 +118,11 @@ TEST_CASE("what cannot be planned is refused by name") {
   REQUIRE_FALSE(nothing_to_do.has_value());
   CHECK(nothing_to_do.error().code == ErrorCode::kUnsupported);
 
-  NetBuilder other("winograd of a dense layer");
+  NetBuilder other("a dense layer of a numeric class that dense layers do not have");
   other.output(other.dense(other.input({1, 64}), 64));
-  other.last_node().numeric = model::NumericClass::kWinograd4;
-  const auto no_kernel = make_plan(other.finish(), {}, {});
+  model::Graph graph = other.finish();
+  graph.nodes[0].numeric = model::NumericClass::kWinograd4;
+  const auto no_kernel = make_plan(graph, {}, {});
   REQUIRE_FALSE(no_kernel.has_value());
   CHECK(no_kernel.error().code == ErrorCode::kUnsupported);
   CHECK(no_kernel.error().subject() == "dense0");
