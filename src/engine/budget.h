@@ -20,6 +20,9 @@ Bytes graph_bytes(const model::Graph& graph) noexcept;
 /// Heap bytes of a plan and of the executor's tables for it.
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept;
 
+/// What is set aside for the tables of any plan for this graph.
+Bytes table_bound(const model::Graph& graph) noexcept;
+
 /// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages back first in process scope.
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept;
 

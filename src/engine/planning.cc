@@ -66,13 +66,22 @@ Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOption
   return PlannedBudget{std::move(*plan), overhead, minimum};
 }
 
+/// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well.
+Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOptions& options, Bytes overhead) {
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, plan_with_overhead(model, options, overhead));
+  const Bytes tables = table_bytes(model.graph(), planned.plan);
+  const Bytes set_aside = table_bound(model.graph());
+  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside)) <= options.budget) return planned;
+  return plan_with_overhead(model, options, overhead + (tables - set_aside));
+}
+
 }  // namespace
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options));
   const Bytes overhead = overhead_of(model, options);
   if (options.plan != nullptr) return adopt(model, options, overhead);
-  return plan_with_overhead(model, options, overhead);
+  return plan_with_its_tables(model, options, overhead);
 }
 
 }  // namespace sluice::engine
