@@ -62,7 +62,7 @@ TEST_CASE("the default policy is never slower than a baseline, and no plan is fa
     const auto least = minimum_capacity(graph, {}, {});
     REQUIRE(least.has_value());
     for (const bool repeat : {false, true}) {
-      for (const double scale : {1.0, 1.3, 2.0, 5.0}) {
+      for (const double scale : {1.0, 1.3, 2.0, 5.0, 30.0}) {
         const Bytes capacity(static_cast<std::uint64_t>(static_cast<double>(least->count()) * scale));
         const auto time = [&](const plan::Plan& plan) { return repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; };
         const auto best = make_plan(graph, {}, {.capacity = capacity, .repeat = repeat});
