@@ -7,14 +7,14 @@
 namespace sluice::cli {
 
 std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path) {
-  struct stat info {};
-  if (file_ops().fstat(file.get(), &info) != 0) raise(make_io_error(path, "cannot be examined", errno));
-  return static_cast<std::uint64_t>(info.st_size);
+  FileState state;
+  if (file_ops().state(file.get(), &state) != 0) raise(make_io_error(path, "cannot be examined", errno));
+  return state.size.count();
 }
 
 void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
   while (!out.empty()) {
-    const ssize_t count = file_ops().pread(file.get(), out.data(), out.size(), static_cast<std::int64_t>(offset));
+    const std::int64_t count = file_ops().pread(file.get(), out.data(), out.size(), static_cast<std::int64_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) raise(make_io_error(path, "cannot be read", errno));
     if (count == 0) raise(make_error(ErrorCode::kInvalidArgument, path, "the file ends before its data does"));

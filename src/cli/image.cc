@@ -91,6 +91,7 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
 std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const model::Preprocess& rule) {
   const std::span<const std::uint8_t> pixels(picture.pixels.get(),
                                              static_cast<std::size_t>(picture.width * picture.height * layout.channels));
+  const auto nearest = [](std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); };
   // The scaled picture must cover the crop, whatever the rule says.
   const std::int64_t short_side = std::min(picture.width, picture.height);
   const auto covering = [&](std::int64_t wanted, std::int64_t extent) {
@@ -103,15 +104,12 @@ std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const 
   request.width = picture.width;
   request.height = picture.height;
   request.channels = layout.channels;
-  request.full_width = std::max(layout.width, picture.width * scaled_short / short_side);
-  request.full_height = std::max(layout.height, picture.height * scaled_short / short_side);
+  request.full_width = std::max(layout.width, nearest(picture.width * scaled_short, short_side));
+  request.full_height = std::max(layout.height, nearest(picture.height * scaled_short, short_side));
   request.window_width = layout.width;
   request.window_height = layout.height;
-  request.left = (request.full_width - layout.width + 1) / 2;
-  request.top = (request.full_height - layout.height + 1) / 2;
-  const bool as_it_is = request.full_width == picture.width && request.full_height == picture.height &&
-                        layout.width == picture.width && layout.height == picture.height;
-  if (as_it_is) return {pixels.begin(), pixels.end()};
+  request.left = (request.full_width - layout.width) / 2;
+  request.top = (request.full_height - layout.height) / 2;
   return resize_window(pixels, request);
 }
 
@@ -190,6 +188,7 @@ HostTensor load_image(const std::string& path, const Shape& shape, DType dtype, 
   return tensor;
 }
 
+// Each pass rounds to whole values, as imaging libraries do: models were trained on, and their scores measured with, such pictures.
 std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const ResizeRequest& request) {
   const std::vector<Taps> columns = filter_taps(request.width, request.full_width, request.left, request.window_width);
   const std::vector<Taps> rows = filter_taps(request.height, request.full_height, request.top, request.window_height);
@@ -206,7 +205,7 @@ std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const Res
         for (std::size_t k = 0; k < taps.weights.size(); ++k) {
           sum += taps.weights[k] * static_cast<float>(source[(taps.first + static_cast<std::int64_t>(k)) * request.channels + c]);
         }
-        *out = sum;
+        *out = std::nearbyint(sum);
       }
     }
   }
@@ -219,7 +218,7 @@ std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const Res
         sum +=
             taps.weights[k] * narrowed[static_cast<std::size_t>((taps.first - first_row + static_cast<std::int64_t>(k)) * row_values + x)];
       }
-      *out++ = sum;
+      *out++ = std::nearbyint(sum);
     }
   }
   return result;

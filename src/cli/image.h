@@ -2,9 +2,9 @@
 //
 //     file --stb--> u8 RGB --triangle filter, only the rows and columns of the crop--> f32 --(v * scale - mean) / std--> tensor
 //
-// The filter widens with the reduction (no aliasing), as training pipelines do. The rule holds for a picture that already has
-// the model's size too: a model trained on the centre of a larger picture expects that margin. All memory of decoding is given back
-// before the caller goes on: it would count in a process budget.
+// The filter widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture of the model's
+// size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture is taken as it is.
+// All memory of decoding is given back before the caller goes on: it would count in a process budget.
 #pragma once
 
 #include <array>

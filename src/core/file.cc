@@ -1,6 +1,7 @@
 #include "sluice/core/file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,14 +12,32 @@
 namespace sluice {
 namespace {
 
-int sys_open(const char* path, int flags, mode_t mode) noexcept { return ::open(path, flags, mode); }
+int sys_open(const char* path, int flags, unsigned mode) noexcept { return ::open(path, flags, mode); }
 int sys_close(int fd) noexcept { return ::close(fd); }
-ssize_t sys_pread(int fd, void* target, std::size_t size, std::int64_t offset) noexcept { return ::pread(fd, target, size, offset); }
-ssize_t sys_pwrite(int fd, const void* source, std::size_t size, std::int64_t offset) noexcept {
+std::int64_t sys_pread(int fd, void* target, std::size_t size, std::int64_t offset) noexcept { return ::pread(fd, target, size, offset); }
+std::int64_t sys_pwrite(int fd, const void* source, std::size_t size, std::int64_t offset) noexcept {
   return ::pwrite(fd, source, size, offset);
 }
-int sys_fstat(int fd, struct stat* out) noexcept { return ::fstat(fd, out); }
-int sys_stat(const char* path, struct stat* out) noexcept { return ::stat(path, out); }
+
+FileState file_state(const struct stat& info) noexcept {
+  return {info.st_dev,         info.st_ino,          Bytes(static_cast<std::uint64_t>(info.st_size)),
+          info.st_mtim.tv_sec, info.st_mtim.tv_nsec, S_ISREG(info.st_mode)};
+}
+
+int sys_state(int fd, FileState* out) noexcept {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return -1;
+  *out = file_state(info);
+  return 0;
+}
+
+int sys_state_at(const char* path, FileState* out) noexcept {
+  struct stat info {};
+  if (::stat(path, &info) != 0) return -1;
+  *out = file_state(info);
+  return 0;
+}
+
 int sys_fsync(int fd) noexcept { return ::fsync(fd); }
 int sys_truncate(int fd, std::int64_t size) noexcept { return ::ftruncate(fd, size); }
 int sys_rename(const char* from, const char* to) noexcept { return std::rename(from, to); }
@@ -46,9 +65,8 @@ int sys_direct_alignment(int fd) noexcept {
   return -1;
 }
 
-constexpr FileOps kSystemOps = {sys_open,       sys_close,      sys_pread,           sys_pwrite, sys_fstat,
-                                sys_stat,       sys_fsync,      sys_truncate,        sys_rename, sys_unlink,
-                                sys_drop_pages, sys_set_direct, sys_direct_alignment};
+constexpr FileOps kSystemOps = {sys_open,     sys_close,  sys_pread,  sys_pwrite,     sys_state,      sys_state_at,        sys_fsync,
+                                sys_truncate, sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment};
 
 std::atomic<const FileOps*> current_ops{&kSystemOps};
 
@@ -70,24 +88,24 @@ Result<FileDescriptor> open_for_reading(const std::string& path) {
   // O_NONBLOCK: opening a FIFO that nobody writes to must not hang. It changes nothing for regular files.
   FileDescriptor file(ops.open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0));
   if (file.get() < 0) return fail(make_io_error(path, "the file cannot be opened", errno));
-  struct stat info {};
-  if (ops.fstat(file.get(), &info) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path, "not a regular file");
+  FileState state;
+  if (ops.state(file.get(), &state) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
+  if (!state.regular) return fail(ErrorCode::kIo, path, "not a regular file");
   return file;
 }
 
 Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor file, open_for_reading(path));
   const FileOps& ops = file_ops();
-  struct stat info {};
-  if (ops.fstat(file.get(), &info) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
-  const auto size = static_cast<std::uint64_t>(info.st_size);
+  FileState state;
+  if (ops.state(file.get(), &state) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
+  const std::uint64_t size = state.size.count();
   if (size > limit.count()) {
     return fail(make_error(ErrorCode::kInvalidArgument, path, "the file is larger than any of its kind", limit.count(), size));
   }
   std::vector<std::byte> bytes(size);
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ops.pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<std::int64_t>(done));
+    const std::int64_t got = ops.pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<std::int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(make_io_error(path, "the file cannot be read", errno));
     if (got == 0) return fail(make_error(ErrorCode::kFileChanged, path, "the file ends early", size, done));
@@ -119,7 +137,7 @@ Status AtomicFile::write_at(Bytes offset, std::span<const std::byte> bytes) {
   const FileOps& ops = file_ops();
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote =
+    const std::int64_t wrote =
         ops.pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<std::int64_t>(offset.count() + done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) return fail(make_io_error(path_, "writing failed", errno));

@@ -143,28 +143,41 @@ Constant reshaped_or_copied(const Constant& c, const Shape& shape) {
 
 double read_real(const Constant& c, std::int64_t offset) noexcept {
   switch (c.dtype) {
-    case DType::kF32: return load<float>(c.data, offset);
-    case DType::kF16: return half_to_float(load<std::uint16_t>(c.data, offset));
-    case DType::kF64: return load<double>(c.data, offset);
-    case DType::kU64: return static_cast<double>(load<std::uint64_t>(c.data, offset));
-    default: return static_cast<double>(read_integer(c, offset));
+    case DType::kF32:
+      return load<float>(c.data, offset);
+    case DType::kF16:
+      return half_to_float(load<std::uint16_t>(c.data, offset));
+    case DType::kF64:
+      return load<double>(c.data, offset);
+    case DType::kU64:
+      return static_cast<double>(load<std::uint64_t>(c.data, offset));
+    default:
+      return static_cast<double>(read_integer(c, offset));
   }
 }
 
 std::int64_t read_integer(const Constant& c, std::int64_t offset) noexcept {
   switch (c.dtype) {
-    case DType::kI8: return load<std::int8_t>(c.data, offset);
+    case DType::kI8:
+      return load<std::int8_t>(c.data, offset);
     case DType::kU8:
-    case DType::kBool: return load<std::uint8_t>(c.data, offset);
-    case DType::kI16: return load<std::int16_t>(c.data, offset);
-    case DType::kU16: return load<std::uint16_t>(c.data, offset);
-    case DType::kI32: return load<std::int32_t>(c.data, offset);
-    case DType::kU32: return load<std::uint32_t>(c.data, offset);
+    case DType::kBool:
+      return load<std::uint8_t>(c.data, offset);
+    case DType::kI16:
+      return load<std::int16_t>(c.data, offset);
+    case DType::kU16:
+      return load<std::uint16_t>(c.data, offset);
+    case DType::kI32:
+      return load<std::int32_t>(c.data, offset);
+    case DType::kU32:
+      return load<std::uint32_t>(c.data, offset);
     case DType::kI64:
-    case DType::kU64: return load<std::int64_t>(c.data, offset);
+    case DType::kU64:
+      return load<std::int64_t>(c.data, offset);
     case DType::kF16:
     case DType::kF32:
-    case DType::kF64: break;
+    case DType::kF64:
+      break;
   }
   // The conversion of a real that no i64 holds is undefined: cut it first.
   const double value = read_real(c, offset);

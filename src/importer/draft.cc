@@ -25,7 +25,8 @@ void compact(Draft& draft) {
     if (node->dead) continue;
     for (const ValueId input : node->inputs) read[input.index()] = true;
   }
-  draft.nodes.erase(std::remove_if(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) { return node.dead; }), draft.nodes.end());
+  draft.nodes.erase(std::remove_if(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) { return node.dead; }),
+                    draft.nodes.end());
 }
 
 }  // namespace sluice::importer

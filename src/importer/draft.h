@@ -24,10 +24,10 @@ using ValueId = Id<struct ValueTag>;
 struct Value {
   std::string name;
   DType dtype = DType::kF32;
-  Shape shape;                    // in ONNX axes
+  Shape shape;                       // in ONNX axes
   std::optional<Constant> constant;  // in ONNX axes, whatever the layout
-  Perm layout = kIdentityPerm;    // physical axis i is ONNX axis layout[i]
-  ValueId storage;                // after the layout pass: the value whose bytes these are, if another's
+  Perm layout = kIdentityPerm;       // physical axis i is ONNX axis layout[i]
+  ValueId storage;                   // after the layout pass: the value whose bytes these are, if another's
   /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
   std::int64_t scramble_inner = 1;
   std::int64_t scramble_stride = 0;
@@ -36,7 +36,7 @@ struct Value {
 /// The trained values of a node with panels, as ONNX has them; how they become panels is decided when they are packed.
 struct PanelValues {
   std::string name;
-  Constant values;  // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense [N, K]
+  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense [N, K]
   std::vector<float> scale;  // of output channels; empty: none
   /// Dense only: packed k is ONNX k (k % k_inner) * k_inner_stride + k / k_inner (see Value::scramble_inner).
   std::int64_t k_inner = 1;
@@ -52,8 +52,8 @@ struct DraftNode {
   std::vector<ValueId> inputs;
   ValueId output;
   std::optional<PanelValues> panels;
-  std::vector<float> bias;           // kConv, kConvTranspose, kDense; kAffine: the shift
-  std::vector<float> scale;          // kAffine
+  std::vector<float> bias;   // kConv, kConvTranspose, kDense; kAffine: the shift
+  std::vector<float> scale;  // kAffine
   bool dead = false;
 
   /// The function of a kBinary node.
@@ -84,9 +84,9 @@ struct Draft {
 struct Uses {
   static constexpr std::size_t kNone = ~std::size_t{0};
   explicit Uses(const Draft& draft);
-  std::vector<std::size_t> maker;              // node index, kNone for inputs and constants
+  std::vector<std::size_t> maker;                 // node index, kNone for inputs and constants
   std::vector<std::vector<std::size_t>> readers;  // node indices, one for each mention
-  std::vector<bool> is_output;                 // of the graph
+  std::vector<bool> is_output;                    // of the graph
 
   bool single_reader(ValueId value) const { return readers[value.index()].size() == 1 && !is_output[value.index()]; }
 };

@@ -79,7 +79,8 @@ class Emitter {
     made.name = port.name;
     made.tensor = tensor(value.storage.valid() ? value.storage : port.value);
     made.onnx_shape = value.shape;
-    for (int axis = 0; axis < value.shape.rank(); ++axis) made.perm[static_cast<std::size_t>(axis)] = value.layout[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < value.shape.rank(); ++axis)
+      made.perm[static_cast<std::size_t>(axis)] = value.layout[static_cast<std::size_t>(axis)];
     return made;
   }
 
@@ -98,7 +99,8 @@ class Emitter {
   }
 
   WeightId add_constant(const Value& value) {
-    if (!is_float(value.dtype)) refuse_unsupported("constant `" + value.name + "` of type " + std::string(name_of(value.dtype)) + " is used at run time");
+    if (!is_float(value.dtype))
+      refuse_unsupported("constant `" + value.name + "` of type " + std::string(name_of(value.dtype)) + " is used at run time");
     Recipe recipe;
     recipe.kind = Recipe::Kind::kConstant;
     recipe.constant = permuted(*value.constant, value.layout);
@@ -190,8 +192,12 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   Recipe& recipe = recipes_[id.index()];
   recipe.source.tap_order = recipe.tap_order;
   switch (recipe.kind) {
-    case Recipe::Kind::kPanels: kernels::pack_panels(recipe.source, p, out); break;
-    case Recipe::Kind::kDepthwise: kernels::pack_depthwise(recipe.source, p, out); break;
+    case Recipe::Kind::kPanels:
+      kernels::pack_panels(recipe.source, p, out);
+      break;
+    case Recipe::Kind::kDepthwise:
+      kernels::pack_depthwise(recipe.source, p, out);
+      break;
     case Recipe::Kind::kFloats:
       std::memset(out.data(), 0, out.size());
       if (!recipe.floats.empty()) std::memcpy(out.data(), recipe.floats.data(), recipe.floats.size_bytes());

@@ -115,7 +115,8 @@ Constant fold_concat(NodeContext& c, FoldAllowance& allowance) {
   std::int64_t extent = 0;
   for (std::size_t i = 0; i < c.input_count(); ++i) {
     const Constant& part = c.require_constant(i, "every input");
-    if (part.shape.rank() != shape.rank() || part.dtype != c.require_constant(0, "every input").dtype) c.malformed("inputs of different rank or type");
+    if (part.shape.rank() != shape.rank() || part.dtype != c.require_constant(0, "every input").dtype)
+      c.malformed("inputs of different rank or type");
     for (int other = 0; other < shape.rank(); ++other)
       if (other != axis && part.shape[other] != shape[other]) c.malformed("inputs whose shapes do not fit");
     if (__builtin_add_overflow(extent, part.shape[axis], &extent)) c.malformed("the output's shape overflows");
@@ -186,10 +187,9 @@ void fold_split(NodeContext& c) {
 }  // namespace
 
 bool folds_only(std::string_view op_type) noexcept {
-  constexpr std::string_view kNames[] = {"And",       "Constant", "ConstantOfShape", "Equal",     "Greater",   "GreaterOrEqual",
-                                         "Less",      "LessOrEqual", "Mod",          "Not",       "NonZero",   "Or",
-                                         "Range",     "ReduceMax", "ReduceMin",      "ReduceProd", "ReduceSum", "Round",
-                                         "Shape",     "Sign",     "Size",            "Tile"};
+  constexpr std::string_view kNames[] = {
+      "And", "Constant", "ConstantOfShape", "Equal",     "Greater",    "GreaterOrEqual", "Less",  "LessOrEqual", "Mod",  "Not",  "NonZero",
+      "Or",  "Range",    "ReduceMax",       "ReduceMin", "ReduceProd", "ReduceSum",      "Round", "Shape",       "Sign", "Size", "Tile"};
   return std::find(std::begin(kNames), std::end(kNames), op_type) != std::end(kNames);
 }
 

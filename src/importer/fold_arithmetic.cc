@@ -29,7 +29,9 @@ constexpr UnaryEntry kUnary[] = {
     {"Relu", [](double x) { return x > 0 ? x : 0; }},
     {"Round", [](double x) { return std::nearbyint(x); }},
     {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
-    {"Sign", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+    {"Sign", [](double x) { return x > 0   ? 1.0
+                                   : x < 0 ? -1.0
+                                           : 0.0; }},
     {"Sqrt", [](double x) { return std::sqrt(x); }},
     {"Tanh", [](double x) { return std::tanh(x); }},
 };
@@ -66,13 +68,20 @@ constexpr BinaryEntry kBinary[] = {
     {"Min", [](double a, double b) { return a < b ? a : b; }, [](std::int64_t a, std::int64_t b) { return std::min(a, b); }},
     {"Sum", [](double a, double b) { return a + b; },
      [](std::int64_t a, std::int64_t b) { return wrap(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }},
-    {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a == b}; }, true},
-    {"Less", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a < b}; }, true},
-    {"LessOrEqual", [](double a, double b) { return a <= b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a <= b}; }, true},
-    {"Greater", [](double a, double b) { return a > b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a > b}; }, true},
-    {"GreaterOrEqual", [](double a, double b) { return a >= b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a >= b}; }, true},
-    {"And", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a != 0 && b != 0}; }, true},
-    {"Or", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a != 0 || b != 0}; }, true},
+    {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a == b}; },
+     true},
+    {"Less", [](double a, double b) { return a < b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a < b}; },
+     true},
+    {"LessOrEqual", [](double a, double b) { return a <= b ? 1.0 : 0.0; },
+     [](std::int64_t a, std::int64_t b) { return std::int64_t{a <= b}; }, true},
+    {"Greater", [](double a, double b) { return a > b ? 1.0 : 0.0; }, [](std::int64_t a, std::int64_t b) { return std::int64_t{a > b}; },
+     true},
+    {"GreaterOrEqual", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
+     [](std::int64_t a, std::int64_t b) { return std::int64_t{a >= b}; }, true},
+    {"And", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; },
+     [](std::int64_t a, std::int64_t b) { return std::int64_t{a != 0 && b != 0}; }, true},
+    {"Or", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; },
+     [](std::int64_t a, std::int64_t b) { return std::int64_t{a != 0 || b != 0}; }, true},
 };
 
 template <class Entries>
@@ -124,7 +133,8 @@ Constant non_zero(const Constant& x) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0) continue;
     for (int axis = 0; axis < rank; ++axis)
-      places[static_cast<std::size_t>(axis)].push_back(static_cast<std::int64_t>(i) / strides[static_cast<std::size_t>(axis)] % x.shape[axis]);
+      places[static_cast<std::size_t>(axis)].push_back(static_cast<std::int64_t>(i) / strides[static_cast<std::size_t>(axis)] %
+                                                       x.shape[axis]);
   }
   std::vector<std::int64_t> all;
   for (const auto& axis : places) all.insert(all.end(), axis.begin(), axis.end());
@@ -143,8 +153,10 @@ Constant reduce(const NodeContext& c) {
   Shape kept = x.shape;
   std::vector<std::int64_t> squeezed;
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if (reduced[static_cast<std::size_t>(axis)]) kept[axis] = 1;
-    else squeezed.push_back(x.shape[axis]);
+    if (reduced[static_cast<std::size_t>(axis)])
+      kept[axis] = 1;
+    else
+      squeezed.push_back(x.shape[axis]);
   }
   auto to = dense_strides(kept);
   for (int axis = 0; axis < x.shape.rank(); ++axis)
@@ -157,7 +169,10 @@ Constant reduce(const NodeContext& c) {
   for_each_offset(x.shape, to, [&](std::int64_t offset) {
     double& sum = out[static_cast<std::size_t>(offset)];
     const double value = values[i++];
-    sum = op == "ReduceProd" ? sum * value : op == "ReduceMax" ? std::max(sum, value) : op == "ReduceMin" ? std::min(sum, value) : sum + value;
+    sum = op == "ReduceProd"  ? sum * value
+          : op == "ReduceMax" ? std::max(sum, value)
+          : op == "ReduceMin" ? std::min(sum, value)
+                              : sum + value;
   });
   if (op == "ReduceMean")
     for (double& sum : out) sum /= static_cast<double>(x.elements()) / static_cast<double>(out.size());
@@ -234,7 +249,8 @@ Constant fold_arithmetic(const NodeContext& c) {
       if (!c.has_input(i)) return otherwise;
       return uniform_value(c.require_constant(i, "a bound")).value_or(otherwise);
     };
-    const double low = bound(1, "min", -std::numeric_limits<double>::infinity()), high = bound(2, "max", std::numeric_limits<double>::infinity());
+    const double low = bound(1, "min", -std::numeric_limits<double>::infinity()),
+                 high = bound(2, "max", std::numeric_limits<double>::infinity());
     std::vector<double> values = reals(x);
     for (double& value : values) value = std::min(std::max(value, low), high);
     return from_reals(values, x.shape, x.dtype);

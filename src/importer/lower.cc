@@ -91,7 +91,8 @@ class Walk {
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
       if (!used_dims_.contains(name))
-        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+        report(ErrorCode::kInvalidArgument, "", "",
+               "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
   }
 
   static std::string name_of_node(const OnnxNode& node) {

@@ -66,7 +66,8 @@ void lower_pool(NodeContext& c, PoolKind kind) {
 
 ValueId add_global_pool(NodeContext& c, ValueId x, PoolKind kind) {
   const Shape shape = c.shape(x);
-  if (shape.rank() != 3 && shape.rank() != 4) c.refuse("input of shape " + shape.to_string() + "; supported are [N, C, L] and [N, C, H, W]");
+  if (shape.rank() != 3 && shape.rank() != 4)
+    c.refuse("input of shape " + shape.to_string() + "; supported are [N, C, L] and [N, C, H, W]");
   const ValueId image = as_image(c, x);
   const Shape in = c.shape(image);
   const model::Window window{.in_h = in[2], .in_w = in[3], .kernel_h = in[2], .kernel_w = in[3]};
@@ -103,7 +104,8 @@ void lower_conv_transpose(NodeContext& c) {
   const std::size_t lead = in.rank() == 3 ? 1 : 0;
   Spatial s = read_spatial(c, in, std::span<const std::int64_t>(kernel).subspan(lead));
   const std::int64_t groups = read_groups(c, in[1]);
-  if (w[0] != in[1]) c.malformed("a weight of shape " + c.input_shape(1).to_string() + " does not fit " + std::to_string(in[1]) + " channels");
+  if (w[0] != in[1])
+    c.malformed("a weight of shape " + c.input_shape(1).to_string() + " does not fit " + std::to_string(in[1]) + " channels");
   const auto channels = Shape::make(std::array{w[1], groups});
   if (!channels) c.malformed("the number of output channels overflows");
 
@@ -117,7 +119,8 @@ void lower_conv_transpose(NodeContext& c) {
     if (a >= lead && !output_padding.empty()) extra[a] = output_padding[a - lead];
     if (a >= lead && !output_shape.empty()) wanted[a] = output_shape[a - lead];
     if (a < lead) wanted[a] = 0;
-    if (extra[a] < 0 || extra[a] >= std::max(s.stride[a], s.dilation[a])) c.malformed("output_padding must be below the stride or dilation");
+    if (extra[a] < 0 || extra[a] >= std::max(s.stride[a], s.dilation[a]))
+      c.malformed("output_padding must be below the stride or dilation");
     const std::int64_t full = s.stride[a] * (s.in[a] - 1) + extra[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
     const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
     if (same && wanted[a] == 0) wanted[a] = s.in[a] * s.stride[a];

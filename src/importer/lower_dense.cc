@@ -129,7 +129,8 @@ void lower_batch_normalization(NodeContext& c) {
   std::array<std::vector<float>, 4> statistics;  // scale, shift, mean, variance
   for (std::size_t i = 0; i < 4; ++i) {
     const Constant& constant = c.require_constant(i + 1, "scale, B, mean and variance");
-    if (!is_float(constant.dtype) || constant.elements() != shape[1]) c.malformed("scale, B, mean and variance must have one float a channel");
+    if (!is_float(constant.dtype) || constant.elements() != shape[1])
+      c.malformed("scale, B, mean and variance must have one float a channel");
     statistics[i] = floats(constant);
   }
   const double epsilon = c.real("epsilon", 1e-5f);
@@ -160,7 +161,8 @@ void lower_any_softmax(NodeContext& c, bool log) {
   const ValueId x = c.float_input(0);
   const Shape shape = c.shape(x);
   if (shape.rank() == 0) c.malformed("a scalar has no axis to normalise over");
-  const int axis = c.axis(c.integer("axis", c.opset() < 13 ? 1 : -1), shape.rank() == 1 && c.opset() < 13 && !c.has("axis") ? 2 : shape.rank());
+  const int axis =
+      c.axis(c.integer("axis", c.opset() < 13 ? 1 : -1), shape.rank() == 1 && c.opset() < 13 && !c.has("axis") ? 2 : shape.rank());
   const auto normalise = [&](ValueId value, int over) {
     const ValueId y = c.add(OpKind::kSoftmax, {value}, c.shape(value), model::SoftmaxAttributes{log});
     c.last_node().axis = over;

@@ -185,7 +185,9 @@ void lower_cast(NodeContext& c) {
   if (!to) c.refuse("the type it casts to is not supported");
   // f16 and f64 run as f32, so a cast between reals does nothing.
   const bool same = is_float(from) ? is_float(*to) : *to == from;
-  if (!same) c.refuse("a run-time cast from " + std::string(name_of(from)) + " to " + std::string(name_of(*to)) + "; supported are casts between reals");
+  if (!same)
+    c.refuse("a run-time cast from " + std::string(name_of(from)) + " to " + std::string(name_of(*to)) +
+             "; supported are casts between reals");
   c.set_output(0, c.input(0));
 }
 

@@ -15,29 +15,42 @@ using model::ResizeRounding;
 /// Attributes that since opset 11 say how coordinates are computed; before, there was one way.
 void read_modes(const NodeContext& c, ResizeAttributes& attributes) {
   const std::string_view mode = c.string("mode", "nearest");
-  if (mode == "nearest") attributes.mode = ResizeMode::kNearest;
-  else if (mode == "linear" || mode == "bilinear") attributes.mode = ResizeMode::kLinear;
-  else if (mode == "cubic") attributes.mode = ResizeMode::kCubic;
-  else c.refuse("mode " + std::string(mode) + "; supported are nearest, linear and cubic");
+  if (mode == "nearest")
+    attributes.mode = ResizeMode::kNearest;
+  else if (mode == "linear" || mode == "bilinear")
+    attributes.mode = ResizeMode::kLinear;
+  else if (mode == "cubic")
+    attributes.mode = ResizeMode::kCubic;
+  else
+    c.refuse("mode " + std::string(mode) + "; supported are nearest, linear and cubic");
   attributes.coordinates = ResizeCoordinates::kAsymmetric;
   attributes.rounding = ResizeRounding::kFloor;
   if (c.node().op_type == "Upsample" || c.opset() < 11) return;
 
   const std::string_view coordinates = c.string("coordinate_transformation_mode", "half_pixel");
-  if (coordinates == "half_pixel") attributes.coordinates = ResizeCoordinates::kHalfPixel;
-  else if (coordinates == "asymmetric") attributes.coordinates = ResizeCoordinates::kAsymmetric;
-  else if (coordinates == "align_corners") attributes.coordinates = ResizeCoordinates::kAlignCorners;
-  else if (coordinates == "pytorch_half_pixel") attributes.coordinates = ResizeCoordinates::kPytorchHalfPixel;
+  if (coordinates == "half_pixel")
+    attributes.coordinates = ResizeCoordinates::kHalfPixel;
+  else if (coordinates == "asymmetric")
+    attributes.coordinates = ResizeCoordinates::kAsymmetric;
+  else if (coordinates == "align_corners")
+    attributes.coordinates = ResizeCoordinates::kAlignCorners;
+  else if (coordinates == "pytorch_half_pixel")
+    attributes.coordinates = ResizeCoordinates::kPytorchHalfPixel;
   else
     c.refuse("coordinate_transformation_mode " + std::string(coordinates) +
              "; supported are half_pixel, asymmetric, align_corners and pytorch_half_pixel");
 
   const std::string_view rounding = c.string("nearest_mode", "round_prefer_floor");
-  if (rounding == "round_prefer_floor") attributes.rounding = ResizeRounding::kRoundPreferFloor;
-  else if (rounding == "round_prefer_ceil") attributes.rounding = ResizeRounding::kRoundPreferCeil;
-  else if (rounding == "floor") attributes.rounding = ResizeRounding::kFloor;
-  else if (rounding == "ceil") attributes.rounding = ResizeRounding::kCeil;
-  else c.malformed("attribute nearest_mode has an unknown value");
+  if (rounding == "round_prefer_floor")
+    attributes.rounding = ResizeRounding::kRoundPreferFloor;
+  else if (rounding == "round_prefer_ceil")
+    attributes.rounding = ResizeRounding::kRoundPreferCeil;
+  else if (rounding == "floor")
+    attributes.rounding = ResizeRounding::kFloor;
+  else if (rounding == "ceil")
+    attributes.rounding = ResizeRounding::kCeil;
+  else
+    c.malformed("attribute nearest_mode has an unknown value");
 
   attributes.cubic_a = c.real("cubic_coeff_a", -0.75f);
   if (attributes.mode == ResizeMode::kCubic && c.integer("exclude_outside", 0) != 0) c.refuse("exclude_outside = 1");
@@ -112,7 +125,8 @@ void lower_resize(NodeContext& c) {
     if (sizes.size() != axes.size()) c.malformed("there must be one size for each axis");
     for (std::size_t i = 0; i < axes.size(); ++i) {
       if (sizes[i] < 1 || sizes[i] > (std::int64_t{1} << 40)) c.malformed("a size is out of range");
-      attributes.scale[static_cast<std::size_t>(axes[i])] = static_cast<float>(static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]));
+      attributes.scale[static_cast<std::size_t>(axes[i])] =
+          static_cast<float>(static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]));
     }
     keep_aspect(c, in, axes, sizes, attributes);
     for (std::size_t i = 0; i < axes.size(); ++i) out[axes[i]] = sizes[i];

@@ -115,10 +115,14 @@ void lower_pad(NodeContext& c) {
   const Shape shape = c.shape(x);
   model::PadAttributes attributes;
   const std::string_view mode = c.string("mode", "constant");
-  if (mode == "constant") attributes.mode = model::PadMode::kConstant;
-  else if (mode == "reflect") attributes.mode = model::PadMode::kReflect;
-  else if (mode == "edge") attributes.mode = model::PadMode::kEdge;
-  else c.refuse("mode " + std::string(mode) + "; supported are constant, reflect and edge");
+  if (mode == "constant")
+    attributes.mode = model::PadMode::kConstant;
+  else if (mode == "reflect")
+    attributes.mode = model::PadMode::kReflect;
+  else if (mode == "edge")
+    attributes.mode = model::PadMode::kEdge;
+  else
+    c.refuse("mode " + std::string(mode) + "; supported are constant, reflect and edge");
 
   std::vector<std::int64_t> pads;
   if (c.opset() >= 11) {
@@ -144,7 +148,8 @@ void lower_pad(NodeContext& c) {
     if (before < -most || before > most || after < -most || after > most) c.malformed("an amount is out of range");
     if (attributes.mode == model::PadMode::kReflect && std::max(before, after) >= shape[axis])
       c.malformed("a reflection cannot reach further than the tensor");
-    if ((before < 0 || after < 0) && attributes.mode != model::PadMode::kConstant) c.refuse("negative amounts in mode " + std::string(mode));
+    if ((before < 0 || after < 0) && attributes.mode != model::PadMode::kConstant)
+      c.refuse("negative amounts in mode " + std::string(mode));
     if (shape[axis] > most) c.malformed("the output's shape overflows");
     attributes.before[static_cast<std::size_t>(axis)] = before;
     attributes.after[static_cast<std::size_t>(axis)] = after;
@@ -177,8 +182,10 @@ void lower_reshape(NodeContext& c) {
       wanted[i] = shape[static_cast<int>(i)];
     }
     if (wanted[i] < -1 || (wanted[i] == -1 && rest != nullptr)) c.malformed("the shape has a negative extent, or several -1");
-    if (wanted[i] == -1) rest = &wanted[i];
-    else if (__builtin_mul_overflow(known, wanted[i], &known)) c.malformed("the shape overflows");
+    if (wanted[i] == -1)
+      rest = &wanted[i];
+    else if (__builtin_mul_overflow(known, wanted[i], &known))
+      c.malformed("the shape overflows");
   }
   if (rest != nullptr) {
     if (known == 0 || shape.element_count() % known != 0) c.malformed("the shape does not divide the input's elements");
@@ -196,7 +203,8 @@ void lower_squeeze(NodeContext& c) {
   std::array<bool, Shape::kMaxRank> gone{};
   for (const std::int64_t a : axes) {
     const int axis = c.axis(a, shape.rank());
-    if (shape[axis] != 1) c.malformed("axis " + std::to_string(axis) + " has extent " + std::to_string(shape[axis]) + " and cannot be squeezed");
+    if (shape[axis] != 1)
+      c.malformed("axis " + std::to_string(axis) + " has extent " + std::to_string(shape[axis]) + " and cannot be squeezed");
     gone[static_cast<std::size_t>(axis)] = true;
   }
   std::vector<std::int64_t> dims;
@@ -289,8 +297,8 @@ void lower_depth_to_space(NodeContext& c) {
   const std::string_view mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") c.malformed("attribute mode has an unknown value");
   const ValueId x = c.float_input(0);
-  const ValueId split = mode == "DCR" ? c.add_reshape(x, Shape{s[0], b, b, channels, s[2], s[3]})
-                                      : c.add_reshape(x, Shape{s[0], channels, b, b, s[2], s[3]});
+  const ValueId split =
+      mode == "DCR" ? c.add_reshape(x, Shape{s[0], b, b, channels, s[2], s[3]}) : c.add_reshape(x, Shape{s[0], channels, b, b, s[2], s[3]});
   const ValueId moved = c.add_transpose(split, mode == "DCR" ? Perm{0, 3, 4, 1, 5, 2, 6, 7} : Perm{0, 1, 4, 2, 5, 3, 6, 7});
   c.set_output(0, c.add_reshape(moved, Shape{s[0], channels, s[2] * b, s[3] * b}));
 }

@@ -66,8 +66,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::st
     const std::string component(rest.substr(0, slash));
     if (component == "..") return fail(ErrorCode::kInvalidModel, location, "external data must not leave the model's directory");
     const bool last = slash == std::string_view::npos;
-    if (last && (component.empty() || component == "."))
-      return fail(ErrorCode::kInvalidModel, location, "external data must name a file");
+    if (last && (component.empty() || component == ".")) return fail(ErrorCode::kInvalidModel, location, "external data must name a file");
     if (!component.empty() && component != ".") {
       const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
       const int next = ::openat(at.get(), component.c_str(), flags);

@@ -32,7 +32,8 @@ std::vector<std::int64_t> NodeContext::constant_integers(std::size_t index, cons
 ValueId NodeContext::float_input(std::size_t index) const {
   const ValueId value = input(index);
   const DType dtype = draft_.value(value).dtype;
-  if (!is_float(dtype)) refuse("input " + std::to_string(index) + " is of type " + std::string(name_of(dtype)) + "; run-time values must be float");
+  if (!is_float(dtype))
+    refuse("input " + std::to_string(index) + " is of type " + std::string(name_of(dtype)) + "; run-time values must be float");
   return value;
 }
 
@@ -67,7 +68,8 @@ std::string_view NodeContext::string(std::string_view name, std::string_view oth
 std::vector<std::int64_t> NodeContext::integers(std::string_view name) const {
   const OnnxAttribute* a = attribute(name);
   if (a == nullptr) return {};
-  if (a->type != AttributeType::kInts && a->type != AttributeType::kOther) malformed("attribute " + std::string(name) + " is no list of integers");
+  if (a->type != AttributeType::kInts && a->type != AttributeType::kOther)
+    malformed("attribute " + std::string(name) + " is no list of integers");
   return a->ints;
 }
 
@@ -139,8 +141,10 @@ ValueId NodeContext::add_binary(model::BinaryFunction function, ValueId a, Value
     if (shrunk.shape == c->shape) return value;
     return add_constant(std::move(shrunk));
   };
-  if (constant(b) != nullptr) b = shrink(b, shape_a);
-  else if (constant(a) != nullptr) a = shrink(a, shape_b);
+  if (constant(b) != nullptr)
+    b = shrink(b, shape_a);
+  else if (constant(a) != nullptr)
+    a = shrink(a, shape_b);
   return add(OpKind::kBinary, {a, b}, out, model::BinaryAttributes{function});
 }
 

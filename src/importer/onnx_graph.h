@@ -20,7 +20,16 @@
 namespace sluice::importer {
 
 /// The numbers of AttributeProto.AttributeType that we read; all others are kOther.
-enum class AttributeType : std::uint8_t { kOther = 0, kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8 };
+enum class AttributeType : std::uint8_t {
+  kOther = 0,
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kFloats = 6,
+  kInts = 7,
+  kStrings = 8
+};
 
 struct OnnxAttribute {
   std::string_view name;

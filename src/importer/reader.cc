@@ -50,14 +50,19 @@ class Reader {
     bool has_graph = false, has_opset = false;
     while (message.next()) {
       switch (message.tag_and_type()) {
-        case varint(1): graph_.ir_version = message.get_int64(); break;
+        case varint(1):
+          graph_.ir_version = message.get_int64();
+          break;
         case text(7):
           if (has_graph) refuse_malformed("the file holds more than one graph");
           has_graph = true;
           read_graph(message.get_message());
           break;
-        case text(8): has_opset = read_opset(message.get_message()) || has_opset; break;
-        default: message.skip();
+        case text(8):
+          has_opset = read_opset(message.get_message()) || has_opset;
+          break;
+        default:
+          message.skip();
       }
     }
     if (!has_graph) refuse_malformed("the file holds no ONNX graph");
@@ -73,9 +78,14 @@ class Reader {
     std::int64_t version = 0;
     while (message.next()) {
       switch (message.tag_and_type()) {
-        case text(1): domain = read_name(message); break;
-        case varint(2): version = message.get_int64(); break;
-        default: message.skip();
+        case text(1):
+          domain = read_name(message);
+          break;
+        case varint(2):
+          version = message.get_int64();
+          break;
+        default:
+          message.skip();
       }
     }
     if (!domain.empty() && domain != "ai.onnx") return false;
@@ -91,7 +101,9 @@ class Reader {
           limit(graph_.nodes.size(), kMaxNodes, "nodes");
           read_node(message.get_message());
           break;
-        case text(2): graph_.name = read_name(message); break;
+        case text(2):
+          graph_.name = read_name(message);
+          break;
         case text(5): {
           limit(graph_.initializers.size(), kMaxInitializers, "initialisers");
           OnnxInitializer& made = graph_.initializers.emplace_back();
@@ -106,8 +118,10 @@ class Reader {
           limit(graph_.outputs.size(), kMaxPorts, "outputs");
           read_port(message.get_message(), graph_.outputs.emplace_back());
           break;
-        case text(15): refuse_unsupported("sparse initialisers are not supported; export the model with dense ones");
-        default: message.skip();
+        case text(15):
+          refuse_unsupported("sparse initialisers are not supported; export the model with dense ones");
+        default:
+          message.skip();
       }
     }
   }
@@ -124,14 +138,21 @@ class Reader {
           limit(node.outputs.size(), kMaxNodeEdges, "outputs at one node");
           node.outputs.push_back(read_name(message));
           break;
-        case text(3): node.name = read_name(message); break;
-        case text(4): node.op_type = read_name(message); break;
+        case text(3):
+          node.name = read_name(message);
+          break;
+        case text(4):
+          node.op_type = read_name(message);
+          break;
         case text(5):
           limit(node.attributes.size(), kMaxAttributes, "attributes at one node");
           read_attribute(message.get_message(), node.attributes.emplace_back());
           break;
-        case text(7): node.domain = read_name(message); break;
-        default: message.skip();
+        case text(7):
+          node.domain = read_name(message);
+          break;
+        default:
+          message.skip();
       }
     }
     if (node.domain == "ai.onnx") node.domain = {};
@@ -142,8 +163,12 @@ class Reader {
     AttributeType seen = AttributeType::kOther;
     while (message.next()) {
       switch (message.tag_and_type()) {
-        case text(1): attribute.name = read_name(message); break;
-        case varint(20): type = message.get_int64(); break;
+        case text(1):
+          attribute.name = read_name(message);
+          break;
+        case varint(20):
+          type = message.get_int64();
+          break;
         case fixed32(2):
           attribute.f = message.get_float();
           seen = AttributeType::kFloat;
@@ -178,7 +203,8 @@ class Reader {
           for (const std::int64_t value : message.get_packed_int64()) add(attribute.ints, value);
           seen = AttributeType::kInts;
           break;
-        default: message.skip();
+        default:
+          message.skip();
       }
     }
     // Files older than IR version 2 have no type; an empty list has a type and no values.
@@ -200,9 +226,14 @@ class Reader {
   void read_port(pbf_reader message, OnnxPort& port) {
     while (message.next()) {
       switch (message.tag_and_type()) {
-        case text(1): port.name = read_name(message); break;
-        case text(2): read_type(message.get_message(), port); break;
-        default: message.skip();
+        case text(1):
+          port.name = read_name(message);
+          break;
+        case text(2):
+          read_type(message.get_message(), port);
+          break;
+        default:
+          message.skip();
       }
     }
   }
@@ -216,9 +247,14 @@ class Reader {
       pbf_reader tensor = message.get_message();
       while (tensor.next()) {
         switch (tensor.tag_and_type()) {
-          case varint(1): port.elem_type = static_cast<int>(std::clamp<std::int64_t>(tensor.get_int64(), 0, 1000)); break;
-          case text(2): read_shape(tensor.get_message(), port); break;
-          default: tensor.skip();
+          case varint(1):
+            port.elem_type = static_cast<int>(std::clamp<std::int64_t>(tensor.get_int64(), 0, 1000));
+            break;
+          case text(2):
+            read_shape(tensor.get_message(), port);
+            break;
+          default:
+            tensor.skip();
         }
       }
     }
@@ -236,9 +272,14 @@ class Reader {
       pbf_reader field = message.get_message();
       while (field.next()) {
         switch (field.tag_and_type()) {
-          case varint(1): dim.value = field.get_int64(); break;
-          case text(2): dim.param = read_name(field); break;
-          default: field.skip();
+          case varint(1):
+            dim.value = field.get_int64();
+            break;
+          case text(2):
+            dim.param = read_name(field);
+            break;
+          default:
+            field.skip();
         }
       }
     }

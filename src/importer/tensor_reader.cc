@@ -30,19 +30,32 @@ std::uint64_t parse_count(std::string_view text) {
 
 std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept {
   switch (onnx_type) {
-    case 1: return DType::kF32;
-    case 2: return DType::kU8;
-    case 3: return DType::kI8;
-    case 4: return DType::kU16;
-    case 5: return DType::kI16;
-    case 6: return DType::kI32;
-    case 7: return DType::kI64;
-    case 9: return DType::kBool;
-    case 10: return DType::kF16;
-    case 11: return DType::kF64;
-    case 12: return DType::kU32;
-    case 13: return DType::kU64;
-    default: return std::nullopt;
+    case 1:
+      return DType::kF32;
+    case 2:
+      return DType::kU8;
+    case 3:
+      return DType::kI8;
+    case 4:
+      return DType::kU16;
+    case 5:
+      return DType::kI16;
+    case 6:
+      return DType::kI32;
+    case 7:
+      return DType::kI64;
+    case 9:
+      return DType::kBool;
+    case 10:
+      return DType::kF16;
+    case 11:
+      return DType::kF64;
+    case 12:
+      return DType::kU32;
+    case 13:
+      return DType::kU64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -68,7 +81,8 @@ struct TensorReader::Wire {
   }
   void add_loose(std::uint64_t bits, pbf_wire_type type) {
     typed = type;
-    if (loose.size() >= kMaxDecodedBytes / sizeof(bits)) refuse_unsupported("too many unpacked tensor values; export the model with raw_data");
+    if (loose.size() >= kMaxDecodedBytes / sizeof(bits))
+      refuse_unsupported("too many unpacked tensor values; export the model with raw_data");
     loose.push_back(bits);
   }
 };
@@ -109,9 +123,12 @@ void TensorReader::read(protozero::pbf_reader message, std::string_view& name, C
         protozero::pbf_reader entry = message.get_message();
         std::string_view key, value;
         while (entry.next()) {
-          if (entry.tag_and_type() == text(1)) key = view(entry.get_view());
-          else if (entry.tag_and_type() == text(2)) value = view(entry.get_view());
-          else entry.skip();
+          if (entry.tag_and_type() == text(1))
+            key = view(entry.get_view());
+          else if (entry.tag_and_type() == text(2))
+            value = view(entry.get_view());
+          else
+            entry.skip();
         }
         if (key == "location") wire.location = value;
         if (key == "offset") wire.offset = value;
@@ -142,9 +159,9 @@ void TensorReader::locate(const Wire& wire, Constant& tensor) {
     tensor = make_view(*dtype, *shape, bytes_of(wire.raw), file_);
     return;
   }
-  const bool in_place = wire.packed.size() == 1 && wire.loose.empty() &&
-                        ((wire.typed == pbf_wire_type::fixed32 && *dtype == DType::kF32) ||
-                         (wire.typed == pbf_wire_type::fixed64 && *dtype == DType::kF64));
+  const bool in_place =
+      wire.packed.size() == 1 && wire.loose.empty() &&
+      ((wire.typed == pbf_wire_type::fixed32 && *dtype == DType::kF32) || (wire.typed == pbf_wire_type::fixed64 && *dtype == DType::kF64));
   if (in_place && wire.packed[0].size() == *size_bytes) {
     tensor = make_view(*dtype, *shape, bytes_of(wire.packed[0]), file_);
     return;

@@ -12,24 +12,10 @@ namespace {
 constexpr std::uint32_t kMinBlock = 512;
 constexpr std::uint32_t kMaxBlock = 4096;  // what plans round to
 
-/// What tells one state of a file from another.
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  off_t size = 0;
-  timespec modified{};
-
-  explicit FileIdentity(const struct stat& info) : device(info.st_dev), inode(info.st_ino), size(info.st_size), modified(info.st_mtim) {}
-  bool operator==(const FileIdentity& other) const {
-    return device == other.device && inode == other.inode && size == other.size && modified.tv_sec == other.modified.tv_sec &&
-           modified.tv_nsec == other.modified.tv_nsec;
-  }
-};
-
 class FileSource final : public WeightSource {
  public:
-  FileSource(std::string path, FileDescriptor file, const struct stat& info, std::uint32_t direct_block)
-      : path_(std::move(path)), file_(std::move(file)), opened_as_(info), direct_block_(direct_block) {}
+  FileSource(std::string path, FileDescriptor file, const FileState& opened_as, std::uint32_t direct_block)
+      : path_(std::move(path)), file_(std::move(file)), opened_as_(opened_as), direct_block_(direct_block) {}
 
   Status read(FileRange range, std::byte* target) noexcept override {
     const FileOps& ops = file_ops();
@@ -39,7 +25,7 @@ class FileSource final : public WeightSource {
     std::uint64_t done = 0;
     int stuck = 0;
     while (done < wanted) {
-      const ssize_t got = ops.pread(file_.get(), target + done, asked - done, static_cast<std::int64_t>(range.offset.count() + done));
+      const std::int64_t got = ops.pread(file_.get(), target + done, asked - done, static_cast<std::int64_t>(range.offset.count() + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return fail(make_io_error(path_, "the file cannot be read", errno));
       if (got == 0) return file_ended(range, done);
@@ -58,14 +44,14 @@ class FileSource final : public WeightSource {
 
   std::uint32_t block() const noexcept override { return direct() ? direct_block_ : 1; }
   bool direct() const noexcept override { return direct_block_ != 0; }
-  Bytes size() const noexcept override { return Bytes(static_cast<std::uint64_t>(opened_as_.size)); }
+  Bytes size() const noexcept override { return opened_as_.size; }
   int descriptor() const noexcept override { return file_.get(); }
 
   Status check_unchanged() noexcept override {
-    struct stat now {};
-    if (file_ops().fstat(file_.get(), &now) != 0) return fail(make_io_error(path_, "the file's state cannot be read", errno));
-    if (!(FileIdentity(now) == opened_as_)) return fail(ErrorCode::kFileChanged, path_, "the file was cut or written while in use");
-    if (file_ops().stat(path_.c_str(), &now) != 0 || now.st_dev != opened_as_.device || now.st_ino != opened_as_.inode) {
+    FileState now;
+    if (file_ops().state(file_.get(), &now) != 0) return fail(make_io_error(path_, "the file's state cannot be read", errno));
+    if (!(now == opened_as_)) return fail(ErrorCode::kFileChanged, path_, "the file was cut or written while in use");
+    if (file_ops().state_at(path_.c_str(), &now) != 0 || now.device != opened_as_.device || now.inode != opened_as_.inode) {
       return fail(ErrorCode::kFileChanged, path_, "the file was replaced or removed while in use");
     }
     return {};
@@ -76,8 +62,8 @@ class FileSource final : public WeightSource {
   static constexpr int kMaxStuckReads = 100;
 
   bool ends_before(std::uint64_t position) const noexcept {
-    struct stat now {};
-    return file_ops().fstat(file_.get(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) < position;
+    FileState now;
+    return file_ops().state(file_.get(), &now) == 0 && now.size.count() < position;
   }
   tl::unexpected<Error> file_ended(FileRange range, std::uint64_t done) const noexcept {
     return fail(make_error(ErrorCode::kFileChanged, path_, "the file ends early", range.end().count(), range.offset.count() + done));
@@ -93,7 +79,7 @@ class FileSource final : public WeightSource {
 
   std::string path_;
   FileDescriptor file_;
-  FileIdentity opened_as_;
+  FileState opened_as_;
   std::uint32_t direct_block_;  // 0: buffered
 };
 
@@ -107,7 +93,7 @@ std::uint32_t enable_direct(int fd) {
   const AlignedBuffer probe = AlignedBuffer::allocate(Bytes(2 * kMaxBlock));
   if (probe.data() == nullptr) return 0;
   for (std::uint32_t block = std::max(kMinBlock, static_cast<std::uint32_t>(std::max(stated, 0))); block <= kMaxBlock; block *= 2) {
-    ssize_t got = -1;
+    std::int64_t got = -1;
     do {
       got = ops.pread(fd, probe.data() + block, block, 0);  // an address that is aligned to `block` and no better
     } while (got < 0 && errno == EINTR);
@@ -129,9 +115,9 @@ Result<std::unique_ptr<WeightSource>> open_weight_source(const std::string& path
       SLUICE_ASSIGN_OR_RETURN(file, open_for_reading(path));
     }
   }
-  struct stat info {};
-  if (file_ops().fstat(file.get(), &info) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
-  return std::unique_ptr<WeightSource>(std::make_unique<FileSource>(path, std::move(file), info, block));
+  FileState opened_as;
+  if (file_ops().state(file.get(), &opened_as) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
+  return std::unique_ptr<WeightSource>(std::make_unique<FileSource>(path, std::move(file), opened_as, block));
 }
 
 }  // namespace sluice::model

@@ -136,3 +136,13 @@ TEST_CASE("resize of feature maps") {
     }
   }
 }
+
+TEST_CASE("products of activations") {
+  for (std::int64_t n : kSizes) {
+    check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{7, 5}, Shape{5, n}}, Shape{7, n}), kernel_id::kMatMul);
+    check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 3, 8, n}, Shape{2, 3, n, 4}}, Shape{2, 3, 8, 4}), kernel_id::kMatMul);
+  }
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{3, 1, 5}, Shape{3, 5, 70}}, Shape{3, 1, 70}), kernel_id::kMatMul);
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{4, 5}, Shape{2, 5, 20}}, Shape{2, 4, 20}), kernel_id::kMatMul);
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 4, 5}, Shape{3, 5, 20}}, Shape{2, 3, 4, 20}), kernel_id::kMatMul);
+}

@@ -87,7 +87,7 @@ inline std::vector<std::byte> random_bytes(const Shape& shape, DType dtype, std:
   return bytes;
 }
 
-inline void add_input(Problem& p, const Shape& shape, DType dtype, std::mt19937& random) {
+inline void add_input(Problem& p, Shape shape, DType dtype, std::mt19937& random) {
   p.graph.tensors.push_back({.name = "in" + std::to_string(p.inputs.size()), .dtype = dtype, .shape = shape, .weight = {}});
   p.node().inputs.push_back(TensorId(p.graph.tensors.size() - 1));
   p.inputs.push_back(random_bytes(shape, dtype, random));

@@ -8,7 +8,8 @@
 #include "sluice/core/hash.h"
 #include "src/model/header.h"
 #include "src/model/layout.h"
-#include "tests/model/fake_file_ops.h"
+#include "tests/core/fake_file_ops.h"
+#include "tests/core/temporary_files.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {

@@ -3,7 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/model/model_file.h"
-#include "tests/model/fake_file_ops.h"
+#include "tests/core/fake_file_ops.h"
+#include "tests/core/temporary_files.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {

@@ -9,7 +9,8 @@
 #include <cstring>
 #include <memory>
 
-#include "tests/model/fake_file_ops.h"
+#include "tests/core/fake_file_ops.h"
+#include "tests/core/temporary_files.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {
@@ -126,7 +127,7 @@ TEST_CASE("direct reads that never bring a block end in an error") {
   if (!source) return;
   const ScopedFaults faults({.most_bytes = 100});
   FileOps ops = FaultPlan::ops();
-  ops.pread = [](int, void*, std::size_t, std::int64_t) noexcept -> ssize_t { return 100; };
+  ops.pread = [](int, void*, std::size_t, std::int64_t) noexcept -> std::int64_t { return 100; };
   const ScopedFileOps scope(ops);
   const Buffer buffer;
   const Status status = (*source)->read({Bytes(0), Bytes(4096)}, buffer.data());

@@ -4,14 +4,11 @@
 #include <limits>
 
 #include "sluice/core/hash.h"
-#include "tests/model/fake_file_ops.h"
-#include "tests/model/sample_graph.h"
+#include "tests/core/fake_file_ops.h"
+#include "tests/core/temporary_files.h"
 
 namespace sluice::plan {
 namespace {
-
-using model::read_text;
-using model::TemporaryDirectory;
 
 constexpr std::size_t kPrefixSize = 32;
 

@@ -126,6 +126,7 @@ class NetBuilder {
     REQUIRE(valid.has_value());
     return graph_;
   }
+  const model::Graph& unfinished() const { return graph_; }
   model::Node& last_node() { return graph_.nodes.back(); }
 
  private:

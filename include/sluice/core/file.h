@@ -4,9 +4,6 @@
 // file that somebody cuts raises a signal, a read one gives an Error.
 #pragma once
 
-#include <sys/stat.h>
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,14 +17,25 @@
 
 namespace sluice {
 
+/// What tells one file, and one state of it, from another.
+struct FileState {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  Bytes size;
+  std::int64_t modified_s = 0;
+  std::int64_t modified_ns = 0;
+  bool regular = false;
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
 /// The system calls, with their usual meaning: -1 and errno on failure.
 struct FileOps {
-  int (*open)(const char* path, int flags, mode_t mode) noexcept;
+  int (*open)(const char* path, int flags, unsigned mode) noexcept;
   int (*close)(int fd) noexcept;
-  ssize_t (*pread)(int fd, void* target, std::size_t size, std::int64_t offset) noexcept;
-  ssize_t (*pwrite)(int fd, const void* source, std::size_t size, std::int64_t offset) noexcept;
-  int (*fstat)(int fd, struct stat* out) noexcept;
-  int (*stat)(const char* path, struct stat* out) noexcept;
+  std::int64_t (*pread)(int fd, void* target, std::size_t size, std::int64_t offset) noexcept;
+  std::int64_t (*pwrite)(int fd, const void* source, std::size_t size, std::int64_t offset) noexcept;
+  int (*state)(int fd, FileState* out) noexcept;               // fstat
+  int (*state_at)(const char* path, FileState* out) noexcept;  // stat
   int (*fsync)(int fd) noexcept;
   int (*truncate)(int fd, std::int64_t size) noexcept;
   int (*rename)(const char* from, const char* to) noexcept;

@@ -11,7 +11,7 @@
 
 namespace sluice::kernels {
 
-/// 1-99 own SIMD kernels, 100-199 the readable reference, 200-299 XNNPACK adapters.
+/// 1-99 own SIMD kernels, 100-199 the readable reference, 200-299 reserved for adapters (docs/adr/0006-xnnpack.md).
 namespace kernel_id {
 inline constexpr KernelId kConvDirect{1};     // KxK, grouped with N/g >= 16: padded row strips
 inline constexpr KernelId kConvPointwise{2};  // 1x1, any stride, rows read in place
@@ -25,8 +25,8 @@ inline constexpr KernelId kAffine{9};
 inline constexpr KernelId kSoftmax{10};
 inline constexpr KernelId kResize{11};
 inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
+inline constexpr KernelId kMatMul{13};          // of two activations
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
-inline constexpr KernelId kXnnpackBase{200};    // + OpKind
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

@@ -94,7 +94,8 @@ int convert_file(const CommandLine& line) {
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (line.json) print_json(json_of(line, report, status));
   if (converted && !line.json && !line.quiet)
-    fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes, format_bytes(report.weight_bytes));
+    fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
+               format_bytes(report.weight_bytes));
   return status;
 }
 
@@ -104,7 +105,8 @@ int dispatch(int argc, char** argv) {
   CommandLine line;
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
-  app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")->allow_extra_args(false);
+  app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")
+      ->allow_extra_args(false);
   app.add_option("--numerics", line.numerics, "exact: one chain of additions for each output; fast: faster sums where they pay")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();

@@ -42,8 +42,12 @@ std::optional<ChannelAffine> as_affine(const Draft& draft, const DraftNode& node
     for (std::size_t c = 0; c < values->size(); ++c) {
       const float v = (*values)[c];
       switch (node.as_binary()) {
-        case BinaryFunction::kAdd: affine.shift[c] = v; break;
-        case BinaryFunction::kMul: affine.scale[c] = v; break;
+        case BinaryFunction::kAdd:
+          affine.shift[c] = v;
+          break;
+        case BinaryFunction::kMul:
+          affine.scale[c] = v;
+          break;
         case BinaryFunction::kSub:
           affine.scale[c] = i == 0 ? 1.0f : -1.0f;
           affine.shift[c] = i == 0 ? -v : v;
@@ -52,7 +56,8 @@ std::optional<ChannelAffine> as_affine(const Draft& draft, const DraftNode& node
           if (i == 1 || v == 0.0f) return std::nullopt;
           affine.scale[c] = 1.0f / v;
           break;
-        default: return std::nullopt;
+        default:
+          return std::nullopt;
       }
     }
     return affine;
@@ -61,7 +66,8 @@ std::optional<ChannelAffine> as_affine(const Draft& draft, const DraftNode& node
 }
 
 bool takes_affine(const DraftNode& node) {
-  const bool linear = node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense || node.op == OpKind::kAffine;
+  const bool linear =
+      node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense || node.op == OpKind::kAffine;
   return linear && !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
 }
 

@@ -16,8 +16,10 @@ bool is_epilogue_function(Function function) noexcept {
     case Function::kHardSigmoid:
     case Function::kHardSwish:
     case Function::kSilu:
-    case Function::kTanh: return true;
-    default: return false;
+    case Function::kTanh:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -28,8 +30,10 @@ bool takes_activation(const DraftNode& node) noexcept {
     case OpKind::kDense:
     case OpKind::kPool:
     case OpKind::kBinary:
-    case OpKind::kAffine: return node.epilogue.activation.function == Function::kNone;
-    default: return false;
+    case OpKind::kAffine:
+      return node.epilogue.activation.function == Function::kNone;
+    default:
+      return false;
   }
 }
 

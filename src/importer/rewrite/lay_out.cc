@@ -17,10 +17,13 @@ bool works_on_images(const Draft& draft, const DraftNode& node) {
     case OpKind::kConv:
     case OpKind::kConvTranspose:
     case OpKind::kPool:
-    case OpKind::kLrn: return true;
+    case OpKind::kLrn:
+      return true;
     case OpKind::kAffine:
-    case OpKind::kResize: return draft.value(node.inputs[0]).shape.rank() > 2;
-    default: return false;
+    case OpKind::kResize:
+      return draft.value(node.inputs[0]).shape.rank() > 2;
+    default:
+      return false;
   }
 }
 
@@ -58,7 +61,8 @@ class Layout {
         const bool image = works_on_images(draft_, *node);
         const bool passed = takes_any_order(node->op) && wants_last_[node->output.index()] && in.rank() == rank;
         const Shape& out = draft_.value(node->output).shape;
-        const bool reshaped = node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
+        const bool reshaped =
+            node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
         if (in.rank() > 2 && (image || passed || reshaped)) wants_last_[input.index()] = true;
       }
     }
@@ -72,7 +76,8 @@ class Layout {
       bool only = !uses.is_output[value];
       for (const std::size_t reader : uses.readers[value]) {
         const DraftNode& next = draft_.nodes[reader];
-        const bool dense = next.op == OpKind::kDense && next.inputs[0] == node->output && (next.inputs.size() == 1 || next.inputs[1] != node->output);
+        const bool dense =
+            next.op == OpKind::kDense && next.inputs[0] == node->output && (next.inputs.size() == 1 || next.inputs[1] != node->output);
         only = only && (dense || (next.op == OpKind::kUnary && features_only_[next.output.index()]));
       }
       features_only_[value] = only;
@@ -156,17 +161,25 @@ class Layout {
         input = require(input, kIdentityPerm);
     if (works_on_images(draft_, node)) return place_image(std::move(node));
     switch (node.op) {
-      case OpKind::kUnary: return place_unary(std::move(node));
-      case OpKind::kDense: return place_dense(std::move(node));
-      case OpKind::kTranspose: return place_transpose(std::move(node));
-      case OpKind::kReshape: return place_reshape(std::move(node));
-      case OpKind::kSoftmax: return place_softmax(std::move(node));
+      case OpKind::kUnary:
+        return place_unary(std::move(node));
+      case OpKind::kDense:
+        return place_dense(std::move(node));
+      case OpKind::kTranspose:
+        return place_transpose(std::move(node));
+      case OpKind::kReshape:
+        return place_reshape(std::move(node));
+      case OpKind::kSoftmax:
+        return place_softmax(std::move(node));
       case OpKind::kBinary:
-      case OpKind::kConcat: return place_several(std::move(node));
+      case OpKind::kConcat:
+        return place_several(std::move(node));
       case OpKind::kSlice:
       case OpKind::kPad:
-      case OpKind::kResize: return place_axes(std::move(node));
-      default: break;
+      case OpKind::kResize:
+        return place_axes(std::move(node));
+      default:
+        break;
     }
     for (ValueId& input : node.inputs) input = require(input, kIdentityPerm);
     push(std::move(node));
@@ -225,7 +238,8 @@ class Layout {
   /// The graph's outputs must not share the bytes of its inputs.
   void copy_if_output_of_input(DraftNode& node) {
     Value& to = out(node);
-    const bool is_output = std::any_of(draft_.outputs.begin(), draft_.outputs.end(), [&](const DraftPort& p) { return p.value == node.output; });
+    const bool is_output =
+        std::any_of(draft_.outputs.begin(), draft_.outputs.end(), [&](const DraftPort& p) { return p.value == node.output; });
     if (!is_output) return;
     const ValueId source = to.storage;
     const bool shared = std::any_of(draft_.inputs.begin(), draft_.inputs.end(), [&](const DraftPort& p) { return p.value == source; }) ||
@@ -277,9 +291,12 @@ class Layout {
     const std::vector<int> order = order_of(in.shape, in.layout);
     std::vector<int> front, features;
     for (const int axis : order) {
-      if (axis >= run.in_begin) features.push_back(axis);
-      else if (!features.empty()) return false;
-      else front.push_back(axis);
+      if (axis >= run.in_begin)
+        features.push_back(axis);
+      else if (!features.empty())
+        return false;
+      else
+        front.push_back(axis);
     }
     if (!std::is_sorted(front.begin(), front.end())) return false;
     const auto turn = std::is_sorted_until(features.begin(), features.end());

@@ -49,8 +49,10 @@ ReshapeMap::ReshapeMap(const Shape& in, const Shape& out) : in_(in), out_(out) {
     std::int64_t in_product = i < in.rank() ? in[i++] : 1;
     std::int64_t out_product = o < out.rank() ? out[o++] : 1;
     while (in_product != out_product) {
-      if (in_product < out_product) in_product *= in[i++];
-      else out_product *= out[o++];
+      if (in_product < out_product)
+        in_product *= in[i++];
+      else
+        out_product *= out[o++];
     }
     run.in_end = i;
     run.out_end = o;
@@ -58,7 +60,11 @@ ReshapeMap::ReshapeMap(const Shape& in, const Shape& out) : in_(in), out_(out) {
   }
 }
 
-std::optional<std::vector<int>> ReshapeMap::forward(const std::vector<int>& in_order) const { return translate(in_order, in_, out_, runs_, true); }
-std::optional<std::vector<int>> ReshapeMap::backward(const std::vector<int>& out_order) const { return translate(out_order, out_, in_, runs_, false); }
+std::optional<std::vector<int>> ReshapeMap::forward(const std::vector<int>& in_order) const {
+  return translate(in_order, in_, out_, runs_, true);
+}
+std::optional<std::vector<int>> ReshapeMap::backward(const std::vector<int>& out_order) const {
+  return translate(out_order, out_, in_, runs_, false);
+}
 
 }  // namespace sluice::importer

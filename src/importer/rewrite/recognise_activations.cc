@@ -121,7 +121,8 @@ std::optional<Match> match(const Pattern& p, const DraftNode& node) {
     return inner ? p.binary(*inner, BinaryFunction::kMul) : nullptr;
   };
   if (const DraftNode* product = product_in(1.0 / 6))
-    if (const auto x = p.product_with(*product, [&](ValueId v) { return p.relu6_of_three_more(v); })) return Match{*x, {Function::kHardSwish}};
+    if (const auto x = p.product_with(*product, [&](ValueId v) { return p.relu6_of_three_more(v); }))
+      return Match{*x, {Function::kHardSwish}};
   if (const DraftNode* product = product_in(0.5))
     if (const auto x = p.product_with(*product, [&](ValueId v) { return p.erf_factor_of(v); })) return Match{*x, {Function::kGelu}};
   return std::nullopt;

@@ -14,15 +14,20 @@ class Sink {
     nodes.swap(draft_.nodes);
     for (DraftNode& node : nodes) {
       for (ValueId& input : node.inputs) input = resolve(input);
-      if (node.op == OpKind::kReshape) add_reshape(std::move(node));
-      else if (passes(node)) hoist(std::move(node));
-      else push(std::move(node));
+      if (node.op == OpKind::kReshape)
+        add_reshape(std::move(node));
+      else if (passes(node))
+        hoist(std::move(node));
+      else
+        push(std::move(node));
     }
     for (DraftPort& port : draft_.outputs) port.value = resolve(port.value);
   }
 
  private:
-  ValueId resolve(ValueId value) const { return value.index() < alias_.size() && alias_[value.index()].valid() ? alias_[value.index()] : value; }
+  ValueId resolve(ValueId value) const {
+    return value.index() < alias_.size() && alias_[value.index()].valid() ? alias_[value.index()] : value;
+  }
 
   const DraftNode* reshape_before(ValueId value) const {
     const std::size_t maker = maker_[value.index()];

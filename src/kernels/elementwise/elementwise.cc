@@ -12,6 +12,8 @@ namespace {
 
 using model::OpKind;
 
+inline constexpr std::size_t kKernelCount = 7;
+
 /// What the reference supports, in f32.
 template <OpKind op>
 bool floats(const model::Graph& graph, const model::Node& node) noexcept {
@@ -41,24 +43,25 @@ constexpr KernelDescriptor describe(KernelId id, std::string_view name, OpKind o
   kernel.name = name;
   kernel.op = op;
   kernel.supports = supports;
-  kernel.slices_rows = op != OpKind::kResize;
   kernel.run = run;
   return kernel;
 }
 
-std::array<KernelDescriptor, 6> make_kernels() noexcept {
-  std::array<KernelDescriptor, 6> kernels = {
+std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
+  std::array<KernelDescriptor, kKernelCount> kernels = {
       describe(kernel_id::kPool, "pool", OpKind::kPool, floats<OpKind::kPool>, elementwise::pool_step),
       describe(kernel_id::kBinary, "binary", OpKind::kBinary, takes_binary, elementwise::binary_step),
       describe(kernel_id::kUnary, "unary", OpKind::kUnary, floats<OpKind::kUnary>, elementwise::unary_step),
       describe(kernel_id::kAffine, "affine", OpKind::kAffine, floats<OpKind::kAffine>, elementwise::affine_step),
       describe(kernel_id::kSoftmax, "softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>, elementwise::softmax_step),
       describe(kernel_id::kResize, "resize", OpKind::kResize, takes_resize, elementwise::resize_step),
+      describe(kernel_id::kMatMul, "matmul", OpKind::kMatMul, floats<OpKind::kMatMul>, elementwise::matmul_step),
   };
   for (KernelDescriptor& kernel : kernels) {
     const KernelDescriptor& reference = reference_kernel(kernel.op);
+    kernel.slices_rows = reference.slices_rows;
     kernel.in_place_inputs = reference.in_place_inputs;
-    kernel.workspace = reference.workspace;
+    kernel.workspace = kernel.op == OpKind::kResize ? elementwise::resize_workspace : reference.workspace;
     kernel.cost = reference.cost;
   }
   return kernels;
@@ -67,7 +70,7 @@ std::array<KernelDescriptor, 6> make_kernels() noexcept {
 }  // namespace
 
 std::span<const KernelDescriptor> elementwise_kernels() noexcept {
-  static const std::array<KernelDescriptor, 6> kKernels = make_kernels();
+  static const std::array<KernelDescriptor, kKernelCount> kKernels = make_kernels();
   return kKernels;
 }
 

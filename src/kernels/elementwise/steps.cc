@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/reference/resize_taps.h"
@@ -165,22 +166,30 @@ void pool_step(const KernelCall& call) noexcept {
   for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
 }
 
+Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
+  return Bytes(static_cast<std::uint64_t>(graph.tensor(node.outputs[0]).shape[2]) * sizeof(ResizeTaps));
+}
+
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
 void resize_step(const KernelCall& call) noexcept {
   const auto& a = call.node->as<model::ResizeAttributes>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
+  auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
+  for (std::int64_t x = 0; x < out.view.pixels; ++x) new (columns + x) ResizeTaps(resize_taps(a, in.shape, out.shape, 2, x));
   for_grouped_rows(call, [&](std::int64_t row) {
     const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-    const std::int64_t first_row = row / out.shape[1] * in.shape[1];
+    std::array<const std::byte*, 4> rows;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
+      rows[i] = in.view.row(row / out.shape[1] * in.shape[1] + y.source[i]);
     for (std::int64_t pixel = 0; pixel < out.view.pixels; ++pixel) {
-      const ResizeTaps x = resize_taps(a, in.shape, out.shape, 2, pixel);
+      const ResizeTaps& x = columns[pixel];
       std::array<const float*, 16> from;
       std::array<float, 16> weights;
       std::size_t taps = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i) {
         for (std::size_t j = 0; j < static_cast<std::size_t>(x.count); ++j, ++taps) {
-          from[taps] = in.view.at<const float>(first_row + y.source[i], x.source[j]);
+          from[taps] = reinterpret_cast<const float*>(rows[i] + x.source[j] * in.view.pixel_pitch);
           weights[taps] = y.weight[i] * x.weight[j];
         }
       }

@@ -11,6 +11,10 @@ void binary_step(const KernelCall& call) noexcept;
 void softmax_step(const KernelCall& call) noexcept;
 void pool_step(const KernelCall& call) noexcept;
 void resize_step(const KernelCall& call) noexcept;
+void matmul_step(const KernelCall& call) noexcept;
+
+/// The columns' sources, the same for all rows.
+Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 
 /// Can an operand of that shape be walked beside `out`: by rows, one step a pixel?
 bool walks_beside(const Shape& operand, const Shape& out) noexcept;

@@ -15,6 +15,25 @@ void copy(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t
   if (to != from) std::memmove(to, from, static_cast<std::size_t>(count * size));
 }
 
+template <class T>
+void gather_as(std::byte* to, const std::byte* from, std::int64_t step, std::int64_t count) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * std::int64_t{sizeof(T)}, from + i * step, sizeof(T));
+}
+
+/// Copies `count` elements that lie `step` bytes apart.
+void gather(std::byte* to, const std::byte* from, std::int64_t step, std::int64_t count, std::int64_t size) noexcept {
+  switch (size) {
+    case 1:
+      return gather_as<std::uint8_t>(to, from, step, count);
+    case 2:
+      return gather_as<std::uint16_t>(to, from, step, count);
+    case 4:
+      return gather_as<std::uint32_t>(to, from, step, count);
+    default:
+      return gather_as<std::uint64_t>(to, from, step, count);
+  }
+}
+
 std::int64_t element_size(const Operand& operand) noexcept { return static_cast<std::int64_t>(size_of(operand.view.dtype)); }
 
 void concat_channels(const KernelCall& call, std::int64_t row, std::int64_t pixel) noexcept {
@@ -57,7 +76,7 @@ void slice(const KernelCall& call) noexcept {
     const std::byte* from = address(in, source);
     const std::int64_t step = last < 0 ? 1 : a.step[at(last)];
     if (step == 1) return copy(to, from, out.view.channels, size);
-    for (std::int64_t c = 0; c < out.view.channels; ++c) copy(to + c * size, from + c * step * size, 1, size);
+    gather(to, from, step * size, out.view.channels, size);
   });
 }
 
@@ -95,6 +114,7 @@ void pad(const KernelCall& call) noexcept {
   const Operand& out = call.outputs[0];
   const int last = out.shape.rank() - 1;
   const std::int64_t size = element_size(out);
+  const bool channels_keep = last >= 0 && a.before[at(last)] == 0 && in.shape[last] == out.shape[last];
   const std::array<std::byte, 8> fill = element_of(out.view.dtype, a.value);
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const Index index = index_at(out.shape, row, pixel);
@@ -104,11 +124,13 @@ void pad(const KernelCall& call) noexcept {
       source[at(axis)] = pad_source(a.mode, index[at(axis)] - a.before[at(axis)], in.shape[axis]);
       constant = constant || source[at(axis)] < 0;
     }
+    std::byte* to = out.view.at<std::byte>(row, pixel);
+    if (!constant && channels_keep) return copy(to, address(in, source), out.view.channels, size);
     for (std::int64_t c = 0; c < out.view.channels; ++c) {
       const std::int64_t channel = last < 0 ? 0 : pad_source(a.mode, c - a.before[at(last)], in.shape[last]);
       if (last >= 0) source[at(last)] = channel;
       const std::byte* from = constant || channel < 0 ? fill.data() : address(in, source);
-      copy(out.view.at<std::byte>(row, pixel) + c * size, from, 1, size);
+      copy(to + c * size, from, 1, size);
     }
   });
 }
@@ -126,6 +148,11 @@ void transpose(const KernelCall& call) noexcept {
     std::byte* to = out.view.at<std::byte>(row, pixel);
     const int moving = rank == 0 ? 0 : perm[at(rank - 1)];
     if (moving >= rank - 1) return copy(to, address(in, source), out.view.channels, size);
+    if (in.view.ring_rows == 0) {  // then neighbours along any axis lie at one distance
+      const std::byte* from = address(in, source);
+      source[at(moving)] = 1;
+      return gather(to, from, address(in, source) - from, out.view.channels, size);
+    }
     for (std::int64_t c = 0; c < out.view.channels; ++c) {
       source[at(moving)] = c;
       copy(to + c * size, address(in, source), 1, size);

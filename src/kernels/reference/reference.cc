@@ -37,6 +37,10 @@ bool numbers(const model::Graph& graph, const model::Node& node) noexcept {
   return plain && (all_are(graph, node, DType::kI32) || all_are(graph, node, DType::kI64));
 }
 
+bool matrices(const model::Graph& graph, const model::Node& node) noexcept {
+  return floats(graph, node) && graph.tensor(node.inputs[0]).shape.rank() >= 2 && graph.tensor(node.inputs[1]).shape.rank() >= 2;
+}
+
 std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
 /// A residual of a convolution or dense layer is read where the output is written; no other input is.
 std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) noexcept {
@@ -100,7 +104,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
     describe("reference/resize", OpKind::kResize, reference::resize),
     of_types(describe("reference/transpose", OpKind::kTranspose, reference::transpose), same_types),
     of_types(describe("reference/reshape", OpKind::kReshape, reference::reshape), same_types),
-    describe("reference/matmul", OpKind::kMatMul, reference::matmul),
+    of_types(describe("reference/matmul", OpKind::kMatMul, reference::matmul), matrices),
 };
 
 constexpr bool in_order_of_kinds() noexcept {

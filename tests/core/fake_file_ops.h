@@ -1,8 +1,6 @@
 // System calls for tests: a file that lives in memory, and calls that fail or stop short at a chosen place.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -35,17 +33,17 @@ class MemoryFile {
 
   static FileOps ops() {
     FileOps ops = system_file_ops();
-    ops.open = [](const char*, int, mode_t) noexcept { return kDescriptor; };
+    ops.open = [](const char*, int, unsigned) noexcept { return kDescriptor; };
     ops.close = [](int) noexcept { return 0; };
-    ops.fstat = [](int, struct stat* out) noexcept { return state(out); };
-    ops.stat = [](const char*, struct stat* out) noexcept { return state(out); };
+    ops.state = [](int, FileState* out) noexcept { return state(out); };
+    ops.state_at = [](const char*, FileState* out) noexcept { return state(out); };
     ops.drop_pages = [](int, std::int64_t, std::int64_t) noexcept { return 0; };
     ops.direct_alignment = [](int) noexcept { return 0; };
-    ops.pread = [](int, void* target, std::size_t size, std::int64_t offset) noexcept -> ssize_t {
+    ops.pread = [](int, void* target, std::size_t size, std::int64_t offset) noexcept -> std::int64_t {
       const auto begin = std::min(static_cast<std::size_t>(offset), bytes().size());
       const std::size_t got = std::min(size, bytes().size() - begin);
       std::memcpy(target, bytes().data() + begin, got);
-      return static_cast<ssize_t>(got);
+      return static_cast<std::int64_t>(got);
     };
     return ops;
   }
@@ -53,10 +51,10 @@ class MemoryFile {
  private:
   static constexpr int kDescriptor = 1 << 20;  // none that the system would give
 
-  static int state(struct stat* out) noexcept {
+  static int state(FileState* out) noexcept {
     *out = {};
-    out->st_mode = S_IFREG;
-    out->st_size = static_cast<off_t>(bytes().size());
+    out->size = Bytes(bytes().size());
+    out->regular = true;
     return 0;
   }
 };
@@ -92,18 +90,18 @@ struct FaultPlan {
 
   static FileOps ops() {
     FileOps ops = system_file_ops();
-    ops.open = [](const char* path, int flags, mode_t mode) noexcept {
+    ops.open = [](const char* path, int flags, unsigned mode) noexcept {
       return current().fails() ? -1 : system_file_ops().open(path, flags, mode);
     };
-    ops.pread = [](int fd, void* target, std::size_t size, std::int64_t offset) noexcept -> ssize_t {
+    ops.pread = [](int fd, void* target, std::size_t size, std::int64_t offset) noexcept -> std::int64_t {
       if (current().interrupts() || current().fails()) return -1;
       return system_file_ops().pread(fd, target, std::min(size, current().most_bytes), offset);
     };
-    ops.pwrite = [](int fd, const void* source, std::size_t size, std::int64_t offset) noexcept -> ssize_t {
+    ops.pwrite = [](int fd, const void* source, std::size_t size, std::int64_t offset) noexcept -> std::int64_t {
       if (current().interrupts() || current().fails()) return -1;
       return system_file_ops().pwrite(fd, source, std::min(size, current().most_bytes), offset);
     };
-    ops.fstat = [](int fd, struct stat* out) noexcept { return current().fails() ? -1 : system_file_ops().fstat(fd, out); };
+    ops.state = [](int fd, FileState* out) noexcept { return current().fails() ? -1 : system_file_ops().state(fd, out); };
     ops.fsync = [](int) noexcept { return current().fails() ? -1 : 0; };  // the disk's time is not what these tests are about
     ops.truncate = [](int fd, std::int64_t size) noexcept { return current().fails() ? -1 : system_file_ops().truncate(fd, size); };
     ops.rename = [](const char* from, const char* to) noexcept { return current().fails() ? -1 : system_file_ops().rename(from, to); };

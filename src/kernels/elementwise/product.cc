@@ -1,0 +1,115 @@
+// Compiled once for each target of targets.h by including itself; start reading at `block`.
+#include "src/kernels/elementwise/product.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "src/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/elementwise/product.cc"
+#include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/functions-inl.h"
+#include "src/kernels/elementwise/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::elementwise {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+namespace fn = kernels::HWY_NAMESPACE::functions;
+namespace lanes = kernels::HWY_NAMESPACE::lanes;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
+
+// Vectors of columns in a block: six rows of them fill the accumulator registers (24 of 32, 12 of 16, 18 of 32).
+#if HWY_TARGET == HWY_AVX3
+inline constexpr int kVectors = 4;
+#elif HWY_TARGET == HWY_NEON
+inline constexpr int kVectors = 3;
+#else
+inline constexpr int kVectors = 2;
+#endif
+
+/// Columns [column, + kColumns * kLanes) of kRows rows; only `last` lanes of the last vector, if partial.
+template <int kRows, int kColumns, bool partial>
+HWY_INLINE void block(const ProductTile& tile, std::int64_t column, std::size_t last) {
+  const D d;
+  V acc[kRows][kColumns];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kColumns; ++v) acc[r][v] = hn::Zero(d);
+  }
+  const float* right = tile.right + column;
+  for (std::int64_t k = 0; k < tile.depth; ++k, right += tile.right_pitch) {
+    V b[kColumns];
+    HWY_UNROLL(4)
+    for (int v = 0; v < kColumns; ++v)
+      b[v] = partial && v == kColumns - 1 ? lanes::load_first(d, right + v * kLanes, last) : hn::LoadU(d, right + v * kLanes);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const V a = hn::Set(d, tile.left[r][k]);
+      HWY_UNROLL(4)
+      for (int v = 0; v < kColumns; ++v) acc[r][v] = fn::fused(a, b[v], acc[r][v]);
+    }
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kColumns; ++v) {
+      float* to = tile.out[r] + column + v * kLanes;
+      partial&& v == kColumns - 1 ? lanes::store_first(acc[r][v], d, to, last) : hn::StoreU(acc[r][v], d, to);
+    }
+  }
+}
+
+template <int kRows>
+void rows(const ProductTile& tile) noexcept {
+  std::int64_t column = 0;
+  for (; column + kVectors * kLanes <= tile.n; column += kVectors * kLanes) block<kRows, kVectors, false>(tile, column, 0);
+  for (; column + kLanes <= tile.n; column += kLanes) block<kRows, 1, false>(tile, column, 0);
+  if (column < tile.n) block<kRows, 1, true>(tile, column, static_cast<std::size_t>(tile.n - column));
+}
+
+template <int... r>
+constexpr std::array<ProductRun, sizeof...(r)> rows_runs(std::integer_sequence<int, r...>) {
+  return {rows<r + 1>...};
+}
+
+void product(const ProductTile& tile) noexcept {
+  static constexpr auto kRuns = rows_runs(std::make_integer_sequence<int, kMaxProductRows>());
+  kRuns[static_cast<std::size_t>(tile.rows - 1)](tile);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::elementwise
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::kernels::elementwise {
+
+ProductRun product_run(Isa isa) noexcept {
+  switch (isa) {
+#if HWY_TARGETS & HWY_AVX3
+    case Isa::kAvx512:
+      return N_AVX3::product;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case Isa::kAvx2:
+      return N_AVX2::product;
+#endif
+#if HWY_TARGETS & HWY_NEON
+    case Isa::kNeon:
+      return N_NEON::product;
+#endif
+    default:
+      return N_SCALAR::product;
+  }
+}
+
+}  // namespace sluice::kernels::elementwise
+#endif  // HWY_ONCE

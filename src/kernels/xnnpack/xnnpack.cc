@@ -1,7 +1,0 @@
-#include "src/kernels/families.h"
-
-namespace sluice::kernels {
-
-std::span<const KernelDescriptor> xnnpack_kernels() noexcept { return {}; }
-
-}  // namespace sluice::kernels

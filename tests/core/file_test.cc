@@ -1,0 +1,83 @@
+#include "sluice/core/file.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/core/fake_file_ops.h"
+#include "tests/core/temporary_files.h"
+
+namespace sluice {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace
+
+TEST_CASE("an atomic file appears whole, or not at all") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("f");
+  {
+    auto file = AtomicFile::create(path);
+    REQUIRE(file);
+    REQUIRE(file->write_at(Bytes(4), bytes_of("tail")));
+    CHECK_FALSE(std::filesystem::exists(path));
+  }
+  CHECK(directory.entries() == 0);
+  auto file = AtomicFile::create(path);
+  REQUIRE(file->resize(Bytes(8)));
+  REQUIRE(file->write_at(Bytes(2), bytes_of("ab")));
+  REQUIRE(file->commit());
+  CHECK(read_text(path) == std::string("\0\0ab\0\0\0\0", 8));
+  CHECK(directory.entries() == 1);
+}
+
+TEST_CASE("an atomic file that moves is still removed once") {
+  const TemporaryDirectory directory;
+  auto first = AtomicFile::create(directory.file("f"));
+  AtomicFile second = std::move(*first);
+  CHECK(directory.entries() == 1);
+  second = AtomicFile();
+  first = fail(ErrorCode::kCancelled, "", "");
+  CHECK(directory.entries() == 0);
+}
+
+TEST_CASE("an atomic file without a directory in its name goes to the current one") {
+  const TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.file("."));
+  auto file = AtomicFile::create("f");
+  const bool committed = file && file->commit();
+  std::filesystem::current_path(before);
+  REQUIRE(committed);
+  CHECK(read_text(directory.file("f")).empty());
+}
+
+TEST_CASE("whole files are read up to a limit") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("f");
+  write_text(path, "eight by");
+  const auto bytes = read_file(path, Bytes(8));
+  REQUIRE(bytes);
+  CHECK(std::memcmp(bytes->data(), "eight by", 8) == 0);
+  const auto refused = read_file(path, Bytes(7));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+  CHECK(refused.error().available == 8);
+  CHECK(read_file(directory.file("."), Bytes(8)).error().code == ErrorCode::kIo);
+}
+
+TEST_CASE("each failing call of reading a file is an error") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("f");
+  write_text(path, "bytes");
+  for (int n = 0; n < 4; ++n) {  // open, two fstat, pread
+    FaultPlan::current() = {.fail_at = n};
+    const ScopedFileOps ops(FaultPlan::ops());
+    const auto bytes = read_file(path, Bytes(100));
+    FaultPlan::current() = {};
+    REQUIRE_FALSE(bytes);
+    CHECK(bytes.error().os_error == EIO);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,30 @@
+#include "sluice/core/hash.h"
+
+#include <catch2/catch.hpp>
+#include <string_view>
+
+namespace sluice {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace
+
+TEST_CASE("the hash is XXH3-64 with seed 0, as files have it") {
+  CHECK(xxh3_64({}) == 0x2d06800538d394c2u);
+  CHECK(Xxh3().digest() == 0x2d06800538d394c2u);
+}
+
+TEST_CASE("parts hash like the whole, whatever the cuts") {
+  const std::string text(100000, 'x');
+  for (const std::size_t part : {1u, 63u, 64u, 1000u, 65536u}) {
+    Xxh3 hash;
+    for (std::size_t at = 0; at < text.size(); at += part) hash.update(bytes_of(std::string_view(text).substr(at, part)));
+    CHECK(hash.digest() == xxh3_64(bytes_of(text)));
+    CHECK(hash.digest() == xxh3_64(bytes_of(text)));
+    hash.reset();
+    CHECK(hash.digest() == xxh3_64({}));
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,211 @@
+// Runs a plan on symbols instead of numbers: every word of the arena holds the name of the value that lies there.
+//
+// Steps check that each element they read has the right name, then write the names of their output; loads write the names of the file's
+// bytes; what no live buffer covers is poisoned after every step. Loads run as early as their gates allow, or as late as possible: any
+// interleaving that a plan permits lies between the two. Shares no code with planner, verifier or executor.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
+
+namespace sluice::plan {
+
+class PlanMachine {
+ public:
+  enum class Loads : std::uint8_t { kEarly, kLate };
+
+  PlanMachine(const Plan& plan, const model::Graph& graph, Loads loads)
+      : plan_(plan), graph_(graph), loads_(loads), arena_((plan.arena_bytes.count() + 3) / 4, kPoison), values_(graph.tensors.size()) {
+    name_values();
+  }
+
+  /// Runs prologue and some periods. The empty string, or what went wrong.
+  std::string run(int periods) {
+    for (int period = 0; period <= periods && failure_.empty(); ++period) run_period(period == 0);
+    return failure_;
+  }
+
+ private:
+  static constexpr std::uint32_t kPoison = 0xdeadbeefu;
+
+  struct View {
+    std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch;  // in words
+  };
+  View view_of(TensorId t) const {
+    const RowExtents e = row_extents(graph_.tensor(t).shape);
+    const TensorPlacement& p = plan_.tensors[t.index()];
+    const auto base = static_cast<std::int64_t>((plan_.buffer(p.buffer).offset + p.offset).count());
+    return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4};
+  }
+  static std::size_t word(const View& v, std::int64_t row, std::int64_t pixel, std::int64_t channel) {
+    return static_cast<std::size_t>(v.base + row * v.row_pitch + pixel * v.pixel_pitch + channel);
+  }
+  bool constant(TensorId t) const { return graph_.tensor(t).weight.valid(); }
+
+  // The name of each element: fresh for what a node computes, copied for what it moves.
+  void name_values() {
+    std::uint32_t next = 1;
+    for (const model::Port& port : graph_.inputs) fresh(port.tensor, next);
+    for (const model::Node& node : graph_.nodes) {
+      const TensorId out = node.outputs[0];
+      switch (node.op) {
+        case model::OpKind::kReshape:
+          values_[out.index()] = values_[node.inputs[0].index()];
+          break;
+        case model::OpKind::kConcat:
+          name_concat(node);
+          break;
+        case model::OpKind::kSlice:
+          name_slice(node);
+          break;
+        default:
+          fresh(out, next);
+      }
+    }
+  }
+  void fresh(TensorId t, std::uint32_t& next) {
+    values_[t.index()].resize(static_cast<std::size_t>(graph_.tensor(t).shape.element_count()));
+    for (std::uint32_t& value : values_[t.index()]) value = next++;
+  }
+  void name_concat(const model::Node& node) {
+    const int axis = node.as<model::AxisAttributes>().axis;
+    const Shape& to = graph_.tensor(node.outputs[0]).shape;
+    const std::int64_t outer = to.count(0, axis);
+    std::vector<std::uint32_t>& out = values_[node.outputs[0].index()];
+    for (std::int64_t o = 0; o < outer; ++o) {
+      for (TensorId in : node.inputs) {
+        const std::int64_t run = graph_.tensor(in).shape.count(axis, to.rank());
+        const auto first = values_[in.index()].begin() + o * run;
+        out.insert(out.end(), first, first + run);
+      }
+    }
+  }
+  void name_slice(const model::Node& node) {
+    const auto& a = node.as<model::SliceAttributes>();
+    const Shape& from = graph_.tensor(node.inputs[0]).shape;
+    const Shape& to = graph_.tensor(node.outputs[0]).shape;
+    std::vector<std::uint32_t>& out = values_[node.outputs[0].index()];
+    for (std::int64_t i = 0; i < to.element_count(); ++i) {
+      std::int64_t rest = i;
+      std::int64_t at = 0;
+      std::int64_t stride = 1;
+      for (int axis = to.rank() - 1; axis >= 0; --axis) {
+        const auto x = static_cast<std::size_t>(axis);
+        at += (a.start[x] + rest % to[axis] * a.step[x]) * stride;
+        rest /= to[axis];
+        stride *= from[axis];
+      }
+      out.push_back(values_[node.inputs[0].index()][static_cast<std::size_t>(at)]);
+    }
+  }
+
+  void run_period(bool prologue) {
+    for (const model::Port& port : graph_.inputs)
+      if (prologue || !plan_.buffer(plan_.tensors[port.tensor.index()].buffer).whole_period)
+        move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, true);
+    std::size_t next_load = 0;
+    for (std::size_t i = 0; i < plan_.steps.size() && failure_.empty(); ++i) {
+      const auto ready = [&](const Load& load) { return loads_ == Loads::kEarly && load.gate <= static_cast<std::int64_t>(i); };
+      while (next_load < plan_.loads.size() && (next_load < plan_.steps[i].loads_needed || ready(plan_.loads[next_load]))) {
+        const Load& load = plan_.loads[next_load++];
+        if (load.gate > static_cast<std::int64_t>(i)) fail("a step waits for a load that waits for it");
+        if (prologue || !load.resident) fill(load);
+      }
+      run_step(i);
+      poison_dead(static_cast<std::int64_t>(i) + 1);
+    }
+    for (const model::Port& port : graph_.outputs)
+      move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
+  }
+
+  void fill(const Load& load) {
+    if (!inside(plan_.buffer(load.target))) return fail("a load writes outside the arena");
+    const std::uint64_t to = plan_.buffer(load.target).offset.count();
+    for (std::uint64_t x = 0; x < load.file.size.count(); x += 4)
+      arena_[(to + x) / 4] = static_cast<std::uint32_t>((load.file.offset.count() + x) / 4) | 0x80000000u;
+  }
+
+  bool inside(const Buffer& buffer) const { return (buffer.offset + buffer.size).count() <= arena_.size() * 4; }
+
+  /// Writes or checks a region of a tensor.
+  void move(TensorId t, RowRange rows, ChannelRange channels, bool write) {
+    const View v = view_of(t);
+    if (word(v, v.rows - 1, v.pixels - 1, v.channels - 1) >= arena_.size()) return fail("a tensor ends outside the arena");
+    if (rows.end > v.rows || channels.end > v.channels) return fail("a step writes outside its tensor");
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      for (std::int64_t p = 0; p < v.pixels; ++p) {
+        for (std::int64_t c = channels.begin; c < channels.end; ++c) {
+          const std::uint32_t value = values_[t.index()][static_cast<std::size_t>((r * v.pixels + p) * v.channels + c)];
+          if (write)
+            arena_[word(v, r, p, c)] = value;
+          else if (arena_[word(v, r, p, c)] != value)
+            fail("tensor " + std::to_string(t.index()) + " does not hold its value");
+        }
+      }
+    }
+  }
+
+  void run_step(std::size_t i) {
+    const Step& step = plan_.steps[i];
+    const model::Node& node = graph_.node(step.node);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const TensorId in = node.inputs[k];
+      if (constant(in)) continue;
+      const bool residual = node.epilogue.has_residual && k + 1 == node.inputs.size();
+      const View v = view_of(in);
+      if (residual)
+        move(in, step.rows, step.channels, false);
+      else
+        move(in, {0, v.rows}, {0, v.channels}, false);
+    }
+    for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o) {
+      const WeightOperand& operand = plan_.operands[o];
+      const Load& load = plan_.loads[operand.load.index()];
+      const model::FileRange range = model::panel_range(graph_.weight(operand.weight), operand.panels);
+      if (range.offset < load.file.offset || range.end() > load.file.end()) return fail("a load does not bring a weight");
+      const std::uint64_t at = (plan_.buffer(load.target).offset + (range.offset - load.file.offset)).count();
+      for (std::uint64_t x = 0; x < range.size.count(); x += 4)
+        if (arena_[(at + x) / 4] != (static_cast<std::uint32_t>((range.offset.count() + x) / 4) | 0x80000000u))
+          fail("a weight is not in memory");
+    }
+    if (step.workspace.valid()) {
+      const Buffer& workspace = plan_.buffer(step.workspace);
+      if (!inside(workspace)) return fail("a workspace ends outside the arena");
+      for (std::uint64_t x = 0; x < workspace.size.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
+    }
+    move(node.outputs[0], step.rows, step.channels, true);
+  }
+
+  void poison_dead(std::int64_t now) {
+    const auto steps = static_cast<std::int64_t>(plan_.steps.size());
+    std::vector<Interval<std::uint64_t>> live;  // in words
+    for (const Buffer& b : plan_.buffers)
+      if (b.whole_period || b.lifetime.contains(now) || (now == steps && b.lifetime.end == steps))
+        live.push_back({b.offset.count() / 4, (b.offset + b.size).count() / 4});
+    std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::uint64_t from = 0;
+    for (const auto& run : live) {
+      if (run.begin > from) std::fill(arena_.begin() + from, arena_.begin() + run.begin, kPoison);
+      from = std::max(from, run.end);
+    }
+    if (from < arena_.size()) std::fill(arena_.begin() + from, arena_.end(), kPoison);
+  }
+
+  void fail(std::string what) {
+    if (failure_.empty()) failure_ = std::move(what);
+  }
+
+  const Plan& plan_;
+  const model::Graph& graph_;
+  const Loads loads_;
+  std::vector<std::uint32_t> arena_;
+  std::vector<std::vector<std::uint32_t>> values_;  // by tensor: the names of its elements, dense
+  std::string failure_;
+};
+
+}  // namespace sluice::plan
