@@ -112,16 +112,10 @@ HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows&
   }
 }
 
-/// A kernel row of three taps for one vector of a panel.
-template <int kSegments>
-struct SlideWeights {
-  V value[kSegments][3];
-  std::int64_t first_lane;
-};
-
 // `kRows` neighbouring outputs of a row, three taps in a kernel row: each input is loaded once for all outputs that it reaches.
 template <int kRows, int kSegments, int kStride>
-HWY_NOINLINE void slide(const SlideWeights<kSegments>& weights, const TileRows& rows, const TileJob& job, bool skip_first, bool skip_last) {
+HWY_NOINLINE void slide(const V (&weights)[kSegments][3], std::int64_t first_lane, const TileRows& rows, const TileJob& job,
+                        bool skip_first, bool skip_last) {
   constexpr int kInputs = (kRows - 1) * kStride + 3;
   const D d;
   V acc[kRows][1];
@@ -129,7 +123,7 @@ HWY_NOINLINE void slide(const SlideWeights<kSegments>& weights, const TileRows& 
   for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
   HWY_UNROLL(3)
   for (int s = 0; s < kSegments; ++s) {
-    const float* a = rows.a[0] + job.segment_offsets[s] + weights.first_lane;
+    const float* a = rows.a[0] + job.segment_offsets[s] + first_lane;
     HWY_UNROLL(20)
     for (int j = 0; j < kInputs; ++j) {
       if (j == 0 && skip_first) continue;
@@ -138,11 +132,11 @@ HWY_NOINLINE void slide(const SlideWeights<kSegments>& weights, const TileRows& 
       HWY_UNROLL(3)
       for (int tap = 0; tap < 3; ++tap) {
         const int m = (j - tap) / kStride;
-        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights.value[s][tap], acc[m][0]);
+        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[s][tap], acc[m][0]);
       }
     }
   }
-  finish(acc, rows, job, weights.first_lane);
+  finish(acc, rows, job, first_lane);
 }
 
 template <int kSegments, int kStride, std::size_t... kRow>
@@ -156,17 +150,18 @@ HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
   const D d;
   const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
   for (int v = 0; v < kPanelVectors; ++v) {
-    SlideWeights<kSegments> weights;
-    weights.first_lane = v * kVectorLanes;
+    // Not a struct: its constructor would not be compiled for this target.
+    V weights[kSegments][3];
+    const std::int64_t first_lane = std::int64_t{v} * kVectorLanes;
     for (int s = 0; s < kSegments; ++s)
-      for (int tap = 0; tap < 3; ++tap)
-        weights.value[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + weights.first_lane);
+      for (int tap = 0; tap < 3; ++tap) weights[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + first_lane);
     std::int64_t x = 0;
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
       TileRows rows;
       set_run(run, x, static_cast<int>(count), rows);
-      kSlides[static_cast<std::size_t>(count - 1)](weights, rows, job, run.skip_first && x == 0, run.skip_last && tile + 1 == tiles);
+      kSlides[static_cast<std::size_t>(count - 1)](weights, first_lane, rows, job, run.skip_first && x == 0,
+                                                   run.skip_last && tile + 1 == tiles);
       x += count;
     }
   }
