@@ -3,6 +3,7 @@
 //     argv --main.cc--> options --inspect.cc, verify.cc, plan.cc, run.cc--> stdout, exit status
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct BudgetOptions {
   std::string budget = "unlimited";
   std::string scope = "process";
   std::string policy = "sluice";
-  int threads = 1;
+  std::optional<int> threads;  // 1, or those of the plan given
 };
 
 struct PlanOptions {

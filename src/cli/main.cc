@@ -34,7 +34,7 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
-  command->add_option("--threads", options.threads, "compute threads")->capture_default_str();
+  command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
 }
 
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {

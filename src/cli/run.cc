@@ -85,7 +85,10 @@ void run(const RunOptions& options) {
   RunReport report;
   std::optional<plan::Plan> given_plan;
   if (!options.plan.empty()) given_plan = unwrap(plan::load_plan(options.plan));
-  session_config.plan = given_plan ? &*given_plan : nullptr;
+  if (given_plan) {
+    session_config.plan = &*given_plan;
+    if (!options.budget.threads) session_config.threads = static_cast<int>(given_plan->threads);
+  }
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
   const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});
   const bool wants_outputs = options.top > 0 || !options.output_directory.empty() || !options.expected.empty();

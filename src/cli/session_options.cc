@@ -30,10 +30,10 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.budget = parse_size(options.budget, "--budget");
   result.scope = parse_scope(options.scope);
   result.policy = parse_policy(options.policy);
-  if (options.threads < 1 || options.threads > kMaxThreads) {
+  result.threads = options.threads.value_or(1);
+  if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
   }
-  result.threads = options.threads;
   // The tool keeps its own copy of the inputs and sets them before each run, so the plan may reuse their place.
   result.keep_inputs = false;
   return result;

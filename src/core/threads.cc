@@ -53,7 +53,9 @@ bool look_out_for(const Done& done) noexcept {
   return done();
 }
 
-/// Tasks are handed out by one shared counter; a generation number starts a call, a count of busy workers ends it.
+/// Tasks are handed out by one shared counter. A generation number wakes the workers; `call_` says whether a call is open and how many
+/// workers are in it. A worker that wakes late finds the call closed and stays out, so a call never waits for a core that another program
+/// has taken: the threads that are there do all the tasks.
 class FutexPool final : public ThreadPool {
  public:
   static Result<std::unique_ptr<ThreadPool>> make(int thread_count) {
@@ -79,12 +81,13 @@ class FutexPool final : public ThreadPool {
     count_ = count;
     next_.store(0, std::memory_order_relaxed);
     resting_.store(false, std::memory_order_relaxed);
-    busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    call_.store(kOpen, std::memory_order_release);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     work(0);
-    if (look_out_for([&] { return busy_.load(std::memory_order_acquire) == 0; })) return;
-    for (int busy = busy_.load(std::memory_order_acquire); busy != 0; busy = busy_.load(std::memory_order_acquire)) busy_.wait(busy);
+    std::uint32_t inside = call_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+    if (inside == 0 || look_out_for([&] { return call_.load(std::memory_order_acquire) == 0; })) return;
+    while ((inside = call_.load(std::memory_order_acquire)) != 0) call_.wait(inside, std::memory_order_acquire);
   }
 
   void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }
@@ -118,9 +121,17 @@ class FutexPool final : public ThreadPool {
       if (now == seen) continue;
       seen = now;
       if (pool.stopping_.load()) return;
-      pool.work(worker.index);
-      if (pool.busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) pool.busy_.notify_one();
+      pool.join_call(worker.index);
     }
+  }
+
+  void join_call(int thread) noexcept {
+    std::uint32_t call = call_.load(std::memory_order_relaxed);
+    do {
+      if ((call & kOpen) == 0) return;
+    } while (!call_.compare_exchange_weak(call, call + 1, std::memory_order_acq_rel, std::memory_order_relaxed));
+    work(thread);
+    if (call_.fetch_sub(1, std::memory_order_acq_rel) == 1) call_.notify_one();
   }
 
   void work(int thread) noexcept {
@@ -130,11 +141,13 @@ class FutexPool final : public ThreadPool {
     }
   }
 
+  static constexpr std::uint32_t kOpen = 1u << 31;
+
   const int thread_count_;
   std::vector<Worker> workers_;
   std::atomic<std::uint32_t> generation_{0};
   std::atomic<std::int64_t> next_{0};
-  std::atomic<int> busy_{0};
+  std::atomic<std::uint32_t> call_{0};  // kOpen while tasks may be taken, plus the workers inside
   std::atomic<bool> resting_{false};
   std::atomic<bool> stopping_{false};
   Task task_ = nullptr;

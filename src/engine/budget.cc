@@ -13,11 +13,12 @@ using namespace literals;
 constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// Peak of `sluice run` less its arena, graph and tables: measured on one thread over five networks, 5.80 to 5.87 MiB.
-constexpr Bytes kProcessFloor = 5_MiB + 896_KiB;
+// Peak of `sluice run` less its arena, graph and tables, loader included: 5.3 to 6.1 MiB over five networks. It varies because the kernel
+// maps neighbours of a touched code page only when they are cached. The upper end, so that plans made by two processes agree.
+constexpr Bytes kProcessFloor = 6_MiB + 128_KiB;
 // Pages that are touched after an overhead was measured: code of planner, kernels and loader, stacks, the system's buffers. Measured as
-// 0.85 to 0.95 MiB from the open model on, and at most 0.2 MiB from the built session on.
-constexpr Bytes kPagesAfterOpen = 1_MiB;
+// 0.65 to 0.9 MiB from the open model on, tables and threads included, and at most 0.2 MiB from the built session on.
+constexpr Bytes kPagesAfterOpen = 768_KiB;
 constexpr Bytes kPagesAfterBuild = 256_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;

@@ -68,6 +68,7 @@ class Walk {
     value.shape = *shape;
     const ValueId id = draft_.add_value(std::move(value));
     values_[port.name] = id;
+    named_.insert(id);
     draft_.inputs.push_back({std::string(port.name), id});
   }
 
@@ -108,7 +109,7 @@ class Walk {
     const bool known = function != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
       report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
-      return poison(node);
+      return;
     }
     std::vector<ValueId> inputs;
     for (const std::string_view input : node.inputs) {
@@ -118,10 +119,10 @@ class Walk {
       }
       if (const auto bad = unusable_.find(input); bad != unusable_.end()) {
         report(ErrorCode::kUnsupported, name_of_node(node), op, "initialiser `" + std::string(input) + "`: " + *bad->second);
-        return poison(node);
+        return;
       }
       const auto found = values_.find(input);
-      if (found == values_.end()) return poison(node);  // its maker has a problem, which is reported there
+      if (found == values_.end()) return;  // its maker has a problem, which is reported there
       inputs.push_back(found->second);
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
@@ -133,7 +134,6 @@ class Walk {
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
-      poison(node);
     }
   }
 
@@ -141,13 +141,10 @@ class Walk {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
       const ValueId value = context.outputs()[i];
-      if (!value.valid()) {
-        poisoned_.insert(node.outputs[i]);
-        continue;
-      }
+      if (!value.valid()) continue;
       values_[node.outputs[i]] = value;
-      if (named_.insert(value).second && !draft_.nodes.empty() && draft_.nodes.back().output == value)
-        draft_.value(value).name = std::string(node.outputs[i]);
+      // The first name a computed value gets in the file is its name; later ones (Identity, Dropout) are aliases.
+      if (named_.insert(value).second && !draft_.value(value).constant) draft_.value(value).name = std::string(node.outputs[i]);
     }
   }
 
@@ -188,10 +185,6 @@ class Walk {
     return draft_.nodes.back().output;
   }
 
-  void poison(const OnnxNode& node) {
-    for (const std::string_view output : node.outputs) poisoned_.insert(output);
-  }
-
   void report(ErrorCode code, std::string node, std::string op, std::string message) {
     problems_.push_back({code, std::move(node), std::move(op), onnx_.opset, std::move(message)});
   }
@@ -209,7 +202,6 @@ class Walk {
   FoldAllowance allowance_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::unordered_map<std::string_view, const std::string*> unusable_;
-  std::set<std::string_view> poisoned_;
   std::set<ValueId> named_;
   std::set<std::string> used_dims_;
 };

@@ -75,6 +75,18 @@ ValueId add_global_pool(NodeContext& c, ValueId x, PoolKind kind) {
   return as_line(c, y, shape.rank() == 3);
 }
 
+/// The mean over neighbouring axes [first, end): what lies before them becomes the batch, what follows the channels of an image whose
+/// columns are the run.
+ValueId add_mean_over_run(NodeContext& c, ValueId x, int first, int end) {
+  const Shape shape = c.shape(x);
+  const std::int64_t before = shape.count(0, first), run = shape.count(first, end), after = shape.count(end, shape.rank());
+  ValueId image = x;
+  if (after > 1) image = c.add_transpose(c.add_reshape(x, Shape{before, run, after}), Perm{0, 2, 1, 3, 4, 5, 6, 7});
+  image = c.add_reshape(image, Shape{before, after, 1, run});
+  const model::Window window{.in_h = 1, .in_w = run, .kernel_w = run};
+  return c.add(OpKind::kPool, {image}, Shape{before, after, 1, 1}, model::PoolAttributes{PoolKind::kAverage, window, false});
+}
+
 }  // namespace
 
 void lower_conv(NodeContext& c) {
@@ -121,14 +133,17 @@ void lower_conv_transpose(NodeContext& c) {
     if (a < lead) wanted[a] = 0;
     if (extra[a] < 0 || extra[a] >= std::max(s.stride[a], s.dilation[a]))
       c.malformed("output_padding must be below the stride or dilation");
-    const std::int64_t full = s.stride[a] * (s.in[a] - 1) + extra[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
+    std::int64_t full = s.stride[a] * (s.in[a] - 1) + extra[a] + (s.kernel[a] - 1) * s.dilation[a] + 1;
     const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
     if (same && wanted[a] == 0) wanted[a] = s.in[a] * s.stride[a];
     if (auto_pad == "VALID") s.before[a] = s.after[a] = 0;
     if (wanted[a] > 0) {
       // The rest of the padding, if odd, goes where auto_pad says: to the end for SAME_UPPER, else to the beginning.
+      // A little more than the input reaches is padding of the output.
+      const std::int64_t missing = std::max<std::int64_t>(0, wanted[a] - full);
+      if (extra[a] + missing >= std::max(s.stride[a], s.dilation[a])) c.refuse("output_shape is larger than what the input reaches");
+      full += missing;
       const std::int64_t total = full - wanted[a];
-      if (total < 0) c.refuse("output_shape is larger than what the input reaches");
       s.before[a] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
       s.after[a] = total - s.before[a];
     }
@@ -173,22 +188,10 @@ void lower_reduce_mean(NodeContext& c) {
   for (int a = first; a <= last; ++a)
     if (!reduced[static_cast<std::size_t>(a)] && shape[a] != 1) c.refuse("the reduced axes must be neighbours");
   ValueId y = x;
-  if (last >= 0 && last == shape.rank() - 1 && first >= 2 && shape.rank() <= 4) {
-    // Over all spatial axes: a global pool.
-    if (shape.rank() == 4 && first == 3 && shape[2] != 1) {
-      const model::Window window{.in_h = shape[2], .in_w = shape[3], .out_h = shape[2], .kernel_w = shape[3]};
-      y = c.add(OpKind::kPool, {x}, kept, model::PoolAttributes{PoolKind::kAverage, window, false});
-    } else {
-      y = add_global_pool(c, x, PoolKind::kAverage);
-    }
+  if (first == 2 && last == 3 && shape.rank() == 4) {
+    y = add_global_pool(c, x, PoolKind::kAverage);
   } else if (last >= 0) {
-    // Any run of axes: [before, run, after] as an image whose columns are the run and whose channels are what follows.
-    const Shape image{shape.count(0, first), shape.count(last + 1, shape.rank()), 1, shape.count(first, last + 1)};
-    const Shape three{image[0], image[3], image[1]};
-    const ValueId folded = c.add_transpose(c.add_reshape(x, three), Perm{0, 2, 1, 3, 4, 5, 6, 7});
-    const model::Window window{.in_h = 1, .in_w = image[3], .kernel_w = image[3]};
-    y = c.add(OpKind::kPool, {c.add_reshape(folded, image)}, Shape{image[0], image[1], 1, 1},
-              model::PoolAttributes{PoolKind::kAverage, window, false});
+    y = add_mean_over_run(c, x, first, last + 1);
   }
   if (c.integer("keepdims", 1) != 0) return c.set_output(0, c.add_reshape(y, kept));
   c.set_output(0, c.add_reshape(y, *Shape::make(squeezed)));

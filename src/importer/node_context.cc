@@ -95,6 +95,8 @@ ValueId NodeContext::add(OpKind op, std::vector<ValueId> inputs, const Shape& sh
   Value out;
   out.name = node.name + ":out";
   out.shape = checked;
+  // What computes is f32; what only moves values may also carry those that the graph passes through.
+  if (const DType moved = draft_.value(node.inputs[0]).dtype; !is_float(moved)) out.dtype = moved;
   node.output = draft_.add_value(std::move(out));
   draft_.nodes.push_back(std::move(node));
   return draft_.nodes.back().output;
@@ -152,8 +154,10 @@ ValueId NodeContext::add_reshape(ValueId x, const Shape& to) {
   if (shape(x) == to) return x;
   if (shape(x).element_count() != to.element_count())
     malformed("a tensor of shape " + shape(x).to_string() + " cannot become " + to.to_string());
-  if (const Constant* c = constant(x))
+  if (const Constant* c = constant(x)) {
     if (auto view = reshaped(*c, to)) return add_constant(*std::move(view));
+    if (c->elements() <= kMaxFoldedElements) return add_constant(reshaped_or_copied(*c, to));
+  }
   return add(OpKind::kReshape, {x}, to);
 }
 

@@ -17,8 +17,8 @@ using protozero::pbf_wire_type;
 constexpr std::size_t kMaxNodes = 1u << 16;
 constexpr std::size_t kMaxInitializers = 1u << 17;
 constexpr std::size_t kMaxPorts = 1u << 12;
-constexpr std::size_t kMaxNodeEdges = 1u << 12;
-constexpr std::size_t kMaxAttributes = 256;
+constexpr std::size_t kMaxEdges = 1u << 20;
+constexpr std::size_t kMaxAttributes = 1u << 17;
 constexpr std::size_t kMaxAttributeValues = 1u << 20;
 constexpr std::size_t kMaxNameBytes = 1u << 12;
 
@@ -131,11 +131,11 @@ class Reader {
     while (message.next()) {
       switch (message.tag_and_type()) {
         case text(1):
-          limit(node.inputs.size(), kMaxNodeEdges, "inputs at one node");
+          limit(edges_++, kMaxEdges, "inputs and outputs of nodes");
           node.inputs.push_back(read_name(message));
           break;
         case text(2):
-          limit(node.outputs.size(), kMaxNodeEdges, "outputs at one node");
+          limit(edges_++, kMaxEdges, "inputs and outputs of nodes");
           node.outputs.push_back(read_name(message));
           break;
         case text(3):
@@ -145,7 +145,7 @@ class Reader {
           node.op_type = read_name(message);
           break;
         case text(5):
-          limit(node.attributes.size(), kMaxAttributes, "attributes at one node");
+          limit(attributes_++, kMaxAttributes, "attributes");
           read_attribute(message.get_message(), node.attributes.emplace_back());
           break;
         case text(7):
@@ -287,6 +287,8 @@ class Reader {
 
   OnnxGraph& graph_;
   TensorReader tensors_;
+  std::size_t edges_ = 0;
+  std::size_t attributes_ = 0;
   std::size_t attribute_values_ = 0;
 };
 

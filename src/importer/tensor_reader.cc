@@ -15,6 +15,7 @@ using protozero::tag_and_type;
 
 // Typed integers are decoded into memory, and convert promises to stay below 128 MiB of it.
 constexpr std::uint64_t kMaxDecodedBytes = 64u << 20;
+constexpr std::size_t kMaxLooseValues = 2u << 20;  // of one tensor, 8 bytes each while it is read
 
 std::string_view view(protozero::data_view data) noexcept { return {data.data(), data.size()}; }
 const std::byte* bytes_of(std::string_view text) noexcept { return reinterpret_cast<const std::byte*>(text.data()); }
@@ -81,8 +82,7 @@ struct TensorReader::Wire {
   }
   void add_loose(std::uint64_t bits, pbf_wire_type type) {
     typed = type;
-    if (loose.size() >= kMaxDecodedBytes / sizeof(bits))
-      refuse_unsupported("too many unpacked tensor values; export the model with raw_data");
+    if (loose.size() >= kMaxLooseValues) refuse_unsupported("too many unpacked tensor values; export the model with raw_data");
     loose.push_back(bits);
   }
 };

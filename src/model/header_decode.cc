@@ -62,10 +62,10 @@ class HeaderDecoder {
     return {};
   }
 
-  /// The verifier looks at the alignment of a vector's length only, not of what it holds.
+  /// The verifier looks at the alignment of a vector's length only, not of what it holds. A vector of nothing is written unaligned.
   template <class Element>
   static bool aligned(const flatbuffers::Vector<Element>* vector, std::size_t alignment) {
-    return reinterpret_cast<std::uintptr_t>(vector->Data()) % alignment == 0;
+    return vector->size() == 0 || reinterpret_cast<std::uintptr_t>(vector->Data()) % alignment == 0;
   }
 
   Status shape(const flatbuffers::Vector<std::int64_t>* from, Shape& to) {

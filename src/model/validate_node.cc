@@ -385,7 +385,6 @@ class NodeValidator {
     const auto* a = attributes<PadAttributes>();
     if (a == nullptr) return invalid("G2: a pad has its attributes");
     SLUICE_RETURN_IF_ERROR(check_moved());
-    SLUICE_RETURN_IF_ERROR(check_f32());  // the value is one
     const Shape& in = input(0).shape;
     for (int axis = 0; axis < in.rank(); ++axis) {
       const std::int64_t before = a->before[static_cast<std::size_t>(axis)];

@@ -80,7 +80,7 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
 Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
   SLUICE_RETURN_IF_ERROR(check_memory(plan, context));
-  SLUICE_RETURN_IF_ERROR(check_loads(plan, graph, context));
+  SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
   return check_content(plan, graph, context);
 }
 

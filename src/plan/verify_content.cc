@@ -60,7 +60,7 @@ class ContentVerifier {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       SLUICE_RETURN_IF_ERROR(steps_of_[n].empty() ? check_view_node(n) : check_coverage(n));
     }
-    SLUICE_RETURN_IF_ERROR(find_ready());
+    find_ready();
     SLUICE_RETURN_IF_ERROR(check_steps());
     find_reads();
     SLUICE_RETURN_IF_ERROR(check_lifetimes());
@@ -183,7 +183,7 @@ class ContentVerifier {
   PlacedTensor placed(TensorId t) const noexcept { return {&graph_.tensor(t), &plan_.tensors[t.index()]}; }
 
   /// From which step on a tensor is whole. Nodes are in topological order (G1).
-  Status find_ready() {
+  void find_ready() {
     for (const model::Port& port : graph_.inputs) {
       ready_[port.tensor.index()] = 0;
       made_[port.tensor.index()] = true;
@@ -198,7 +198,6 @@ class ContentVerifier {
       }
       for (TensorId in : node.inputs) ready_[out] = std::max(ready_[out], ready_[in.index()]);
     }
-    return {};
   }
 
   Status check_steps() const {
@@ -302,20 +301,25 @@ class ContentVerifier {
       if (constant(node.inputs[i])) continue;
       const PlacedTensor in = placed(node.inputs[i]);
       if (in.placement->buffer != b.placement->buffer || views_disjoint(in, b)) continue;
-      if (!replaces_elementwise(node, i) || !same_view(in, b)) return false;
+      if (!replaces_elementwise(writer, i) || !same_view(in, b)) return false;
     }
     return true;
   }
 
   /// Does step after step read of this input only the elements that it writes?
-  bool replaces_elementwise(const model::Node& node, std::size_t input) const {
+  bool replaces_elementwise(NodeId id, std::size_t input) const {
+    const model::Node& node = graph_.node(id);
     const model::Tensor& in = graph_.tensor(node.inputs[input]);
     const model::Tensor& out = graph_.tensor(node.outputs[0]);
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
     if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
-    const bool one_input = node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine || node.op == model::OpKind::kSoftmax;
-    // A softmax reads the whole row that it writes; its steps never cut channels, because its weights (none) do not.
-    return (one_input && input == 0) || node.op == model::OpKind::kBinary;
+    if (node.op == model::OpKind::kBinary) return true;
+    if (node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine) return input == 0;
+    // A softmax reads all channels of the rows that it writes, so its steps may cut rows only.
+    const std::int64_t channels = row_extents(out.shape).channels;
+    const auto& steps = steps_of_[id.index()];
+    return node.op == model::OpKind::kSoftmax &&
+           std::all_of(steps.begin(), steps.end(), [&](std::size_t i) { return plan_.steps[i].channels.size() == channels; });
   }
 
   const Plan& plan_;

@@ -108,7 +108,7 @@ Status check_operands(const Plan& plan, const model::Graph& graph) {
 
 }  // namespace
 
-Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext&) {
+Status check_loads(const Plan& plan, const model::Graph& graph) {
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     SLUICE_RETURN_IF_ERROR(check_payload(plan, graph, k));
     SLUICE_RETURN_IF_ERROR(check_lifetime(plan, k));

@@ -16,7 +16,7 @@ namespace sluice::plan {
 
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_memory(const Plan& plan, const VerifyContext& context);
-Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+Status check_loads(const Plan& plan, const model::Graph& graph);
 Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 
 /// A refusal: the reason names the rule, the subject the thing.

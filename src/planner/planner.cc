@@ -9,14 +9,19 @@
 namespace sluice::planner {
 namespace {
 
+// The greedy order costs nodes x ready nodes; no sane graph is larger than this.
+constexpr std::size_t kMostToReorder = 1 << 13;
+
 /// Orders and aliases the graph: what does not depend on capacity or policy.
 Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}};
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
-  Views greedy = assign_views(graph, problem.kernels, greedy_order(graph), request.keep_inputs);
-  if (live_peak(greedy) < live_peak(problem.views)) problem.views = std::move(greedy);
+  if (graph.nodes.size() <= kMostToReorder) {
+    Views greedy = assign_views(graph, problem.kernels, greedy_order(graph), request.keep_inputs);
+    if (live_peak(greedy) < live_peak(problem.views)) problem.views = std::move(greedy);
+  }
   if (problem.views.order.empty()) return fail(ErrorCode::kUnsupported, graph.name, "the graph has no node that computes anything");
   for (const model::Port& port : graph.outputs)
     if (graph.tensor(port.tensor).weight.valid())

@@ -1,9 +1,9 @@
-// Speed of the weighted kernels on layers of well-known networks, one thread unless --benchmark_filter picks a threaded case.
+// Speed of the weighted kernels on layers of well-known networks, one thread.
 //
 //     sluice-bench-kernels --benchmark_filter=conv3x3
 //
-// Counters: GFLOP/s of CPU time, and the share of the FMA peak that the first benchmark measures on the same core. The machine is
-// seldom quiet: compare figures of one run only.
+// Counters are of the fastest run, in CPU time of the thread. The machine is seldom quiet and its clock wanders: compare builds by
+// running them in turn, several times each.
 #include <benchmark/benchmark.h>
 
 #include <ctime>
@@ -71,19 +71,18 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void run_layer(benchmark::State& state, const Layer& layer, ThreadPool* pool) {
+void run_layer(benchmark::State& state, const Layer& layer) {
   Problem problem = layer.problem;
   problem.bias = true;
   problem.activation = {model::Function::kRelu};
   const Case c(problem);
-  const int threads = pool == nullptr ? 1 : pool->thread_count();
   const RowRange rows{0, c.out_rows()};
   const ChannelRange channels{0, problem.conv.out_channels};
   Placed in(c.in_shape(), {}, 0, 1.0f);
   Placed out(c.out_shape(), {}, 0, 0.0f);
   const Operand inputs[] = {in.operand()};
   const Operand output = out.operand();
-  Buffer scratch(layer.workspace(c.graph(), c.node(), {rows, channels, threads}).count() / 4 + 1, 0.0f);
+  Buffer scratch(layer.workspace(c.graph(), c.node(), {rows, channels, 1}).count() / 4 + 1, 0.0f);
   const PreparedWeights weights(c, channels);
   const KernelCall call{.graph = &c.graph(),
                         .node = &c.node(),
@@ -92,8 +91,7 @@ void run_layer(benchmark::State& state, const Layer& layer, ThreadPool* pool) {
                         .weights = weights.operands(),
                         .rows = rows,
                         .channels = channels,
-                        .workspace = scratch.bytes(),
-                        .pool = pool};
+                        .workspace = scratch.bytes()};
   const weighted::TileTable& tiles = weighted::tile_table(active_isa());
   double best = 1e9;
   for (auto _ : state) {
@@ -113,7 +111,7 @@ void run_layer(benchmark::State& state, const Layer& layer, ThreadPool* pool) {
 int main(int argc, char** argv) {
   using namespace sluice::kernels::test;
   for (const Layer& layer : layers())
-    benchmark::RegisterBenchmark(layer.name, [layer](benchmark::State& state) { run_layer(state, layer, nullptr); })
+    benchmark::RegisterBenchmark(layer.name, [layer](benchmark::State& state) { run_layer(state, layer); })
         ->MinTime(0.1)
         ->Unit(benchmark::kMicrosecond);
   benchmark::Initialize(&argc, argv);

@@ -215,6 +215,31 @@ TEST_CASE("swapped, doubled and erased segments are found") {
   CHECK(verify_weights(*model).error().code == ErrorCode::kFileChanged);
 }
 
+TEST_CASE("each failing call of opening and verifying is an error or makes no difference") {
+  const SampleFile sample;
+  const TemporaryDirectory directory;
+  write_text(directory.file("m"), sample.bytes);
+  const ScopedFileOps ops(FaultPlan::ops());
+  int failures = 0;
+  for (int n = 0;; ++n) {
+    INFO("call " << n);
+    FaultPlan::current() = {.fail_at = n};
+    const auto model = ModelFile::open(directory.file("m"));
+    const Status status = model ? verify_weights(*model) : fail(model.error());
+    if (FaultPlan::current().calls <= n) break;  // there was no such call
+    // A failing trial of direct reads is no failure: larger blocks and buffered reads are left.
+    if (status) continue;
+    ++failures;
+    REQUIRE(status.error().code == ErrorCode::kIo);
+  }
+  CHECK(failures >= 6);  // open, two fstat, prefix, header, weights
+  FaultPlan::current() = {.most_bytes = 4096, .interruptions = 2};
+  const auto model = ModelFile::open(directory.file("m"));
+  REQUIRE(model);
+  CHECK(verify_weights(*model));
+  FaultPlan::current() = {};
+}
+
 TEST_CASE("other kinds of file are refused by name") {
   const SampleFile sample;
   const ScopedFileOps memory(MemoryFile::ops());

@@ -62,7 +62,7 @@ TEST_CASE("the default policy is never slower than a baseline, and no plan is fa
     const auto least = minimum_capacity(graph, {}, {});
     REQUIRE(least.has_value());
     for (const bool repeat : {false, true}) {
-      for (const double scale : {1.0, 1.3, 2.0, 5.0}) {
+      for (const double scale : {1.0, 1.3, 2.0, 5.0, 30.0}) {
         const Bytes capacity(static_cast<std::uint64_t>(static_cast<double>(least->count()) * scale));
         const auto time = [&](const plan::Plan& plan) { return repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; };
         const auto best = make_plan(graph, {}, {.capacity = capacity, .repeat = repeat});
@@ -118,10 +118,11 @@ TEST_CASE("what cannot be planned is refused by name") {
   REQUIRE_FALSE(nothing_to_do.has_value());
   CHECK(nothing_to_do.error().code == ErrorCode::kUnsupported);
 
-  NetBuilder other("winograd of a dense layer");
+  NetBuilder other("a dense layer of a numeric class that dense layers do not have");
   other.output(other.dense(other.input({1, 64}), 64));
-  other.last_node().numeric = model::NumericClass::kWinograd4;
-  const auto no_kernel = make_plan(other.finish(), {}, {});
+  model::Graph graph = other.finish();
+  graph.nodes[0].numeric = model::NumericClass::kWinograd4;
+  const auto no_kernel = make_plan(graph, {}, {});
   REQUIRE_FALSE(no_kernel.has_value());
   CHECK(no_kernel.error().code == ErrorCode::kUnsupported);
   CHECK(no_kernel.error().subject() == "dense0");

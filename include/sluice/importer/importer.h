@@ -1,6 +1,7 @@
 // ONNX in, model file out.
 //
-//     ONNX file --read--> OnnxGraph --shapes--> complete shapes --rewrite--> folded, fused, NHWC --lower--> model::Graph --pack--> file
+//     ONNX file --read--> OnnxGraph --lower--> Draft: one form an operator, shapes known --rewrite--> fused, NHWC
+//               --emit--> model::Graph --pack--> file                                   (src/importer: draft.h, lowering.h, rewrite/, emit.h)
 //
 // The file is mapped, weights are located on the wire and packed one stretch at a time: converting takes under 128 MiB of anonymous memory
 // whatever the model. All problems of a file are reported at once.

@@ -7,7 +7,9 @@
 // input, a slice). Invariants: the parents form a forest; a class that must be dense lies in a slot that is dense, up to its root.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -36,6 +38,7 @@ class AliasForest {
     FoldedOrigin origin;              // ... and where
     bool dense_slot = false;          // the slot has no gaps (given that `whole` is dense)
     bool needs_dense = false;         // a reshape, or a kernel that takes no pitches
+    std::int64_t last_need = -1;      // position of the last read of any member (views.h fills it in)
     bool fixed = false;               // holds a graph input, a graph output or a constant: never placed inside another
   };
 
@@ -54,6 +57,7 @@ class AliasForest {
     into.inside.insert(into.inside.end(), from.inside.begin(), from.inside.end());
     into.needs_dense |= from.needs_dense;
     into.fixed |= from.fixed;
+    into.last_need = std::max(into.last_need, from.last_need);
     if (from.whole.valid()) {
       into.whole = from.whole;
       into.origin = from.origin;

@@ -81,6 +81,26 @@ inline Packing pack_by_dive(const std::vector<PackItem>& items, const std::vecto
   return packing;
 }
 
+/// Each item when its time comes, at the lowest offset that is free then. O(items * items live at once): for graphs too large to dive.
+inline Packing pack_by_time(const std::vector<PackItem>& items) {
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return items[a].time.begin < items[b].time.begin; });
+  Packing packing{std::vector<std::uint64_t>(items.size()), 0};
+  std::vector<std::size_t> live;  // by offset
+  for (std::size_t i : order) {
+    std::erase_if(live, [&](std::size_t l) { return items[l].time.end <= items[i].time.begin; });
+    std::uint64_t at = 0;
+    auto next = live.begin();
+    for (; next != live.end() && packing.offsets[*next] < at + items[i].size; ++next)
+      at = std::max(at, packing.offsets[*next] + items[*next].size);
+    packing.offsets[i] = at;
+    live.insert(std::upper_bound(live.begin(), live.end(), at, [&](std::uint64_t o, std::size_t l) { return o < packing.offsets[l]; }), i);
+  }
+  packing.height = packed_height(items, packing.offsets);
+  return packing;
+}
+
 /// The largest live sum while each item lives.
 inline std::vector<std::uint64_t> live_totals(const std::vector<PackItem>& items) {
   std::vector<std::uint64_t> totals(items.size(), 0);
@@ -102,8 +122,10 @@ inline std::uint64_t live_sum(const std::vector<PackItem>& items) {
   return totals.empty() ? 0 : *std::max_element(totals.begin(), totals.end());
 }
 
-/// The lowest of several packings. O(items^2).
+/// The lowest of several packings. O(items^2), up to a size that no sane graph reaches.
 inline Packing pack(const std::vector<PackItem>& items) {
+  constexpr std::size_t kMostToDive = 4096;
+  if (items.size() > kMostToDive) return detail::pack_by_time(items);
   const std::vector<std::uint64_t> totals = detail::live_totals(items);
   const std::uint64_t bound = totals.empty() ? 0 : *std::max_element(totals.begin(), totals.end());
   Packing best;

@@ -35,8 +35,8 @@ struct LoadPlacement {
 struct PlaceRule {
   Interval<std::uint64_t> arena;  // where regions may lie; both ends multiples of the block
   AddressRule address = AddressRule::kLowest;
-  bool preload = true;                    // false: gate = first use (on demand)
-  std::vector<std::int64_t> least_gates;  // by load, or empty
+  bool preload = true;                         // false: gate = first use (on demand)
+  std::vector<std::int64_t> least_gates = {};  // by load, or empty
 };
 
 namespace detail {

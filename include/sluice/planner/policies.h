@@ -47,8 +47,9 @@ inline std::optional<Candidate> on_demand_candidate(const Problem& problem, cons
 }
 
 inline constexpr std::uint64_t kResidentTarget = 4u << 20;
-/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more.
-inline constexpr std::uint64_t kTargets[] = {4u << 20, 2u << 20, 1u << 20, 512u << 10, 256u << 10, 128u << 10, 64u << 10};
+/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more. The largest comes last: it saves steps
+/// where memory abounds, and has to show it.
+inline constexpr std::uint64_t kTargets[] = {4u << 20, 2u << 20, 1u << 20, 512u << 10, 256u << 10, 128u << 10, 64u << 10, 32u << 20};
 inline constexpr std::uint64_t kFinest = 1;
 
 /// The candidate of least memory that a policy may use.
@@ -129,13 +130,13 @@ inline void stream_the_rest(const Problem& problem, const Candidate& least, std:
 
 inline std::optional<Candidate> best_of_all(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
   std::optional<Candidate> best;
-  for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]})
+  for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4], kTargets[7]})
     keep_better(problem, best, resident_candidate(problem, target, capacity));
-  if (best) return best;  // nothing waits for a gate: no streamed plan is faster
+  keep_better(problem, best, flexnn_candidate(problem, capacity));
+  if (best && best->policy == Policy::kResident) return best;  // nothing waits for a gate: streaming the same loads is not faster
   stream_all(problem, least, capacity, best);
   if (problem.repeat) stream_the_rest(problem, least, capacity, best);
   keep_better(problem, best, best_on_demand(problem, least, capacity));
-  keep_better(problem, best, flexnn_candidate(problem, capacity));
   return best;
 }
 

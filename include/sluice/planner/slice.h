@@ -45,7 +45,6 @@ struct LoadSpec {
   model::FileRange payload;
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
-  bool shared = false;  // of a weight that several nodes read: cut alike for each of them
 
   std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
   std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
@@ -63,10 +62,10 @@ struct Schedule {
 
 /// How large loads may be.
 struct SliceRule {
-  std::uint64_t target = 4u << 20;  // aim; 1 cuts as finely as the format allows
-  bool span_nodes = true;           // one load may serve several nodes
-  bool ramp = true;                 // the first loads are small, each twice the one before: compute starts early
-  std::vector<std::uint64_t> room;  // by position: what finds room beside its activations; empty: no limit
+  std::uint64_t target = 4u << 20;       // aim; 1 cuts as finely as the format allows
+  bool span_nodes = true;                // one load may serve several nodes
+  bool ramp = true;                      // the first loads are small, each twice the one before: compute starts early
+  std::vector<std::uint64_t> room = {};  // by position: what finds room beside its activations; empty: no limit
 };
 
 namespace detail {
@@ -136,7 +135,7 @@ class Cutter {
         return static_cast<std::uint32_t>(schedule_.loads.size() - 1);
       }
     }
-    schedule_.loads.push_back({first_stretch, count, range, {0, 0}, false, false});
+    schedule_.loads.push_back({first_stretch, count, range, {0, 0}, false});
     ++streamed_;
     open_limit_ = most;
     open_ = true;
@@ -178,7 +177,6 @@ class Cutter {
     const bool first_of_node = node_of_open_load_ != position;
     const bool may_join = !shared && (rule_.span_nodes || !first_of_node);
     load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), limit(position), may_join);
-    schedule_.loads[load_of_[w.index()]].shared = shared;
     node_of_open_load_ = position;
     if (shared) open_ = false;
   }
@@ -201,7 +199,6 @@ class Cutter {
       const PanelRange panels{first_panel[begin], first_panel[end]};
       const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
                                         model::panel_range(weight, panels), limit(position), false);
-      schedule_.loads[load].shared = readers_[cut.index()] > 1;
       add_step(position, model::channels_of_panels(panels, model::outputs_per_group(node), channels), reads, cut, panels, load);
     }
   }

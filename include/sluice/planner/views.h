@@ -143,6 +143,10 @@ class ViewBuilder {
       }
       for (TensorId in : node.inputs) last_need_[in.index()] = std::max(last_need_[in.index()], need);
     }
+    for (std::size_t t = 0; t < last_need_.size(); ++t) {
+      AliasForest::Class& c = forest_.get(forest_.class_of(TensorId(t)));
+      c.last_need = std::max(c.last_need, last_need_[t]);
+    }
   }
 
   /// Is element i of the output computed from element i of this input, and nothing else of it?
@@ -174,8 +178,7 @@ class ViewBuilder {
     if (forest_.get(out).needs_dense && !forest_.dense_up_to_root(c)) return false;
     const std::vector<std::size_t> sharing = forest_.sharing(c);
     for (std::size_t s : sharing)
-      for (TensorId t : forest_.get(s).members)
-        if (last_need_[t.index()] > position_[id.index()]) return false;
+      if (forest_.get(s).last_need > position_[id.index()]) return false;
     for (std::size_t other = 0; other < node.inputs.size(); ++other) {
       if (other == input || constant(node.inputs[other])) continue;
       const std::size_t o = forest_.class_of(node.inputs[other]);

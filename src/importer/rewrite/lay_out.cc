@@ -156,9 +156,6 @@ class Layout {
   int rank(ValueId value) const { return draft_.value(value).shape.rank(); }
 
   void place(DraftNode node) {
-    for (ValueId& input : node.inputs)
-      if (draft_.value(input).scramble_stride != 0 && node.op != OpKind::kUnary && node.op != OpKind::kDense)
-        input = require(input, kIdentityPerm);
     if (works_on_images(draft_, node)) return place_image(std::move(node));
     switch (node.op) {
       case OpKind::kUnary:

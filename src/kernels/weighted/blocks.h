@@ -14,8 +14,9 @@ namespace sluice::kernels::weighted {
 
 /// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
 inline constexpr std::int64_t kBlockBytes = 512 * 1024;
-/// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips, and 96 KB are still cheap to hold.
-inline constexpr std::int64_t kStripBytes = 96 * 1024;
+/// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
+/// the weights.
+inline constexpr std::int64_t kStripBytes = 192 * 1024;
 
 /// Part i of [begin, end) cut evenly into n.
 constexpr Interval<std::int64_t> even_part(Interval<std::int64_t> whole, std::int64_t i, std::int64_t n) noexcept {

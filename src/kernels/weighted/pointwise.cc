@@ -16,10 +16,11 @@ struct Reading {
   std::int64_t outputs_per_group = 0;
 };
 
-/// How a step is cut: blocks of panels times runs of pixels.
+/// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles.
 struct Cut {
   Blocks blocks;
   std::int64_t pixels;
+  std::int64_t tiles;
   std::int64_t runs;
 };
 
@@ -31,14 +32,15 @@ Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int 
   Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, one_tile ? INT64_MAX / 2 : kBlockBytes,
                 granule);
   const std::int64_t pixel_bytes = reading.depth * static_cast<std::int64_t>(sizeof(float));
-  std::int64_t runs = std::clamp<std::int64_t>(pixels * pixel_bytes / (2 * kStripBytes), 1, ceil_div(pixels, tile_rows));
+  const std::int64_t tiles = ceil_div(pixels, tile_rows);
+  std::int64_t runs = std::clamp<std::int64_t>(pixels * pixel_bytes / kStripBytes, 1, tiles);
   if (threads > 1) {
     // Enough units for an even share: rather more runs of pixels than more blocks, as long as a run fills a few tiles.
-    const std::int64_t most_runs = std::max(runs, pixels / (4 * tile_rows));
+    const std::int64_t most_runs = std::max(runs, tiles / 4);
     while (runs * blocks.count() % threads != 0 && runs < most_runs) ++runs;
     if (runs * blocks.count() % threads != 0) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   }
-  return {blocks, pixels, runs};
+  return {blocks, pixels, tiles, runs};
 }
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
@@ -52,17 +54,17 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
     TileJob job = make_job(call, block);
     job.segment_offsets = &kNoOffset;
     job.depth = reading.depth;
-    const auto run = even_part({0, cut.pixels}, unit % cut.runs, cut.runs);
-    const std::int64_t count = ceil_div(run.size(), tiles.rows);
-    OutputWalk walk(call, call.rows.begin + run.begin / out_w, run.begin % out_w, {0, out_w}, block.channel);
+    const auto run = even_part({0, cut.tiles}, unit % cut.runs, cut.runs);
+    const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
+    OutputWalk walk(call, call.rows.begin + first / out_w, first % out_w, {0, out_w}, block.channel);
     const auto input = [&] {
       const std::int64_t row = walk.row() / reading.out_rows * reading.in_rows + walk.row() % reading.out_rows * reading.stride_h;
       return in.at<float>(row, walk.x() * reading.stride_w) + block.group * reading.depth;
     };
     const float* a = input();
-    for (std::int64_t tile = 0; tile < count; ++tile) {
+    for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
       TileRows rows;
-      rows.count = static_cast<int>(even_part(run, tile, count).size());
+      rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
       for (int m = 0; m < rows.count; ++m) {
         rows.a[m] = a;
         a = walk.next(m, rows) ? input() : a + pixel_step;

@@ -36,6 +36,38 @@ void set_area(const model::Window& w, Direction direction, std::int64_t rows, st
   plan.in_columns = span(columns, w.stride_w, w.kernel_w, w.dilation_w);
 }
 
+bool fits(const StripPlan& plan) noexcept { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)) <= kStripBytes; }
+
+/// The most output rows of `columns` that fit, at least one.
+std::int64_t most_rows(const model::Window& w, Direction direction, std::int64_t most, std::int64_t columns, StripPlan plan) noexcept {
+  std::int64_t low = 1, high = most;
+  while (low < high) {
+    const std::int64_t middle = (low + high + 1) / 2;
+    set_area(w, direction, middle, columns, plan);
+    fits(plan) ? low = middle : high = middle - 1;
+  }
+  return low;
+}
+
+// Neighbouring strips overlap, and what overlaps is copied twice: of the ways to cut the columns evenly, the one that copies least for an
+// output, unless rows of the whole width copy hardly more.
+std::int64_t best_columns(const model::Window& w, Direction direction, std::int64_t most, StripPlan plan) noexcept {
+  std::int64_t best = w.out_w;
+  bool best_fits = false;
+  double least = 0.0;
+  for (std::int64_t parts = 1; parts == 1 || ceil_div(w.out_w, parts) >= kMaxTileRows; ++parts) {
+    const std::int64_t columns = ceil_div(w.out_w, parts);
+    set_area(w, direction, most_rows(w, direction, most, columns, plan), columns, plan);
+    const double copied = static_cast<double>(plan.in_rows * plan.in_columns) / static_cast<double>(plan.out_rows * plan.out_columns);
+    if (!best_fits || (fits(plan) && copied < 0.8 * least)) {
+      best = columns;
+      best_fits = fits(plan);
+      least = copied;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
@@ -43,16 +75,9 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
   StripPlan plan;
   plan.depth = depth;
   plan.segments = direction == Direction::kForward && w.dilation_w == 1 ? w.kernel_h : w.taps();
-  const auto fits = [&] { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)) <= kStripBytes; };
-  std::int64_t columns = w.out_w;
-  set_area(w, direction, 1, columns, plan);
-  while (!fits() && columns > 2 * kMaxTileRows) {
-    columns = ceil_div(columns, 2);
-    set_area(w, direction, 1, columns, plan);
-  }
   const std::int64_t most = std::min(extent.rows.size(), w.out_h);
-  while (plan.out_rows < most && fits()) set_area(w, direction, plan.out_rows + 1, columns, plan);
-  if (!fits() && plan.out_rows > 1) set_area(w, direction, plan.out_rows - 1, columns, plan);
+  const std::int64_t columns = best_columns(w, direction, most, plan);
+  set_area(w, direction, most_rows(w, direction, most, columns, plan), columns, plan);
   std::int64_t parts = ceil_div(most, plan.out_rows);
   set_area(w, direction, ceil_div(most, parts), columns, plan);
   const auto uneven = [&] {

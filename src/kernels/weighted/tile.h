@@ -3,9 +3,10 @@
 // A *tile* is a few output pixels times all panels of a block; its rows are addressed by pointer, so it does not care whether pixels are
 // neighbours, on different image rows, or in a ring. Both kinds of tile form each output as one chain of fused multiply-adds from 0:
 //
-//     panels: acc[row][lane] = sum over segments s, k < depth:  rows.a[row][segment_offsets[s] + k]          * panel[s][k][lane]
-//     lanes:  acc[row][lane] = sum over segments s, k < depth:  rows.a[row][segment_offsets[s] + k*a_step + lane] * weight[s*segment_floats
-//     + k*16 + lane]
+//     acc[row][lane] = sum over segments s, then k < depth, of in(row, s, k, lane) * weight(s, k, lane)
+//
+//     panels: in = rows.a[row][segment_offsets[s] + k], the same for all lanes;      weights follow each other without gaps
+//     lanes:  in = rows.a[row][segment_offsets[s] + k * a_step + lane];              weights of segment s at s * segment_floats
 //
 // A segment is a run of taps that is contiguous in memory (a kernel row of a padded strip), so the inner loop is one long run.
 #pragma once
