@@ -167,7 +167,8 @@ class PlanMachine {
       const WeightOperand& operand = plan_.operands[o];
       const Load& load = plan_.loads[operand.load.index()];
       const model::FileRange range = model::panel_range(graph_.weight(operand.weight), operand.panels);
-      if (range.offset < load.file.offset || range.end() > load.file.end()) return fail("a load does not bring a weight");
+      if (!inside(plan_.buffer(load.target)) || range.offset < load.file.offset || range.end() > load.file.end())
+        return fail("a load does not bring a weight");
       const std::uint64_t at = (plan_.buffer(load.target).offset + (range.offset - load.file.offset)).count();
       for (std::uint64_t x = 0; x < range.size.count(); x += 4)
         if (arena_[(at + x) / 4] != (static_cast<std::uint32_t>((range.offset.count() + x) / 4) | 0x80000000u))
