@@ -50,7 +50,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
     return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.arena_bytes,
                            request.capacity.count()));
   }
-  const std::uint64_t capacity = std::min(request.capacity.count(), kEndlessArena);
+  const std::uint64_t capacity = std::min(request.capacity.count(), ample_capacity(problem, least));
   const Candidate chosen = choose(problem, request.policy, least, capacity);
   plan::Plan plan = emit(problem, chosen);
   plan.model_hash = request.model_hash;

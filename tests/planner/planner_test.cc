@@ -34,7 +34,7 @@ TEST_CASE("activations of known networks peak where the literature's fused, in-p
     CHECK(static_cast<double>(live_peak(views)) / 1048576.0 <= mib * 1.005);
     const auto least = minimum_capacity(graph, {}, {.policy = Policy::kOnDemand});
     REQUIRE(least.has_value());
-    CHECK(static_cast<double>(least->count()) / 1048576.0 <= mib * 1.1);  // workspaces and one slice on top
+    CHECK(static_cast<double>(least->count()) / 1048576.0 <= mib + 0.75);  // a strip of workspace, the small weights and one slice on top
   }
 }
 
@@ -77,6 +77,22 @@ TEST_CASE("the default policy is never slower than a baseline, and no plan is fa
           CHECK(plan->policy == name_of(policy));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("an endless arena is used no further than everything kept needs") {
+  NetBuilder small("a few weights");
+  small.output(small.dense(small.dense(small.dense(small.input({2, 64}), 512), 384), 10));
+  for (const model::Graph& graph : {small.finish(), squeezenet1_1()}) {
+    for (const Policy policy : kPolicies) {
+      INFO(graph.name << " " << name_of(policy));
+      const auto resident = minimum_capacity(graph, {}, {.policy = Policy::kResident});
+      const auto plan = make_plan(graph, {}, {.policy = policy});
+      REQUIRE(resident.has_value());
+      REQUIRE(plan.has_value());
+      CHECK(plan->arena_bytes.count() <= resident->count() + resident->count() / 2);
+      if (policy == Policy::kSluice) CHECK(plan->streamed_bytes == Bytes());
     }
   }
 }

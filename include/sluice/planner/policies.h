@@ -128,12 +128,24 @@ inline void stream_the_rest(const Problem& problem, const Candidate& least, std:
   }
 }
 
+/// Cuts at which keeping every weight is tried: the disk's rate, an early start, few steps.
+inline constexpr std::uint64_t kResidentTargets[] = {kTargets[0], kTargets[2], kTargets[4], kTargets[7]};
+
+/// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
+/// otherwise put a buffer at the far end of an endless one.
+inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least) {
+  std::uint64_t ample = least.arena_bytes;
+  for (const std::uint64_t target : kResidentTargets)
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->arena_bytes);
+  return ample;
+}
+
 inline std::optional<Candidate> best_of_all(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
   std::optional<Candidate> best;
-  for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4], kTargets[7]})
-    keep_better(problem, best, resident_candidate(problem, target, capacity));
+  for (const std::uint64_t target : kResidentTargets) keep_better(problem, best, resident_candidate(problem, target, capacity));
+  // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
+  if (best) return best;
   keep_better(problem, best, flexnn_candidate(problem, capacity));
-  if (best && best->policy == Policy::kResident) return best;  // nothing waits for a gate: streaming the same loads is not faster
   stream_all(problem, least, capacity, best);
   if (problem.repeat) stream_the_rest(problem, least, capacity, best);
   keep_better(problem, best, best_on_demand(problem, least, capacity));
