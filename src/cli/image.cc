@@ -57,9 +57,10 @@ std::vector<Taps> filter_taps(std::int64_t source, std::int64_t full, std::int64
   return all;
 }
 
-/// What stb_image needs at its peak: the compressed bytes twice, the raw rows, the result, and a progressive JPEG's coefficients.
+/// What stb_image needs at its peak: the compressed bytes twice, and for each pixel at most 16 bytes of a 16-bit picture before and after
+/// its conversion (12 of a progressive JPEG's coefficients) beside the result.
 std::uint64_t decoding_bytes(std::int64_t width, std::int64_t height, std::uint64_t file_size) {
-  constexpr std::uint64_t kBytesPerPixel = 10;
+  constexpr std::uint64_t kBytesPerPixel = 20;
   return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * kBytesPerPixel + 2 * file_size;
 }
 

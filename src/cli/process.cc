@@ -11,18 +11,25 @@
 
 namespace sluice::cli {
 
-std::uint64_t current_rss_bytes() {
-  constexpr const char* kKey = "VmRSS:";
+namespace {
+
+/// A size of /proc/self/status in bytes; 0 where there is none.
+std::uint64_t status_bytes(const char* key) {
   std::FILE* file = std::fopen("/proc/self/status", "re");
   if (file == nullptr) return 0;
   std::uint64_t kibibytes = 0;
   char line[256];
   while (std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::strncmp(line, kKey, std::strlen(kKey)) == 0) kibibytes = std::strtoull(line + std::strlen(kKey), nullptr, 10);
+    if (std::strncmp(line, key, std::strlen(key)) == 0) kibibytes = std::strtoull(line + std::strlen(key), nullptr, 10);
   }
   std::fclose(file);
   return kibibytes * 1024;
 }
+
+}  // namespace
+
+std::uint64_t current_rss_bytes() { return status_bytes("VmRSS:"); }
+std::uint64_t peak_rss_bytes() { return status_bytes("VmHWM:"); }
 
 void keep_heap_small() {
   // The default threshold grows with the largest block freed, after which pictures would stay in the heap.

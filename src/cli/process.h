@@ -9,6 +9,8 @@ namespace sluice::cli {
 
 /// VmRSS of /proc/self/status in bytes; 0 where there is none.
 std::uint64_t current_rss_bytes();
+/// VmHWM: the most that VmRSS has been.
+std::uint64_t peak_rss_bytes();
 
 /// Makes freed memory go back to the system: one heap, large blocks always mapped. Once, at the start of main.
 void keep_heap_small();

@@ -34,6 +34,17 @@ std::uint64_t decoding_limit(const SessionOptions& options) {
   return budget - std::min(budget, current_rss_bytes());
 }
 
+/// Refuses ports whose values alone take more than the budget leaves, before room is made for them.
+void check_ports_fit(const Model& model, const SessionOptions& options) {
+  std::uint64_t bytes = 0;
+  for (const std::vector<model::Port>* ports : {&model.graph().inputs, &model.graph().outputs})
+    for (const model::Port& port : *ports) bytes += model.graph().tensor(port.tensor).bytes().count();
+  if (bytes <= decoding_limit(options)) return;
+  const Bytes minimum = std::max(unwrap(minimum_budget(model, options)), Bytes(bytes));
+  raise(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the values of inputs and outputs do not fit", minimum.count(),
+                   options.budget.count()));
+}
+
 /// Room for every output, in use before the session measures the process.
 std::vector<HostTensor> room_for_outputs(const model::Graph& graph) {
   std::vector<HostTensor> outputs;
@@ -90,24 +101,28 @@ void run(const RunOptions& options) {
     if (!options.budget.threads) session_config.threads = static_cast<int>(given_plan->threads);
   }
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
+  check_ports_fit(*model, session_config);
   const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});
   const bool wants_outputs = options.top > 0 || !options.output_directory.empty() || !options.expected.empty();
   if (wants_outputs) report.outputs = room_for_outputs(graph);
   release_free_memory();
 
-  const auto session = unwrap(Session::create(model, session_config));
+  auto session = unwrap(Session::create(model, session_config));
   report.runs = run_all(*session, options, inputs);
   if (wants_outputs) read_outputs(*session, report.outputs);
   report.memory = session->memory();
+  const plan::Plan plan = session->plan();
+  session.reset();  // what is compared and written may take the arena's place in the budget
 
   if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, report.outputs);
   report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, report.outputs);
   report.top = static_cast<std::size_t>(options.top);
   report.options = session_config;
+  report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
   if (options.json) {
-    print_as_json(report, *model, session->plan());
+    print_as_json(report, *model, plan);
   } else {
-    print_as_text(report, *model, session->plan());
+    print_as_text(report, *model, plan);
   }
   judge(report.verdicts, graph.outputs);
 }

@@ -46,9 +46,21 @@ tl::unexpected<Error> too_small(const Model& model, Bytes needed, Bytes given) n
                          given.count()));
 }
 
+Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
+  for (const model::Port& port : model.graph().inputs) {
+    const BufferId buffer = plan.tensors[port.tensor.index()].buffer;
+    if (buffer.valid() && !plan.buffer(buffer).whole_period) {
+      return fail(ErrorCode::kInvalidPlan, port.name,
+                  "the plan does not keep this input from run to run; open the session without keep_inputs");
+    }
+  }
+  return {};
+}
+
 /// The caller's own plan, if it fits.
 Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, Bytes overhead) {
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
+  if (options.keep_inputs) SLUICE_RETURN_IF_ERROR(check_keeps_inputs(model, *options.plan));
   const Bytes needed = budget_of(options.plan->arena_bytes, overhead);
   if (needed > options.budget) return too_small(model, needed, options.budget);
   return PlannedBudget{*options.plan, overhead, needed};

@@ -94,7 +94,8 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
   for (const plan::Load& load : plan.loads) {
     const std::uint64_t block = source.block();
     const std::uint64_t target = plan.buffer(load.target).offset.count();
-    if (target % block != 0 || load.file.offset.count() % block != 0) {
+    // A read ends on a block of the disk: regions that are rounded to smaller ones would be overrun.
+    if (plan.block % block != 0 || target % block != 0 || load.file.offset.count() % block != 0) {
       return fail(make_error(ErrorCode::kInvalidPlan, "load", "a load is not aligned to the blocks of the disk", block, target % block));
     }
   }

@@ -1,5 +1,6 @@
 #include "schema/model_generated.h"
 #include "src/model/header.h"
+#include "src/model/limits.h"
 
 namespace sluice::model {
 namespace {
@@ -47,6 +48,8 @@ class HeaderDecoder {
   template <class Table, class Item>
   Status list(const flatbuffers::Vector<flatbuffers::Offset<Table>>* from, std::vector<Item>& to) {
     if (from == nullptr) return {};
+    // A table in the file may be smaller than what it becomes, and many entries may share one.
+    if (from->size() > kMaxItems) return invalid("more tensors, weights, nodes, ports or labels than any model has");
     SLUICE_RETURN_IF_ERROR(pay(from->size() * kTableCost));
     to.resize(from->size());
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) SLUICE_RETURN_IF_ERROR(item(*from->Get(i), to[i]));

@@ -3,14 +3,14 @@
 
 #include "sluice/model/graph.h"
 #include "src/model/layout.h"
+#include "src/model/limits.h"
 #include "src/model/permutation.h"
 #include "src/model/validate_node.h"
 
 namespace sluice::model {
 namespace {
 
-// Bounds far above real models and low enough that products of a few sizes stay inside 63 bits everywhere behind this check.
-constexpr std::size_t kMaxItems = std::size_t{1} << 20;            // tensors, weights, nodes, ports, labels
+// Far above real models and low enough that products of a few sizes stay inside 63 bits everywhere behind this check.
 constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // of one tensor
 
 tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }

@@ -14,6 +14,10 @@ constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
 // Taps of a pool are not bounded by weights in the file; 8192 x 8192 is more than any image that fits a budget.
 constexpr std::int64_t kMaxPoolTaps = std::int64_t{1} << 26;
 constexpr std::int64_t kMaxLrnSize = 1 << 16;
+// A transposed convolution runs once for each phase of its strides.
+constexpr std::int64_t kMaxPhases = std::int64_t{1} << 16;
+// Kernels copy parts of a convolution's padded input, 16 lanes of it at the most, and count its bytes in 64 bits.
+constexpr std::uint64_t kMaxPaddedBytes = std::uint64_t{1} << 40;
 
 bool within(std::int64_t value, std::int64_t least, std::int64_t most) { return value >= least && value <= most; }
 
@@ -195,12 +199,24 @@ class NodeValidator {
     SLUICE_RETURN_IF_ERROR(check_window_shapes(a->window, a->in_channels, a->out_channels));
     for (const WindowAxis& axis : {rows_of(a->window), columns_of(a->window)}) SLUICE_RETURN_IF_ERROR(check_conv_axis(axis));
     const Window& w = a->window;
+    SLUICE_RETURN_IF_ERROR(check_padded(w.in_h + w.pad_top + w.pad_bottom, w.in_w + w.pad_left + w.pad_right, *a));
     if (node_.numeric == NumericClass::kWinograd4 && (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 ||
                                                       w.dilation_h != 1 || w.dilation_w != 1 || a->depthwise())) {
       return invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1");
     }
     SLUICE_RETURN_IF_ERROR(check_residual());
     return check_conv_weights(*a, false);
+  }
+
+  /// The padded input of a convolution: no pad is negative, and its bytes stay countable.
+  Status check_padded(std::int64_t rows, std::int64_t columns, const ConvAttributes& a) const {
+    const Window& w = a.window;
+    if (std::min({w.pad_top, w.pad_left, w.pad_bottom, w.pad_right}) < 0) return invalid("G2: a convolution has a negative pad");
+    const auto area = checked_mul(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns));
+    const auto values = area ? checked_mul(*area, static_cast<std::uint64_t>(a.in_channels)) : std::nullopt;
+    const auto bytes = values ? checked_mul(*values, kPanelLanes * sizeof(float)) : std::nullopt;
+    if (!bytes || *bytes > kMaxPaddedBytes) return invalid("G2: a convolution's padded input is larger than any machine holds");
+    return {};
   }
 
   Status check_conv_axis(const WindowAxis& axis) const {
@@ -229,6 +245,10 @@ class NodeValidator {
         return invalid("G2: the output's extent does not follow from the window");
       }
     }
+    const Window& w = a->window;
+    if (w.stride_h * w.stride_w > kMaxPhases) return invalid("G2: a transposed convolution has more phases than any image has pixels");
+    // Each phase is a convolution whose taps reach over the input's edges by as much as the kernel spans.
+    SLUICE_RETURN_IF_ERROR(check_padded(w.in_h + 2 * rows_of(w).extent(), w.in_w + 2 * columns_of(w).extent(), *a));
     SLUICE_RETURN_IF_ERROR(check_residual());
     return check_conv_weights(*a, a->depthwise());
   }

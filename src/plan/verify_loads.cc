@@ -11,6 +11,9 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
   const Load& load = plan.loads[k];
   const Buffer& target = plan.buffer(load.target);
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
+  // A load that no step waits for would write whenever it liked.
+  if (load.uses.empty()) return broken("load", k, "I5: no step uses it");
+  if (load.gate > load.uses.begin) return broken("load", k, "I5: its gate lies behind its first use");
   if (load.resident) {
     if (!target.whole_period || target.lifetime != StepRange{0, steps})
       return broken("load", k, "I1: it is resident, but its target does not live for the whole period");

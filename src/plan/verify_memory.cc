@@ -19,6 +19,7 @@ Status check_offsets(const Plan& plan, const VerifyContext& context) {
     const Buffer& buffer = plan.buffers[b];
     if (buffer.alignment == 0 || buffer.alignment > kMaxAlignment || (buffer.alignment & (buffer.alignment - 1)) != 0)
       return broken("buffer", b, "I4: its alignment is no power of two");
+    if (buffer.alignment < model::kWeightAlignment) return broken("buffer", b, "I4: its alignment is less than a kernel may rely on");
     if (buffer.offset.count() % buffer.alignment != 0) return broken("buffer", b, "I4: its offset is not a multiple of its alignment");
     // A kernel may read past the last weight of a region; other buffers have that tail in their size.
     const std::uint64_t tail = buffer.kind == BufferKind::kWeight ? context.read_tail.count() : 0;

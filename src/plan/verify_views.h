@@ -30,7 +30,8 @@ inline std::optional<std::uint64_t> view_span(const model::Tensor& tensor, const
   const auto pixel_pitch = static_cast<std::uint64_t>(placement.pixel_pitch);
   const auto row_pitch = static_cast<std::uint64_t>(placement.row_pitch);
   if (extents.rows < 1 || extents.pixels < 1 || extents.channels < 1) return std::nullopt;
-  if (extents.pixels > 1 && pixel_pitch < channels) return std::nullopt;
+  // Kernels count in elements, and divide by the pitch of a pixel even where there is only one.
+  if (pixel_pitch < channels || pixel_pitch % size_of(tensor.dtype) != 0 || row_pitch % size_of(tensor.dtype) != 0) return std::nullopt;
   const auto pixels = checked_mul(static_cast<std::uint64_t>(extents.pixels - 1), pixel_pitch);
   const auto row = pixels ? checked_add(*pixels, channels) : std::nullopt;
   if (!row || (extents.rows > 1 && row_pitch < *row)) return std::nullopt;

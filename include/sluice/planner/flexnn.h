@@ -89,6 +89,8 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   Draft draft = make_draft(problem, slices);  // uncut, for the resident segment and the workspaces
   const std::uint64_t base = resident_bytes(draft.schedule);
   if (base >= capacity) return std::nullopt;
+  constexpr std::size_t kMostBlocks = 4096;  // the rule's search for room costs their square
+  if (draft.layout.blocks > kMostBlocks) return std::nullopt;
   const std::uint64_t top = align_down(capacity - base, kBufferAlignment);
   FixedLayout layout = draft.layout;
   if (!detail::place_at_both_ends(layout, top)) return std::nullopt;

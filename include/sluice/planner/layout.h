@@ -87,8 +87,13 @@ inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Sched
   return rects;
 }
 
-/// By position: the largest run of bytes of [base, capacity) that the layout leaves free while the position's steps run.
+/// By position: the largest run of bytes of [base, capacity) that the layout leaves free while the position's steps run. Nothing (no limit
+/// is known) for graphs so entangled that listing who lives when would take more memory than the plan is worth.
 inline std::vector<std::uint64_t> free_room(const FixedLayout& layout, std::size_t positions, std::uint64_t base, std::uint64_t capacity) {
+  constexpr std::uint64_t kMostLives = std::uint64_t{1} << 22;
+  std::uint64_t lives = 0;
+  for (const PackItem& item : layout.items) lives += static_cast<std::uint64_t>(item.time.end - item.time.begin);
+  if (lives > kMostLives) return {};
   std::vector<std::vector<Interval<std::uint64_t>>> taken(positions);
   for (std::size_t i = 0; i < layout.items.size(); ++i) {
     if (layout.items[i].size == 0) continue;

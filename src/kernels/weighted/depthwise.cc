@@ -18,7 +18,7 @@ Interval<std::int64_t> taps_inside(std::int64_t first, std::int64_t kernel, std:
 
 /// Outputs whose taps are all inside.
 Interval<std::int64_t> interior(const model::Window& w) noexcept {
-  const std::int64_t begin = std::min(w.out_w, ceil_div(w.pad_left, w.stride_w));
+  const std::int64_t begin = std::min(w.out_w, ceil_div(w.pad_left, w.stride_w));  // validate: pads are not negative
   const std::int64_t room = w.in_w - 1 - (w.kernel_w - 1) * w.dilation_w + w.pad_left;
   const std::int64_t end = room < 0 ? 0 : std::min(w.out_w, room / w.stride_w + 1);
   return {begin, std::max(begin, end)};
