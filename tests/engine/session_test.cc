@@ -111,6 +111,14 @@ TEST_CASE("a plan of the caller's is verified and then run") {
   const Fixture fixture;
   auto planned = plan_session(*fixture.model, {.budget = 2_MiB});
   REQUIRE(planned);
+  SECTION("not with inputs kept that it does not keep") {
+    const auto forgetful = plan_session(*fixture.model, {.budget = 2_MiB, .keep_inputs = false});
+    REQUIRE(forgetful);
+    const auto session = Session::create(fixture.model, {.plan = &forgetful->plan});
+    REQUIRE_FALSE(session);
+    CHECK(session.error().code == ErrorCode::kInvalidPlan);
+    CHECK(Session::create(fixture.model, {.keep_inputs = false, .plan = &forgetful->plan}));
+  }
   SECTION("as it was made") {
     auto session = Session::create(fixture.model, {.budget = 2_MiB, .plan = &planned->plan});
     REQUIRE(session);

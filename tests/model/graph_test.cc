@@ -132,6 +132,22 @@ TEST_CASE("G2: windows, groups and channels") {
       {"pad too small", [](Graph& g) { window(g, kStem).pad_top = 0; }, "does not follow"},
       {"window of another input", [](Graph& g) { window(g, kStem).in_h = 9; }, "the input is not as"},
       {"window of another output", [](Graph& g) { window(g, kStem).out_w = 9; }, "the output is not as"},
+      {"pads that cancel",
+       [](Graph& g) {
+         window(g, kStem).pad_left += 1 << 20;
+         window(g, kStem).pad_right -= 1 << 20;
+       },
+       "negative pad"},
+      // A padded image of 2^31 x 2^31 has 2^64 bytes: in 64 bits, none.
+      {"a padded input that wraps to nothing",
+       [](Graph& g) {
+         constexpr std::int64_t kPad = std::int64_t{1} << 30;
+         Window& w = window(g, kStem);
+         w.pad_top = w.pad_left = w.pad_bottom = w.pad_right = kPad;
+         w.stride_h = (w.in_h + 2 * kPad - w.kernel_h) / (w.out_h - 1);
+         w.stride_w = (w.in_w + 2 * kPad - w.kernel_w) / (w.out_w - 1);
+       },
+       "larger than any machine"},
       {"groups 0", [](Graph& g) { attributes<ConvAttributes>(g, kGrouped).groups = 0; }, "positive"},
       {"groups do not divide", [](Graph& g) { attributes<ConvAttributes>(g, kGrouped).groups = 5; }, "divide"},
       {"negative groups", [](Graph& g) { attributes<ConvAttributes>(g, kGrouped).groups = -2; }, "positive"},
@@ -140,6 +156,7 @@ TEST_CASE("G2: windows, groups and channels") {
       {"other groups", [](Graph& g) { attributes<ConvAttributes>(g, kGrouped).groups = 4; }, "G4: the weight"},
       {"transposed: stride", [](Graph& g) { window(g, kTransposedConv).stride_h = 1ll << 31; }, "out of range"},
       {"transposed: kernel", [](Graph& g) { window(g, kTransposedConv).kernel_h = 9; }, "does not follow"},
+      {"transposed: phases", [](Graph& g) { window(g, kTransposedConv).stride_h = window(g, kTransposedConv).stride_w = 1 << 20; }, "G2"},
       {"pool: kernel 0", [](Graph& g) { pool_window(g, kMaxPool).kernel_h = 0; }, "not positive"},
       {"pool: stride 0", [](Graph& g) { pool_window(g, kMaxPool).stride_h = 0; }, "not positive"},
       {"pool: negative pad", [](Graph& g) { pool_window(g, kMaxPool).pad_left = -1; }, "padding is negative"},

@@ -216,6 +216,7 @@ const std::vector<Breakage>& breakages() {
       {"I3", "a row pitch out of the buffer", [](S& s) { s.plan.tensors[S::kS1].offset = Bytes(1u << 20); }},
 
       {"I4", "an offset against the alignment", [](S& s) { s.plan.buffers[S::kBufR].offset = Bytes(4164); }},
+      {"I4", "an alignment less than kernels rely on", [](S& s) { s.plan.buffers[S::kBufR].alignment = 16; }},
       {"I4", "an alignment that is none", [](S& s) { s.plan.buffers[S::kBufR].alignment = 48; }},
       {"I4", "a region not congruent with the file",
        [](S& s) {
@@ -236,6 +237,11 @@ const std::vector<Breakage>& breakages() {
          s.plan.buffers[S::kBufSecond].lifetime.begin = 0;
          s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
          s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
+       }},
+      {"I6", "pixels without a pitch", [](S& s) { s.plan.tensors[S::kR].pixel_pitch = 0; }},
+      {"I5", "a load that no step uses",
+       [](S& s) {
+         s.plan.loads[2].uses = {0, 0};
        }},
       {"I5", "a gate that waits for the step it feeds", [](S& s) { s.plan.loads[2].gate = 3; }},
       {"I5", "a step that does not wait for its load", [](S& s) { s.plan.steps[1].loads_needed = 1; }},

@@ -107,7 +107,9 @@ int dispatch(int argc, char** argv) {
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
   app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")
       ->allow_extra_args(false);
-  app.add_option("--numerics", line.numerics, "exact: one chain of additions for each output; fast: faster sums where they pay")
+  app.add_option(
+         "--numerics", line.numerics,
+         "exact: one chain of additions for each output; fast: allows other sums where they pay (this version has none, the two agree)")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
   app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
