@@ -44,15 +44,27 @@ schema::PlanBuffer encode(const Buffer& b) {
 schema::PlanTensor encode(const TensorPlacement& t) { return {t.offset.count(), t.row_pitch, t.pixel_pitch, t.ring_rows, t.buffer.raw()}; }
 
 schema::PlanStep encode(const Step& s) {
-  return {s.rows.begin,      s.rows.end,      s.channels.begin, s.channels.end, s.node.raw(),
-          s.workspace.raw(), s.first_operand, s.operand_count,  s.loads_needed, static_cast<std::uint16_t>(s.kernel)};
+  return {s.rows.begin,
+          s.rows.end,
+          s.channels.begin,
+          s.channels.end,
+          s.node.raw(),
+          s.workspace.raw(),
+          s.first_operand,
+          s.operand_count,
+          s.loads_needed,
+          static_cast<std::uint16_t>(s.kernel),
+          s.prepare,
+          s.derived.buffer.raw(),
+          s.derived.panels.begin,
+          s.derived.panels.end};
 }
 
 schema::PlanOperand encode(const WeightOperand& o) { return {o.panels.begin, o.panels.end, o.weight.raw(), o.load.raw()}; }
 
 schema::PlanLoad encode(const Load& l) {
   return {l.file.offset.count(), l.file.size.count(), l.gate,          l.uses.begin, l.uses.end,
-          l.target.raw(),        l.first_stretch,     l.stretch_count, l.resident};
+          l.target.raw(),        l.first_stretch,     l.stretch_count, l.resident,   l.prologue_only};
 }
 
 std::vector<std::byte> encode_body(const Plan& plan) {
@@ -195,6 +207,7 @@ class PlanDecoder {
     to.first_stretch = from.first_stretch();
     to.stretch_count = from.stretch_count();
     to.resident = from.resident();
+    to.prologue_only = from.prologue_only();
     to.gate = from.gate();
     SLUICE_RETURN_IF_ERROR(bytes(from.file_offset(), to.file.offset));
     SLUICE_RETURN_IF_ERROR(bytes(from.file_size(), to.file.size));
@@ -220,6 +233,9 @@ class PlanDecoder {
     to.first_operand = from.first_operand();
     to.operand_count = from.operand_count();
     to.loads_needed = from.loads_needed();
+    to.prepare = from.prepare();
+    SLUICE_RETURN_IF_ERROR(id(from.derived(), buffer_count_, true, to.derived.buffer));
+    SLUICE_RETURN_IF_ERROR(range(from.derived_begin(), from.derived_end(), 0, to.derived.panels));
     SLUICE_RETURN_IF_ERROR(range(from.row_begin(), from.row_end(), 0, to.rows));
     return range(from.channel_begin(), from.channel_end(), 0, to.channels);
   }

@@ -20,8 +20,9 @@ class Lane {
 
   void advance() noexcept {
     const std::uint64_t now = count_.load(std::memory_order_relaxed) + 1;
-    // Sequentially consistent, as in wait_for: either the waiter sees the new count or we see what it awaits.
-    count_.store(now, std::memory_order_seq_cst);
+    // Sequentially consistent, as in wait_for: either the waiter sees the new count or we see what it awaits. Exchanges, not stores:
+    // they cost the same on x86-64, and an emulator that translates store-release too weakly (QEMU 7.2) keeps their order.
+    count_.exchange(now, std::memory_order_seq_cst);
     std::uint64_t awaited = awaited_.load(std::memory_order_seq_cst);
     if (awaited <= now && awaited_.compare_exchange_strong(awaited, kNobody)) wake();
   }
@@ -30,7 +31,7 @@ class Lane {
   bool wait_for(std::uint64_t target) noexcept {
     for (;;) {
       const std::uint32_t seen = wakeups_.load(std::memory_order_acquire);
-      awaited_.store(target, std::memory_order_seq_cst);
+      awaited_.exchange(target, std::memory_order_seq_cst);
       const bool reached = count_.load(std::memory_order_seq_cst) >= target;
       if (reached || interrupted_.load(std::memory_order_acquire)) {
         awaited_.store(kNobody, std::memory_order_relaxed);

@@ -42,16 +42,23 @@ struct WeightOperand {
   const model::Weight* weight = nullptr;
 };
 
+/// Transformed panels of weights[0] (Winograd), one after the other at `data`, each `derived_panel_bytes` long, 64-byte aligned.
+struct DerivedOperand {
+  std::byte* data = nullptr;  // nullptr: the step works from the raw panels
+  PanelRange panels;
+};
+
 /// One step, addresses resolved. Constant inputs appear in `inputs` as dense views (they are weights read into the arena).
 struct KernelCall {
   const model::Graph* graph = nullptr;
   const model::Node* node = nullptr;
-  std::span<const Operand> inputs;          // as Node::inputs
-  std::span<const Operand> outputs;         // as Node::outputs; whole views, of which `rows` x `channels` are to be written
-  std::span<const WeightOperand> weights;   // as Node::weights: panels, then bias (all of the bias, whatever the slice)
-  RowRange rows;                            // of outputs[0]
-  ChannelRange channels;                    // of outputs[0]
-  std::byte* workspace = nullptr;           // as many bytes as `workspace` asked for, 64-byte aligned
+  std::span<const Operand> inputs;         // as Node::inputs
+  std::span<const Operand> outputs;        // as Node::outputs; whole views, of which `rows` x `channels` are to be written
+  std::span<const WeightOperand> weights;  // as Node::weights: panels, then bias (all of the bias, whatever the slice)
+  DerivedOperand derived;                  // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
+  RowRange rows;                           // of outputs[0]
+  ChannelRange channels;                   // of outputs[0]
+  std::byte* workspace = nullptr;          // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
 };
 
@@ -60,6 +67,7 @@ struct StepExtent {
   RowRange rows;
   ChannelRange channels;
   int threads = 1;
+  bool derived = false;  // the derived panels of `channels` are given: the workspace need not hold them
 };
 
 /// How much work a step is. The profiler's rates turn it into time.
@@ -90,6 +98,13 @@ struct KernelDescriptor {
   Bytes (*workspace)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
   void (*run)(const KernelCall&) noexcept = nullptr;
+
+  /// A kernel that can work from transformed panels kept in place of the raw ones: bytes of one panel's transform, a multiple of 64.
+  /// nullptr: it has none. The result of `run` is the same bits with and without them.
+  Bytes (*derived_panel_bytes)(const model::Graph&, const model::Node&) noexcept = nullptr;
+  /// Transforms the panels of `channels` from weights[0] into `derived`. Needs no workspace, reads no input.
+  void (*prepare)(const KernelCall&) noexcept = nullptr;
+  CostFeatures (*prepare_cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
 };
 
 }  // namespace sluice::kernels

@@ -67,27 +67,39 @@ struct WeightOperand {
   LoadId load;
 };
 
+/// Transformed panels that a step writes (a prepare step) or reads: the whole content of a kDerived buffer.
+struct DerivedPanels {
+  BufferId buffer;    // invalid: none
+  PanelRange panels;  // of the node's first weight, in panel order from the start of the buffer
+};
+
 /// One execution of one node's rows x channels.
+///
+/// A prepare step {raw panels of `channels` -> derived} runs in the prologue only; in a period it is over as soon as its turn comes, so
+/// that counts are the same in both. The loads of its raw panels run in the prologue only too (Load::prologue_only).
 struct Step {
   NodeId node;
   KernelId kernel = KernelId::kNone;
-  RowRange rows;          // of the output (see core/tensor.h)
-  ChannelRange channels;  // of the output; all of them unless the kernel slices channels
-  BufferId workspace;     // invalid: none
+  RowRange rows;                    // of the output (see core/tensor.h)
+  ChannelRange channels;            // of the output; all of them unless the kernel slices channels
+  BufferId workspace;               // invalid: none
   std::uint32_t first_operand = 0;  // weights in the order of `model::weights_read_by`: Plan::operands[first, first + count)
   std::uint32_t operand_count = 0;
-  std::uint32_t loads_needed = 0;   // loads [0, loads_needed) must have ended, counted over Plan::loads
+  std::uint32_t loads_needed = 0;  // loads [0, loads_needed) must have ended, counted over Plan::loads
+  DerivedPanels derived;
+  bool prepare = false;
 };
 
 /// One read into the arena.
 struct Load {
-  model::FileRange file;           // block-rounded: both ends multiples of Plan::block (the last may be cut by the end of the file)
-  BufferId target;                 // of `file.size` bytes, rounded up to the block
-  std::uint32_t first_stretch = 0; // payload: whole stretches of the model, adjacent in the file, inside `file`
+  model::FileRange file;            // block-rounded: both ends multiples of Plan::block (the last may be cut by the end of the file)
+  BufferId target;                  // of `file.size` bytes, rounded up to the block
+  std::uint32_t first_stretch = 0;  // payload: whole stretches of the model, adjacent in the file, inside `file`
   std::uint32_t stretch_count = 0;
-  bool resident = false;           // runs in the prologue only; its target lives for the whole period
-  std::int64_t gate = 0;           // may start when this many steps of the period are over; negative: see the head of this file
-  StepRange uses;                  // first step that needs it, one past the last
+  bool resident = false;       // runs in the prologue only; its target lives for the whole period
+  std::int64_t gate = 0;       // may start when this many steps of the period are over; negative: see the head of this file
+  StepRange uses;              // first step that needs it, one past the last
+  bool prologue_only = false;  // runs in the prologue only, for prepare steps; its target lives like a streamed one's
 };
 
 /// What the planner expects.
@@ -100,16 +112,16 @@ struct Prediction {
 };
 
 struct Plan {
-  std::string policy;              // resident, on_demand, flexnn, sluice
-  std::uint64_t model_hash = 0;    // XXH3-64 of the model's header: a plan fits one model
-  std::uint32_t threads = 1;       // workspaces are sized for it
-  std::uint32_t block = 4096;      // direct-I/O block that regions are congruent to
-  bool repeat = false;             // planned for repeated runs
-  Bytes capacity;                  // of the arena that the plan may use (library budget less metadata)
-  Bytes arena_bytes;               // highest offset + size: what it does use
-  Bytes resident_bytes;            // weights kept
-  Bytes streamed_bytes;            // weights read each period
-  Bytes minimum_capacity;          // the least capacity for which a plan exists
+  std::string policy;            // resident, on_demand, flexnn, sluice
+  std::uint64_t model_hash = 0;  // XXH3-64 of the model's header: a plan fits one model
+  std::uint32_t threads = 1;     // workspaces are sized for it
+  std::uint32_t block = 4096;    // direct-I/O block that regions are congruent to
+  bool repeat = false;           // planned for repeated runs
+  Bytes capacity;                // of the arena that the plan may use (library budget less metadata)
+  Bytes arena_bytes;             // highest offset + size: what it does use
+  Bytes resident_bytes;          // weights kept
+  Bytes streamed_bytes;          // weights read each period
+  Bytes minimum_capacity;        // the least capacity for which a plan exists
   std::vector<Buffer> buffers;
   std::vector<TensorPlacement> tensors;  // one for each tensor of the graph
   std::vector<Step> steps;
