@@ -51,6 +51,12 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   return job;
 }
 
+NextPanels::NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
+    : tiles_before_(place.run / thread_count(call) * tiles) {
+  const std::int64_t next = place.block + (place.runs == 1 ? thread_count(call) : 1);
+  if (next < blocks.count()) panels_ = make_job(call, blocks[next]).panels;
+}
+
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {
   if (node.weights.empty()) return false;
   for (TensorId id : node.inputs)

@@ -14,6 +14,9 @@ namespace sluice::kernels::weighted {
 
 /// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
 inline constexpr std::int64_t kBlockBytes = 512 * 1024;
+/// The same where few tiles share a block: the next block is fetched while this one is used, but the first makes its first tile wait.
+inline constexpr std::int64_t kSmallBlockBytes = 64 * 1024;
+inline constexpr std::int64_t kFewTiles = 16;
 /// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
 /// the weights.
 inline constexpr std::int64_t kStripBytes = 192 * 1024;
@@ -57,6 +60,31 @@ class Blocks {
 
 /// The parts of a tile job that do not depend on how inputs are read.
 TileJob make_job(const KernelCall& call, const Block& block) noexcept;
+
+/// Which unit a thread is at: run `run` of `runs` of block `block`. Units of a block follow each other, and threads take them in turn.
+struct UnitPlace {
+  std::int64_t block = 0;
+  std::int64_t run = 0;
+  std::int64_t runs = 1;
+};
+
+/// The weights that this thread will most likely want next, for its first tiles of a block to fetch while they work: memory alone is slower
+/// than the first tile of a block.
+class NextPanels {
+ public:
+  /// A unit has `tiles` tiles.
+  NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept;
+
+  /// Gives tile `tile` of the unit its part to fetch.
+  void set(std::int64_t tile, TileJob& job) const noexcept {
+    job.next_part = tiles_before_ + tile;
+    job.next_panels = job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
+  }
+
+ private:
+  const float* panels_ = nullptr;  // null: none
+  std::int64_t tiles_before_;      // of this thread and block
+};
 
 /// Writes the out and residual pointers of one pixel after another, along the rows of an area `columns` wide.
 class OutputWalk {

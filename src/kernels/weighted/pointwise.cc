@@ -29,10 +29,10 @@ Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int 
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
   const bool one_tile = pixels <= tile_rows;
   const std::int64_t granule = pixels <= 3 ? 4 : 2;
-  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, one_tile ? INT64_MAX / 2 : kBlockBytes,
-                granule);
-  const std::int64_t pixel_bytes = reading.depth * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t tiles = ceil_div(pixels, tile_rows);
+  const std::int64_t block_bytes = one_tile ? INT64_MAX / 2 : tiles <= kFewTiles ? kSmallBlockBytes : kBlockBytes;
+  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
+  const std::int64_t pixel_bytes = reading.depth * static_cast<std::int64_t>(sizeof(float));
   std::int64_t runs = std::clamp<std::int64_t>(pixels * pixel_bytes / kStripBytes, 1, tiles);
   if (threads > 1) {
     // Enough units for an even share: rather more runs of pixels than more blocks, as long as a run fills a few tiles.
@@ -50,11 +50,13 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
   const std::int64_t pixel_step = reading.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
   static constexpr std::int64_t kNoOffset = 0;
   for_each_unit(call, cut.blocks.count() * cut.runs, [&](std::int64_t unit, int) noexcept {
-    const Block block = cut.blocks[unit / cut.runs];
+    const UnitPlace place{unit / cut.runs, unit % cut.runs, cut.runs};
+    const Block block = cut.blocks[place.block];
     TileJob job = make_job(call, block);
     job.segment_offsets = &kNoOffset;
     job.depth = reading.depth;
-    const auto run = even_part({0, cut.tiles}, unit % cut.runs, cut.runs);
+    const auto run = even_part({0, cut.tiles}, place.run, cut.runs);
+    const NextPanels next(call, cut.blocks, place, run.size());
     const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
     OutputWalk walk(call, call.rows.begin + first / out_w, first % out_w, {0, out_w}, block.channel);
     const auto input = [&] {
@@ -69,6 +71,7 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
         rows.a[m] = a;
         a = walk.next(m, rows) ? input() : a + pixel_step;
       }
+      next.set(tile - run.begin, job);
       tiles.panels(rows, job);
     }
   });
