@@ -51,10 +51,9 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   return job;
 }
 
-NextPanels::NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
-    : tiles_before_(place.run / thread_count(call) * tiles) {
-  const std::int64_t next = place.block + (place.runs == 1 ? thread_count(call) : 1);
-  if (next < blocks.count()) panels_ = make_job(call, blocks[next]).panels;
+bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const CostFeatures cost = weighted_cost(graph, node, extent);
+  return cost.weight_bytes <= 4 * (cost.input_bytes + cost.output_bytes);
 }
 
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {

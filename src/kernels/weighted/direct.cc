@@ -23,8 +23,8 @@ void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
-  for_each_unit(call, areas.count() * cut.blocks.count(), [&](std::int64_t unit, int thread) noexcept {
-    const UnitPlace place{unit / areas.count(), unit % areas.count(), areas.count()};
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = cut.units[unit];
     const OutArea area = areas[place.run];
     const Block block = cut.blocks[place.block];
     float* const strip = strips.strip(thread);

@@ -59,8 +59,9 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
-  for_each_unit(call, areas.count() * panels.count(), [&](std::int64_t unit, int thread) noexcept {
-    const UnitPlace place{unit / areas.count(), unit % areas.count(), areas.count()};
+  const UnitGrid units{.blocks = panels.count(), .runs = areas.count()};
+  for_each_unit(call, units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = units[unit];
     const OutArea area = areas[place.run];
     const Block block = panels[place.block];
     float* const strip = strips.strip(thread);

@@ -92,13 +92,13 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
   Blocks blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, kBlockBytes, 2);
-  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, blocks.count(), direction);
-  if (extent.threads > 1) {
-    const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
-    if (areas * blocks.count() % extent.threads != 0 && areas * blocks.count() < 8 * extent.threads)
-      blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
-  }
-  return {strip, blocks};
+  bool by_pixels = extent.threads > 1 && shares_pixels(graph, node, extent);
+  if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
+  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
+  const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
+  by_pixels = by_pixels && areas % extent.threads == 0;
+  const std::int64_t parts = by_pixels ? extent.threads : 1;
+  return {strip, blocks, {parts, blocks.count(), areas / parts}};
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {

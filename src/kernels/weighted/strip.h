@@ -49,6 +49,7 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
 struct StripCut {
   StripPlan strip;
   Blocks blocks;
+  UnitGrid units;  // a run is an output area
 };
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept;
 
