@@ -55,7 +55,8 @@ class ContentVerifier {
         made_(graph.tensors.size(), false) {}
 
   Status run() {
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) steps_of_[plan_.steps[i].node.index()].push_back(i);
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (!plan_.steps[i].prepare) steps_of_[plan_.steps[i].node.index()].push_back(i);  // a prepare step writes no tensor and reads none
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) SLUICE_RETURN_IF_ERROR(check_placement(t));
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       SLUICE_RETURN_IF_ERROR(steps_of_[n].empty() ? check_view_node(n) : check_coverage(n));
@@ -206,6 +207,7 @@ class ContentVerifier {
       const Step& step = plan_.steps[i];
       const auto now = static_cast<std::int64_t>(i);
       const model::Node& node = graph_.node(step.node);
+      if (step.prepare) continue;
       for (TensorId in : node.inputs) {
         if (constant(in)) continue;
         if (!plan_.tensors[in.index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
