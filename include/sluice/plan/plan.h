@@ -102,6 +102,9 @@ struct Load {
   bool prologue_only = false;  // runs in the prologue only, for prepare steps; its target lives like a streamed one's
 };
 
+/// Loads that later runs repeat: all but those of resident weights and of prepare steps.
+constexpr bool runs_in_period(const Load& load) noexcept { return !load.resident && !load.prologue_only; }
+
 /// What the planner expects.
 struct Prediction {
   double cold_ms = 0;        // the prologue
