@@ -228,7 +228,8 @@ class Binder {
   }
 
   std::uint32_t streamed_among(std::uint32_t loads) const noexcept {
-    return static_cast<std::uint32_t>(std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, plan::runs_in_period));
+    return static_cast<std::uint32_t>(
+        std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, [](const plan::Load& load) { return load.streamed(); }));
   }
 
   const BindContext& context_;

@@ -19,7 +19,7 @@ class PlanExecutor final : public Executor {
         pool_(pool),
         bound_(std::move(bound)),
         loader_(graph, plan, source, arena.data(), options.read_bytes_per_second_limit, steps_, loads_) {
-    for (const plan::Load& load : plan.loads) streams_ = streams_ || plan::runs_in_period(load);
+    for (const plan::Load& load : plan.loads) streams_ = streams_ || load.streamed();
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }

@@ -107,9 +107,6 @@ struct Load {
   bool streamed() const noexcept { return !resident && !prologue_only; }
 };
 
-/// Loads that later runs repeat: all but those of resident weights and of prepare steps.
-constexpr bool runs_in_period(const Load& load) noexcept { return !load.resident && !load.prologue_only; }
-
 /// What the planner expects.
 struct Prediction {
   double cold_ms = 0;        // the prologue
