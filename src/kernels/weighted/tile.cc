@@ -39,6 +39,8 @@ inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 0;
 inline constexpr int kLaneRows = 2;
 #endif
+// Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
+inline constexpr int kSlideRows = 8;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
@@ -140,7 +142,7 @@ struct Padding {
 
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
-template <int kTaps, int kStride, int kRows>
+template <int kTaps, int kStride, bool kPadded, int kRows>
 HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding padding) {
   constexpr int kInputs = (kRows - 1) * kStride + kTaps;
   const D d;
@@ -156,8 +158,8 @@ HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding paddin
       for (int tap = 0; tap < kTaps; ++tap) weights[tap] = hn::LoadU(d, panel + s * job.segment_floats + tap * 16);
       HWY_UNROLL(32)
       for (int j = 0; j < kInputs; ++j) {
-        if (j < kTaps - 1 && j < padding.front) continue;
-        if (j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
+        if (kPadded && j < kTaps - 1 && j < padding.front) continue;
+        if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
         const V input = hn::LoadU(d, a + j * job.a_step);
         HWY_UNROLL(8)
         for (int tap = 0; tap < kTaps; ++tap) {
@@ -170,15 +172,18 @@ HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding paddin
   }
 }
 
-template <int kTaps, int kStride, std::size_t... kRow>
+template <int kTaps, int kStride, bool kPadded, std::size_t... kRow>
 constexpr auto slides(std::index_sequence<kRow...>) {
-  return std::array{&slide<kTaps, kStride, static_cast<int>(kRow) + 1>...};
+  return std::array{&slide<kTaps, kStride, kPadded, static_cast<int>(kRow) + 1>...};
 }
 
 template <int kTaps, int kStride>
 bool slide_tiles(const LaneRun& run, const TileJob& job) {
-  static constexpr auto kSlides = slides<kTaps, kStride>(std::make_index_sequence<kLaneRows>());
-  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
+  // Twice as many inputs meet with stride 2: fewer outputs keep the streams as few.
+  constexpr int kRows = kSlideRows / kStride;
+  static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
+  static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
+  const std::int64_t tiles = (run.count + kRows - 1) / kRows;
   std::int64_t x = 0;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
@@ -187,13 +192,14 @@ bool slide_tiles(const LaneRun& run, const TileJob& job) {
     const std::int64_t first = x * kStride, end = first + (count - 1) * kStride + kTaps;
     const Padding padding{static_cast<int>(std::max<std::int64_t>(0, run.first_input - first)),
                           static_cast<int>(std::max<std::int64_t>(0, end - run.end_input))};
-    kSlides[static_cast<std::size_t>(count - 1)](rows, job, padding);
+    const auto& tile_of = padding.front + padding.behind == 0 ? kInside : kAtBorder;
+    tile_of[static_cast<std::size_t>(count - 1)](rows, job, padding);
     x += count;
   }
   return true;
 }
 
-bool run_slide(const LaneRun& run, const TileJob& job) noexcept {
+bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJob& job) noexcept {
 #if HWY_TARGET != HWY_SCALAR
   const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
   // Of all taps of an output at least one must meet an input in front, and one behind: `slide` looks no further.
