@@ -44,7 +44,7 @@ class Emitter {
 
   void add_blocks() {
     for (std::size_t b = 0; b < problem_.views.blocks.size(); ++b) {
-      const PackItem& item = candidate_.layout.items[b];
+      const Rectangle& item = candidate_.layout.items[b];
       const Block& block = problem_.views.blocks[b];
       plan_.buffers.push_back({block.kind, Bytes(item.size), kBufferAlignment, Bytes(candidate_.base + candidate_.layout.offsets[b]),
                                steps_of(item.time), block.whole_period});
@@ -63,7 +63,7 @@ class Emitter {
       step.first_operand = spec.first_operand;
       step.operand_count = spec.operand_count;
       step.loads_needed = spec.loads_needed;
-      const PackItem& workspace = candidate_.layout.workspace(spec.position);
+      const Rectangle& workspace = candidate_.layout.workspace(spec.position);
       if (workspace.size > 0) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
