@@ -34,7 +34,7 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
     if (!step.node.valid() || step.node.index() >= graph.nodes.size()) return broken("step", i, "I0: its node does not exist");
     const RowExtents extents = row_extents(graph.tensor(graph.node(step.node).outputs[0]).shape);
     if (step.rows.empty() || step.rows.begin < 0 || step.rows.end > extents.rows || step.channels.empty() || step.channels.begin < 0 ||
-        step.channels.end > extents.channels)
+        step.channels.end > model::step_channels(graph, graph.node(step.node)))
       return broken("step", i, "I6: it writes nothing, or outside its node's output");
     if (step.kernel == KernelId::kNone) return broken("step", i, "I0: it names no kernel");
     if (step.workspace.valid() && step.workspace.index() >= plan.buffers.size())

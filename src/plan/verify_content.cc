@@ -94,9 +94,10 @@ class ContentVerifier {
 
   /// Each element of the output is written by exactly one step: the areas sum to the whole, and no two meet.
   Status check_coverage(std::size_t n) {
-    const RowExtents whole = row_extents(graph_.tensor(graph_.nodes[n].outputs[0]).shape);
+    const model::Node& node = graph_.nodes[n];
+    const RowExtents whole = row_extents(graph_.tensor(node.outputs[0]).shape);
     std::uint64_t area = 0;  // each term fits 63 bits (G3), and the sum is compared before it can grow beyond twice that
-    const std::uint64_t all = static_cast<std::uint64_t>(whole.rows) * static_cast<std::uint64_t>(whole.channels);
+    const std::uint64_t all = static_cast<std::uint64_t>(whole.rows) * static_cast<std::uint64_t>(model::step_channels(graph_, node));
     for (std::size_t i : steps_of_[n]) {
       const Step& step = plan_.steps[i];
       area += static_cast<std::uint64_t>(step.rows.size()) * static_cast<std::uint64_t>(step.channels.size());
@@ -104,7 +105,7 @@ class ContentVerifier {
     }
     if (area < all) return broken("node", n, "I6: its steps leave elements unwritten");
     if (!rectangles_disjoint(steps_of_[n])) return broken("node", n, "I6: its steps write some elements twice");
-    made_[graph_.nodes[n].outputs[0].index()] = true;
+    made_[node.outputs[0].index()] = true;
     return {};
   }
 
@@ -317,10 +318,10 @@ class ContentVerifier {
     if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
     if (node.op == model::OpKind::kBinary) return true;
     if (node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine) return input == 0;
-    // A softmax reads all channels of the rows that it writes, so its steps may cut rows only.
+    // These read all channels of the rows that they write, so their steps may cut rows only.
     const std::int64_t channels = row_extents(out.shape).channels;
     const auto& steps = steps_of_[id.index()];
-    return node.op == model::OpKind::kSoftmax &&
+    return (node.op == model::OpKind::kSoftmax || node.op == model::OpKind::kLayerNorm) && input == 0 &&
            std::all_of(steps.begin(), steps.end(), [&](std::size_t i) { return plan_.steps[i].channels.size() == channels; });
   }
 
