@@ -28,6 +28,7 @@ struct BindContext {
 struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;
   kernels::KernelCall call;
+  kernels::StepFault fault;  // `call.fault` points here
   std::uint32_t loads_in_prologue = 0;
   std::uint32_t loads_in_period = 0;
 };

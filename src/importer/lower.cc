@@ -1,6 +1,7 @@
 #include <set>
 
 #include "src/importer/fold.h"
+#include "src/importer/lower_plain.h"
 #include "src/importer/lowering.h"
 
 namespace sluice::importer {
@@ -8,8 +9,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems)
-      : onnx_(onnx), dims_(dims), draft_(draft), problems_(problems) {}
+  Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
+      : onnx_(onnx), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
 
   void run() {
     draft_.name = std::string(onnx_.name);
@@ -48,6 +49,7 @@ class Walk {
   }
 
   void add_input(const OnnxPort& port) {
+    if (const auto bound = bound_.find(std::string(port.name)); bound != bound_.end()) return bind_input(port, bound->second);
     if (port.elem_type == 0 && !port.has_shape) refuse_unsupported("only tensors with a declared type and shape can be inputs");
     const auto dtype = dtype_of(port.elem_type);
     if (!dtype) refuse_unsupported("element type " + std::to_string(port.elem_type) + " is not supported");
@@ -70,6 +72,20 @@ class Walk {
     values_[port.name] = id;
     named_.insert(id);
     draft_.inputs.push_back({std::string(port.name), id});
+  }
+
+  /// An input that the caller gave a value is a constant like any initialiser.
+  void bind_input(const OnnxPort& port, const InputValue& given) {
+    if (dtype_of(port.elem_type) != given.dtype) throw Refusal(ErrorCode::kInvalidArgument, "its bound value has another type");
+    if (given.data.size() != static_cast<std::size_t>(given.shape.element_count()) * size_of(given.dtype))
+      throw Refusal(ErrorCode::kInvalidArgument, "its bound value has not the size of its shape");
+    auto bytes = std::make_shared<std::vector<std::byte>>(given.data);
+    Value value;
+    value.name = std::string(port.name);
+    value.dtype = given.dtype;
+    value.shape = given.shape;
+    value.constant = make_view(given.dtype, given.shape, bytes->data(), bytes);
+    values_[port.name] = draft_.add_value(std::move(value));
   }
 
   /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
@@ -106,7 +122,8 @@ class Walk {
   void lower_node(const OnnxNode& node) {
     const std::string op = node.domain.empty() ? std::string(node.op_type) : std::string(node.domain) + "::" + std::string(node.op_type);
     const LowerFunction function = node.domain.empty() ? find(node.op_type) : nullptr;
-    const bool known = function != nullptr || (node.domain.empty() && folds_only(node.op_type));
+    const kernels::PlainOperator* const plain = kernels::find_plain(op);
+    const bool known = function != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
       report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
       return;
@@ -127,13 +144,33 @@ class Walk {
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
-      if (!fold(context, allowance_)) {
-        if (function == nullptr) refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
-        function(context);
-      }
+      if (!fold(context)) lower_fast_or_plain(context, function, plain);
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
+    }
+  }
+
+  /// The form with the fast kernels; where it does not take the node, the plain one.
+  void lower_fast_or_plain(NodeContext& context, LowerFunction function, const kernels::PlainOperator* plain) {
+    if (function == nullptr && plain == nullptr) refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+    if (plain == nullptr) return function(context);
+    if (function == nullptr) return lower_plain(context, *plain);
+    const std::size_t values = draft_.values.size(), nodes = draft_.nodes.size();
+    const std::set<std::string> value_inputs = draft_.value_inputs;
+    try {
+      return function(context);
+    } catch (const Refusal& refusal) {
+      if (refusal.code() != ErrorCode::kUnsupported) throw;
+      draft_.values.resize(values);
+      draft_.nodes.resize(nodes);
+      context.forget_outputs();
+      try {
+        lower_plain(context, *plain);
+        draft_.value_inputs = value_inputs;
+      } catch (const Refusal&) {
+        throw refusal;
+      }
     }
   }
 
@@ -197,9 +234,9 @@ class Walk {
 
   const OnnxGraph& onnx_;
   const std::map<std::string, std::int64_t>& dims_;
+  const std::map<std::string, InputValue>& bound_;
   Draft& draft_;
   std::vector<Problem>& problems_;
-  FoldAllowance allowance_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::unordered_map<std::string_view, const std::string*> unusable_;
   std::set<ValueId> named_;
@@ -208,8 +245,8 @@ class Walk {
 
 }  // namespace
 
-void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems) {
-  Walk(onnx, dims, draft, problems).run();
+void lower(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems) {
+  Walk(onnx, options, draft, problems).run();
 }
 
 }  // namespace sluice::importer

@@ -57,6 +57,7 @@ class NodeContext {
   bool wants_output(std::size_t index) const noexcept { return index < node_.outputs.size() && !node_.outputs[index].empty(); }
   void set_output(std::size_t index, ValueId value);
   const std::vector<ValueId>& outputs() const noexcept { return outputs_; }
+  void forget_outputs() { outputs_.assign(outputs_.size(), ValueId()); }
 
   /// Adds a node with one new output of `shape` and returns that output.
   ValueId add(model::OpKind op, std::vector<ValueId> inputs, const Shape& shape, model::Attributes attributes = {});
@@ -78,6 +79,7 @@ class NodeContext {
 
  private:
   std::string unique_name();
+  void note_value_inputs(ValueId value) const;
 
   Draft& draft_;
   const OnnxNode& node_;
@@ -101,7 +103,7 @@ std::span<const OperatorEntry> operator_table() noexcept;
 Shape broadcast_shape(const Shape& a, const Shape& b);
 
 /// Lowers `onnx` to `draft`. Problems are appended; the draft is whole only when there are none.
-void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems);
+void lower(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems);
 
 // One function an operator, by theme; see lowering_table.cc.
 void lower_conv(NodeContext& c);

@@ -19,8 +19,20 @@ const Constant* NodeContext::constant(ValueId value) const noexcept {
 
 const Constant& NodeContext::require_constant(std::size_t index, const char* what) const {
   const Constant* c = input_constant(index);
-  if (c == nullptr) refuse(std::string(what) + " must be constant; here it is computed at run time");
+  if (c == nullptr) {
+    note_value_inputs(input(index));
+    refuse(std::string(what) + " must be constant; here it is computed at run time");
+  }
   return *c;
+}
+
+/// The graph inputs that `value` is computed from: bound to values (ConvertOptions::values) they would make it constant.
+void NodeContext::note_value_inputs(ValueId value) const {
+  std::set<ValueId> wanted = {value};
+  for (auto node = draft_.nodes.rbegin(); node != draft_.nodes.rend(); ++node)
+    if (wanted.contains(node->output)) wanted.insert(node->inputs.begin(), node->inputs.end());
+  for (const DraftPort& port : draft_.inputs)
+    if (wanted.contains(port.value)) draft_.value_inputs.insert(port.name);
 }
 
 std::vector<std::int64_t> NodeContext::constant_integers(std::size_t index, const char* what) const {

@@ -174,6 +174,8 @@ class HeaderDecoder {
         return alternative(from.attributes_as_ResizeAttributes(), to.emplace<ResizeAttributes>());
       case schema::Attributes::TransposeAttributes:
         return alternative(from.attributes_as_TransposeAttributes(), to.emplace<TransposeAttributes>());
+      case schema::Attributes::PlainAttributes:
+        return alternative(from.attributes_as_PlainAttributes(), to.emplace<PlainAttributes>());
     }
     return invalid("a node has attributes of a kind that this build does not know");
   }
@@ -240,6 +242,17 @@ class HeaderDecoder {
     return array(from.scale(), to.scale);
   }
   Status item(const schema::TransposeAttributes& from, TransposeAttributes& to) { return array(from.perm(), to.perm); }
+
+  Status item(const schema::PlainAttributes& from, PlainAttributes& to) {
+    to.op = from.op();
+    to.result = from.result();
+    to.present = from.present();
+    if (from.arguments() == nullptr) return {};
+    if (!aligned(from.arguments(), alignof(std::int64_t))) return invalid("an attribute's entries are not aligned");
+    SLUICE_RETURN_IF_ERROR(pay(from.arguments()->size() * sizeof(std::int64_t)));
+    to.arguments.assign(from.arguments()->begin(), from.arguments()->end());
+    return {};
+  }
 
   Status item(const schema::Port& from, Port& to) {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "sluice/core/shape.h"
 
@@ -32,8 +33,9 @@ enum class OpKind : std::uint8_t {
   kTranspose = 13,     // Transpose
   kReshape = 14,       // Reshape, Flatten, Squeeze, Unsqueeze: the same bytes, another shape
   kMatMul = 15,        // MatMul of two activations
+  kPlain = 16,         // the long tail: PlainAttributes::op says which operator of kernels/plain.h
 };
-inline constexpr int kOpKindCount = 16;
+inline constexpr int kOpKindCount = 17;
 std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
@@ -168,8 +170,17 @@ struct TransposeAttributes {  // out axis i is in axis perm[i]
   std::array<std::int8_t, Shape::kMaxRank> perm{0, 1, 2, 3, 4, 5, 6, 7};
 };
 
+/// kPlain: an operator of the table in kernels/plain.h, which alone knows what the arguments mean.
+struct PlainAttributes {
+  std::uint16_t op = 0;                     // its number there
+  std::uint8_t result = 0;                  // which of the ONNX node's outputs this node makes
+  std::uint32_t present = 0;                // bit i: ONNX input i is there; Node::inputs holds those that are, in order
+  std::vector<std::int64_t> arguments;      // for each argument its length, then its values (reals as the bits of a double)
+};
+
 /// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
 using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
-                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes>;
+                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
+                                PlainAttributes>;
 
 }  // namespace sluice::model

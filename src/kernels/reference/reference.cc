@@ -8,6 +8,7 @@
 #include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/plain/kernel.h"
 
 namespace sluice::kernels {
 namespace {
@@ -88,6 +89,14 @@ constexpr KernelDescriptor of_types(KernelDescriptor kernel, bool (*supports)(co
   return kernel;
 }
 
+constexpr KernelDescriptor plain_kernel() noexcept {
+  KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
+  kernel.supports = plain::supports;
+  kernel.takes_pitches = false;
+  kernel.workspace = plain::workspace;
+  return kernel;
+}
+
 constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
     weighted("reference/conv", OpKind::kConv, reference::conv),
     weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
@@ -105,6 +114,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
     of_types(describe("reference/transpose", OpKind::kTranspose, reference::transpose), same_types),
     of_types(describe("reference/reshape", OpKind::kReshape, reference::reshape), same_types),
     of_types(describe("reference/matmul", OpKind::kMatMul, reference::matmul), matrices),
+    plain_kernel(),
 };
 
 constexpr bool in_order_of_kinds() noexcept {
