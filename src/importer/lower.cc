@@ -63,11 +63,14 @@ class Walk {
     if (!unbound.empty()) throw Refusal(ErrorCode::kInvalidArgument, "free dimensions must be bound: " + unbound);
     const auto shape = Shape::make(extents);
     if (!shape || shape->element_count() > (std::int64_t{1} << 56)) refuse_malformed("its shape is negative or overflows");
-    if (shape->element_count() == 0) refuse_unsupported("it is empty (" + shape->to_string() + ")");
     Value value;
     value.name = std::string(port.name);
     value.dtype = is_float(*dtype) ? DType::kF32 : *dtype;
     value.shape = *shape;
+    if (shape->element_count() == 0) {
+      const std::int64_t zero = 0;
+      value.constant = broadcast(make_constant(Shape{}, std::span(&zero, 1), value.dtype), *shape);
+    }
     const ValueId id = draft_.add_value(std::move(value));
     values_[port.name] = id;
     named_.insert(id);
@@ -101,6 +104,7 @@ class Walk {
       if (bound->second <= 0) throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + " must be positive");
       return bound->second;
     }
+    if (dim.param.empty() && dim.stated && dim.value == 0) return 0;
     unbound += (unbound.empty() ? "--dim " : " --dim ") + key + "=...";
     return 1;
   }
@@ -153,7 +157,11 @@ class Walk {
 
   /// The form with the fast kernels; where it does not take the node, the plain one.
   void lower_fast_or_plain(NodeContext& context, LowerFunction function, const kernels::PlainOperator* plain) {
-    if (function == nullptr && plain == nullptr) refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+    if (function == nullptr && plain == nullptr) {
+      for (std::size_t i = 0; i < context.input_count(); ++i)
+        if (context.has_input(i)) context.require_constant(i, "every input");
+      refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+    }
     if (plain == nullptr) return function(context);
     if (function == nullptr) return lower_plain(context, *plain);
     const std::size_t values = draft_.values.size(), nodes = draft_.nodes.size();
@@ -198,7 +206,10 @@ class Walk {
       }
       ValueId value = found->second;
       if (draft_.value(value).shape.element_count() == 0) {
-        report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is empty");
+        // Nobody makes it and nobody reads it; only its shape and type are of interest.
+        Value empty = draft_.value(value);
+        empty.name = std::string(port.name);
+        draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty))});
         continue;
       }
       // An output that is an input, a constant or another output as well needs bytes of its own.

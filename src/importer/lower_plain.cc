@@ -178,7 +178,7 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   PlainTensor result;
   if (const char* refusal = infer_plain(PlainNode(op, attributes, inputs), result)) c.refuse(refusal);
   work += result.count();
-  if (result.count() == 0) return c.add_constant(broadcast(make_constant(Shape{}, std::span<const std::int64_t>(&work, 1), result.dtype), result.shape));
+  if (result.count() == 0) return c.add_empty(result.dtype, result.shape);
   if (all_constant(c, values) && work <= kMaxFoldedElements && c.draft().fold_allowance >= work) {
     c.draft().fold_allowance -= work;
     return c.add_constant(evaluate(c, op, attributes, inputs, values, result));

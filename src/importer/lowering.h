@@ -39,6 +39,8 @@ class NodeContext {
   /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
   const Constant& require_constant(std::size_t index, const char* what) const;
   std::vector<std::int64_t> constant_integers(std::size_t index, const char* what) const;
+  /// The type a value has when the model runs: all reals are f32.
+  DType run_time_type(ValueId value) const noexcept;
   /// Refuses a run-time input that is not float.
   ValueId float_input(std::size_t index) const;
 
@@ -63,6 +65,8 @@ class NodeContext {
   ValueId add(model::OpKind op, std::vector<ValueId> inputs, const Shape& shape, model::Attributes attributes = {});
   DraftNode& last_node() noexcept { return draft_.nodes.back(); }
   ValueId add_constant(Constant constant);
+  /// The one value that a tensor without elements can have.
+  ValueId add_empty(DType dtype, const Shape& shape);
   ValueId add_unary(ValueId x, model::Activation activation);
   ValueId add_binary(model::BinaryFunction function, ValueId a, ValueId b);
   /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
@@ -127,6 +131,9 @@ void lower_mean(NodeContext& c);
 void lower_pow(NodeContext& c);
 void lower_prelu(NodeContext& c);
 void lower_where(NodeContext& c);
+void lower_mod(NodeContext& c);
+void lower_bit_shift(NodeContext& c);
+void lower_cast_like(NodeContext& c);
 void lower_identity(NodeContext& c);
 void lower_dropout(NodeContext& c);
 void lower_cast(NodeContext& c);

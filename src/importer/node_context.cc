@@ -49,6 +49,11 @@ ValueId NodeContext::float_input(std::size_t index) const {
   return value;
 }
 
+DType NodeContext::run_time_type(ValueId value) const noexcept {
+  const DType dtype = draft_.value(value).dtype;
+  return is_float(dtype) ? DType::kF32 : dtype;
+}
+
 const OnnxAttribute* NodeContext::attribute(std::string_view name) const noexcept {
   for (const OnnxAttribute& a : node_.attributes)
     if (a.name == name) return &a;
@@ -121,6 +126,11 @@ ValueId NodeContext::add_constant(Constant constant) {
   value.shape = constant.shape;
   value.constant = std::move(constant);
   return draft_.add_value(std::move(value));
+}
+
+ValueId NodeContext::add_empty(DType dtype, const Shape& shape) {
+  const std::int64_t zero = 0;
+  return add_constant(broadcast(make_constant(Shape{}, std::span(&zero, 1), dtype), shape));
 }
 
 ValueId NodeContext::add_unary(ValueId x, model::Activation activation) {

@@ -9,7 +9,8 @@ namespace {
 using Family = std::span<const PlainOperator> (*)() noexcept;
 constexpr Family kFamilies[] = {
     plain::unary_operators,  plain::binary_operators, plain::cast_operators,    plain::reduce_operators,
-    plain::select_operators, plain::gather_operators, plain::scatter_operators,
+    plain::select_operators, plain::gather_operators, plain::scatter_operators, plain::normalize_operators,
+    plain::loss_operators,   plain::quantize_operators, plain::matrix_operators,
 };
 
 constexpr std::size_t kMaxOperators = 400;
