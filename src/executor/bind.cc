@@ -14,7 +14,7 @@ using kernels::Operand;
 class Binder {
  public:
   explicit Binder(const BindContext& context) noexcept
-      : graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool) {}
+      : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool) {}
 
   Result<BoundPlan> bind() {
     reserve();
@@ -48,10 +48,11 @@ class Binder {
 
   Status bind_step(const plan::Step& step) {
     const model::Node& node = graph_.node(step.node);
-    const KernelDescriptor* kernel = kernels::find_kernel(step.kernel);
+    const KernelDescriptor* kernel = context_.find_kernel(step.kernel);
     SLUICE_RETURN_IF_ERROR(check_kernel(kernel, step, node));
     BoundStep bound;
-    bound.run = kernel->run;
+    bound.run = step.prepare ? kernel->prepare : kernel->run;
+    bound.prologue_only = step.prepare;
     bound.call.graph = &graph_;
     bound.call.node = &node;
     bound.call.rows = step.rows;
@@ -60,8 +61,11 @@ class Binder {
     SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs));
     SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs));
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
-    SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
-    SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
+    SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
+    if (!step.prepare) {
+      SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
+      SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
+    }
     bound.loads_in_prologue = step.loads_needed;
     bound.loads_in_period = streamed_among(step.loads_needed);
     bound_.steps.push_back(bound);
@@ -74,9 +78,16 @@ class Binder {
       return refuse(node, "the kernel that the plan names does not run this node");
     }
     if (node.outputs.empty()) return refuse(node, "a node without an output cannot be a step");
+    if (step.prepare || step.derived.buffer.valid()) {
+      if (kernel->prepare == nullptr || kernel->derived_panel_bytes == nullptr || node.weights.empty()) {
+        return refuse(node, "the kernel has no derived weights");
+      }
+    }
+    if (step.prepare && !step.derived.buffer.valid()) return refuse(node, "a prepare step writes no derived panels");
     const RowExtents whole = row_extents(graph_.tensor(node.outputs.front()).shape);
-    if (!kernel->slices_rows && step.rows != RowRange{0, whole.rows}) return refuse(node, "the kernel does not run on a part of the rows");
-    if (!kernel->slices_channels && step.channels != ChannelRange{0, whole.channels}) {
+    if (!kernel->slices_rows && !step.prepare && step.rows != RowRange{0, whole.rows})
+      return refuse(node, "the kernel does not run on a part of the rows");
+    if (!kernel->slices_channels && step.channels != ChannelRange{0, model::step_channels(graph_, node)}) {
       return refuse(node, "the kernel does not run on a part of the channels");
     }
     return {};
@@ -87,7 +98,9 @@ class Binder {
     for (TensorId id : ids) {
       const model::Tensor& tensor = graph_.tensor(id);
       RowView view;
-      if (tensor.weight.valid()) {
+      if (step.prepare) {  // reads no input and writes no output: they have shapes, and no place yet
+        view = dense_view(nullptr, tensor.shape, tensor.dtype);
+      } else if (tensor.weight.valid()) {
         const plan::WeightOperand* operand = operand_of(step, tensor.weight);
         if (operand == nullptr) return refuse_operand(node);
         view = dense_view(weight_address(*operand), tensor.shape, tensor.dtype);
@@ -106,12 +119,37 @@ class Binder {
 
   Result<std::span<const kernels::WeightOperand>> bind_weights(const plan::Step& step, const model::Node& node) {
     const std::size_t first = bound_.weights.size();
-    for (WeightId id : node.weights) {
+    for (std::size_t i = 0; i < node.weights.size(); ++i) {
+      const WeightId id = node.weights[i];
       const plan::WeightOperand* operand = operand_of(step, id);
-      if (operand == nullptr) return refuse_operand(node);
-      bound_.weights.push_back({weight_address(*operand), operand->panels, &graph_.weight(id)});
+      if (operand != nullptr) {
+        bound_.weights.push_back({weight_address(*operand), operand->panels, &graph_.weight(id)});
+      } else if (i == 0 ? step.derived.buffer.valid() && !step.prepare : step.prepare) {
+        bound_.weights.push_back({nullptr, {}, &graph_.weight(id)});
+      } else {
+        return refuse_operand(node);
+      }
     }
     return std::span<const kernels::WeightOperand>(bound_.weights).subspan(first);
+  }
+
+  Result<kernels::DerivedOperand> bind_derived(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
+    const plan::DerivedPanels& derived = step.derived;
+    if (!derived.buffer.valid()) return kernels::DerivedOperand{};
+    const model::Weight& weight = graph_.weight(node.weights.front());
+    const PanelRange used = model::panels_of_channels(step.channels, model::outputs_per_group(node));
+    if (derived.panels.begin < 0 || derived.panels.end > weight.panels || used.begin < derived.panels.begin ||
+        used.end > derived.panels.end) {
+      return fail(ErrorCode::kInvalidPlan, node.name, "the derived panels are not those of the step's channels");
+    }
+    const plan::Buffer& buffer = plan_.buffer(derived.buffer);
+    const auto panels = static_cast<std::uint64_t>(derived.panels.end - derived.panels.begin);
+    const auto needed = checked_mul(kernel.derived_panel_bytes(graph_, node).count(), panels);
+    if (buffer.kind != plan::BufferKind::kDerived || !needed || *needed > buffer.size.count()) {
+      return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the buffer of the derived panels is too small", needed.value_or(0),
+                             buffer.size.count()));
+    }
+    return kernels::DerivedOperand{arena_ + buffer.offset.count(), derived.panels};
   }
 
   // K4: a tensor may be read and written at the same bytes only where the kernel says so; K-contract on pitches likewise.
@@ -132,9 +170,12 @@ class Binder {
     return {};
   }
 
+  kernels::StepExtent extent_of(const plan::Step& step) const noexcept {
+    return {step.rows, step.channels, pool_.thread_count(), step.derived.buffer.valid()};
+  }
+
   Result<std::byte*> bind_workspace(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
-    const Bytes needed =
-        kernel.workspace == nullptr ? Bytes() : kernel.workspace(graph_, node, {step.rows, step.channels, pool_.thread_count()});
+    const Bytes needed = kernel.workspace == nullptr ? Bytes() : kernel.workspace(graph_, node, extent_of(step));
     const Bytes given = step.workspace.valid() ? plan_.buffer(step.workspace).size : Bytes();
     if (needed > given) {
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace is too small", needed.count(), given.count()));
@@ -188,9 +229,10 @@ class Binder {
 
   std::uint32_t streamed_among(std::uint32_t loads) const noexcept {
     return static_cast<std::uint32_t>(
-        std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, [](const plan::Load& load) { return !load.resident; }));
+        std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, [](const plan::Load& load) { return load.streamed(); }));
   }
 
+  const BindContext& context_;
   const model::Graph& graph_;
   const plan::Plan& plan_;
   std::byte* const arena_;

@@ -1,7 +1,8 @@
 // From a plan to calls: every step becomes a kernel call whose addresses are final, so that running is a loop over an array.
 //
 // A plan may come from a file that nobody trusts. `plan::verify` has proven what can be seen without kernels; here the rest is proven:
-// that each kernel exists, supports its node, may be cut and run in place as the plan wants, and gets all the workspace it asks for.
+// that each kernel exists, supports its node, may be cut and run in place as the plan wants, and gets all the workspace and all the room
+// for derived panels that it asks for.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,13 @@ struct BindContext {
   const plan::Plan& plan;
   std::byte* arena;
   ThreadPool& pool;
+  const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept;
 };
 
 /// One step, ready. `loads_in_prologue` and `loads_in_period` are how many loads of that run must have ended before it.
 struct BoundStep {
-  void (*run)(const kernels::KernelCall&) noexcept = nullptr;
+  void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
+  bool prologue_only = false;
   kernels::KernelCall call;
   kernels::StepFault fault;  // `call.fault` points here
   std::uint32_t loads_in_prologue = 0;

@@ -19,8 +19,8 @@ class PlanExecutor final : public Executor {
         pool_(pool),
         bound_(std::move(bound)),
         loader_(graph, plan, source, arena.data(), options.read_bytes_per_second_limit, steps_, loads_) {
+    for (const plan::Load& load : plan.loads) streams_ = streams_ || load.streamed();
     for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
-    for (const plan::Load& load : plan.loads) streams_ = streams_ || !load.resident;
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -69,7 +69,7 @@ class PlanExecutor final : public Executor {
     for (const BoundStep& step : bound_.steps) {
       const std::uint64_t needed = loads_base + (prologue ? step.loads_in_prologue : step.loads_in_period);
       if (loads_.count() < needed && !stall(needed)) return;
-      step.run(step.call);
+      if (prologue || !step.prologue_only) step.run(step.call);
       steps_.advance();
     }
   }
@@ -119,7 +119,7 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                    Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
-  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool}));
+  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, options.find_kernel}));
   std::unique_ptr<PlanExecutor> executor(new (std::nothrow) PlanExecutor(graph, plan, source, arena, pool, options, std::move(bound)));
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");
   SLUICE_RETURN_IF_ERROR(executor->start());

@@ -55,7 +55,7 @@ void Loader::thread_main(void* self) noexcept {
 
 Status Loader::run_loads() noexcept {
   for (const plan::Load& load : plan_.loads) {
-    if (load.resident && !prologue_) continue;
+    if (!prologue_ && !load.streamed()) continue;
     // A gate below 0 would let a load begin in the previous run; it is allowed to begin later.
     if (load.gate > 0) steps_.wait_for(steps_base_ + static_cast<std::uint64_t>(load.gate));
     SLUICE_RETURN_IF_ERROR(run_load(load));

@@ -23,7 +23,8 @@ struct Bench {
     toy::plant_canaries(plan, arena);
   }
 
-  Result<std::unique_ptr<Executor>> create(const ExecutorOptions& options = {}) {
+  Result<std::unique_ptr<Executor>> create(ExecutorOptions options = {}) {
+    options.find_kernel = &toy::find_toy_kernel;
     return Executor::create(model.graph, plan, source, arena, *pool, options);
   }
   void set_input(Executor& executor) { std::memcpy(executor.input(0).data, model.input.data(), model.input.size() * sizeof(float)); }
@@ -96,6 +97,41 @@ TEST_CASE("a period reads the streamed loads only, and a resident plan nothing")
     CHECK(bench.source.reads == reads);
     CHECK((*executor)->stats().bytes_read == Bytes(0));
     CHECK(bench.right(**executor));
+  }
+}
+
+TEST_CASE("derived panels are prepared in the prologue, and their raw panels never read again") {
+  for (std::int64_t panels : {1, 2}) {
+    for (int layers : {1, 2, 4}) {
+      CAPTURE(panels, layers);
+      Bench bench({.panels_per_step = panels, .derived_layers = layers});
+      bench.source.max_delay_us = 30;
+      auto executor = bench.create();
+      REQUIRE(executor);
+      bench.set_input(**executor);
+      const auto prepare_steps =
+          std::count_if(bench.plan.steps.begin(), bench.plan.steps.end(), [](const plan::Step& s) { return s.prepare; });
+      REQUIRE(prepare_steps > 0);
+      const int before = toy::prepare_count();
+      const auto loads = static_cast<std::int64_t>(bench.plan.loads.size());
+      const auto repeated =
+          std::count_if(bench.plan.loads.begin(), bench.plan.loads.end(), [](const plan::Load& load) { return load.streamed(); });
+      for (int run = 0; run < 3; ++run) {
+        bench.spoil(**executor);
+        REQUIRE((*executor)->run());
+        REQUIRE(bench.right(**executor));
+        CHECK(toy::prepare_count() == before + prepare_steps);
+        CHECK(bench.source.reads == loads + run * repeated);
+      }
+      CHECK(toy::touched_canaries(bench.plan, bench.arena) == 0);
+      if (repeated == 0) continue;
+      bench.source.fail_at = bench.source.reads;
+      REQUIRE_FALSE((*executor)->run());
+      bench.spoil(**executor);
+      REQUIRE((*executor)->run());
+      CHECK(bench.right(**executor));
+      CHECK(toy::prepare_count() == before + 2 * prepare_steps);  // a clean prologue
+    }
   }
 }
 
@@ -209,6 +245,23 @@ TEST_CASE("a plan that the kernels cannot run is refused") {
   SECTION("a weight that no load brings") {
     bench.plan.steps[1].operand_count = 1;
     CHECK(refused());
+  }
+  SECTION("a prepare step of a kernel that derives nothing") {
+    bench.plan.steps[1].prepare = true;
+    CHECK(refused());
+  }
+  SECTION("derived panels that are not the step's, or have no room") {
+    Bench deriving({.derived_layers = 1});
+    const auto last = std::find_if(deriving.plan.steps.rbegin(), deriving.plan.steps.rend(), [](const plan::Step& s) { return s.prepare; });
+    REQUIRE(deriving.create());
+    SECTION("not the step's") { last->derived.panels.end -= 1; }
+    SECTION("more than the weight has") { last->derived.panels.end += 1; }
+    SECTION("no room") { deriving.plan.buffers[last->derived.buffer.index()].size -= Bytes(1); }
+    SECTION("not in a buffer of their kind") { deriving.plan.buffers[last->derived.buffer.index()].kind = plan::BufferKind::kWorkspace; }
+    SECTION("none") { last->derived.buffer = BufferId(); }
+    const auto executor = deriving.create();
+    REQUIRE_FALSE(executor);
+    CHECK(executor.error().code == ErrorCode::kInvalidPlan);
   }
   SECTION("a tensor without a place") {
     bench.plan.tensors[1].buffer = BufferId();

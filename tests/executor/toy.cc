@@ -1,6 +1,8 @@
 #include "tests/executor/toy.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "sluice/core/hash.h"
 
@@ -8,6 +10,56 @@ namespace sluice::toy {
 namespace {
 
 using model::kPanelLanes;
+
+constexpr KernelId kReferenceDense = kernels::offset_id(kernels::kernel_id::kReferenceBase, static_cast<int>(model::OpKind::kDense));
+constexpr std::byte kScramble{0x5A};
+std::atomic<int> prepared{0};
+
+const kernels::KernelDescriptor& reference_dense() noexcept { return *kernels::find_kernel(kReferenceDense); }
+
+Bytes derived_panel_bytes(const model::Graph& graph, const model::Node& node) noexcept { return graph.weight(node.weights[0]).panel_bytes; }
+
+void scramble(const std::byte* from, std::size_t size, std::byte* to) noexcept {
+  std::transform(from, from + size, to, [](std::byte b) { return b ^ kScramble; });
+}
+
+void prepare_dense(const kernels::KernelCall& call) noexcept {
+  ++prepared;
+  const kernels::WeightOperand& raw = call.weights[0];
+  const std::uint64_t each = raw.weight->panel_bytes.count();
+  const auto first = static_cast<std::uint64_t>(raw.panels.begin - call.derived.panels.begin);
+  scramble(raw.data, each * static_cast<std::uint64_t>(raw.panels.end - raw.panels.begin), call.derived.data + first * each);
+}
+
+/// The reference, after the raw panels were made again in the workspace.
+void run_dense(const kernels::KernelCall& call) noexcept {
+  if (call.derived.data == nullptr) return reference_dense().run(call);
+  const PanelRange panels{call.channels.begin / kPanelLanes, ceil_div(call.channels.end, kPanelLanes)};
+  const std::uint64_t each = call.weights[0].weight->panel_bytes.count();
+  const auto first = static_cast<std::uint64_t>(panels.begin - call.derived.panels.begin);
+  scramble(call.derived.data + first * each, each * static_cast<std::uint64_t>(panels.end - panels.begin), call.workspace);
+  const std::array<kernels::WeightOperand, 2> weights = {{{call.workspace, panels, call.weights[0].weight}, call.weights[1]}};
+  kernels::KernelCall raw = call;
+  raw.weights = weights;
+  raw.derived = {};
+  reference_dense().run(raw);
+}
+
+Bytes dense_workspace(const model::Graph& graph, const model::Node& node, const kernels::StepExtent& extent) noexcept {
+  const std::int64_t panels = ceil_div(extent.channels.end - extent.channels.begin, kPanelLanes);
+  return extent.derived ? derived_panel_bytes(graph, node) * static_cast<std::uint64_t>(panels) : Bytes();
+}
+
+kernels::KernelDescriptor make_deriving_kernel() noexcept {
+  kernels::KernelDescriptor kernel = reference_dense();
+  kernel.id = kDerivingKernel;
+  kernel.name = "toy/deriving";
+  kernel.workspace = &dense_workspace;
+  kernel.run = &run_dense;
+  kernel.derived_panel_bytes = &derived_panel_bytes;
+  kernel.prepare = &prepare_dense;
+  return kernel;
+}
 
 class ModelBuilder {
  public:
@@ -160,30 +212,49 @@ class PlanBuilder {
   void add_node(NodeId id) {
     const model::Node& node = graph_.node(id);
     const model::Weight& weight = graph_.weight(node.weights[0]);
-    const std::int64_t outputs = graph_.tensor(node.outputs[0]).shape.back();
-    for (std::int64_t p = 0; p < weight.panels; p += options_.panels_per_step) {
-      const PanelRange panels{p, std::min(p + options_.panels_per_step, weight.panels)};
-      plan::Step step;
-      step.node = id;
-      step.kernel = kernels::offset_id(kernels::kernel_id::kReferenceBase, static_cast<int>(model::OpKind::kDense));
-      step.rows = {0, graph_.tensor(node.outputs[0]).shape[0]};
-      step.channels = {panels.begin * kPanelLanes, std::min(panels.end * kPanelLanes, outputs)};
-      step.first_operand = static_cast<std::uint32_t>(plan_.operands.size());
-      step.operand_count = 2;
-      step.workspace = workspace_for(node, step);
-      add_to_load(weight, panels);
-      plan_.operands.push_back({node.weights[0], panels, LoadId(plan_.loads.size() - 1)});
-      plan_.operands.push_back({node.weights[1], {0, 1}, LoadId(0)});
-      step.loads_needed = static_cast<std::uint32_t>(plan_.loads.size());
-      plan_.steps.push_back(step);
-      plan_.loads.back().uses.end = static_cast<std::int64_t>(plan_.steps.size());
+    plan::DerivedPanels derived;
+    const bool derives = id.index() < static_cast<std::size_t>(options_.derived_layers);
+    if (derives) {
+      derived = {add_buffer(plan::BufferKind::kDerived, weight.bytes.count()), {0, weight.panels}};
+      steps_in_load_ = 0;
+      for (std::int64_t p = 0; p < weight.panels; p += options_.panels_per_step) add_step(id, panels_from(weight, p), derived, true);
+      steps_in_load_ = 0;
     }
+    for (std::int64_t p = 0; p < weight.panels; p += options_.panels_per_step) add_step(id, panels_from(weight, p), derived, false);
+  }
+
+  PanelRange panels_from(const model::Weight& weight, std::int64_t p) const {
+    return {p, std::min(p + options_.panels_per_step, weight.panels)};
+  }
+
+  void add_step(NodeId id, PanelRange panels, const plan::DerivedPanels& derived, bool prepare) {
+    const model::Node& node = graph_.node(id);
+    plan::Step step;
+    step.node = id;
+    step.kernel = options_.derived_layers > 0 ? kDerivingKernel : kReferenceDense;
+    step.derived = derived;
+    step.prepare = prepare;
+    step.rows = {0, graph_.tensor(node.outputs[0]).shape[0]};
+    step.channels = {panels.begin * kPanelLanes, std::min(panels.end * kPanelLanes, graph_.tensor(node.outputs[0]).shape.back())};
+    step.first_operand = static_cast<std::uint32_t>(plan_.operands.size());
+    if (!prepare) step.workspace = workspace_for(node, step);
+    if (prepare || !derived.buffer.valid()) {
+      add_to_load(graph_.weight(node.weights[0]), panels);
+      plan_.loads.back().prologue_only = prepare;
+      plan_.operands.push_back({node.weights[0], panels, LoadId(plan_.loads.size() - 1)});
+    }
+    if (!prepare) plan_.operands.push_back({node.weights[1], {0, 1}, LoadId(0)});
+    step.operand_count = static_cast<std::uint32_t>(plan_.operands.size()) - step.first_operand;
+    step.loads_needed = static_cast<std::uint32_t>(plan_.loads.size());
+    plan_.steps.push_back(step);
+    if (prepare || !derived.buffer.valid()) plan_.loads.back().uses.end = static_cast<std::int64_t>(plan_.steps.size());
   }
 
   BufferId workspace_for(const model::Node& node, const plan::Step& step) {
-    const kernels::KernelDescriptor* kernel = kernels::find_kernel(step.kernel);
+    const kernels::KernelDescriptor* kernel = find_toy_kernel(step.kernel);
     if (kernel == nullptr || kernel->workspace == nullptr) return BufferId();
-    const Bytes bytes = kernel->workspace(graph_, node, {step.rows, step.channels, static_cast<int>(options_.threads)});
+    const Bytes bytes =
+        kernel->workspace(graph_, node, {step.rows, step.channels, static_cast<int>(options_.threads), step.derived.buffer.valid()});
     return bytes == Bytes() ? BufferId() : add_buffer(plan::BufferKind::kWorkspace, bytes.count());
   }
 
@@ -258,6 +329,12 @@ void visit_gaps(const plan::Plan& plan, const Visit& visit) {
 
 ToyModel make_toy_model(const ToyOptions& options) { return ModelBuilder(options).build(); }
 plan::Plan make_toy_plan(const ToyModel& model, const ToyPlanOptions& options) { return PlanBuilder(model, options).build(); }
+
+int prepare_count() noexcept { return prepared; }
+const kernels::KernelDescriptor* find_toy_kernel(KernelId id) noexcept {
+  static const kernels::KernelDescriptor deriving = make_deriving_kernel();
+  return id == kDerivingKernel ? &deriving : kernels::find_kernel(id);
+}
 
 void plant_canaries(const plan::Plan& plan, Arena& arena) {
   visit_gaps(plan, [&](std::uint64_t at) { arena.data()[at] = kCanary; });

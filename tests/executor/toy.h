@@ -43,10 +43,18 @@ struct ToyPlanOptions {
   int slots = 2;
   bool resident = false;
   std::uint32_t threads = 1;
+  int derived_layers = 0;  // the first so many layers work from derived panels, made by a prepare step for each slice
 };
 
 ToyModel make_toy_model(const ToyOptions& options);
 plan::Plan make_toy_plan(const ToyModel& model, const ToyPlanOptions& options);
+
+/// The number of a dense kernel that works from derived panels (the raw ones, scrambled) or from raw ones, and what finds it and all
+/// others.
+inline constexpr KernelId kDerivingKernel{9000};
+const kernels::KernelDescriptor* find_toy_kernel(KernelId id) noexcept;
+/// How often its `prepare` ran.
+int prepare_count() noexcept;
 
 /// Fills what lies outside all buffers with the canary, or counts the bytes there that are no longer it.
 void plant_canaries(const plan::Plan& plan, Arena& arena);

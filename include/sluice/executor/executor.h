@@ -20,6 +20,7 @@
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
+#include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
@@ -37,6 +38,7 @@ struct RunStats {
 
 struct ExecutorOptions {
   double read_bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
+  const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool.

@@ -10,7 +10,8 @@
 //     period:   each later run. Resident loads are out.  the executor skips them; counts follow from Load::resident
 //
 // A gate may be negative: gate -k of a streamed load means "k steps before the end of the previous period" (wrap-around: the first loads
-// of the next run go in this one's tail). In the prologue a negative gate counts as 0.
+// of the next run go in this one's tail; only where `repeat`). In the prologue a negative gate counts as 0. Gates never fall in the order
+// in which loads run: over all loads with negative gates as 0 (the prologue), and over the streamed loads as they are (a period).
 //
 // Addresses: buffers have offsets in the arena; a tensor is a view of a buffer; the bytes of a weight lie inside the region of a load, at
 // the same place modulo the direct-I/O block as in the file:
@@ -67,7 +68,8 @@ struct WeightOperand {
   LoadId load;
 };
 
-/// Transformed panels that a step writes (a prepare step) or reads: the whole content of a kDerived buffer.
+/// Transformed panels that a step writes (a prepare step) or reads: the whole content of a kDerived buffer, which lives for the whole
+/// period. One prepare step writes it, later steps of the same weight, channels and kernel read it.
 struct DerivedPanels {
   BufferId buffer;    // invalid: none
   PanelRange panels;  // of the node's first weight, in panel order from the start of the buffer
@@ -76,7 +78,8 @@ struct DerivedPanels {
 /// One execution of one node's rows x channels.
 ///
 /// A prepare step {raw panels of `channels` -> derived} runs in the prologue only; in a period it is over as soon as its turn comes, so
-/// that counts are the same in both. The loads of its raw panels run in the prologue only too (Load::prologue_only).
+/// that counts are the same in both. The loads of its raw panels run in the prologue only too (Load::prologue_only), or are resident. Its
+/// one operand is the raw panels. A step that reads derived panels has no operand for them: its operands are the other weights of the node.
 struct Step {
   NodeId node;
   KernelId kernel = KernelId::kNone;
@@ -100,6 +103,8 @@ struct Load {
   std::int64_t gate = 0;       // may start when this many steps of the period are over; negative: see the head of this file
   StepRange uses;              // first step that needs it, one past the last
   bool prologue_only = false;  // runs in the prologue only, for prepare steps; its target lives like a streamed one's
+
+  bool streamed() const noexcept { return !resident && !prologue_only; }
 };
 
 /// What the planner expects.
@@ -119,7 +124,7 @@ struct Plan {
   bool repeat = false;           // planned for repeated runs
   Bytes capacity;                // of the arena that the plan may use (library budget less metadata)
   Bytes arena_bytes;             // highest offset + size: what it does use
-  Bytes resident_bytes;          // weights kept
+  Bytes resident_bytes;          // weights kept, derived ones too
   Bytes streamed_bytes;          // weights read each period
   Bytes minimum_capacity;        // the least capacity for which a plan exists
   std::vector<Buffer> buffers;
