@@ -20,6 +20,7 @@ class PlanExecutor final : public Executor {
         bound_(std::move(bound)),
         loader_(graph, plan, source, arena.data(), options.read_bytes_per_second_limit, steps_, loads_) {
     for (const plan::Load& load : plan.loads) streams_ = streams_ || load.streamed();
+    for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -46,12 +47,23 @@ class PlanExecutor final : public Executor {
       stats_.bytes_read = loader_.stats().bytes_read;
     }
     primed_ = status.has_value();
+    const Status values = status.has_value() ? take_faults() : status;
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
-    return status;
+    return values;
   }
 
  private:
+  /// The first step whose kernel met values that it cannot compute with.
+  Status take_faults() noexcept {
+    Status first;
+    for (BoundStep& step : bound_.steps) {
+      if (step.fault.reason != nullptr && first) first = fail(ErrorCode::kInvalidArgument, step.call.node->name, step.fault.reason);
+      step.fault = {};
+    }
+    return first;
+  }
+
   /// Ends early when the loader gave up; its error is the run's.
   void run_steps(bool prologue, std::uint64_t loads_base) noexcept {
     for (const BoundStep& step : bound_.steps) {
