@@ -45,6 +45,11 @@ std::uint64_t macs_of(const Graph& graph, const Node& node) {
       return outputs * static_cast<std::uint64_t>(node.as<model::DenseAttributes>().in_features);
     case OpKind::kMatMul:
       return outputs * static_cast<std::uint64_t>(graph.tensor(node.inputs.front()).shape.back());
+    case OpKind::kAttention: {
+      const Shape &q = graph.tensor(node.inputs[0]).shape, &k = graph.tensor(node.inputs[1]).shape;
+      const auto keys = static_cast<std::uint64_t>(k[k.rank() - 2]);
+      return (outputs + static_cast<std::uint64_t>(q.element_count())) * keys;
+    }
     default:
       return 0;
   }

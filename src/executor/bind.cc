@@ -87,7 +87,7 @@ class Binder {
     const RowExtents whole = row_extents(graph_.tensor(node.outputs.front()).shape);
     if (!kernel->slices_rows && !step.prepare && step.rows != RowRange{0, whole.rows})
       return refuse(node, "the kernel does not run on a part of the rows");
-    if (!kernel->slices_channels && step.channels != ChannelRange{0, whole.channels}) {
+    if (!kernel->slices_channels && step.channels != ChannelRange{0, model::step_channels(graph_, node)}) {
       return refuse(node, "the kernel does not run on a part of the channels");
     }
     return {};

@@ -16,8 +16,14 @@ std::int64_t outputs_per_group(const Node& node) noexcept {
     return conv->depthwise() ? conv->out_channels : conv->out_channels / conv->groups;
   }
   if (const auto* dense = std::get_if<DenseAttributes>(&node.attributes)) return dense->out_features;
-  SLUICE_CHECK(false, "only convolutions and dense layers have panels");
+  if (const auto* table = std::get_if<EmbeddingAttributes>(&node.attributes)) return table->table_rows;
+  SLUICE_CHECK(false, "only convolutions, dense layers and embeddings have panels");
   return 1;
+}
+
+std::int64_t step_channels(const Graph& graph, const Node& node) noexcept {
+  if (const auto* table = std::get_if<EmbeddingAttributes>(&node.attributes)) return table->table_rows;
+  return row_extents(graph.tensor(node.outputs[0]).shape).channels;
 }
 
 }  // namespace sluice::model

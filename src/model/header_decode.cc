@@ -174,6 +174,12 @@ class HeaderDecoder {
         return alternative(from.attributes_as_ResizeAttributes(), to.emplace<ResizeAttributes>());
       case schema::Attributes::TransposeAttributes:
         return alternative(from.attributes_as_TransposeAttributes(), to.emplace<TransposeAttributes>());
+      case schema::Attributes::LayerNormAttributes:
+        return alternative(from.attributes_as_LayerNormAttributes(), to.emplace<LayerNormAttributes>());
+      case schema::Attributes::AttentionAttributes:
+        return alternative(from.attributes_as_AttentionAttributes(), to.emplace<AttentionAttributes>());
+      case schema::Attributes::EmbeddingAttributes:
+        return alternative(from.attributes_as_EmbeddingAttributes(), to.emplace<EmbeddingAttributes>());
     }
     return invalid("a node has attributes of a kind that this build does not know");
   }
@@ -240,6 +246,18 @@ class HeaderDecoder {
     return array(from.scale(), to.scale);
   }
   Status item(const schema::TransposeAttributes& from, TransposeAttributes& to) { return array(from.perm(), to.perm); }
+  Status item(const schema::LayerNormAttributes& from, LayerNormAttributes& to) {
+    to = {from.epsilon()};
+    return {};
+  }
+  Status item(const schema::AttentionAttributes& from, AttentionAttributes& to) {
+    to = {from.heads(), from.scale(), from.causal()};
+    return {};
+  }
+  Status item(const schema::EmbeddingAttributes& from, EmbeddingAttributes& to) {
+    to = {from.table_rows(), from.features()};
+    return {};
+  }
 
   Status item(const schema::Port& from, Port& to) {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));

@@ -94,6 +94,15 @@ struct AttributesEncoder {
   EncodedAttributes operator()(const TransposeAttributes& a) const {
     return {schema::Attributes::TransposeAttributes, schema::CreateTransposeAttributes(builder, array(builder, a.perm)).Union()};
   }
+  EncodedAttributes operator()(const LayerNormAttributes& a) const {
+    return {schema::Attributes::LayerNormAttributes, schema::CreateLayerNormAttributes(builder, a.epsilon).Union()};
+  }
+  EncodedAttributes operator()(const AttentionAttributes& a) const {
+    return {schema::Attributes::AttentionAttributes, schema::CreateAttentionAttributes(builder, a.heads, a.scale, a.causal).Union()};
+  }
+  EncodedAttributes operator()(const EmbeddingAttributes& a) const {
+    return {schema::Attributes::EmbeddingAttributes, schema::CreateEmbeddingAttributes(builder, a.table_rows, a.features).Union()};
+  }
 };
 
 class HeaderEncoder {

@@ -4,8 +4,9 @@
 namespace sluice::model {
 
 std::string_view name_of(OpKind op) noexcept {
-  constexpr std::string_view kNames[kOpKindCount] = {"conv",   "conv_transpose", "dense", "pool", "unary",  "binary",    "affine",  "softmax",
-                                                     "lrn",    "concat",         "slice", "pad",  "resize", "transpose", "reshape", "matmul"};
+  constexpr std::string_view kNames[kOpKindCount] = {
+      "conv", "conv_transpose", "dense",     "pool",    "unary",  "binary",     "affine",    "softmax",  "lrn", "concat", "slice",
+      "pad",  "resize",         "transpose", "reshape", "matmul", "layer_norm", "attention", "embedding"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -13,8 +14,8 @@ std::string_view name_of(NumericClass numeric) noexcept { return numeric == Nume
 
 std::string_view name_of(Function function) noexcept {
   constexpr std::string_view kNames[kFunctionCount] = {
-      "none", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu",     "tanh",  "exp", "sqrt",
-      "erf",  "gelu", "neg",  "abs",        "log",     "reciprocal",   "elu",        "softplus", "floor", "ceil"};
+      "none", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu",     "tanh",  "exp",  "sqrt",
+      "erf",  "gelu", "neg",  "abs",        "log",     "reciprocal",   "elu",        "softplus", "floor", "ceil", "gelu_tanh"};
   return kNames[static_cast<int>(function)];
 }
 

@@ -75,6 +75,12 @@ class NodeValidator {
         return check_reshape();
       case OpKind::kMatMul:
         return check_matmul();
+      case OpKind::kLayerNorm:
+        return check_layer_norm();
+      case OpKind::kAttention:
+        return check_attention();
+      case OpKind::kEmbedding:
+        return check_embedding();
     }
     return invalid("G2: an operator that this build does not know");
   }
@@ -312,6 +318,51 @@ class NodeValidator {
     SLUICE_RETURN_IF_ERROR(check_same_shape<std::monostate>(2));
     SLUICE_RETURN_IF_ERROR(check_plain_f32(node_.weights[0], output().shape.back()));
     return check_plain_f32(node_.weights[1], output().shape.back());
+  }
+
+  Status check_layer_norm() const {
+    SLUICE_RETURN_IF_ERROR(check_same_shape<LayerNormAttributes>(2));
+    const float epsilon = attributes<LayerNormAttributes>()->epsilon;
+    if (!std::isfinite(epsilon) || epsilon < 0.0f) return invalid("G2: the epsilon of a norm is negative or not finite");
+    if (output().shape.rank() == 0) return invalid("G2: a norm is over the last axis");
+    SLUICE_RETURN_IF_ERROR(check_plain_f32(node_.weights[0], output().shape.back()));
+    return check_plain_f32(node_.weights[1], output().shape.back());
+  }
+
+  Status check_attention() const {
+    const auto* a = attributes<AttentionAttributes>();
+    if (a == nullptr) return invalid("G2: an attention has its attributes");
+    SLUICE_RETURN_IF_ERROR(check_operands(3, 0));
+    SLUICE_RETURN_IF_ERROR(check_f32());
+    const Shape &q = input(0).shape, &k = input(1).shape, &v = input(2).shape, &out = output().shape;
+    const int rank = out.rank();
+    if (rank < 2 || rank > 3 || q.rank() != rank || k.rank() != rank || v.rank() != rank) {
+      return invalid("G2: an attention is of tensors [batch, rows, channels] or [rows, channels]");
+    }
+    if (rank == 3 && (q[0] != out[0] || k[0] != out[0] || v[0] != out[0])) return invalid("G2: batches differ");
+    if (q[rank - 2] != out[rank - 2] || k[rank - 2] != v[rank - 2] || q.back() != k.back() || v.back() != out.back()) {
+      return invalid("G2: queries, keys, values and output do not fit each other");
+    }
+    if (a->heads < 1 || q.back() % a->heads != 0 || v.back() % a->heads != 0) return invalid("G2: heads do not divide the channels");
+    if (!std::isfinite(a->scale)) return invalid("G2: a number is not finite");
+    if (a->causal && q[rank - 2] > k[rank - 2]) return invalid("G2: a causal attention has more queries than keys");
+    return {};
+  }
+
+  Status check_embedding() const {
+    const auto* a = attributes<EmbeddingAttributes>();
+    if (a == nullptr) return invalid("G2: an embedding has its attributes");
+    SLUICE_RETURN_IF_ERROR(check_operands(1, 1));
+    const Shape& indices = input(0).shape;
+    const Shape& out = output().shape;
+    if (input(0).dtype != DType::kI32 && input(0).dtype != DType::kI64) return invalid("G2: indices are i32 or i64");
+    if (output().dtype != DType::kF32) return invalid("G2: an embedding's output is f32");
+    if (a->table_rows < 1 || a->features < 1) return invalid("G2: a table has rows and features");
+    if (out.rank() != indices.rank() + 1 || out.back() != a->features) return invalid("G2: the output is not a row for each index");
+    for (int axis = 0; axis < indices.rank(); ++axis) {
+      if (indices[axis] != out[axis]) return invalid("G2: the output is not a row for each index");
+    }
+    return check_panels(WeightLayout::kPanels, a->table_rows, a->table_rows, 1, a->features);
   }
 
   Status check_lrn() const {

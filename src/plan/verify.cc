@@ -34,7 +34,7 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
     if (!step.node.valid() || step.node.index() >= graph.nodes.size()) return broken("step", i, "I0: its node does not exist");
     const RowExtents extents = row_extents(graph.tensor(graph.node(step.node).outputs[0]).shape);
     if (step.rows.empty() || step.rows.begin < 0 || step.rows.end > extents.rows || step.channels.empty() || step.channels.begin < 0 ||
-        step.channels.end > extents.channels)
+        step.channels.end > model::step_channels(graph, graph.node(step.node)))
       return broken("step", i, "I6: it writes nothing, or outside its node's output");
     if (step.kernel == KernelId::kNone) return broken("step", i, "I0: it names no kernel");
     if (step.workspace.valid() && step.workspace.index() >= plan.buffers.size())
@@ -43,6 +43,11 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
     next_operand += step.operand_count;
     if (next_operand > plan.operands.size()) return broken("step", i, "I0: its operands do not exist");
     if (step.loads_needed > plan.loads.size()) return broken("step", i, "I0: it needs loads that do not exist");
+    if (step.derived.buffer.valid() && step.derived.buffer.index() >= plan.buffers.size())
+      return broken("step", i, "I0: its derived weights do not exist");
+    if (step.prepare && !step.derived.buffer.valid()) return broken("step", i, "I0: a prepare step that writes nothing");
+    if (step.derived.buffer.valid() && graph.node(step.node).weights.empty())
+      return broken("step", i, "I0: derived weights of a node without weights");
   }
   if (next_operand != plan.operands.size()) return fail(ErrorCode::kInvalidPlan, "plan", "I0: operands that belong to no step");
   return {};
@@ -73,6 +78,7 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
       return broken("load", k, "I0: its stretches do not exist");
     if (!in_range(load.uses, steps) || load.uses.begin < 0) return broken("load", k, "I0: its uses are no steps of the period");
     if (load.gate < -steps || load.gate > steps) return broken("load", k, "I8: its gate lies more than one period away");
+    if (load.resident && load.prologue_only) return broken("load", k, "I0: it is both resident and given up after the prologue");
   }
   return {};
 }
@@ -81,6 +87,7 @@ Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& 
   SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
   SLUICE_RETURN_IF_ERROR(check_memory(plan, context));
   SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
+  SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
   return check_content(plan, graph, context);
 }
 

@@ -55,7 +55,8 @@ class ContentVerifier {
         made_(graph.tensors.size(), false) {}
 
   Status run() {
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) steps_of_[plan_.steps[i].node.index()].push_back(i);
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+      if (!plan_.steps[i].prepare) steps_of_[plan_.steps[i].node.index()].push_back(i);  // a prepare step writes no tensor and reads none
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) SLUICE_RETURN_IF_ERROR(check_placement(t));
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       SLUICE_RETURN_IF_ERROR(steps_of_[n].empty() ? check_view_node(n) : check_coverage(n));
@@ -93,9 +94,10 @@ class ContentVerifier {
 
   /// Each element of the output is written by exactly one step: the areas sum to the whole, and no two meet.
   Status check_coverage(std::size_t n) {
-    const RowExtents whole = row_extents(graph_.tensor(graph_.nodes[n].outputs[0]).shape);
+    const model::Node& node = graph_.nodes[n];
+    const RowExtents whole = row_extents(graph_.tensor(node.outputs[0]).shape);
     std::uint64_t area = 0;  // each term fits 63 bits (G3), and the sum is compared before it can grow beyond twice that
-    const std::uint64_t all = static_cast<std::uint64_t>(whole.rows) * static_cast<std::uint64_t>(whole.channels);
+    const std::uint64_t all = static_cast<std::uint64_t>(whole.rows) * static_cast<std::uint64_t>(model::step_channels(graph_, node));
     for (std::size_t i : steps_of_[n]) {
       const Step& step = plan_.steps[i];
       area += static_cast<std::uint64_t>(step.rows.size()) * static_cast<std::uint64_t>(step.channels.size());
@@ -103,7 +105,7 @@ class ContentVerifier {
     }
     if (area < all) return broken("node", n, "I6: its steps leave elements unwritten");
     if (!rectangles_disjoint(steps_of_[n])) return broken("node", n, "I6: its steps write some elements twice");
-    made_[graph_.nodes[n].outputs[0].index()] = true;
+    made_[node.outputs[0].index()] = true;
     return {};
   }
 
@@ -205,6 +207,7 @@ class ContentVerifier {
       const Step& step = plan_.steps[i];
       const auto now = static_cast<std::int64_t>(i);
       const model::Node& node = graph_.node(step.node);
+      if (step.prepare) continue;
       for (TensorId in : node.inputs) {
         if (constant(in)) continue;
         if (!plan_.tensors[in.index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
@@ -315,10 +318,10 @@ class ContentVerifier {
     if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
     if (node.op == model::OpKind::kBinary) return true;
     if (node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine) return input == 0;
-    // A softmax reads all channels of the rows that it writes, so its steps may cut rows only.
+    // These read all channels of the rows that they write, so their steps may cut rows only.
     const std::int64_t channels = row_extents(out.shape).channels;
     const auto& steps = steps_of_[id.index()];
-    return node.op == model::OpKind::kSoftmax &&
+    return (node.op == model::OpKind::kSoftmax || node.op == model::OpKind::kLayerNorm) && input == 0 &&
            std::all_of(steps.begin(), steps.end(), [&](std::size_t i) { return plan_.steps[i].channels.size() == channels; });
   }
 

@@ -1,4 +1,4 @@
-// (I1) (I5): every weight that a step reads is in memory when it starts, and no wait can last for ever.
+// (I1) (I5) (I8): every weight that a step reads is in memory when it starts, and no wait can last for ever.
 #include <algorithm>
 #include <vector>
 
@@ -14,12 +14,14 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
   // A load that no step waits for would write whenever it liked.
   if (load.uses.empty()) return broken("load", k, "I5: no step uses it");
   if (load.gate > load.uses.begin) return broken("load", k, "I5: its gate lies behind its first use");
+  if (load.gate < 0 && !load.streamed()) return broken("load", k, "I8: it is wrapped, but runs in the prologue only");
+  if (load.gate < 0 && !plan.repeat) return broken("load", k, "I8: it is wrapped, but no run follows");
   if (load.resident) {
     if (!target.whole_period || target.lifetime != StepRange{0, steps})
       return broken("load", k, "I1: it is resident, but its target does not live for the whole period");
     return {};
   }
-  if (target.whole_period) return broken("load", k, "I1: it is streamed, but its target lives for ever");
+  if (target.whole_period) return broken("load", k, "I1: it is not resident, but its target lives for ever");
   if (target.lifetime.begin > load.gate) return broken("load", k, "I1: it may write before its target's lifetime begins");
   if (target.lifetime.end < load.uses.end) return broken("load", k, "I1: its target's lifetime ends before its last use");
   return {};
@@ -37,10 +39,15 @@ Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k)
 }
 
 Status check_gates(const Plan& plan) {
+  std::int64_t in_prologue = 0;
+  std::int64_t in_period = -static_cast<std::int64_t>(plan.steps.size());
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
-    if (k > 0 && plan.loads[k].gate < plan.loads[k - 1].gate)
+    const Load& load = plan.loads[k];
+    const std::int64_t gate = std::max<std::int64_t>(load.gate, 0);
+    if (gate < in_prologue || (load.streamed() && load.gate < in_period))
       return broken("load", k, "I5: its gate lies before that of the load before it");
-    if (plan.loads[k].resident && plan.loads[k].gate < 0) return broken("load", k, "I8: a resident load is never wrapped");
+    in_prologue = gate;
+    if (load.streamed()) in_period = load.gate;
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const std::uint32_t needed = plan.steps[i].loads_needed;
@@ -50,21 +57,22 @@ Status check_gates(const Plan& plan) {
   return {};
 }
 
-/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution or dense layer is
-/// cut.
-Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, std::size_t position, const WeightOperand& operand) {
+/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution, dense layer or
+/// embedding is cut.
+Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, std::size_t position, WeightId id, PanelRange panels) {
   const model::Node& node = graph.node(step.node);
-  const model::Weight& weight = graph.weight(operand.weight);
+  const model::Weight& weight = graph.weight(id);
   PanelRange expected{0, weight.panels};
-  const bool panelled = node.op == model::OpKind::kConv || node.op == model::OpKind::kConvTranspose || node.op == model::OpKind::kDense;
+  const bool panelled = node.op == model::OpKind::kConv || node.op == model::OpKind::kConvTranspose || node.op == model::OpKind::kDense ||
+                        node.op == model::OpKind::kEmbedding;
   if (position == 0 && panelled && weight.panel_layout.layout != model::WeightLayout::kPlain) {
     const std::int64_t each = model::outputs_per_group(node);
-    const std::int64_t outputs = row_extents(graph.tensor(node.outputs[0]).shape).channels;
+    const std::int64_t outputs = model::step_channels(graph, node);
     expected = model::panels_of_channels(step.channels, each);
     if (model::channels_of_panels(expected, each, outputs) != step.channels)
       return broken("step", i, "I5: its channels are not whole panels");
   }
-  if (operand.panels != expected || expected.begin < 0 || expected.begin >= expected.end || expected.end > weight.panels)
+  if (panels != expected || expected.begin < 0 || expected.begin >= expected.end || expected.end > weight.panels)
     return broken("step", i, "I5: its panels are not those of its channels");
   return {};
 }
@@ -89,22 +97,40 @@ Status check_brought(const Plan& plan, const model::Graph& graph, std::size_t i,
   return {};
 }
 
+/// A prepare step runs once, the others in every period: what they read must be there as often.
+Status check_times(const Plan& plan, const Step& step, std::size_t i, const WeightOperand& operand) {
+  const Load& load = plan.loads[operand.load.index()];
+  if (operand.load.index() >= step.loads_needed) return broken("step", i, "I5: it does not wait for a load that it needs");
+  if (!load.uses.contains(static_cast<std::int64_t>(i))) return broken("step", i, "I5: it reads a load outside the load's uses");
+  if (!step.prepare && load.prologue_only) return broken("step", i, "I8: it reads a load that only the prologue brings");
+  if (step.prepare && load.streamed()) return broken("step", i, "I8: it runs in the prologue, but its load runs in every period");
+  return {};
+}
+
+Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_t i, const std::vector<WeightId>& reads) {
+  const Step& step = plan.steps[i];
+  std::uint32_t operand = 0;
+  for (std::size_t position = 0; position < reads.size(); ++position) {
+    const bool from_derived = position == 0 && step.derived.buffer.valid();
+    if (from_derived) SLUICE_RETURN_IF_ERROR(check_panels(graph, step, i, position, reads[position], step.derived.panels));
+    if (step.prepare ? position > 0 : from_derived) continue;
+    if (operand == step.operand_count) return broken("step", i, "I5: its operands are not the weights that its node reads");
+    const WeightOperand& given = plan.operands[step.first_operand + operand++];
+    if (given.weight != reads[position]) return broken("step", i, "I5: its operands are not the weights that its node reads");
+    SLUICE_RETURN_IF_ERROR(check_panels(graph, step, i, position, given.weight, given.panels));
+    SLUICE_RETURN_IF_ERROR(check_brought(plan, graph, i, given));
+    SLUICE_RETURN_IF_ERROR(check_times(plan, step, i, given));
+  }
+  if (operand != step.operand_count) return broken("step", i, "I5: its operands are not the weights that its node reads");
+  return {};
+}
+
 Status check_operands(const Plan& plan, const model::Graph& graph) {
   std::vector<WeightId> reads;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
     reads.clear();
-    model::weights_read_by(graph, graph.node(step.node), reads);
-    if (step.operand_count != reads.size()) return broken("step", i, "I5: its operands are not the weights that its node reads");
-    for (std::size_t position = 0; position < reads.size(); ++position) {
-      const WeightOperand& operand = plan.operands[step.first_operand + position];
-      if (operand.weight != reads[position]) return broken("step", i, "I5: its operands are not the weights that its node reads");
-      SLUICE_RETURN_IF_ERROR(check_panels(graph, step, i, position, operand));
-      SLUICE_RETURN_IF_ERROR(check_brought(plan, graph, i, operand));
-      if (operand.load.index() >= step.loads_needed) return broken("step", i, "I5: it does not wait for a load that it needs");
-      if (!plan.loads[operand.load.index()].uses.contains(static_cast<std::int64_t>(i)))
-        return broken("step", i, "I5: it reads a load outside the load's uses");
-    }
+    model::weights_read_by(graph, graph.node(plan.steps[i].node), reads);
+    SLUICE_RETURN_IF_ERROR(check_operands_of(plan, graph, i, reads));
   }
   return {};
 }

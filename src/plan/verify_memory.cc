@@ -10,7 +10,7 @@ namespace sluice::plan {
 namespace {
 
 constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 21;
-constexpr int kPeriods = 3;  // one before, one after: every way in which a period can meet itself
+constexpr int kPeriods = 3;  // the prologue, a period after it, and one after that: every way in which runs can meet
 
 Status check_offsets(const Plan& plan, const VerifyContext& context) {
   if (plan.arena_bytes > plan.capacity) return fail(ErrorCode::kInvalidPlan, "plan", "I3: the arena is larger than the capacity");
@@ -52,11 +52,14 @@ Status check_regions(const Plan& plan, const VerifyContext& context) {
   std::vector<bool> filled(plan.buffers.size(), false);
   std::uint64_t resident = 0;
   std::uint64_t streamed = 0;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.kind == BufferKind::kDerived) resident += buffer.size.count();  // each lies inside the arena, and there are less than 2^24
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     SLUICE_RETURN_IF_ERROR(check_region(plan, k, context));
     const Load& load = plan.loads[k];
     if (filled[load.target.index()]) return broken("load", k, "I2: another load fills its target");
     filled[load.target.index()] = true;
+    if (load.prologue_only) continue;
     std::uint64_t& sum = load.resident ? resident : streamed;
     const auto total = checked_add(sum, load.file.size.count());
     if (!total) return broken("load", k, "I3: the sizes of the loads overflow");
@@ -97,7 +100,9 @@ struct Event {
   int period;
 };
 
-/// Three periods in a row. Buffers that live in all of them are one occurrence; a wrapped one begins in the period before its own.
+/// The prologue and two periods in a row. Buffers that live in all of them are one occurrence; a wrapped one begins in the period before
+/// its own, and with the prologue when its own is that. Targets of prologue-only loads count in each: whatever meets one later meets it in
+/// the prologue too.
 std::vector<Event> events_of(const Plan& plan) {
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
   std::vector<Event> events;
@@ -105,13 +110,15 @@ std::vector<Event> events_of(const Plan& plan) {
     const Buffer& buffer = plan.buffers[b];
     if (buffer.size == Bytes() || (!buffer.whole_period && buffer.lifetime.empty())) continue;
     if (buffer.whole_period) {
-      events.push_back({-steps, true, b, 0});
+      events.push_back({0, true, b, 0});
       events.push_back({kPeriods * steps, false, b, 0});
       continue;
     }
     for (int period = 0; period < kPeriods; ++period) {
-      events.push_back({period * steps + buffer.lifetime.begin, true, b, period});
-      events.push_back({period * steps + buffer.lifetime.end, false, b, period});
+      const StepRange life{std::max<std::int64_t>(period * steps + buffer.lifetime.begin, 0), period * steps + buffer.lifetime.end};
+      if (life.empty()) continue;
+      events.push_back({life.begin, true, b, period});
+      events.push_back({life.end, false, b, period});
     }
   }
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {  // ends before begins: lifetimes are half-open

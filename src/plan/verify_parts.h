@@ -2,7 +2,8 @@
 //
 //   form      every id is in range, every count bounded: later parts may index freely
 //   memory    (I2) (I3) (I4) (I8): buffers in time x bytes, regions, alignment
-//   loads     (I1) (I5): operands, payloads, gates
+//   loads     (I1) (I5) (I8): operands, payloads, gates
+//   derived   (I1) (I6): transformed weights are written once, before they are read
 //   content   (I1) (I3) (I6): order and coverage of steps, what lies where and for how long it must stay
 //
 // (I0) is the form itself: a plan that breaks it cannot even be read.
@@ -17,6 +18,7 @@ namespace sluice::plan {
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_memory(const Plan& plan, const VerifyContext& context);
 Status check_loads(const Plan& plan, const model::Graph& graph);
+Status check_derived(const Plan& plan, const model::Graph& graph);
 Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 
 /// A refusal: the reason names the rule, the subject the thing.

@@ -254,6 +254,7 @@ class PaddedTensor {
 /// The rows of input `input` that output rows `rows` need.
 inline RowRange needed_rows(const Problem& p, std::size_t input, RowRange rows) {
   const RowRange all{0, row_extents(p.shape(input)).rows};
+  if (p.node().op == model::OpKind::kAttention) return input == 0 ? rows : all;
   const auto* conv = std::get_if<model::ConvAttributes>(&p.node().attributes);
   const auto* pool = std::get_if<model::PoolAttributes>(&p.node().attributes);
   if (input > 0 || (conv == nullptr && pool == nullptr)) return p.shape(input) == p.output().shape ? rows : all;
@@ -321,7 +322,7 @@ class Runner {
 
   /// panels.begin < 0: all of them.
   void run_step(RowRange rows, PanelRange panels) {
-    const std::int64_t outputs = row_extents(p_.output().shape).channels;
+    const std::int64_t outputs = model::step_channels(p_.graph, p_.node());
     const bool sliced = panels.begin >= 0;
     const ChannelRange channels =
         sliced ? model::channels_of_panels(panels, model::outputs_per_group(p_.node()), outputs) : ChannelRange{0, outputs};

@@ -85,6 +85,16 @@ TEST_CASE("gelu is as exact as its argument is large") {
   }
 }
 
+TEST_CASE("gelu by a tangent is the exact gelu within what its definition allows") {
+  for (float x : samples()) {
+    if (!(std::fabs(x) < 1e12f)) continue;
+    const auto v = static_cast<double>(x);
+    const double exact = v / (1 + std::exp(-2 * std::sqrt(2 / std::acos(-1.0)) * (v + 0.044715 * v * v * v)));
+    const double error = std::fabs(kernels::reference_apply({Function::kGeluTanh}, x) - exact);
+    REQUIRE(error <= 4.0 * std::numeric_limits<float>::epsilon() * std::fabs(x) + std::numeric_limits<float>::denorm_min());
+  }
+}
+
 TEST_CASE("simple activations follow their definition") {
   const auto apply = [](Activation f, float x) { return kernels::reference_apply(f, x); };
   CHECK(apply({Function::kNone}, 3.0f) == 3.0f);

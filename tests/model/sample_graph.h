@@ -99,6 +99,9 @@ enum SampleNode : std::size_t {
   kTransposeNode,
   kMatMulNode,
   kSoftmaxNode,
+  kEmbeddingNode,
+  kLayerNormNode,
+  kAttentionNode,
 };
 
 inline void add_convolutions(GraphBuilder& b, TensorId image, TensorId out) {
@@ -184,7 +187,18 @@ inline void add_head(GraphBuilder& b, TensorId in, TensorId out) {
   b.node(OpKind::kSoftmax, {product}, out, SoftmaxAttributes{true});
 }
 
-/// The sample: an image network of 21 nodes, 10 KiB of resident and 170 KiB of streamed weights.
+inline void add_transformer(GraphBuilder& b, TensorId tokens, TensorId out) {
+  const Shape shape{2, 6, 48};
+  const TensorId embedded = b.tensor("embedded", shape);
+  const TensorId normed = b.tensor("normed", shape);
+  Node& table = b.node(OpKind::kEmbedding, {tokens}, embedded, EmbeddingAttributes{60, 48});
+  table.weights = {b.panels("table", {60, 48}, 4, 1, 48)};
+  Node& norm = b.node(OpKind::kLayerNorm, {embedded}, normed, LayerNormAttributes{1e-6f});
+  norm.weights = {b.plain("norm.scale", {48}), b.plain("norm.shift", {48})};
+  b.node(OpKind::kAttention, {normed, normed, embedded}, out, AttentionAttributes{4, 0.25f, true});
+}
+
+/// The sample: an image network and a piece of a language network, 24 nodes, 22 KiB of resident and 170 KiB of streamed weights.
 inline Graph sample_graph() {
   GraphBuilder b;
   b.graph.name = "sample";
@@ -197,6 +211,11 @@ inline Graph sample_graph() {
   add_plumbing(b, features, vector);
   add_head(b, vector, scores);
   b.output(scores);
+  const TensorId tokens = b.tensor("tokens", {2, 6}, DType::kI64);
+  const TensorId context = b.tensor("context", {2, 6, 48});
+  b.input(tokens, {2, 6}, {0, 1, 2, 3, 4, 5, 6, 7});
+  add_transformer(b, tokens, context);
+  b.output(context);
   b.graph.preprocess = {true, 256, 224, true, 1 / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   b.graph.labels = {"tabby", "espresso", ""};
   return b.graph;

@@ -145,11 +145,54 @@ struct Sample {
   }
 };
 
-struct Breakage {
+/// The same, with the first half of the dense layer transformed: a prepare step before it writes what it reads from then on.
+struct DerivedSample : Sample {
+  enum Steps : std::size_t { kPrepare = 1, kReader, kOther };
+  static constexpr std::size_t kBufDerived = kBufSecond + 1;
+
+  DerivedSample() {
+    for (Buffer& b : plan.buffers) b.lifetime = {later(b.lifetime.begin), later(b.lifetime.end - 1) + 1};
+    for (Load& load : plan.loads) {
+      load.uses = {later(load.uses.begin), later(load.uses.end - 1) + 1};
+      load.gate = later(load.gate);
+    }
+    plan.loads[1].prologue_only = true;
+    plan.loads[1].uses = {kPrepare, kPrepare + 1};
+    plan.buffers[kBufFirst].lifetime = {0, kPrepare + 1};
+    plan.streamed_bytes = plan.streamed_bytes - Bytes(131072);
+    Step prepare = plan.steps[1];
+    prepare.prepare = true;
+    prepare.workspace = BufferId::invalid();
+    prepare.operand_count = 1;
+    prepare.derived = {BufferId(kBufDerived), {0, 2}};
+    Step& reader = plan.steps[1];
+    reader.derived = prepare.derived;
+    reader.first_operand = 1;
+    reader.operand_count = 1;
+    plan.steps.insert(plan.steps.begin() + kPrepare, prepare);
+    plan.buffers.push_back({BufferKind::kDerived, Bytes(262144), 64, Bytes(163840), {0, 7}, true});
+    plan.resident_bytes += Bytes(262144);
+    plan.capacity = plan.arena_bytes = Bytes(163840 + 262144);
+  }
+
+  void add_derived_buffer() {
+    plan.buffers.push_back(plan.buffers[kBufDerived]);
+    plan.buffers.back().offset = Bytes(425984);
+    plan.capacity = plan.arena_bytes = Bytes(425984 + 262144);
+    plan.resident_bytes += Bytes(262144);
+  }
+
+ private:
+  static std::int64_t later(std::int64_t step) { return step >= 1 ? step + 1 : step; }
+};
+
+template <class T>
+struct BreakageOf {
   const char* rule;
   const char* what;
-  std::function<void(Sample&)> apply;
+  std::function<void(T&)> apply;
 };
+using Breakage = BreakageOf<Sample>;
 
 using S = Sample;
 
@@ -321,34 +364,122 @@ const std::vector<Breakage>& breakages() {
       {"I8", "a gate more than a period away", [](S& s) { s.plan.loads[1].gate = -7; }},
       {"I8", "a wrapped region over the next period's activations",
        [](S& s) {
+         s.plan.repeat = true;
          s.plan.buffers[S::kBufC].offset = Bytes(28672);
          s.plan.buffers[S::kBufFirst].lifetime = {-1, 2};
          s.plan.loads[1].gate = -1;
-         s.plan.loads[0].gate = -1;
        }},
       {"I8", "a wrapped region that meets itself",
        [](S& s) {
+         s.plan.repeat = true;
          s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
          s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
          s.plan.buffers[S::kBufFirst].lifetime = {-5, 2};
          s.plan.loads[1].gate = -5;
        }},
       {"I8", "a wrapped resident load", [](S& s) { s.plan.loads[0].gate = -1; }},
+      {"I8", "a wrapped load where no run follows",
+       [](S& s) {
+         s.plan.buffers[S::kBufFirst].lifetime = {-3, 2};
+         s.plan.loads[1].gate = -3;
+       }},
+      {"I5", "gates that fall among the wrapped",
+       [](S& s) {
+         s.plan.repeat = true;
+         s.plan.buffers[S::kBufFirst].lifetime = {-2, 2};
+         s.plan.buffers[S::kBufSecond].lifetime = {-3, 3};
+         s.plan.buffers[S::kBufSecond].offset = Bytes(159744);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(159744 + 131072 + 64);
+         s.plan.loads[1].gate = -2;
+         s.plan.loads[2].gate = -3;
+       }},
   };
   return all;
 }
 
-TEST_CASE("a plan by hand passes") {
-  const Sample sample;
-  const Status status = verify(sample.plan, sample.graph, sample.context);
-  INFO((status ? std::string() : status.error().to_string()));
-  CHECK(status.has_value());
+using D = DerivedSample;
+
+const std::vector<BreakageOf<D>>& derived_breakages() {
+  static const std::vector<BreakageOf<D>> all = {
+      {"I0", "derived weights that do not exist", [](D& s) { s.plan.steps[D::kReader].derived.buffer = BufferId(99); }},
+      {"I0", "a prepare step that writes nothing", [](D& s) { s.plan.steps[D::kPrepare].derived = {}; }},
+      {"I0", "derived weights of a node without weights", [](D& s) { s.plan.steps[0].derived = s.plan.steps[D::kReader].derived; }},
+      {"I0", "a load both resident and given up", [](D& s) { s.plan.loads[0].prologue_only = true; }},
+      {"I1", "derived weights that do not last", [](D& s) { s.plan.buffers[D::kBufDerived].whole_period = false; }},
+      {"I1", "a prologue-only load that lasts",
+       [](D& s) {
+         s.plan.buffers[D::kBufFirst].whole_period = true;
+         s.plan.buffers[D::kBufSecond].offset = Bytes(425984);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(425984 + 131072 + 64);
+       }},
+      {"I2", "derived weights over a region",
+       [](D& s) {
+         s.plan.buffers[D::kBufDerived].offset = Bytes(28672);
+         s.plan.capacity = s.plan.arena_bytes = Bytes(28672 + 262144);
+       }},
+      {"I5", "raw panels beside derived ones",
+       [](D& s) {
+         s.plan.steps[D::kReader].first_operand = 0;
+         s.plan.steps[D::kReader].operand_count = 2;
+         s.plan.steps[D::kPrepare].operand_count = 0;
+       }},
+      {"I5", "derived panels of other channels",
+       [](D& s) {
+         s.plan.steps[D::kReader].derived.panels = {2, 4};
+       }},
+      {"I5", "a prepare step that does not wait for its load", [](D& s) { s.plan.steps[D::kPrepare].loads_needed = 1; }},
+      {"I6", "derived weights read before they are written", [](D& s) { s.plan.steps[D::kReader].derived.buffer = BufferId(D::kBufR); }},
+      {"I6", "derived weights that nobody wrote",
+       [](D& s) {
+         s.add_derived_buffer();
+         s.plan.steps[D::kReader].derived.buffer = BufferId(D::kBufDerived + 1);
+       }},
+      {"I6", "derived weights in the form of another kernel", [](D& s) { s.plan.steps[D::kReader].kernel = static_cast<KernelId>(2); }},
+      {"I6", "derived weights of another node's panels",
+       [](D& s) {
+         s.plan.steps[D::kPrepare].channels = {32, 64};
+         s.plan.steps[D::kPrepare].derived.panels = {2, 4};
+         s.plan.operands[0] = {WeightId(0), {2, 4}, LoadId(1)};
+         s.plan.loads[1].first_stretch += 2;
+         s.plan.loads[1].file.offset += Bytes(131072);
+       }},
+      {"I6", "a prepare step with a workspace", [](D& s) { s.plan.steps[D::kPrepare].workspace = BufferId(D::kBufWorkspace); }},
+      {"I6", "channels that are prepared, not written",
+       [](D& s) {
+         s.add_derived_buffer();
+         s.plan.steps[D::kReader].prepare = true;
+         s.plan.steps[D::kReader].workspace = BufferId::invalid();
+         s.plan.steps[D::kReader].derived.buffer = BufferId(D::kBufDerived + 1);
+         s.plan.operands[1] = s.plan.operands[0];
+         s.plan.loads[1].uses.end += 1;
+         s.plan.buffers[D::kBufFirst].lifetime.end += 1;
+       }},
+      {"I8", "a step of every period that reads a prologue-only load",
+       [](D& s) {
+         s.plan.loads[2].prologue_only = true;
+         s.plan.streamed_bytes = Bytes();
+       }},
+      {"I8", "a prepare step that reads a streamed load",
+       [](D& s) {
+         s.plan.loads[1].prologue_only = false;
+         s.plan.streamed_bytes += Bytes(131072);
+       }},
+      {"I8", "a wrapped prologue-only load",
+       [](D& s) {
+         s.plan.repeat = true;
+         s.plan.loads[1].gate = -1;
+         s.plan.buffers[D::kBufFirst].lifetime.begin = -1;
+       }},
+      {"I7", "derived bytes that are not stated", [](D& s) { s.plan.resident_bytes = s.plan.resident_bytes - Bytes(262144); }},
+  };
+  return all;
 }
 
-TEST_CASE("every kind of broken plan is refused by its own rule") {
-  for (const Breakage& breakage : breakages()) {
+template <class T>
+void check_refused(const std::vector<BreakageOf<T>>& breakages) {
+  for (const BreakageOf<T>& breakage : breakages) {
     INFO(breakage.rule << ": " << breakage.what);
-    Sample sample;
+    T sample;
     breakage.apply(sample);
     const Status status = verify(sample.plan, sample.graph, sample.context);
     REQUIRE_FALSE(status.has_value());
@@ -358,16 +489,29 @@ TEST_CASE("every kind of broken plan is refused by its own rule") {
   }
 }
 
+template <class T>
+void check_passes(const T& sample) {
+  const Status status = verify(sample.plan, sample.graph, sample.context);
+  INFO((status ? std::string() : status.error().to_string()));
+  CHECK(status.has_value());
+}
+
+TEST_CASE("a plan by hand passes") {
+  check_passes(Sample());
+  check_passes(DerivedSample());
+}
+
+TEST_CASE("every kind of broken plan is refused by its own rule") {
+  check_refused(breakages());
+  check_refused(derived_breakages());
+}
+
 TEST_CASE("a wrapped load whose region is free at the end of a period passes") {
   Sample s;
   s.plan.buffers[Sample::kBufFirst].lifetime = {-3, 2};
   s.plan.loads[1].gate = -3;
-  std::swap(s.plan.loads[0], s.plan.loads[1]);  // gates rise in load order, and a resident load is never wrapped
-  for (WeightOperand& operand : s.plan.operands)
-    if (operand.load.index() < 2) operand.load = LoadId(1 - operand.load.index());
-  const Status status = verify(s.plan, s.graph, s.context);
-  INFO((status ? std::string() : status.error().to_string()));
-  CHECK(status.has_value());
+  s.plan.repeat = true;
+  check_passes(s);
 }
 
 TEST_CASE("random damage never crashes the verifier") {

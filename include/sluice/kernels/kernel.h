@@ -57,7 +57,7 @@ struct KernelCall {
   std::span<const WeightOperand> weights;  // as Node::weights: panels, then bias (all of the bias, whatever the slice)
   DerivedOperand derived;                  // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
   RowRange rows;                           // of outputs[0]
-  ChannelRange channels;                   // of outputs[0]
+  ChannelRange channels;                   // of outputs[0]; kEmbedding: rows of the table
   std::byte* workspace = nullptr;          // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
 };

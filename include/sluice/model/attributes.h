@@ -32,8 +32,11 @@ enum class OpKind : std::uint8_t {
   kTranspose = 13,     // Transpose
   kReshape = 14,       // Reshape, Flatten, Squeeze, Unsqueeze: the same bytes, another shape
   kMatMul = 15,        // MatMul of two activations
+  kLayerNorm = 16,     // LayerNormalization over the last axis, or the nodes that make one
+  kAttention = 17,     // softmax(scale * Q K^T) V for each head, as exporters write it; the scores are never stored
+  kEmbedding = 18,     // Gather of rows of a constant table by indices known at run time
 };
-inline constexpr int kOpKindCount = 16;
+inline constexpr int kOpKindCount = 19;
 std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
@@ -46,8 +49,8 @@ std::string_view name_of(NumericClass numeric) noexcept;
 enum class Function : std::uint8_t {
   kNone = 0,
   kRelu = 1,
-  kClip = 2,         // min(max(x, a), b): Relu6 too
-  kLeakyRelu = 3,    // x < 0 ? a * x : x
+  kClip = 2,       // min(max(x, a), b): Relu6 too
+  kLeakyRelu = 3,  // x < 0 ? a * x : x
   kSigmoid = 4,
   kHardSigmoid = 5,  // max(0, min(1, a * x + b))
   kHardSwish = 6,    // x * max(0, min(1, x / 6 + 1 / 2))
@@ -56,17 +59,18 @@ enum class Function : std::uint8_t {
   kExp = 9,
   kSqrt = 10,
   kErf = 11,
-  kGelu = 12,        // x / 2 * (1 + erf(x / sqrt 2))
+  kGelu = 12,  // x / 2 * (1 + erf(x / sqrt 2))
   kNeg = 13,
   kAbs = 14,
   kLog = 15,
   kReciprocal = 16,
-  kElu = 17,         // x < 0 ? a * (exp(x) - 1) : x
+  kElu = 17,  // x < 0 ? a * (exp(x) - 1) : x
   kSoftplus = 18,
   kFloor = 19,
   kCeil = 20,
+  kGeluTanh = 21,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 };
-inline constexpr int kFunctionCount = 21;
+inline constexpr int kFunctionCount = 22;
 std::string_view name_of(Function function) noexcept;
 
 struct Activation {
@@ -168,8 +172,30 @@ struct TransposeAttributes {  // out axis i is in axis perm[i]
   std::array<std::int8_t, Shape::kMaxRank> perm{0, 1, 2, 3, 4, 5, 6, 7};
 };
 
+/// (x - mean) / sqrt(variance + epsilon) * scale[c] + shift[c] over the last axis; weights: scale, shift.
+struct LayerNormAttributes {
+  float epsilon = 1e-5f;
+};
+
+/// Q [batch, S, heads * d], K [batch, T, heads * d], V [batch, T, heads * e] to [batch, S, heads * e]; no batch axis when rank is 2.
+/// Head h has channels [h * d, (h + 1) * d) of Q and K. With `causal`, row s sees the first T - S + s + 1 keys only (S <= T).
+struct AttentionAttributes {
+  std::int64_t heads = 1;
+  float scale = 1.0f;
+  bool causal = false;
+};
+
+/// Indices of any shape, i32 or i64, to [..., features]; one weight, kPanels, with a lane for each row of the table. A negative index
+/// counts from the end; one outside of the table is moved to its edge. A step's channels count rows of the table: the steps that cut a
+/// table each write the output rows whose index they hold, so that each row is written once.
+struct EmbeddingAttributes {
+  std::int64_t table_rows = 0;
+  std::int64_t features = 0;
+};
+
 /// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
 using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
-                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes>;
+                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
+                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes>;
 
 }  // namespace sluice::model

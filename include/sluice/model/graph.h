@@ -6,7 +6,7 @@
 //       graph input, or is a constant (`weight` valid), never two of these
 //  (G2) attributes agree with the operator and with the shapes of inputs, outputs and weights
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits
-//  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input
+//  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input; a norm's scale and shift are both weights
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 #pragma once
 
@@ -27,8 +27,8 @@ namespace sluice::model {
 struct Tensor {
   std::string name;  // the ONNX value name
   DType dtype = DType::kF32;
-  Shape shape;       // physical
-  WeightId weight;   // valid: a constant, stored as that kPlain weight
+  Shape shape;      // physical
+  WeightId weight;  // valid: a constant, stored as that kPlain weight
 
   Bytes bytes() const noexcept { return Bytes(static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype)); }
 };
@@ -39,9 +39,9 @@ struct Node {
   NumericClass numeric = NumericClass::kExact;
   Attributes attributes;
   Epilogue epilogue;
-  std::vector<TensorId> inputs;    // constants too
-  std::vector<TensorId> outputs;   // one today
-  std::vector<WeightId> weights;   // panel weight, bias (kAffine: scale, shift)
+  std::vector<TensorId> inputs;   // constants too
+  std::vector<TensorId> outputs;  // one today
+  std::vector<WeightId> weights;  // panel weight, bias (kAffine, kLayerNorm: scale, shift)
 
   template <class T>
   const T& as() const noexcept {
@@ -98,5 +98,8 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 
 /// N/g of a node with panels: how its output channels are padded to panels (see `panels_of_channels`).
 std::int64_t outputs_per_group(const Node& node) noexcept;
+
+/// How many channels the steps of a node share out: its output's, or the rows of an embedding's table.
+std::int64_t step_channels(const Graph& graph, const Node& node) noexcept;
 
 }  // namespace sluice::model

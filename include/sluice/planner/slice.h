@@ -159,7 +159,7 @@ class Cutter {
         load_whole(position, w);
     }
     const model::Node& node = graph_.node(order_[position]);
-    const std::int64_t channels = row_extents(graph_.tensor(node.outputs[0]).shape).channels;
+    const std::int64_t channels = model::step_channels(graph_, node);
     if (!cut.valid()) {
       add_step(position, {0, channels}, reads, WeightId::invalid(), {}, 0);
       return;

@@ -159,6 +159,7 @@ class ViewBuilder {
       case model::OpKind::kUnary:
       case model::OpKind::kAffine:
       case model::OpKind::kSoftmax:
+      case model::OpKind::kLayerNorm:
         return input == 0;
       case model::OpKind::kBinary:
         return true;

@@ -34,5 +34,8 @@ inline constexpr std::array<float, 7> kErfLarge = {0x1.65e3d6p-12f, 0x1.2088f8p+
                                                    -0x1.65cda6p-6f, 0x1.825f2ep-9f, -0x1.86e42p-13f};
 inline constexpr float kErfLimit = 4.0f;
 inline constexpr float kSqrtHalf = 0.707106769f;
+/// -2 sqrt(2 / pi) and 0.044715 times that: gelu_tanh(x) = x / (1 + exp(x * (linear + cubic x^2))).
+inline constexpr float kGeluLinear = -1.59576912f;
+inline constexpr float kGeluCubic = -0.0713548163f;
 
 }  // namespace sluice::kernels::constants

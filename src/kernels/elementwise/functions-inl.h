@@ -168,6 +168,12 @@ HWY_INLINE V gelu(D d, V x) {
 }
 
 template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_tanh(D d, V x) {
+  const V slope = fused(hn::Mul(x, x), hn::Set(d, constants::kGeluCubic), hn::Set(d, constants::kGeluLinear));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp(d, hn::Mul(x, slope))));
+}
+
+template <class D, class V = hn::Vec<D>>
 HWY_INLINE V softplus(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V y = exp(d, hn::Neg(hn::Abs(x)));
@@ -226,6 +232,8 @@ HWY_INLINE V apply(D d, const model::Activation& f, V x) {
       return functions::floor(x);
     case Function::kCeil:
       return functions::ceil(x);
+    case Function::kGeluTanh:
+      return gelu_tanh(d, x);
   }
   return x;
 }

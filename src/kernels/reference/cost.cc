@@ -23,6 +23,14 @@ std::uint64_t flops_per_output(const model::Graph& graph, const model::Node& nod
       return flops + static_cast<std::uint64_t>(2 * node.as<model::DenseAttributes>().in_features);
     case model::OpKind::kMatMul:
       return flops + static_cast<std::uint64_t>(2 * graph.tensor(node.inputs[0]).shape.back());
+    case model::OpKind::kAttention: {
+      // A dot product and a weighted sum over the keys, and for each head an exponential a key, shared among the head's outputs.
+      const Shape &q = graph.tensor(node.inputs[0]).shape, &v = graph.tensor(node.inputs[2]).shape;
+      const std::int64_t keys = v[v.rank() - 2], exponentials = 20 * node.as<model::AttentionAttributes>().heads / v.back();
+      return flops + static_cast<std::uint64_t>(keys * (2 + 2 * q.back() / v.back() + exponentials));
+    }
+    case model::OpKind::kLayerNorm:
+      return flops + 8;
     case model::OpKind::kPool:
       return flops + static_cast<std::uint64_t>(node.as<model::PoolAttributes>().window.taps());
     case model::OpKind::kBinary:

@@ -90,6 +90,9 @@ inline float erf(float x) noexcept {
 
 inline float gelu(float x) noexcept { return 0.5f * x * (1.0f + erf(x * constants::kSqrtHalf)); }
 
+/// x / 2 * (1 + tanh(u)) is x * sigmoid(2 u), which loses nothing where the tangent comes near -1.
+inline float gelu_tanh(float x) noexcept { return x / (1.0f + exp(x * std::fma(x * x, constants::kGeluCubic, constants::kGeluLinear))); }
+
 /// log(1 + y) = log(u) + (y - (u - 1)) / u with u the rounded 1 + y: what the rounding took away comes back.
 inline float softplus(float x) noexcept {
   const float y = exp(-std::fabs(x));
@@ -143,6 +146,8 @@ inline float apply(const model::Activation& f, float x) noexcept {
       return std::floor(x);
     case Function::kCeil:
       return std::ceil(x);
+    case Function::kGeluTanh:
+      return gelu_tanh(x);
   }
   return x;
 }

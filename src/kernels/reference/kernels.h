@@ -21,5 +21,8 @@ void pad(const KernelCall& call) noexcept;             // movement.cc
 void transpose(const KernelCall& call) noexcept;       // movement.cc
 void reshape(const KernelCall& call) noexcept;         // movement.cc
 void resize(const KernelCall& call) noexcept;          // resize.cc
+void layer_norm(const KernelCall& call) noexcept;      // normalize.cc
+void attention(const KernelCall& call) noexcept;       // attention.cc
+void embedding(const KernelCall& call) noexcept;       // embedding.cc
 
 }  // namespace sluice::kernels::reference

@@ -1,32 +1,14 @@
-// Softmax over the last axis, and local response normalisation over channels.
+// Softmax and layer normalisation over the last axis, and local response normalisation over channels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/lane_sum.h"
 #include "src/kernels/reference/walk.h"
 
 namespace sluice::kernels::reference {
-namespace {
-
-/// The order in which softmax sums, the same for every ISA: sixteen partial sums, value i to sum i mod 16, then folded in halves.
-class LaneSum {
- public:
-  void add(std::int64_t i, float value) noexcept { lanes_[i % kLanes] += value; }
-  float total() noexcept {
-    for (int half = kLanes / 2; half >= 1; half /= 2)
-      for (int lane = 0; lane < half; ++lane) lanes_[lane] += lanes_[lane + half];
-    return lanes_[0];
-  }
-
- private:
-  static constexpr int kLanes = 16;
-  float lanes_[kLanes] = {};
-};
-
-}  // namespace
-
 /// exp(x - max) / sum, or x - max - log(sum).
 void softmax(const KernelCall& call) noexcept {
   const bool log = call.node->as<model::SoftmaxAttributes>().log;
@@ -46,6 +28,25 @@ void softmax(const KernelCall& call) noexcept {
     const float total = sum.total();
     const float log_total = reference::log(total);
     for (std::int64_t c = 0; c < view.channels; ++c) out[c] = log ? out[c] - log_total : out[c] / total;
+  });
+}
+
+/// (x - mean) / sqrt(variance + epsilon) * scale + shift
+void layer_norm(const KernelCall& call) noexcept {
+  const float epsilon = call.node->as<model::LayerNormAttributes>().epsilon;
+  const RowView& view = call.outputs[0].view;
+  const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
+  const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  const auto count = static_cast<float>(view.channels);
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const float* in = same_pixel<float>(call.inputs[0].view, view, row, pixel);
+    float* out = view.at<float>(row, pixel);
+    LaneSum sum, squares;
+    for (std::int64_t c = 0; c < view.channels; ++c) sum.add(c, in[c]);
+    const float mean = sum.total() / count;
+    for (std::int64_t c = 0; c < view.channels; ++c) squares.add_square(c, in[c] - mean);
+    const float factor = 1.0f / std::sqrt(squares.total() / count + epsilon);
+    for (std::int64_t c = 0; c < view.channels; ++c) out[c] = std::fma((in[c] - mean) * factor, scale[c], shift[c]);
   });
 }
 

@@ -41,6 +41,10 @@ bool matrices(const model::Graph& graph, const model::Node& node) noexcept {
   return floats(graph, node) && graph.tensor(node.inputs[0]).shape.rank() >= 2 && graph.tensor(node.inputs[1]).shape.rank() >= 2;
 }
 
+bool table_of_floats(const model::Graph& graph, const model::Node& node) noexcept {
+  return graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32;
+}
+
 std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
 /// A residual of a convolution or dense layer is read where the output is written; no other input is.
 std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) noexcept {
@@ -105,6 +109,9 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
     of_types(describe("reference/transpose", OpKind::kTranspose, reference::transpose), same_types),
     of_types(describe("reference/reshape", OpKind::kReshape, reference::reshape), same_types),
     of_types(describe("reference/matmul", OpKind::kMatMul, reference::matmul), matrices),
+    in_place(banded("reference/layer_norm", OpKind::kLayerNorm, reference::layer_norm), full_shape_inputs),
+    banded("reference/attention", OpKind::kAttention, reference::attention),
+    of_types(in_place(weighted("reference/embedding", OpKind::kEmbedding, reference::embedding), none_in_place), table_of_floats),
 };
 
 constexpr bool in_order_of_kinds() noexcept {
