@@ -49,7 +49,7 @@ HWY_INLINE void activate_as(V* values, int count, const model::Activation& activ
 }
 
 // Out of line and on memory, so that tiles stay small; the common functions have loops of their own, without the switch.
-HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
+inline HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
   using model::Function;
   switch (activation.function) {
     case Function::kSigmoid:

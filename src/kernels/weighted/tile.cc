@@ -11,34 +11,12 @@
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/tile_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
-// Accumulators fill the registers and leave room for the weights of one k and one broadcast input: 28 of 32 (AVX-512), 12 of 16 (AVX2),
-// 20 of 32 (NEON, where g++ spills at 24). The scalar tile is small because its accumulators live in memory anyway.
-#if HWY_TARGET == HWY_AVX3
-inline constexpr int kTileRows = 14;
-inline constexpr int kTilePanels = 2;
-inline constexpr int kFewRows = 3;
-inline constexpr int kLaneRows = 8;
-#elif HWY_TARGET == HWY_AVX2
-inline constexpr int kTileRows = 6;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 1;
-inline constexpr int kLaneRows = 4;
-#elif HWY_TARGET == HWY_NEON
-inline constexpr int kTileRows = 5;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 1;
-inline constexpr int kLaneRows = 4;
-#else
-inline constexpr int kTileRows = 2;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 0;
-inline constexpr int kLaneRows = 2;
-#endif
 // Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
 inline constexpr int kSlideRows = 8;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
