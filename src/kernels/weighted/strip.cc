@@ -91,14 +91,22 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
 
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
-  Blocks blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, kBlockBytes, 2);
+  const auto blocks_of = [&](std::int64_t bytes) {
+    return Blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
+  };
+  Blocks blocks = blocks_of(kBlockBytes);
   bool by_pixels = extent.threads > 1 && shares_pixels(graph, node, extent);
   if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
   const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
   by_pixels = by_pixels && areas % extent.threads == 0;
+  // Weights come back from L3 while the tiles of an area work, if those are enough; strips would be copied again by a core that waits for
+  // them. Threads that share the blocks keep theirs.
+  const std::int64_t pixels = strip.out_rows * strip.out_columns;
+  const bool areas_outside = conv.groups == 1 && (by_pixels || extent.threads == 1) && (areas == 1 || pixels > 3 * kMaxTileRows);
+  if (areas_outside && pixels <= kFewTiles * kMaxTileRows) blocks = blocks_of(kSmallBlockBytes);
   const std::int64_t parts = by_pixels ? extent.threads : 1;
-  return {strip, blocks, {parts, blocks.count(), areas / parts}};
+  return {strip, blocks, {parts, blocks.count(), areas / parts, areas_outside}};
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
