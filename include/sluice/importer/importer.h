@@ -30,7 +30,7 @@ struct Problem {
 
 struct ConvertOptions {
   std::map<std::string, std::int64_t> dims;  // free dimensions: --dim name=value
-  bool exact = false;                        // --numerics exact: no Winograd class
+  bool exact = false;                        // --numerics exact: every node of the class kExact, no Winograd
   bool fuse = true;                          // off: one node an operator (tests)
   model::Preprocess preprocess;              // written as metadata when present
   std::vector<std::string> labels;
