@@ -18,9 +18,6 @@ constexpr std::int64_t kLanes = model::kPanelLanes;
 /// What one transform of 36 values takes of the time of the products, in flops: 38 ns for 16 of them at 178 GFLOP/s, four times their
 /// arithmetic, because what they read and write passes through L2.
 constexpr std::uint64_t kTransformFlops = 400;
-/// What one transform of 36 values takes of the time of the products, in flops: 38 ns for 16 of them at 178 GFLOP/s, four times their
-/// arithmetic, because what they read and write passes through L2.
-constexpr std::uint64_t kTransformFlops = 400;
 
 const model::ConvAttributes& conv_of(const KernelCall& call) noexcept { return call.node->as<model::ConvAttributes>(); }
 
