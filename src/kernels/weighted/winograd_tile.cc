@@ -117,6 +117,7 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
     for (int i = 0; i < kVectors; ++i) acc[row][i] = job.first ? hn::Zero(d) : hn::LoadU(d, m + row * kSquareFloats + i * kVectorLanes);
   }
   const std::int64_t depth = job.depth, panel = job.u_panel;
+  HWY_UNROLL(4)
   for (std::int64_t k = 0; k < depth; ++k, u += 16) {
     V weights[kVectors];
     HWY_UNROLL(16)
