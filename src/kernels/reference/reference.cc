@@ -8,6 +8,7 @@
 #include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/plain/kernel.h"
 
 namespace sluice::kernels {
 namespace {
@@ -100,6 +101,14 @@ constexpr KernelDescriptor winograd() noexcept {
   return kernel;
 }
 
+constexpr KernelDescriptor plain_kernel() noexcept {
+  KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
+  kernel.supports = plain::supports;
+  kernel.takes_pitches = false;
+  kernel.workspace = plain::workspace;
+  return kernel;
+}
+
 constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
     weighted("reference/conv", OpKind::kConv, reference::conv),
     weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
@@ -120,6 +129,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
     in_place(banded("reference/layer_norm", OpKind::kLayerNorm, reference::layer_norm), full_shape_inputs),
     banded("reference/attention", OpKind::kAttention, reference::attention),
     of_types(in_place(weighted("reference/embedding", OpKind::kEmbedding, reference::embedding), none_in_place), table_of_floats),
+    plain_kernel(),
     winograd(),
 };
 
