@@ -41,7 +41,7 @@ void lower_embedding(NodeContext& c) {
   const Shape shape = table.shape;
   const DType index_type = c.draft().value(c.input(1)).dtype;
   if (!is_float(table.dtype)) c.refuse("a table of type " + std::string(name_of(table.dtype)) + "; supported are tables of reals");
-  if (index_type != DType::kI32 && index_type != DType::kI64) c.malformed("indices must be of type int32 or int64");
+  if (index_type != DType::kI32 && index_type != DType::kI64) c.refuse("indices must be of type int32 or int64");
   if (shape.rank() == 0 || c.axis(c.integer("axis", 0), shape.rank()) != 0) c.refuse("supported are indices of the table's first axis");
   if (table.elements() == 0) c.refuse("the table is empty");
   const std::int64_t rows = shape[0], features = shape.count(1, shape.rank());
