@@ -35,6 +35,7 @@ constexpr OperatorEntry kOperators[] = {
     {"HardSwish", lower_unary},
     {"Identity", lower_identity},
     {"LRN", lower_lrn},
+    {"LayerNormalization", lower_layer_normalization},
     {"LeakyRelu", lower_unary},
     {"Log", lower_unary},
     {"LogSoftmax", lower_log_softmax},
