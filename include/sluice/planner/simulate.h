@@ -31,7 +31,7 @@ inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const
     const NodeId id = order[step.position];
     const model::Node& node = graph.node(id);
     const kernels::StepExtent extent{{0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads};
-    costs.step.push_back(profiler::step_seconds(profile, node, kernels[id.index()]->cost(graph, node, extent)));
+    costs.step.push_back(profiler::step_seconds(profile, kernels[id.index()]->id, node, kernels[id.index()]->cost(graph, node, extent)));
     costs.compute += costs.step.back();
   }
   for (const LoadSpec& load : schedule.loads) costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));
