@@ -24,7 +24,9 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
     profile.kernels.clear();
     profile.threads = options.threads;
   }
-  if (options.read_bytes_per_second_limit > 0) profile.read_limit = options.read_bytes_per_second_limit;
+  profile.read_piece_bytes = options.read.size.count();
+  profile.reads_in_flight = static_cast<std::uint32_t>(options.read.in_flight);
+  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
   return profile;
 }
 
@@ -32,7 +34,7 @@ Status check_options(const SessionOptions& options) noexcept {
   if (options.threads < 1 || options.threads > 1024) {
     return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
   }
-  if (!(options.read_bytes_per_second_limit >= 0)) {
+  if (!(options.read.bytes_per_second_limit >= 0)) {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
   return {};

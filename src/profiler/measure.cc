@@ -19,7 +19,8 @@ struct Task {
   const model::Graph* graph;
   const model::Node* node;
   const kernels::KernelDescriptor* kernel;
-  double share;
+  KernelUse use = KernelUse::kRun;
+  double share = 1;
 };
 
 class Measurement {
@@ -38,7 +39,7 @@ class Measurement {
       SLUICE_RETURN_IF_ERROR(measure(timer, tasks_[i]));
     }
     fit(profile_);
-    profile_.verify_bytes_per_second = measure_verifying();
+    profile_.verify_bytes_per_second = measure_verifying(options_.file);
     if (!options_.file.empty()) {
       SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
     }
@@ -59,33 +60,42 @@ class Measurement {
 
   void add_task(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
     if (kernel.run == nullptr || kernel.cost == nullptr) return;
-    tasks_.push_back({&graph, &node, &kernel, 1});
+    tasks_.push_back({&graph, &node, &kernel});
     // Plans cut weights: what a slice costs more than its share is part of the fit.
     const bool cuts = kernel.slices_channels && !node.weights.empty() && graph.weight(node.weights[0]).panels >= 8;
-    if (cuts) tasks_.push_back({&graph, &node, &kernel, 0.25});
+    if (cuts) tasks_.push_back({&graph, &node, &kernel, KernelUse::kRun, 0.25});
+    if (kernel.derived_panel_bytes == nullptr || kernel.prepare == nullptr || node.weights.empty()) return;
+    tasks_.push_back({&graph, &node, &kernel, KernelUse::kRunDerived});
+    tasks_.push_back({&graph, &node, &kernel, KernelUse::kPrepare});
   }
 
   Status measure(StepTimer& timer, const Task& task) {
-    if (known(task)) return {};
-    SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time(*task.graph, *task.node, *task.kernel, task.share));
-    if (timed) profile_.samples.push_back({task.kernel->id, task.kernel->cost(*task.graph, *task.node, timed->extent), timed->seconds});
+    const UsedKernel kernel{task.kernel->id, task.use};
+    if (known(task, kernel)) return {};
+    SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time({*task.graph, *task.node, *task.kernel, task.use, task.share}));
+    if (timed) profile_.samples.push_back({kernel, cost_of(task, timed->extent), timed->seconds});
     return {};
   }
 
+  static kernels::CostFeatures cost_of(const Task& task, const kernels::StepExtent& extent) {
+    const auto cost =
+        task.use == KernelUse::kPrepare && task.kernel->prepare_cost != nullptr ? task.kernel->prepare_cost : task.kernel->cost;
+    return cost(*task.graph, *task.node, extent);
+  }
+
   /// A network repeats its layers; one sample of each is enough.
-  bool known(const Task& task) {
+  bool known(const Task& task, UsedKernel kernel) {
     const kernels::StepExtent whole{{0, row_extents(task.graph->tensor(task.node->outputs[0]).shape).rows},
                                     {0, model::step_channels(*task.graph, *task.node)},
                                     options_.threads};
-    const Terms terms = terms_of(task.kernel->cost(*task.graph, *task.node, whole));
-    const Seen seen{task.kernel->id, task.share, terms};
+    const Seen seen{kernel, task.share, terms_of(cost_of(task, whole))};
     if (std::find(seen_.begin(), seen_.end(), seen) != seen_.end()) return true;
     seen_.push_back(seen);
     return false;
   }
 
   struct Seen {
-    KernelId kernel;
+    UsedKernel kernel;
     double share;
     Terms terms;
     bool operator==(const Seen&) const = default;

@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20};
-constexpr std::array<std::uint32_t, 3> kDepths = {1, 2, 4};
+constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
+constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
 constexpr std::uint64_t kLeastFile = 64 << 20;
 constexpr std::uint64_t kMostRead = 256 << 20;
 constexpr double kSecondsEach = 0.4;
@@ -90,17 +90,24 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
   return rates;
 }
 
-double measure_verifying() {
-  constexpr std::uint64_t kBytes = 64 << 20;
+double measure_verifying(const std::string& file) {
+  constexpr std::uint64_t kPiece = 512 << 10;
   constexpr std::uint64_t kStretch = 64 << 10;
-  const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(kBytes));
+  constexpr std::uint64_t kBytes = 32 << 20;
+  const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(kPiece));
   if (buffer.data() == nullptr) return DeviceProfile().verify_bytes_per_second;
-  std::fill_n(buffer.data(), kBytes, std::byte{1});
-  const Clock::time_point start = Clock::now();
+  std::fill_n(buffer.data(), kPiece, std::byte{1});
+  const auto source = file.empty() ? nullptr : model::open_weight_source(file).value_or(nullptr);
+  double seconds = 0;
   std::uint64_t sum = 0;
-  for (std::uint64_t at = 0; at < kBytes; at += kStretch) sum ^= xxh3_64({buffer.data() + at, kStretch});
-  const double seconds = seconds_since(start);
-  return static_cast<double>(kBytes) / (sum == 0 ? seconds * 2 : seconds);
+  for (std::uint64_t at = 0; at < kBytes; at += kPiece) {
+    if (source != nullptr && !source->read({Bytes(at), Bytes(kPiece)}, buffer.data())) break;
+    const Clock::time_point start = Clock::now();
+    for (std::uint64_t s = 0; s < kPiece; s += kStretch) sum ^= xxh3_64({buffer.data() + s, kStretch});
+    seconds += seconds_since(start);
+  }
+  // `sum` is used, so that the work is done.
+  return seconds > 0 ? static_cast<double>(kBytes) / seconds + (sum == 1 ? 1 : 0) : DeviceProfile().verify_bytes_per_second;
 }
 
 }  // namespace sluice::profiler

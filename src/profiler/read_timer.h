@@ -12,7 +12,7 @@ namespace sluice::profiler {
 /// By depth, then size. Reads at most the first 256 MiB of the file for each. Errors: kIo; kInvalidArgument for a file that is too small.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
-/// Bytes per second of checksums.
-double measure_verifying();
+/// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).
+double measure_verifying(const std::string& file);
 
 }  // namespace sluice::profiler

@@ -37,28 +37,34 @@ double median(std::vector<double> values) {
 
 /// A step with its operands.
 struct StepTimer::Call {
-  const model::Graph& graph;
-  const model::Node& node;
-  const kernels::KernelDescriptor& kernel;
+  const Request& request;
   kernels::StepExtent extent;
   std::vector<kernels::Operand> inputs;
   std::vector<kernels::Operand> outputs;
   std::vector<kernels::WeightOperand> weights;
+  kernels::DerivedOperand derived;
   std::byte* workspace = nullptr;
 
-  PanelRange panels_of(std::size_t weight) const {
-    const model::Weight& w = graph.weight(node.weights[weight]);
-    if (weight > 0 || !kernel.slices_channels) return {0, w.panels};
+  const model::Tensor& tensor(TensorId id) const { return request.graph.tensor(id); }
+  const model::Weight& weight(std::size_t i) const { return request.graph.weight(request.node.weights[i]); }
+
+  PanelRange panels_of(std::size_t i) const {
+    const model::Weight& w = weight(i);
+    if (i > 0 || !request.kernel.slices_channels) return {0, w.panels};
     if (w.panel_layout.layout == model::WeightLayout::kDepthwise) return {0, ceil_div(extent.channels.end, model::kPanelLanes)};
-    return model::panels_of_channels(extent.channels, model::outputs_per_group(node));
+    return model::panels_of_channels(extent.channels, model::outputs_per_group(request.node));
   }
-  /// Bytes of one run's weights, constant inputs too.
-  std::uint64_t weight_bytes() const {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < node.weights.size(); ++i)
-      bytes += room_for(Bytes(graph.weight(node.weights[i]).panel_bytes.count() * static_cast<std::uint64_t>(panels_of(i).size())));
-    for (TensorId id : node.inputs)
-      if (graph.tensor(id).weight.valid()) bytes += room_for(graph.tensor(id).bytes());
+  Bytes bytes_of_weight(std::size_t i) const { return weight(i).panel_bytes * static_cast<std::uint64_t>(panels_of(i).size()); }
+  Bytes derived_bytes() const {
+    if (request.use == KernelUse::kRun) return Bytes();
+    return request.kernel.derived_panel_bytes(request.graph, request.node) * static_cast<std::uint64_t>(panels_of(0).size());
+  }
+  /// Bytes that one run reads from the ring: weights, raw or derived, and constant inputs.
+  std::uint64_t ring_bytes() const {
+    std::uint64_t bytes = request.use == KernelUse::kRunDerived ? room_for(derived_bytes()) : 0;
+    for (std::size_t i = 0; i < request.node.weights.size(); ++i) bytes += room_for(bytes_of_weight(i));
+    for (TensorId id : request.node.inputs)
+      if (tensor(id).weight.valid()) bytes += room_for(tensor(id).bytes());
     return bytes;
   }
 };
@@ -72,22 +78,29 @@ Result<StepTimer> StepTimer::create(int threads) {
   return timer;
 }
 
-kernels::StepExtent StepTimer::extent_of(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel,
-                                         double share) const {
-  kernels::StepExtent extent{
-      {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, {0, model::step_channels(graph, node)}, pool_->thread_count(), false};
-  if (!kernel.slices_channels || node.weights.empty()) return extent;
-  const model::Weight& weight = graph.weight(node.weights[0]);
-  const double fits = static_cast<double>(kRingBytes) / 2 / static_cast<double>(weight.bytes.count() + 1);
-  const double taken = std::min(share, fits);
+kernels::StepExtent StepTimer::extent_of(const Request& request) const {
+  const model::Node& node = request.node;
+  kernels::StepExtent extent{{0, row_extents(request.graph.tensor(node.outputs[0]).shape).rows},
+                             {0, model::step_channels(request.graph, node)},
+                             pool_->thread_count(),
+                             request.use == KernelUse::kRunDerived};
+  if (!request.kernel.slices_channels || node.weights.empty()) return extent;
+  const model::Weight& weight = request.graph.weight(node.weights[0]);
+  const double panel_bytes =
+      static_cast<double>(weight.panel_bytes.count()) +
+      (request.use == KernelUse::kRun ? 0.0 : static_cast<double>(request.kernel.derived_panel_bytes(request.graph, node).count()));
+  const double fits = static_cast<double>(kRingBytes) / 2 / (panel_bytes * static_cast<double>(weight.panels));
+  const double taken = std::min(request.share, fits);
   if (taken >= 1) return extent;
   const std::int64_t panels = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(weight.panels) * taken));
   extent.channels = model::channels_of_panels({0, panels}, model::outputs_per_group(node), extent.channels.end);
   return extent;
 }
 
-/// Lays out inputs, output and workspace.
+/// Lays out inputs, output, workspace, and the derived weights that a preparation writes.
 Status StepTimer::place(Call& call) {
+  const model::Node& node = call.request.node;
+  const auto workspace_of = call.request.use == KernelUse::kPrepare ? nullptr : call.request.kernel.workspace;
   std::uint64_t bytes = 0;
   const auto take = [&](Bytes size) {
     const std::uint64_t at = bytes;
@@ -95,65 +108,69 @@ Status StepTimer::place(Call& call) {
     return at;
   };
   std::vector<std::uint64_t> offsets;
-  for (const auto& ids : {call.node.inputs, call.node.outputs})
-    for (TensorId id : ids) offsets.push_back(take(call.graph.tensor(id).bytes()));
-  const Bytes workspace = call.kernel.workspace == nullptr ? Bytes() : call.kernel.workspace(call.graph, call.node, call.extent);
-  const std::uint64_t workspace_at = take(workspace);
+  for (const auto& ids : {node.inputs, node.outputs})
+    for (TensorId id : ids) offsets.push_back(take(call.tensor(id).bytes()));
+  const std::uint64_t workspace_at = take(workspace_of == nullptr ? Bytes() : workspace_of(call.request.graph, node, call.extent));
+  const std::uint64_t derived_at = take(call.derived_bytes());
   if (bytes > arena_bytes_) {
     arena_ = model::AlignedBuffer::allocate(Bytes(bytes));
     arena_bytes_ = arena_.data() == nullptr ? 0 : bytes;
-    if (arena_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, call.node.name, "there is no memory for the tensors");
+    if (arena_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, node.name, "there is no memory for the tensors");
   }
   fill(arena_.data(), bytes);
   std::size_t next = 0;
   const auto operand_of = [&](TensorId id) {
-    const model::Tensor& tensor = call.graph.tensor(id);
+    const model::Tensor& tensor = call.tensor(id);
     return kernels::Operand{dense_view(arena_.data() + offsets[next++], tensor.shape, tensor.dtype), tensor.shape};
   };
-  for (TensorId id : call.node.inputs) call.inputs.push_back(operand_of(id));
-  for (TensorId id : call.node.outputs) call.outputs.push_back(operand_of(id));
-  for (std::size_t i = 0; i < call.node.weights.size(); ++i)
-    call.weights.push_back({nullptr, call.panels_of(i), &call.graph.weight(call.node.weights[i])});
+  for (TensorId id : node.inputs) call.inputs.push_back(operand_of(id));
+  for (TensorId id : node.outputs) call.outputs.push_back(operand_of(id));
+  for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), &call.weight(i)});
+  if (call.request.use != KernelUse::kRun) call.derived = {arena_.data() + derived_at, call.panels_of(0)};
   call.workspace = arena_.data() + workspace_at;
   return {};
 }
 
 /// The next run's weights: a part of the ring that was not read for long.
 void StepTimer::place_weights(Call& call) {
-  if (ring_at_ + call.weight_bytes() > kRingBytes) ring_at_ = 0;
+  if (ring_at_ + call.ring_bytes() > kRingBytes) ring_at_ = 0;
   const auto take = [&](Bytes size) {
-    const std::byte* const data = ring_.data() + ring_at_;
+    std::byte* const data = ring_.data() + ring_at_;
     ring_at_ += room_for(size);
     return data;
   };
-  for (kernels::WeightOperand& weight : call.weights)
-    weight.data = take(Bytes(weight.weight->panel_bytes.count() * static_cast<std::uint64_t>(weight.panels.size())));
+  for (std::size_t i = 0; i < call.weights.size(); ++i) call.weights[i].data = take(call.bytes_of_weight(i));
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const model::Tensor& tensor = call.graph.tensor(call.node.inputs[i]);
-    if (tensor.weight.valid()) call.inputs[i].view.data = const_cast<std::byte*>(take(tensor.bytes()));
+    const model::Tensor& tensor = call.tensor(call.request.node.inputs[i]);
+    if (tensor.weight.valid()) call.inputs[i].view.data = take(tensor.bytes());
+  }
+  if (call.request.use == KernelUse::kRunDerived) {
+    call.derived.data = take(call.derived_bytes());
+    call.weights[0].data = nullptr;
   }
 }
 
 double StepTimer::run_once(Call& call) {
   place_weights(call);
-  const kernels::KernelCall step{.graph = &call.graph,
-                                 .node = &call.node,
+  const kernels::KernelCall step{.graph = &call.request.graph,
+                                 .node = &call.request.node,
                                  .inputs = call.inputs,
                                  .outputs = call.outputs,
                                  .weights = call.weights,
+                                 .derived = call.derived,
                                  .rows = call.extent.rows,
                                  .channels = call.extent.channels,
                                  .workspace = call.workspace,
                                  .pool = pool_.get()};
+  const auto run = call.request.use == KernelUse::kPrepare ? call.request.kernel.prepare : call.request.kernel.run;
   const Clock::time_point start = Clock::now();
-  call.kernel.run(step);
+  run(step);
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Result<std::optional<TimedStep>> StepTimer::time(const model::Graph& graph, const model::Node& node,
-                                                 const kernels::KernelDescriptor& kernel, double share) {
-  Call call{graph, node, kernel, extent_of(graph, node, kernel, share), {}, {}, {}};
-  if (call.weight_bytes() > kRingBytes) return std::optional<TimedStep>();
+Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
+  Call call{request, extent_of(request), {}, {}, {}, {}};
+  if (call.ring_bytes() > kRingBytes) return std::optional<TimedStep>();
   SLUICE_RETURN_IF_ERROR(place(call));
   double spent = run_once(call);  // touches pages, wakes threads
   std::vector<double> seconds;

@@ -11,6 +11,7 @@
 #include "sluice/core/error.h"
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
+#include "sluice/profiler/device_profile.h"
 #include "src/model/aligned_buffer.h"
 
 namespace sluice::profiler {
@@ -25,16 +26,21 @@ class StepTimer {
   /// Errors: kOutOfMemory.
   static Result<StepTimer> create(int threads);
 
-  /// The median time of the node's rows and of its first `share` of channels (of all, where the kernel does not slice). Nothing when its
-  /// weights are larger than the ring however it is cut. Errors: kOutOfMemory.
-  Result<std::optional<TimedStep>> time(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel,
-                                        double share = 1);
+  /// What to run: all rows of a node and its first `share` of channels (all of them, where the kernel does not slice).
+  struct Request {
+    const model::Graph& graph;
+    const model::Node& node;
+    const kernels::KernelDescriptor& kernel;
+    KernelUse use = KernelUse::kRun;
+    double share = 1;
+  };
+  /// The median time. Nothing when the weights are larger than the ring however they are cut. Errors: kOutOfMemory.
+  Result<std::optional<TimedStep>> time(const Request& request);
 
  private:
   struct Call;
 
-  kernels::StepExtent extent_of(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel,
-                                double share) const;
+  kernels::StepExtent extent_of(const Request& request) const;
   Status place(Call& call);
   void place_weights(Call& call);
   double run_once(Call& call);

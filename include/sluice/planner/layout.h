@@ -42,8 +42,9 @@ inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const Ke
   for (const StepSpec& step : schedule.steps) {
     const NodeId id = order[step.position];
     const model::Node& node = graph.node(id);
-    if (kernels[id.index()]->workspace == nullptr) continue;
-    const kernels::StepExtent extent{{0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads};
+    if (step.prepare || kernels[id.index()]->workspace == nullptr) continue;
+    const kernels::StepExtent extent{
+        {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
     bytes[step.position] = std::max(bytes[step.position], kernels[id.index()]->workspace(graph, node, extent).count());
   }
   return bytes;

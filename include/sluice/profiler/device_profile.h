@@ -17,27 +17,40 @@
 
 namespace sluice::profiler {
 
-/// What a step's time is a sum of: one step, and its flops, input, output and weight bytes.
-inline constexpr std::size_t kTerms = 5;
+/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; and those of input and output that are more
+/// than a core's own cache holds.
+inline constexpr std::size_t kTerms = 6;
 using Terms = std::array<double, kTerms>;
 
 inline Terms terms_of(const kernels::CostFeatures& work) noexcept {
-  return {1.0, static_cast<double>(work.flops), static_cast<double>(work.input_bytes), static_cast<double>(work.output_bytes),
-          static_cast<double>(work.weight_bytes)};
+  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  const auto input = static_cast<double>(work.input_bytes);
+  const auto output = static_cast<double>(work.output_bytes);
+  const double beyond = input + output > kOwnCache ? input + output - kOwnCache : 0;
+  return {1.0, static_cast<double>(work.flops), input, output, static_cast<double>(work.weight_bytes), beyond};
 }
+
+/// What a kernel does in a step: runs, runs from derived weights, or prepares them. Each has its own times.
+enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
+
+struct UsedKernel {
+  KernelId kernel = KernelId::kNone;  // none: what no measurement covers
+  KernelUse use = KernelUse::kRun;
+  friend constexpr auto operator<=>(const UsedKernel&, const UsedKernel&) noexcept = default;
+};
 
 /// Fitted to the samples of one kernel (fit.h): seconds = sum of seconds_per[i] * terms[i].
 struct KernelRates {
-  KernelId kernel = KernelId::kNone;
+  UsedKernel kernel;
   Terms seconds_per{};
 };
 
-/// The logarithms of a step's terms but the first: where it lies among other steps.
-using WorkPoint = std::array<double, kTerms - 1>;
+/// The logarithms of a step's flops and bytes: where it lies among other steps.
+using WorkPoint = std::array<double, 4>;
 
 /// One measured step.
 struct KernelSample {
-  KernelId kernel = KernelId::kNone;
+  UsedKernel kernel;
   kernels::CostFeatures work;
   double seconds = 0;
   // Follow from the above and the kernel's rates (fit.h):
@@ -66,8 +79,10 @@ struct DeviceProfile {
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
   double read_latency_seconds = 80e-6;    // fixed cost of one read
 
-  double verify_bytes_per_second = 12e9;  // checksums of what was read
-  double read_limit = 0;                  // bytes per second, 0: none: emulates a slower disk
+  double verify_bytes_per_second = 12e9;        // checksums of what was just read
+  double read_limit = 0;                        // bytes per second, 0: none: emulates a slower disk
+  std::uint64_t read_piece_bytes = 512 * 1024;  // how loads are read: in pieces of this size,
+  std::uint32_t reads_in_flight = 4;            // so many at a time
   std::vector<KernelRates> kernels;
   std::vector<KernelSample> samples;
   std::vector<ReadRate> reads;

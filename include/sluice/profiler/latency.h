@@ -2,7 +2,7 @@
 //
 // A step of a kernel that was measured:
 //
-//     seconds = (a + b*flops + c*input + d*output + e*weight bytes) * exp(r)       a..e >= 0, fitted to all samples of the kernel
+//     seconds = (a + b*flops + c*input + d*output + e*weight + f*beyond bytes) * exp(r)      a..f >= 0, fitted to all samples of it
 //
 // where r is the mean of the samples' own deviations ln(measured / fitted), each weighing 1 / distance^4 in the logarithms of the
 // work, beside a weight of 1 for "no deviation": a shape that was measured gets its own time, one that resembles it a share of what the
@@ -31,7 +31,7 @@ namespace detail {
 
 /// The entries of one kernel in a vector that is sorted by kernel.
 template <class Entry>
-std::span<const Entry> of_kernel(const std::vector<Entry>& entries, KernelId kernel) noexcept {
+std::span<const Entry> of_kernel(const std::vector<Entry>& entries, UsedKernel kernel) noexcept {
   const auto first = std::partition_point(entries.begin(), entries.end(), [&](const Entry& e) { return e.kernel < kernel; });
   const auto last = std::partition_point(first, entries.end(), [&](const Entry& e) { return e.kernel <= kernel; });
   return {first, last};
@@ -87,8 +87,8 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 
 }  // namespace detail
 
-/// Seconds of one step of `node` run by `kernel`.
-inline double step_seconds(const DeviceProfile& profile, KernelId kernel, const model::Node& node,
+/// Seconds of one step of `node`.
+inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
                            const kernels::CostFeatures& work) noexcept {
   const auto rates = detail::of_kernel(profile.kernels, kernel);
   if (!rates.empty()) {
@@ -101,15 +101,15 @@ inline double step_seconds(const DeviceProfile& profile, KernelId kernel, const 
   return std::max(arithmetic, traffic) + profile.step_overhead_seconds;
 }
 
-/// Seconds of one load of `bytes`, read with `depth` pieces in flight.
-inline double load_seconds(const DeviceProfile& profile, Bytes bytes, std::uint32_t depth = 1) noexcept {
-  constexpr double kPieceBytes = 1 << 20;
+/// Seconds of one load of `bytes`, when the loader is busy with others before and after it.
+inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   const auto size = static_cast<double>(bytes.count());
+  const std::uint32_t depth = profile.reads_in_flight;
   double reading = profile.read_latency_seconds + size / profile.read_bytes_per_second;
   const auto first = std::find_if(profile.reads.begin(), profile.reads.end(), [&](const ReadRate& r) { return r.depth >= depth; });
   if (first != profile.reads.end()) {
     const auto last = std::find_if(first, profile.reads.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
-    reading = size / detail::read_rate({first, last}, std::min(size, kPieceBytes));
+    reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(profile.read_piece_bytes)));
   }
   if (profile.read_limit > 0) reading = std::max(reading, size / profile.read_limit);
   const double verifying = size / profile.verify_bytes_per_second;
