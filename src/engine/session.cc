@@ -79,7 +79,7 @@ class PlannedSession final : public Session {
     const std::string_view name = graph().outputs[port].name;
     if (!outputs_hold_) return fail(ErrorCode::kInvalidArgument, name, "outputs hold from a successful run to the next input or run");
     SLUICE_RETURN_IF_ERROR(check_size(name, outputs_[port], data.size()));
-    outputs_[port].copy.from_arena(outputs_[port].view, data.data());
+    if (!data.empty()) outputs_[port].copy.from_arena(outputs_[port].view, data.data());
     return {};
   }
 

@@ -19,6 +19,7 @@ class PlanExecutor final : public Executor {
                const ExecutorOptions& options, BoundPlan bound) noexcept
       : plan_(plan), pool_(pool), bound_(std::move(bound)), loader_({graph, plan, source, arena.data(), steps_, loads_}, options.read) {
     for (const plan::Load& load : plan.loads) streamed_ += load.streamed();
+    for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -40,9 +41,10 @@ class PlanExecutor final : public Executor {
       status = end(status);
     }
     if (loading) primed_ = status.has_value();
+    const Status values = status.has_value() ? take_faults() : status;
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
-    return status;
+    return values;
   }
 
   void cancel() noexcept override {
@@ -53,6 +55,16 @@ class PlanExecutor final : public Executor {
   }
 
  private:
+  /// The first step whose kernel met values that it cannot compute with.
+  Status take_faults() noexcept {
+    Status first;
+    for (BoundStep& step : bound_.steps) {
+      if (step.fault.reason != nullptr && first) first = fail(ErrorCode::kInvalidArgument, step.call.node->name, step.fault.reason);
+      step.fault = {};
+    }
+    return first;
+  }
+
   /// The lock orders a cancellation: it meets lanes that are armed for this run, or it comes before and the run does not start.
   Status begin(bool prologue, bool loading) noexcept {
     const std::lock_guard lock(mutex_);
