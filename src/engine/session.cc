@@ -51,7 +51,7 @@ class PlannedSession final : public Session {
     SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
     SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(planned_.plan.arena_bytes));
     SLUICE_ASSIGN_OR_RETURN(model::WeightSource * source, open_source());
-    const executor::ExecutorOptions executor_options{.read_bytes_per_second_limit = options_.read_bytes_per_second_limit};
+    const executor::ExecutorOptions executor_options{.read = options_.read};
     SLUICE_ASSIGN_OR_RETURN(executor_, executor::Executor::create(graph(), planned_.plan, *source, arena_, *pool_, executor_options));
     SLUICE_RETURN_IF_ERROR(bind_ports());
     SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_.plan));

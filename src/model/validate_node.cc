@@ -210,8 +210,8 @@ class NodeValidator {
     const Window& w = a->window;
     SLUICE_RETURN_IF_ERROR(check_padded(w.in_h + w.pad_top + w.pad_bottom, w.in_w + w.pad_left + w.pad_right, *a));
     if (node_.numeric == NumericClass::kWinograd4 && (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 ||
-                                                      w.dilation_h != 1 || w.dilation_w != 1 || a->depthwise())) {
-      return invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1");
+                                                      w.dilation_h != 1 || w.dilation_w != 1 || a->groups != 1)) {
+      return invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1, in one group");
     }
     SLUICE_RETURN_IF_ERROR(check_residual());
     return check_conv_weights(*a, false);

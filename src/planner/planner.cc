@@ -15,7 +15,7 @@ constexpr std::size_t kMostToReorder = 1 << 13;
 /// Orders and aliases the graph: what does not depend on capacity or policy.
 Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
-  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}};
+  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}};
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -26,6 +26,7 @@ Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile
   for (const model::Port& port : graph.outputs)
     if (graph.tensor(port.tensor).weight.valid())
       return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant has no buffer");
+  if (request.repeat) problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
   return problem;
 }
 

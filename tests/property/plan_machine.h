@@ -1,8 +1,9 @@
 // Runs a plan on symbols instead of numbers: every word of the arena holds the name of the value that lies there.
 //
 // Steps check that each element they read has the right name, then write the names of their output; loads write the names of the file's
-// bytes; what no live buffer covers is poisoned after every step. Loads run as early as their gates allow, or as late as possible: any
-// interleaving that a plan permits lies between the two. Shares no code with planner, verifier or executor.
+// bytes; prepare steps write the names of transforms; what no live buffer covers is poisoned after every step. Loads run as early as their
+// gates allow, wrapped ones in the tail of the run before, or as late as possible: any interleaving that a plan permits lies between the
+// two. Shares no code with planner, verifier or executor.
 #pragma once
 
 #include <algorithm>
@@ -108,19 +109,34 @@ class PlanMachine {
     for (const model::Port& port : graph_.inputs)
       if (prologue || !plan_.buffer(plan_.tensors[port.tensor.index()].buffer).whole_period)
         move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, true);
-    std::size_t next_load = 0;
+    next_load_ = wrapped_;
+    wrapped_ = 0;
+    const auto steps = static_cast<std::int64_t>(plan_.steps.size());
     for (std::size_t i = 0; i < plan_.steps.size() && failure_.empty(); ++i) {
-      const auto ready = [&](const Load& load) { return loads_ == Loads::kEarly && load.gate <= static_cast<std::int64_t>(i); };
-      while (next_load < plan_.loads.size() && (next_load < plan_.steps[i].loads_needed || ready(plan_.loads[next_load]))) {
-        const Load& load = plan_.loads[next_load++];
-        if (load.gate > static_cast<std::int64_t>(i)) fail("a step waits for a load that waits for it");
-        if (prologue || !load.resident) fill(load);
+      const auto now = static_cast<std::int64_t>(i);
+      const bool runs = prologue || !plan_.steps[i].prepare;
+      const std::size_t needed = runs ? plan_.steps[i].loads_needed : 0;
+      while (next_load_ < plan_.loads.size() && (next_load_ < needed || (loads_ == Loads::kEarly && plan_.loads[next_load_].gate <= now))) {
+        const Load& load = plan_.loads[next_load_++];
+        if (load.gate > now) fail("a step waits for a load that waits for it");
+        if (prologue || !(load.resident || load.prologue_only)) fill(load);
       }
-      run_step(i);
-      poison_dead(static_cast<std::int64_t>(i) + 1);
+      if (runs) run_step(i);
+      if (loads_ == Loads::kEarly && plan_.repeat && next_load_ == plan_.loads.size()) run_wrapped(now + 1 - steps);
+      poison_dead(now + 1);
     }
     for (const model::Port& port : graph_.outputs)
       move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
+  }
+
+  /// Loads of the next run, `now` steps after its begin (less than none).
+  void run_wrapped(std::int64_t now) {
+    for (; wrapped_ < plan_.loads.size(); ++wrapped_) {
+      const Load& load = plan_.loads[wrapped_];
+      if (load.resident || load.prologue_only) continue;
+      if (load.gate >= 0 || load.gate > now) return;
+      fill(load);
+    }
   }
 
   void fill(const Load& load) {
@@ -153,7 +169,7 @@ class PlanMachine {
   void run_step(std::size_t i) {
     const Step& step = plan_.steps[i];
     const model::Node& node = graph_.node(step.node);
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    for (std::size_t k = 0; k < node.inputs.size() && !step.prepare; ++k) {
       const TensorId in = node.inputs[k];
       if (constant(in)) continue;
       const bool residual = node.epilogue.has_residual && k + 1 == node.inputs.size();
@@ -174,6 +190,8 @@ class PlanMachine {
         if (arena_[(at + x) / 4] != (static_cast<std::uint32_t>((range.offset.count() + x) / 4) | 0x80000000u))
           fail("a weight is not in memory");
     }
+    if (step.derived.buffer.valid()) touch_derived(step);
+    if (step.prepare) return;
     if (step.workspace.valid()) {
       const Buffer& workspace = plan_.buffer(step.workspace);
       if (!inside(workspace)) return fail("a workspace ends outside the arena");
@@ -182,11 +200,28 @@ class PlanMachine {
     move(node.outputs[0], step.rows, step.channels, true);
   }
 
+  /// A transform: each word of the buffer has a name of its own, made of weight, first panel and place.
+  void touch_derived(const Step& step) {
+    const Buffer& buffer = plan_.buffer(step.derived.buffer);
+    if (!inside(buffer)) return fail("a transform ends outside the arena");
+    const auto weight = static_cast<std::uint32_t>(graph_.node(step.node).weights.front().index());
+    const std::uint32_t name = 0x40000000u + weight * 0x10001u + static_cast<std::uint32_t>(step.derived.panels.begin) * 0x1000193u;
+    for (std::uint64_t x = 0; x < buffer.size.count() / 4; ++x) {
+      std::uint32_t& word = arena_[buffer.offset.count() / 4 + x];
+      const std::uint32_t value = name + static_cast<std::uint32_t>(x) * 31u;
+      if (step.prepare)
+        word = value;
+      else if (word != value)
+        fail("a transform is not in memory");
+    }
+  }
+
   void poison_dead(std::int64_t now) {
     const auto steps = static_cast<std::int64_t>(plan_.steps.size());
     std::vector<Interval<std::uint64_t>> live;  // in words
     for (const Buffer& b : plan_.buffers)
-      if (b.whole_period || b.lifetime.contains(now) || (now == steps && b.lifetime.end == steps))
+      if (b.whole_period || b.lifetime.contains(now) || (now == steps && b.lifetime.end == steps) ||
+          (b.lifetime.begin < 0 && b.lifetime.contains(now - steps)))
         live.push_back({b.offset.count() / 4, (b.offset + b.size).count() / 4});
     std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     std::uint64_t from = 0;
@@ -207,6 +242,8 @@ class PlanMachine {
   std::vector<std::uint32_t> arena_;
   std::vector<std::vector<std::uint32_t>> values_;  // by tensor: the names of its elements, dense
   std::string failure_;
+  std::size_t next_load_ = 0;
+  std::size_t wrapped_ = 0;  // loads of the next run that ran already, and those before them
 };
 
 }  // namespace sluice::plan

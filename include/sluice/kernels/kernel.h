@@ -98,6 +98,9 @@ struct KernelDescriptor {
   bool slices_channels = false;
   /// May steps take part of the output rows?
   bool slices_rows = false;
+  /// A step reads the input rows that its output rows need after they are widened to multiples of this within their image (Winograd's
+  /// squares are 4 rows high). Bands cut at multiples compute nothing twice.
+  std::int64_t row_granule = 1;
   /// Bit i: the output may be the same tensor as input i (K4), given equal shapes.
   std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Do all inputs and the output take any pitch? If not, the planner keeps them dense.

@@ -23,14 +23,16 @@ struct Problem {
   bool repeat = false;
   KernelChoice kernels;
   Views views;
+  std::vector<DeriveOption> options;  // transforms that could be kept
 };
 
 struct Candidate {
   Policy policy = Policy::kSluice;
   Schedule schedule;
   FixedLayout layout;
-  LoadPlacement placement;  // offsets of resident loads too
-  std::uint64_t base = 0;   // resident weights end, activations begin
+  LoadPlacement placement;                     // offsets of resident loads too
+  std::vector<std::uint64_t> derived_offsets;  // by Schedule::derived
+  std::uint64_t base = 0;                      // resident and derived weights end, activations begin
   std::uint64_t arena_bytes = 0;
   double cold = 0;  // seconds
   double period = 0;
@@ -80,7 +82,7 @@ inline void keep_resident(Draft& draft, const std::vector<bool>& chosen) {
   std::vector<double> seconds;
   for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
     LoadSpec load = draft.schedule.loads[k];
-    load.resident = load.resident || chosen[k];
+    load.resident = load.resident || (chosen[k] && !load.prologue_only);
     const auto [same, is_new] = kept.try_emplace({load.first_stretch, load.stretch_count}, static_cast<std::uint32_t>(loads.size()));
     if (!is_new && load.resident && loads[same->second].resident) {
       renumbered[k] = same->second;
@@ -101,11 +103,13 @@ inline void keep_resident(Draft& draft, const std::vector<bool>& chosen) {
   }
 }
 
+/// Bytes that are taken for good: kept loads, then transforms, rounded up to a block.
 inline std::uint64_t resident_bytes(const Schedule& schedule) {
   std::uint64_t bytes = 0;
   for (const LoadSpec& load : schedule.loads)
     if (load.resident) bytes += load.region_bytes();
-  return bytes;
+  for (const DerivedSpec& derived : schedule.derived) bytes += derived.bytes;
+  return align_up(bytes, kBlockBytes);
 }
 
 /// The fluid bound of a schedule beside a layout, in seconds.
@@ -116,7 +120,7 @@ inline double fluid_bound(const Schedule& schedule, const Costs& costs, const Fi
   return simulate(schedule, costs, fluid_gates(schedule, live, capacity), prologue);
 }
 
-/// Resident weights lie at the bottom of the arena, in load order.
+/// Resident weights lie at the bottom of the arena, in load order; transforms above them.
 inline Candidate finish(const Draft& draft, const FixedLayout& layout, Policy policy, std::uint64_t base, LoadPlacement placement) {
   Candidate candidate;
   candidate.policy = policy;
@@ -127,12 +131,16 @@ inline Candidate finish(const Draft& draft, const FixedLayout& layout, Policy po
     placement.offsets[k] = at;
     at += draft.schedule.loads[k].region_bytes();
   }
-  const std::uint64_t weights_end = std::max(at, placement.height);
-  std::uint64_t fixed_end = base;
+  const std::uint64_t regions_end = std::max(at, placement.height);
+  for (const DerivedSpec& derived : draft.schedule.derived) {
+    candidate.derived_offsets.push_back(at);
+    at += derived.bytes;
+  }
+  std::uint64_t fixed_end = at;
   for (std::size_t i = 0; i < layout.items.size(); ++i)
     if (layout.items[i].size > 0) fixed_end = std::max(fixed_end, base + layout.offsets[i] + layout.items[i].size);
   // A kernel may read past the last weight of the arena.
-  candidate.arena_bytes = std::max(fixed_end, weights_end == 0 ? 0 : weights_end + kernels::kReadTail.count());
+  candidate.arena_bytes = std::max(fixed_end, regions_end == 0 ? 0 : regions_end + kernels::kReadTail.count());
   candidate.cold = simulate(draft.schedule, draft.costs, placement.gates, true);
   candidate.period = simulate(draft.schedule, draft.costs, placement.gates, false);
   candidate.schedule = draft.schedule;

@@ -1,7 +1,7 @@
 // Pass: a chosen candidate, written as a Plan. Nothing is decided here.
 //
-// Buffers come in this order: blocks of activations, workspaces (one a step), targets of loads (one a load). Invariant: the same candidate
-// gives the same plan, field by field.
+// Buffers come in this order: blocks of activations, transforms, workspaces (one a step), targets of loads (one a load). Invariant: the
+// same candidate gives the same plan, field by field.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +31,7 @@ class Emitter {
     plan_.arena_bytes = Bytes(candidate_.arena_bytes);
     plan_.tensors = problem_.views.tensors;
     add_blocks();
+    add_derived();
     add_steps();
     add_loads();
     return std::move(plan_);
@@ -44,10 +45,22 @@ class Emitter {
 
   void add_blocks() {
     for (std::size_t b = 0; b < problem_.views.blocks.size(); ++b) {
-      const PackItem& item = candidate_.layout.items[b];
+      const Rectangle& item = candidate_.layout.items[b];
       const Block& block = problem_.views.blocks[b];
       plan_.buffers.push_back({block.kind, Bytes(item.size), kBufferAlignment, Bytes(candidate_.base + candidate_.layout.offsets[b]),
                                steps_of(item.time), block.whole_period});
+    }
+  }
+
+  void add_derived() {
+    for (std::size_t d = 0; d < schedule_.derived.size(); ++d) {
+      plan_.buffers.push_back({plan::BufferKind::kDerived,
+                               Bytes(schedule_.derived[d].bytes),
+                               kBufferAlignment,
+                               Bytes(candidate_.derived_offsets[d]),
+                               {0, schedule_.step_count()},
+                               true});
+      plan_.resident_bytes += Bytes(schedule_.derived[d].bytes);
     }
   }
 
@@ -63,8 +76,11 @@ class Emitter {
       step.first_operand = spec.first_operand;
       step.operand_count = spec.operand_count;
       step.loads_needed = spec.loads_needed;
-      const PackItem& workspace = candidate_.layout.workspace(spec.position);
-      if (workspace.size > 0) {
+      step.prepare = spec.prepare;
+      if (spec.derived != kNotDerived)
+        step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
+      const Rectangle& workspace = candidate_.layout.workspace(spec.position);
+      if (workspace.size > 0 && !spec.prepare) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
         plan_.buffers.push_back({plan::BufferKind::kWorkspace,
@@ -89,12 +105,13 @@ class Emitter {
       load.first_stretch = spec.first_stretch;
       load.stretch_count = spec.stretch_count;
       load.resident = spec.resident;
+      load.prologue_only = spec.prologue_only;
       load.gate = gate;
       load.uses = spec.uses;
       const plan::StepRange lifetime = spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
       plan_.buffers.push_back({plan::BufferKind::kWeight, Bytes(spec.region_bytes()), kBlockBytes, Bytes(candidate_.placement.offsets[k]),
                                lifetime, spec.resident});
-      (spec.resident ? plan_.resident_bytes : plan_.streamed_bytes) += load.file.size;
+      if (!spec.prologue_only) (spec.resident ? plan_.resident_bytes : plan_.streamed_bytes) += load.file.size;
       plan_.loads.push_back(load);
     }
   }

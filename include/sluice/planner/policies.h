@@ -34,8 +34,9 @@ inline void keep_better(const Problem& problem, std::optional<Candidate>& best, 
   if (!best || objective(problem, *candidate) < objective(problem, *best) * kWorthwhile) best = std::move(candidate);
 }
 
-inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity) {
-  Draft draft = make_draft(problem, {.target = target});
+inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
+                                                   std::vector<bool> derived = {}) {
+  Draft draft = make_draft(problem, {.target = target, .derived = std::move(derived)});
   keep_resident(draft, std::vector<bool>(draft.schedule.loads.size(), true));
   return complete(draft, Policy::kResident, capacity, {});
 }
@@ -135,14 +136,35 @@ inline constexpr std::uint64_t kResidentTargets[] = {kTargets[0], kTargets[2], k
 /// otherwise put a buffer at the far end of an endless one.
 inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least) {
   std::uint64_t ample = least.arena_bytes;
-  for (const std::uint64_t target : kResidentTargets)
+  for (const std::uint64_t target : kResidentTargets) {
     ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->arena_bytes);
+    if (problem.options.empty()) continue;
+    std::vector<bool> all = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(all))->arena_bytes);
+  }
   return ample;
+}
+
+/// Everything kept, and transforms in place of raw weights as far as memory goes.
+inline void derive_all(const Problem& problem, std::uint64_t target, std::uint64_t capacity, std::optional<Candidate>& best) {
+  const std::optional<Candidate> raw = resident_candidate(problem, target, capacity);
+  if (!raw || problem.options.empty()) return;
+  const std::uint64_t spare = capacity - raw->arena_bytes;
+  // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
+  for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
+    auto candidate =
+        resident_candidate(problem, target, capacity, choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
+    if (!candidate) continue;
+    keep_better(problem, best, std::move(candidate));
+    return;
+  }
 }
 
 inline std::optional<Candidate> best_of_all(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
   std::optional<Candidate> best;
   for (const std::uint64_t target : kResidentTargets) keep_better(problem, best, resident_candidate(problem, target, capacity));
+  if (best && problem.repeat)
+    for (const std::uint64_t target : kResidentTargets) derive_all(problem, target, capacity, best);
   // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
   if (best) return best;
   keep_better(problem, best, flexnn_candidate(problem, capacity));

@@ -3,9 +3,9 @@
 //     start_load(k) = max(end_load(k-1), end of the first gate_k steps)
 //     start_step(i) = max(end_step(i-1), end_load(last load that i needs))
 //
-// The prologue runs all loads, a period only the streamed ones; with gates >= 0 periods do not overlap, so one of each is enough.
-// The fluid bound ignores addresses: each load starts as soon as the bytes that must live with it fit. No plan with the same loads in the
-// same order is faster, because each of its gates is at least the fluid one.
+// The prologue runs all loads and prepare steps, a period only the streamed loads and the other steps; with gates >= 0 periods do not
+// overlap, so one of each is enough. The fluid bound ignores addresses: each load starts as soon as the bytes that must live with it fit.
+// No plan with the same loads in the same order is faster, because each of its gates is at least the fluid one.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace sluice::planner {
 struct Costs {
   std::vector<double> step;
   std::vector<double> load;
-  double compute = 0;  // all steps
+  double compute = 0;  // all steps of a period
 };
 
 inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
@@ -30,15 +30,18 @@ inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const
   for (const StepSpec& step : schedule.steps) {
     const NodeId id = order[step.position];
     const model::Node& node = graph.node(id);
-    const kernels::StepExtent extent{{0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads};
-    costs.step.push_back(profiler::step_seconds(profile, node, kernels[id.index()]->cost(graph, node, extent)));
-    costs.compute += costs.step.back();
+    const kernels::KernelDescriptor& kernel = *kernels[id.index()];
+    const kernels::StepExtent extent{
+        {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
+    const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
+    costs.step.push_back(profiler::step_seconds(profile, node, cost(graph, node, extent)));
+    if (!step.prepare) costs.compute += costs.step.back();
   }
   for (const LoadSpec& load : schedule.loads) costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));
   return costs;
 }
 
-/// End of the last step. `prologue`: resident loads run too.
+/// End of the last step. `prologue`: all loads and steps run.
 inline double simulate(const Schedule& schedule, const Costs& costs, const std::vector<std::int64_t>& gates, bool prologue) {
   std::vector<double> step_end(schedule.steps.size() + 1, 0.0);  // [i]: the first i steps are over
   double load_end = 0;
@@ -46,9 +49,13 @@ inline double simulate(const Schedule& schedule, const Costs& costs, const std::
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     double ready = step_end[i];
     for (; next_load < schedule.steps[i].loads_needed; ++next_load) {
-      if (schedule.loads[next_load].resident && !prologue) continue;
+      if (!schedule.loads[next_load].streamed() && !prologue) continue;
       const auto gate = static_cast<std::size_t>(std::max<std::int64_t>(gates[next_load], 0));
       load_end = std::max(load_end, step_end[gate]) + costs.load[next_load];
+    }
+    if (schedule.steps[i].prepare && !prologue) {
+      step_end[i + 1] = step_end[i];
+      continue;
     }
     if (schedule.steps[i].loads_needed > 0) ready = std::max(ready, load_end);
     step_end[i + 1] = ready + costs.step[i];
@@ -60,7 +67,7 @@ inline double simulate(const Schedule& schedule, const Costs& costs, const std::
 inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool prologue) {
   double sum = 0;
   for (std::size_t k = 0; k < schedule.loads.size(); ++k)
-    if (prologue || !schedule.loads[k].resident) sum += costs.load[k];
+    if (prologue || schedule.loads[k].streamed()) sum += costs.load[k];
   return sum;
 }
 
@@ -72,6 +79,7 @@ inline std::vector<std::int64_t> fluid_gates(const Schedule& schedule, const std
   std::uint64_t resident = 0;
   for (const LoadSpec& load : schedule.loads)
     if (load.resident) resident += load.region_bytes();
+  for (const DerivedSpec& derived : schedule.derived) resident += derived.bytes;
   for (std::uint64_t bytes : fixed) used.push_back(static_cast<std::int64_t>(bytes + resident));
   std::vector<std::int64_t> gates(schedule.loads.size(), 0);
   std::int64_t former = 0;

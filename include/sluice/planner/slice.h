@@ -6,8 +6,13 @@
 //
 // Small weights share a load; a weight that is too large for one becomes several, and its node as many steps, if its kernel takes slices
 // of the output channels. Slices are equal runs of stretches, pairs of panels where that costs nothing (a lone panel runs at 86 %).
+// A node whose weights are kept transformed gets a prepare step before each of its steps:
+//
+//     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
+//     period                                             [conv c0-128 reads derived 0]                          ...
+//
 // Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
-// steps follow the execution order; channels of a node's steps tile its output.
+// steps follow the execution order; channels of a node's steps tile its output; what a prepare step reads is prologue-only.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +22,7 @@
 #include "sluice/core/interval.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
+#include "sluice/planner/derive.h"
 #include "sluice/planner/select_kernels.h"
 
 namespace sluice::planner {
@@ -24,6 +30,7 @@ namespace sluice::planner {
 inline constexpr std::uint64_t kBlockBytes = 4096;  // direct-I/O block of Plan::block
 /// Reads of this size run at half the disk's rate (0.08 ms of latency, 0.09 ms of bytes): smaller ones would not come sooner.
 inline constexpr std::uint64_t kFirstLoadBytes = 128u << 10;
+inline constexpr std::uint32_t kNotDerived = ~0u;
 
 struct OperandSpec {
   WeightId weight;
@@ -37,6 +44,14 @@ struct StepSpec {
   std::uint32_t first_operand = 0;
   std::uint32_t operand_count = 0;
   std::uint32_t loads_needed = 0;
+  bool prepare = false;
+  std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
+};
+
+/// Transformed panels of one step, kept in place of the raw ones.
+struct DerivedSpec {
+  PanelRange panels;
+  std::uint64_t bytes = 0;  // of the buffer
 };
 
 struct LoadSpec {
@@ -45,7 +60,9 @@ struct LoadSpec {
   model::FileRange payload;
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
+  bool prologue_only = false;  // for a prepare step
 
+  bool streamed() const noexcept { return !resident && !prologue_only; }
   std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
   std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
 };
@@ -55,6 +72,7 @@ struct Schedule {
   std::vector<StepSpec> steps;
   std::vector<OperandSpec> operands;
   std::vector<LoadSpec> loads;
+  std::vector<DerivedSpec> derived;
   std::vector<Interval<std::int64_t>> steps_of;  // by position
 
   std::int64_t step_count() const noexcept { return static_cast<std::int64_t>(steps.size()); }
@@ -66,6 +84,7 @@ struct SliceRule {
   bool span_nodes = true;                // one load may serve several nodes
   bool ramp = true;                      // the first loads are small, each twice the one before: compute starts early
   std::vector<std::uint64_t> room = {};  // by position: what finds room beside its activations; empty: no limit
+  std::vector<bool> derived = {};        // by position: its first weight is kept transformed; empty: none is
 };
 
 namespace detail {
@@ -142,6 +161,8 @@ class Cutter {
     return static_cast<std::uint32_t>(schedule_.loads.size() - 1);
   }
 
+  bool derives(std::size_t position) const noexcept { return !rule_.derived.empty() && rule_.derived[position]; }
+
   bool sliced(std::size_t position, WeightId w) const {
     const kernels::KernelDescriptor& kernel = *kernels_[order_[position].index()];
     const model::Node& node = graph_.node(order_[position]);
@@ -153,7 +174,7 @@ class Cutter {
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
     WeightId cut = WeightId::invalid();
     for (WeightId w : reads) {
-      if (sliced(position, w))
+      if (sliced(position, w) || (derives(position) && w == reads.front()))
         cut = w;
       else
         load_whole(position, w);
@@ -192,31 +213,48 @@ class Cutter {
     const std::size_t unit = first_panel[1] % 2 != 0 && 2 * stretch_bytes <= limit(position) ? 2 : 1;
     const std::size_t units = (stretches.size() + unit - 1) / unit;
     const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(limit(position) / (unit * stretch_bytes)));
-    const std::size_t slices = (units + units_each - 1) / units_each;
+    const std::size_t slices = sliced(position, cut) ? (units + units_each - 1) / units_each : 1;
     for (std::size_t i = 0; i < slices; ++i) {
       const std::size_t begin = i * units / slices * unit;
       const std::size_t end = std::min((i + 1) * units / slices * unit, stretches.size());
       const PanelRange panels{first_panel[begin], first_panel[end]};
       const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
                                         model::panel_range(weight, panels), limit(position), false);
-      add_step(position, model::channels_of_panels(panels, model::outputs_per_group(node), channels), reads, cut, panels, load);
+      const ChannelRange part = model::channels_of_panels(panels, model::outputs_per_group(node), channels);
+      if (derives(position)) {
+        schedule_.loads[load].prologue_only = true;
+        add_prepare_step(position, part, {cut, panels, load});
+      }
+      add_step(position, part, reads, cut, panels, load);
     }
+  }
+
+  void add_prepare_step(std::size_t position, ChannelRange channels, OperandSpec raw) {
+    const std::uint64_t payload = derived_bytes(graph_, order_[position], *kernels_[order_[position].index()], raw.panels);
+    StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
+    step.prepare = true;
+    step.derived = static_cast<std::uint32_t>(schedule_.derived.size());
+    schedule_.derived.push_back({raw.panels, payload});
+    add_operand(step, raw);
+    schedule_.steps.push_back(step);
+  }
+
+  void add_operand(StepSpec& step, OperandSpec operand) {
+    const std::int64_t index = schedule_.step_count();
+    LoadSpec& load = schedule_.loads[operand.load];
+    load.uses = load.uses.empty() ? Interval<std::int64_t>{index, index + 1} : load.uses.hull({index, index + 1});
+    step.loads_needed = std::max(step.loads_needed, operand.load + 1);
+    ++step.operand_count;
+    schedule_.operands.push_back(operand);
   }
 
   void add_step(std::size_t position, ChannelRange channels, const std::vector<WeightId>& reads, WeightId cut, PanelRange panels,
                 std::uint32_t cut_load) {
-    const std::int64_t index = schedule_.step_count();
-    StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), static_cast<std::uint32_t>(reads.size()), 0};
+    StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
+    if (derives(position)) step.derived = static_cast<std::uint32_t>(schedule_.derived.size() - 1);
     for (WeightId w : reads) {
-      OperandSpec operand{w, {0, graph_.weight(w).panels}, load_of_[w.index()]};
-      if (w == cut) {
-        operand.panels = panels;
-        operand.load = cut_load;
-      }
-      LoadSpec& load = schedule_.loads[operand.load];
-      load.uses = load.uses.empty() ? Interval<std::int64_t>{index, index + 1} : load.uses.hull({index, index + 1});
-      step.loads_needed = std::max(step.loads_needed, operand.load + 1);
-      schedule_.operands.push_back(operand);
+      if (w == cut && derives(position)) continue;  // it reads the transform instead
+      add_operand(step, w == cut ? OperandSpec{w, panels, cut_load} : OperandSpec{w, {0, graph_.weight(w).panels}, load_of_[w.index()]});
     }
     schedule_.steps.push_back(step);
   }

@@ -1,0 +1,141 @@
+#include "sluice/planner/derive.h"
+
+#include <catch2/catch.hpp>
+
+#include "sluice/kernels/kernel.h"
+#include "sluice/plan/verify.h"
+#include "sluice/planner/emit.h"
+#include "sluice/planner/linearise.h"
+#include "sluice/planner/policies.h"
+#include "tests/planner/nets.h"
+#include "tests/property/plan_machine.h"
+
+namespace sluice::planner {
+namespace {
+
+constexpr std::uint64_t kExpansion = 4;
+
+Bytes toy_panel_bytes(const model::Graph& graph, const model::Node& node) noexcept {
+  return Bytes(graph.weight(node.weights[0]).panel_bytes.count() * kExpansion);
+}
+kernels::CostFeatures toy_prepare_cost(const model::Graph&, const model::Node&, const kernels::StepExtent&) noexcept {
+  return {.flops = 1000};
+}
+/// A transform saves half of the work.
+kernels::CostFeatures toy_cost(const model::Graph&, const model::Node& node, const kernels::StepExtent& extent) noexcept {
+  const auto& window = node.as<model::ConvAttributes>().window;
+  const auto flops = static_cast<std::uint64_t>(extent.rows.size() * extent.channels.size() * window.out_w * 1000);
+  return {.flops = extent.derived ? flops / 2 : flops};
+}
+Bytes toy_workspace(const model::Graph&, const model::Node&, const kernels::StepExtent& extent) noexcept {
+  return Bytes(extent.derived ? 1024u : 8192u);
+}
+void toy_prepare(const kernels::KernelCall&) noexcept {}
+
+/// A network whose 3x3 convolutions run by a kernel that knows transforms.
+struct Toy {
+  model::Graph graph;
+  std::vector<kernels::KernelDescriptor> kernels;
+  profiler::DeviceProfile profile;
+  Problem problem;
+
+  explicit Toy(model::Graph g) : graph(std::move(g)) {
+    const auto chosen = select_kernels(graph);
+    REQUIRE(chosen.has_value());
+    kernels.reserve(graph.nodes.size());
+    problem = {&graph, &profile, 1, true, *chosen, {}, {}};
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      const auto* conv = std::get_if<model::ConvAttributes>(&graph.nodes[n].attributes);
+      if (conv == nullptr || conv->window.kernel_h != 3 || conv->depthwise()) continue;
+      kernels.push_back(*problem.kernels[n]);
+      kernels.back().derived_panel_bytes = toy_panel_bytes;
+      kernels.back().prepare = toy_prepare;
+      kernels.back().prepare_cost = toy_prepare_cost;
+      kernels.back().cost = toy_cost;
+      kernels.back().workspace = toy_workspace;
+      problem.kernels[n] = &kernels.back();
+    }
+    problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
+    problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, 1);
+  }
+
+  plan::Plan plan(std::uint64_t capacity) {
+    const Candidate least = least_candidate(problem, Policy::kSluice);
+    plan::Plan plan = emit(problem, choose(problem, Policy::kSluice, least, std::min(capacity, ample_capacity(problem, least))));
+    plan.capacity = Bytes(capacity);
+    const Bytes end = align_up(graph.stretches.back().offset + graph.stretches.back().stored_size, 4096);
+    const Status status = plan::verify(plan, graph, {end, 0, Bytes(64)});
+    INFO((status ? std::string() : status.error().to_string()));
+    REQUIRE(status.has_value());
+    for (const auto loads : {plan::PlanMachine::Loads::kEarly, plan::PlanMachine::Loads::kLate})
+      REQUIRE(plan::PlanMachine(plan, graph, loads).run(2) == "");
+    return plan;
+  }
+};
+
+std::size_t prepared(const plan::Plan& plan) {
+  return static_cast<std::size_t>(std::count_if(plan.steps.begin(), plan.steps.end(), [](const plan::Step& s) { return s.prepare; }));
+}
+
+model::Graph three_convolutions() {
+  NetBuilder net("three convolutions");
+  TensorId x = net.conv(net.input({1, 16, 16, 16}), {.channels = 64, .kernel = 3});
+  x = net.conv(x, {.channels = 128, .kernel = 3});
+  x = net.conv(x, {.channels = 64, .kernel = 1});
+  net.output(net.conv(x, {.channels = 64, .kernel = 3}));
+  return net.finish();
+}
+
+TEST_CASE("with memory to spare every weight whose transform shortens the period is kept transformed") {
+  Toy toy(three_convolutions());
+  REQUIRE(toy.problem.options.size() == 3);
+  const plan::Plan plan = toy.plan(std::uint64_t{1} << 40);
+  CHECK(prepared(plan) >= 3);
+  CHECK(plan.streamed_bytes == Bytes());
+  // The raw bytes are not kept beside the derived ones.
+  std::uint64_t raw = 0;
+  for (const plan::Load& load : plan.loads)
+    if (load.prologue_only) raw += load.file.size.count();
+  CHECK(raw >= (9 * 16 * 64 + 9 * 64 * 128 + 9 * 64 * 64) * 4);
+  CHECK(plan.resident_bytes.count() >= (9 * 16 * 64 + 9 * 64 * 128 + 9 * 64 * 64) * 4 * kExpansion);
+}
+
+TEST_CASE("transforms are kept as far as memory goes, those that save most for a byte first") {
+  Toy toy(three_convolutions());
+  const Candidate least = least_candidate(toy.problem, Policy::kSluice);
+  const std::uint64_t most = ample_capacity(toy.problem, least);
+  std::size_t before = 0;
+  std::size_t distinct = 0;
+  for (std::uint64_t twentieth = 0; twentieth <= 20; ++twentieth) {
+    const std::size_t now = prepared(toy.plan(least.arena_bytes + (most - least.arena_bytes) / 20 * twentieth));
+    distinct += now != before ? 1 : 0;
+    before = now;
+  }
+  CHECK(before >= 3);
+  CHECK(distinct >= 2);  // some budget keeps a part
+}
+
+TEST_CASE("a single run transforms nothing: what it would save comes only later") {
+  Toy toy(three_convolutions());
+  toy.problem.repeat = false;
+  CHECK(prepared(toy.plan(std::uint64_t{1} << 40)) == 0);
+}
+
+TEST_CASE("weights that share, or lie in the resident segment, are no options") {
+  NetBuilder net("tiny");
+  net.output(net.conv(net.input({1, 8, 8, 16}), {.channels = 16, .kernel = 3}));  // 9 KiB
+  const Toy toy(net.finish());
+  CHECK(toy.problem.options.empty());
+}
+
+TEST_CASE("choose_derived spends what is spare and no more") {
+  const std::vector<DeriveOption> options{{0, 100, 400, 1.0}, {1, 100, 200, 0.9}, {2, 100, 1000, 8.0}};
+  CHECK(choose_derived(options, 3, 0) == std::vector<bool>{false, false, false});
+  CHECK(choose_derived(options, 3, 100) == std::vector<bool>{false, true, false});
+  CHECK(choose_derived(options, 3, 400) == std::vector<bool>{true, true, false});
+  CHECK(choose_derived(options, 3, 1000) == std::vector<bool>{false, true, true});
+  CHECK(choose_derived(options, 3, 1300) == std::vector<bool>{true, true, true});
+}
+
+}  // namespace
+}  // namespace sluice::planner
