@@ -20,6 +20,8 @@ inline constexpr std::int64_t kFewTiles = 16;
 /// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
 /// the weights.
 inline constexpr std::int64_t kStripBytes = 192 * 1024;
+/// A strip that holds a step's whole input may be so large where smaller ones would give too few tiles to earn their copies.
+inline constexpr std::int64_t kWholeStripBytes = 512 * 1024;
 
 /// Part i of [begin, end) cut evenly into n.
 constexpr Interval<std::int64_t> even_part(Interval<std::int64_t> whole, std::int64_t i, std::int64_t n) noexcept {
