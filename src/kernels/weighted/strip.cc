@@ -109,10 +109,10 @@ StripCut cut_strips(const model::Graph& graph, const model::Node& node, const St
   const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
   by_pixels = by_pixels && areas % extent.threads == 0;
-  // Weights come back from L3 while the tiles of an area work, if those are enough; strips would be copied again by a core that waits for
-  // them. Threads that share the blocks keep theirs.
+  // Weights come back from L3 while tiles work; strips would be copied again by a core that waits for them. Threads that share the blocks
+  // keep theirs.
   const std::int64_t pixels = strip.out_rows * strip.out_columns;
-  const bool areas_outside = conv.groups == 1 && (by_pixels || extent.threads == 1) && (areas == 1 || !few_tiles(strip));
+  const bool areas_outside = conv.groups == 1 && (by_pixels || extent.threads == 1);
   if (areas_outside && pixels <= kFewTiles * kMaxTileRows) blocks = blocks_of(kSmallBlockBytes);
   const std::int64_t parts = by_pixels ? extent.threads : 1;
   return {strip, blocks, {parts, blocks.count(), areas / parts, areas_outside}};
