@@ -64,6 +64,10 @@ struct RunOptions {
   int top = 0;
   std::string labels;
   std::string output_directory;
+  std::string reader = "auto";
+  std::string read_size = "512KiB";
+  int reads_in_flight = 4;
+  double read_timeout_s = 30;
   std::string plan;
   bool json = false;
 };

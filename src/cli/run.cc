@@ -18,6 +18,20 @@
 namespace sluice::cli {
 namespace {
 
+executor::ReadOptions read_options(const RunOptions& options, executor::ReadOptions read) {
+  using executor::ReadMethod;
+  if (options.reader == "ring")
+    read.method = ReadMethod::kRing;
+  else if (options.reader == "threads")
+    read.method = ReadMethod::kThreads;
+  else if (options.reader != "auto")
+    raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
+  read.size = parse_size(options.read_size, "--read-size");
+  read.in_flight = options.reads_in_flight;
+  read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
+  return read;
+}
+
 /// What a picture may take while it is decoded: the budget less what the process holds.
 std::uint64_t decoding_limit(const SessionOptions& options) {
   if (options.scope != BudgetScope::kProcess) return ~std::uint64_t{0};
@@ -80,6 +94,7 @@ void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>&
 void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
   session_config.repeat = options.warmup + options.repeat > 1;
+  session_config.read = read_options(options, session_config.read);
   const auto model = unwrap(Model::open(options.budget.model));
   const model::Graph& graph = model->graph();
 

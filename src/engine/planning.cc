@@ -64,7 +64,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
 Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, Bytes overhead) {
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
   if (options.keep_inputs) SLUICE_RETURN_IF_ERROR(check_keeps_inputs(model, *options.plan));
-  const Bytes needed = budget_of(options.plan->arena_bytes, overhead);
+  const Bytes needed = budget_of(options.plan->arena_bytes, overhead, options.scope);
   if (needed > options.budget) return too_small(model, needed, options.budget);
   return PlannedBudget{*options.plan, overhead, needed};
 }
@@ -74,10 +74,11 @@ Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOption
   Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
   if (!plan) {
     if (plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
-    return too_small(model, budget_of(Bytes(plan.error().needed), overhead), options.budget);
+    return too_small(model, budget_of(Bytes(plan.error().needed), overhead, options.scope), options.budget);
   }
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *plan));
-  const Bytes minimum = budget_of(plan->minimum_capacity, overhead);
+  const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options.scope);
+  if (options.budget < minimum) return too_small(model, minimum, options.budget);
   return PlannedBudget{std::move(*plan), overhead, minimum};
 }
 
@@ -86,7 +87,9 @@ Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOpti
   SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, plan_with_overhead(model, options, overhead));
   const Bytes tables = table_bytes(model.graph(), planned.plan);
   const Bytes set_aside = table_bound(model.graph());
-  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside)) <= options.budget) return planned;
+  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside), options.scope) <= options.budget) {
+    return planned;
+  }
   return plan_with_overhead(model, options, overhead + (tables - set_aside));
 }
 
@@ -109,7 +112,7 @@ Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options) 
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                           engine::request_for(model, options, Bytes())));
-  return engine::budget_of(capacity, engine::overhead_of(model, options));
+  return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
 }
 
 }  // namespace sluice

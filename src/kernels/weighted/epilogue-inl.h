@@ -62,6 +62,8 @@ inline HWY_NOINLINE void activate(V* values, int count, const model::Activation&
       return activate_as<Function::kTanh>(values, count, activation);
     case Function::kGelu:
       return activate_as<Function::kGelu>(values, count, activation);
+    case Function::kGeluTanh:
+      return activate_as<Function::kGeluTanh>(values, count, activation);
     default:
       for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), activation, values[i]);
   }
