@@ -117,10 +117,11 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
 
-/// What the steps of a run take longer for the reading beside them: each by the same factor, for the share of the run that reads.
-inline double slowdown(const DeviceProfile& profile, double compute_seconds, double reading_seconds) noexcept {
+/// The factor on the steps of a run for the reading beside them (`beside_reads`: DeviceProfile::step_time_beside_reads): the same for all,
+/// by the share of the run that reads.
+inline double slowdown(double beside_reads, double compute_seconds, double reading_seconds) noexcept {
   if (compute_seconds <= 0) return 1;
-  return 1 + (profile.step_time_beside_reads - 1) * std::min(1.0, reading_seconds / compute_seconds);
+  return 1 + (beside_reads - 1) * std::min(1.0, reading_seconds / compute_seconds);
 }
 
 }  // namespace sluice::profiler
