@@ -50,6 +50,7 @@ struct PlanOptions {
   bool table = false;
   bool json = false;
   std::string save;
+  std::string svg;
 };
 void plan(const PlanOptions& options);
 

@@ -71,6 +71,7 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   command->add_flag("--table", line.plan.table, "list every step with its loads");
   command->add_flag("--json", line.plan.json, "print one JSON object");
+  command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
   command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
   return command;
 }
