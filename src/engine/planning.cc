@@ -99,6 +99,10 @@ Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& opti
   return plan_with_its_tables(model, options, overhead);
 }
 
+Result<PlannedBudget> plan_again(const Model& model, const SessionOptions& options, Bytes overhead) {
+  return plan_with_its_tables(model, options, overhead);
+}
+
 }  // namespace sluice::engine
 
 namespace sluice {
