@@ -17,13 +17,16 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .model_hash = model.file().hash()};
 }
 
-profiler::DeviceProfile profile_for(const SessionOptions& options) noexcept {
-  profiler::DeviceProfile profile;
-  profile.flops_per_second *= options.threads;
-  profile.depthwise_flops_per_second *= options.threads;
-  if (options.read.bytes_per_second_limit > 0) {
-    profile.read_bytes_per_second = std::min(profile.read_bytes_per_second, options.read.bytes_per_second_limit);
+profiler::DeviceProfile profile_for(const SessionOptions& options) {
+  profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
+  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
+  if (profile.threads != options.threads) {
+    profile.kernels.clear();
+    profile.threads = options.threads;
   }
+  profile.read_piece_bytes = options.read.size.count();
+  profile.reads_in_flight = static_cast<std::uint32_t>(options.read.in_flight);
+  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
   return profile;
 }
 
