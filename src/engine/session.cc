@@ -1,5 +1,6 @@
 #include <atomic>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,9 +42,10 @@ class Occupation {
 
 class PlannedSession final : public Session {
  public:
-  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, PlannedBudget planned) noexcept
-      : model_(std::move(model)), options_(options), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
+  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, Bytes overhead, PlannedBudget planned) noexcept
+      : model_(std::move(model)), options_(options), overhead_(overhead), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
     options_.plan = nullptr;
+    if (options.profile != nullptr) options_.profile = &profile_.emplace(*options.profile);
   }
 
   /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
@@ -62,7 +64,7 @@ class PlannedSession final : public Session {
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SessionOptions options = options_;
     options.budget = budget;
-    SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_again(*model_, options, planned_->overhead));
+    SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_within(*model_, options, overhead_));
     auto next = std::make_unique<PlannedBudget>(std::move(made));
     if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget);
     const std::vector<bool> held = executor::held_by_both(planned_->plan, executor_->held(), next->plan, graph().stretches.size());
@@ -145,7 +147,7 @@ class PlannedSession final : public Session {
     if (options_.largest_budget <= options_.budget) return bytes;
     SessionOptions options = options_;
     options.budget = options_.largest_budget;
-    const Result<PlannedBudget> largest = engine::plan_again(*model_, options, planned_->overhead);
+    const Result<PlannedBudget> largest = engine::plan_within(*model_, options, overhead_);
     return largest ? std::max(bytes, largest->plan.arena_bytes) : bytes;
   }
 
@@ -212,6 +214,8 @@ class PlannedSession final : public Session {
   // In the order in which each needs those before it.
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
+  const Bytes overhead_;  // measured at the beginning, when there was no arena yet
+  std::optional<profiler::DeviceProfile> profile_;
   std::unique_ptr<PlannedBudget> planned_;
   std::unique_ptr<model::WeightSource> own_source_;
   model::WeightSource* source_ = nullptr;
@@ -228,8 +232,10 @@ class PlannedSession final : public Session {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
-  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options));
-  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, std::move(planned)));
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  const Bytes overhead = engine::overhead_of(*model, options);
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options, overhead));
+  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, overhead, std::move(planned)));
   if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
   SLUICE_RETURN_IF_ERROR(session->build());
   return std::unique_ptr<Session>(std::move(session));
