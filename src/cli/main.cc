@@ -31,7 +31,7 @@ void add_model(CLI::App* command, std::string& model) { command->add_option("mod
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, or unlimited")->capture_default_str();
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
