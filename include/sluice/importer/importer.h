@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "sluice/core/dtype.h"
 #include "sluice/core/error.h"
+#include "sluice/core/shape.h"
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 
