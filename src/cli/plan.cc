@@ -5,6 +5,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/process.h"
+#include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -17,6 +18,7 @@ struct Planned {
   SessionOptions options;
   PlannedBudget budget;
   double planning_ms = 0;
+  std::string profile;  // its file; empty: assumed rates
 };
 
 Json json_of_budget(Bytes budget) {
@@ -41,6 +43,7 @@ void print_as_json(const Planned& planned) {
               {"compute_ms", plan.prediction.compute_ms},
               {"planning_ms", planned.planning_ms},
               {"threads", plan.threads},
+              {"profile", planned.profile.empty() ? "assumed" : planned.profile},
               {"steps", plan.steps.size()},
               {"loads", plan.loads.size()}});
 }
@@ -63,6 +66,7 @@ void print_as_text(const Planned& planned, const std::string& model) {
   print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
   print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan in this budget is faster");
   print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");
+  if (planned.profile.empty()) print_row("profile", "assumed", "`sluice profile` measures this device");
   print_row("steps", std::to_string(plan.steps.size()),
             fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
 }
@@ -87,6 +91,9 @@ void plan(const PlanOptions& options) {
   Planned planned;
   planned.options = session_options(options.budget);
   planned.options.repeat = options.repeat;
+  const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
+  planned.options.profile = profile.get();
+  planned.profile = profile.path;
   const auto model = unwrap(Model::open(options.budget.model));
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});

@@ -118,8 +118,9 @@ void lower_slice(NodeContext& c) {
   c.set_output(0, add_slice(c, x, spec));
 }
 
-/// A run-time tensor read at constant places that form a run: a slice.
+/// A run-time tensor read at constant places that form a run: a slice. A constant table read at places known at run time: an embedding.
 void lower_gather(NodeContext& c) {
+  if (c.input_constant(0) != nullptr && c.input_constant(1) == nullptr) return lower_embedding(c);
   const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   if (shape.rank() == 0) c.malformed("a scalar has no axis to gather from");

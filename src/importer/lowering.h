@@ -148,6 +148,8 @@ void lower_gemm(NodeContext& c);
 void lower_matmul(NodeContext& c);
 void lower_batch_normalization(NodeContext& c);
 void lower_lrn(NodeContext& c);
+void lower_layer_normalization(NodeContext& c);
+void lower_embedding(NodeContext& c);
 void lower_softmax(NodeContext& c);
 void lower_log_softmax(NodeContext& c);
 void lower_clip(NodeContext& c);

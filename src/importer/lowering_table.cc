@@ -38,6 +38,7 @@ constexpr OperatorEntry kOperators[] = {
     {"Identity", lower_identity},
     {"LRN", lower_lrn},
     {"LSTM", lower_recurrent},
+    {"LayerNormalization", lower_layer_normalization},
     {"LeakyRelu", lower_unary},
     {"Log", lower_unary},
     {"LogSoftmax", lower_log_softmax},

@@ -39,6 +39,7 @@ struct SessionOptions {
   bool keep_inputs = true;  // inputs set once serve many runs; false saves their bytes during the run
   executor::ReadOptions read;
   model::ReadMode read_mode = model::ReadMode::kAuto;
+  const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
   const plan::Plan* plan = nullptr;  // run this plan instead of making one; copied, and verified first
 };
 

@@ -34,7 +34,9 @@ inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const
     const kernels::StepExtent extent{
         {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
     const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
-    costs.step.push_back(profiler::step_seconds(profile, node, cost(graph, node, extent)));
+    using profiler::KernelUse;
+    const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
+    costs.step.push_back(profiler::step_seconds(profile, {kernel.id, use}, node, cost(graph, node, extent)));
     if (!step.prepare) costs.compute += costs.step.back();
   }
   for (const LoadSpec& load : schedule.loads) costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));

@@ -62,13 +62,15 @@ inline HWY_NOINLINE void activate(V* values, int count, const model::Activation&
       return activate_as<Function::kTanh>(values, count, activation);
     case Function::kGelu:
       return activate_as<Function::kGelu>(values, count, activation);
+    case Function::kGeluTanh:
+      return activate_as<Function::kGeluTanh>(values, count, activation);
     default:
       for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), activation, values[i]);
   }
 }
 
 /// The epilogue in memory, for what is rare: lanes that are no outputs (`live` is how many of a row are), functions of many operations.
-HWY_NOINLINE void finish_values(V* values, int vectors, int live, const TileRows& rows, const TileJob& job, std::int64_t first) {
+inline HWY_NOINLINE void finish_values(V* values, int vectors, int live, const TileRows& rows, const TileJob& job, std::int64_t first) {
   for (int m = 0; m < rows.count; ++m) {
     for (int v = 0; v < vectors; ++v) {
       V& value = values[m * vectors + v];
