@@ -11,9 +11,10 @@ int main(int argc, char** argv) {
   example::Runner model(argv[1]);
 
   const int side = static_cast<int>(model.input_shape(0)[2]);
-  const float ratio = std::min(static_cast<float>(side) / static_cast<float>(picture.width), static_cast<float>(side) / static_cast<float>(picture.height));
-  const example::Picture small =
-      example::resize(picture, static_cast<int>(static_cast<float>(picture.width) * ratio), static_cast<int>(static_cast<float>(picture.height) * ratio));
+  const float ratio =
+      std::min(static_cast<float>(side) / static_cast<float>(picture.width), static_cast<float>(side) / static_cast<float>(picture.height));
+  const example::Picture small = example::resize(picture, static_cast<int>(static_cast<float>(picture.width) * ratio),
+                                                 static_cast<int>(static_cast<float>(picture.height) * ratio));
   example::Picture fitted = example::blank(side, side, 114);
   for (int y = 0; y < small.height; ++y)
     for (int x = 0; x < small.width; ++x)
@@ -33,10 +34,12 @@ int main(int argc, char** argv) {
         const float score = r[4] * *best;
         if (score < 0.3f) continue;
         const auto s = static_cast<float>(stride);
-        const float x = (r[0] + static_cast<float>(gx)) * s, y = (r[1] + static_cast<float>(gy)) * s, w = std::exp(r[2]) * s, h = std::exp(r[3]) * s;
-        boxes.push_back({(x - w / 2) / ratio, (y - h / 2) / ratio, (x + w / 2) / ratio, (y + h / 2) / ratio, score, static_cast<int>(best - (r + 5))});
+        const float x = (r[0] + static_cast<float>(gx)) * s, y = (r[1] + static_cast<float>(gy)) * s, w = std::exp(r[2]) * s,
+                    h = std::exp(r[3]) * s;
+        boxes.push_back(
+            {(x - w / 2) / ratio, (y - h / 2) / ratio, (x + w / 2) / ratio, (y + h / 2) / ratio, score, static_cast<int>(best - (r + 5))});
       }
   for (const example::Box& box : example::best_boxes(boxes, 0.45f))
-    std::printf("%-14s %.2f  [%.0f, %.0f, %.0f, %.0f]\n", labels.at(static_cast<std::size_t>(box.label)).c_str(), box.score, box.left, box.top, box.right,
-                box.bottom);
+    std::printf("%-14s %.2f  [%.0f, %.0f, %.0f, %.0f]\n", labels.at(static_cast<std::size_t>(box.label)).c_str(), box.score, box.left,
+                box.top, box.right, box.bottom);
 }

@@ -3,8 +3,9 @@
 
 int main(int argc, char** argv) {
   if (argc != 3) return 1;
-  constexpr const char* kClasses[] = {"background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow",
-                                      "table", "dog", "horse", "motorbike", "person", "plant", "sheep", "sofa", "train", "monitor"};
+  constexpr const char* kClasses[] = {"background", "aeroplane", "bicycle", "bird",  "boat",  "bottle", "bus",
+                                      "car",        "cat",       "chair",   "cow",   "table", "dog",    "horse",
+                                      "motorbike",  "person",    "plant",   "sheep", "sofa",  "train",  "monitor"};
   example::Runner model(argv[1]);
   const sluice::Shape in = model.input_shape(0);  // [1, height, width, 3]
   const example::Picture picture = example::resize(example::read_picture(argv[2]), static_cast<int>(in[2]), static_cast<int>(in[1]));

@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   std::vector<float> input(static_cast<std::size_t>(in.element_count()), 0.0f);
   for (int c = 0; c < 3; ++c)
     for (int y = 0; y < height; ++y)
-      for (int x = 0; x < scaled; ++x) input[static_cast<std::size_t>((c * height + y) * width + x)] = (text.at(x, y, 2 - c) / 255.0f - 0.5f) / 0.5f;
+      for (int x = 0; x < scaled; ++x)
+        input[static_cast<std::size_t>((c * height + y) * width + x)] = (text.at(x, y, 2 - c) / 255.0f - 0.5f) / 0.5f;
   model.set<float>(0, input);
   model.run();
 

@@ -1,6 +1,7 @@
 // Enlarges a picture three times and compares with bicubic interpolation: 08_enlarge super_resolution.sluice PICTURE
 //
-// The picture is shrunk to 224 x 224 by averaging, enlarged again in both ways, and each result compared with what it was (luminance, PSNR).
+// The picture is shrunk to 224 x 224 by averaging, enlarged again in both ways, and each result compared with what it was (luminance,
+// PSNR).
 #include "picture.h"
 
 namespace {
@@ -27,7 +28,8 @@ std::vector<float> bicubic(const std::vector<float>& small, int side, int factor
       double sum = 0;
       for (int r = static_cast<int>(std::floor(sy)) - 1; r <= std::floor(sy) + 2; ++r)
         for (int c = static_cast<int>(std::floor(sx)) - 1; c <= std::floor(sx) + 2; ++c)
-          sum += cubic(r - sy) * cubic(c - sx) * small[static_cast<std::size_t>(std::clamp(r, 0, side - 1) * side + std::clamp(c, 0, side - 1))];
+          sum += cubic(r - sy) * cubic(c - sx) *
+                 small[static_cast<std::size_t>(std::clamp(r, 0, side - 1) * side + std::clamp(c, 0, side - 1))];
       large.push_back(static_cast<float>(sum));
     }
   return large;
@@ -66,5 +68,6 @@ int main(int argc, char** argv) {
     }
   model.set<float>(0, small);
   model.run();
-  std::printf("model   %.2f dB\nbicubic %.2f dB\n", psnr(model.output(0), truth, large, 8), psnr(bicubic(small, side, factor), truth, large, 8));
+  std::printf("model   %.2f dB\nbicubic %.2f dB\n", psnr(model.output(0), truth, large, 8),
+              psnr(bicubic(small, side, factor), truth, large, 8));
 }

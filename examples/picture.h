@@ -122,7 +122,8 @@ inline std::vector<Box> best_boxes(std::vector<Box> boxes, float most_overlap) {
   std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.score > b.score; });
   std::vector<Box> kept;
   for (const Box& box : boxes)
-    if (std::all_of(kept.begin(), kept.end(), [&](const Box& k) { return k.label != box.label || overlap(k, box) < most_overlap; })) kept.push_back(box);
+    if (std::all_of(kept.begin(), kept.end(), [&](const Box& k) { return k.label != box.label || overlap(k, box) < most_overlap; }))
+      kept.push_back(box);
   return kept;
 }
 

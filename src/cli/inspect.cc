@@ -132,7 +132,9 @@ Json json_of_nodes(const Graph& graph) {
   Json list = Json::array();
   for (const Node& node : graph.nodes) {
     Json inputs = Json::array();
-    for (const TensorId id : node.inputs) inputs.push_back({{"name", graph.tensor(id).name}, {"shape", json_of(graph.tensor(id).shape)}, {"dtype", name_of(graph.tensor(id).dtype)}});
+    for (const TensorId id : node.inputs)
+      inputs.push_back(
+          {{"name", graph.tensor(id).name}, {"shape", json_of(graph.tensor(id).shape)}, {"dtype", name_of(graph.tensor(id).dtype)}});
     const model::Tensor& out = graph.tensor(node.outputs.front());
     list.push_back({{"name", node.name},
                     {"operator", operator_of(node)},
@@ -149,11 +151,13 @@ Json json_of_nodes(const Graph& graph) {
 }
 
 void print_nodes(const Graph& graph) {
-  fmt::print("\n  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11}  {}\n", "node", "operator", "output", "weights", "activation", "kMACs", "fused");
+  fmt::print("\n  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11}  {}\n", "node", "operator", "output", "weights", "activation", "kMACs",
+             "fused");
   for (const Node& node : graph.nodes) {
     const model::Tensor& out = graph.tensor(node.outputs.front());
     fmt::print("  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11.1f}  {}\n", node.name, operator_of(node), out.shape.to_string(),
-               weight_bytes_of(graph, node).count(), out.bytes().count(), static_cast<double>(macs_of(graph, node)) / 1e3, fused_into(node));
+               weight_bytes_of(graph, node).count(), out.bytes().count(), static_cast<double>(macs_of(graph, node)) / 1e3,
+               fused_into(node));
   }
 }
 

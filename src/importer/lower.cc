@@ -34,7 +34,8 @@ class Walk final : public BodyLowering {
     for (const OnnxPort& port : body.outputs) {
       const auto found = values_.find(port.name);
       outputs.push_back(found == values_.end() ? ValueId() : found->second);
-      if (!outputs.back().valid() && problems_.empty()) refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
+      if (!outputs.back().valid() && problems_.empty())
+        refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
     }
     --depth_;
     // The names of the body end with it; those that they hid come back.

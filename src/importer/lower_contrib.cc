@@ -51,7 +51,8 @@ void embed_layer_norm(NodeContext& c) {
   if (!c.wants_output(1)) return;
   // How many ids the mask leaves; without one, nought by definition.
   const std::int64_t zero = 0;
-  if (!c.has_input(7)) return c.set_output(1, c.add_constant(broadcast(make_constant(Shape{}, std::span(&zero, 1), DType::kI32), Shape{ids[0]})));
+  if (!c.has_input(7))
+    return c.set_output(1, c.add_constant(broadcast(make_constant(Shape{}, std::span(&zero, 1), DType::kI32), Shape{ids[0]})));
   c.set_output(1, add_plain(c, "ReduceSum", {c.input(7)}, {{1}, {0}, {0}}));
 }
 
@@ -74,8 +75,10 @@ void attention(NodeContext& c) {
   const ValueId qkv = add(c, add_product(c, c.float_input(0), c.float_input(1)), optional_input(c, 2));
   std::vector<std::int64_t> sizes = c.integers("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, c.shape(qkv).back() / 3);
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back()) c.malformed("the sizes of queries, keys and values do not add up");
-  const ValueId q = c.add_range(qkv, 2, 0, sizes[0]), k = c.add_range(qkv, 2, sizes[0], sizes[1]), v = c.add_range(qkv, 2, sizes[0] + sizes[1], sizes[2]);
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back())
+    c.malformed("the sizes of queries, keys and values do not add up");
+  const ValueId q = c.add_range(qkv, 2, 0, sizes[0]), k = c.add_range(qkv, 2, sizes[0], sizes[1]),
+                v = c.add_range(qkv, 2, sizes[0] + sizes[1], sizes[2]);
   ValueId past_key, past_value;
   if (c.has_input(4) && c.input_shape(4).element_count() > 0) {
     past_key = c.add_row(c.input(4), 0, 0);
@@ -89,7 +92,8 @@ void attention(NodeContext& c) {
   }
   std::vector<std::int64_t> scale;
   if (c.has("scale") && c.real("scale", 0.0f) != 0.0f) scale = {real_bits(static_cast<double>(c.real("scale", 0.0f)))};
-  const std::vector<std::vector<std::int64_t>> arguments = {{c.integer("unidirectional", 0)}, {heads}, {heads}, {0}, scale, {real_bits(0)}, {0}};
+  const std::vector<std::vector<std::int64_t>> arguments = {
+      {c.integer("unidirectional", 0)}, {heads}, {heads}, {0}, scale, {real_bits(0)}, {0}};
   const std::vector<ValueId> inputs = {q, k, v, mask, past_key, past_value};
   c.set_output(0, add_plain(c, "Attention", inputs, arguments));
   if (!c.wants_output(1)) return;
@@ -109,13 +113,20 @@ void fused_conv(NodeContext& c) {
   const auto parameter = [&](std::size_t i, float otherwise) {
     return parameters != nullptr && i < parameters->floats.size() ? parameters->floats[i] : otherwise;
   };
-  if (activation == "Relu") y = c.add_unary(y, {Function::kRelu});
-  else if (activation == "Sigmoid") y = c.add_unary(y, {Function::kSigmoid});
-  else if (activation == "Tanh") y = c.add_unary(y, {Function::kTanh});
-  else if (activation == "LeakyRelu") y = c.add_unary(y, {Function::kLeakyRelu, parameter(0, 0.01f)});
-  else if (activation == "HardSigmoid") y = c.add_unary(y, {Function::kHardSigmoid, parameter(0, 0.2f), parameter(1, 0.5f)});
-  else if (activation == "Clip") y = c.add_unary(y, {Function::kClip, parameter(0, -3.4e38f), parameter(1, 3.4e38f)});
-  else if (!activation.empty()) c.refuse("activation " + std::string(activation));
+  if (activation == "Relu")
+    y = c.add_unary(y, {Function::kRelu});
+  else if (activation == "Sigmoid")
+    y = c.add_unary(y, {Function::kSigmoid});
+  else if (activation == "Tanh")
+    y = c.add_unary(y, {Function::kTanh});
+  else if (activation == "LeakyRelu")
+    y = c.add_unary(y, {Function::kLeakyRelu, parameter(0, 0.01f)});
+  else if (activation == "HardSigmoid")
+    y = c.add_unary(y, {Function::kHardSigmoid, parameter(0, 0.2f), parameter(1, 0.5f)});
+  else if (activation == "Clip")
+    y = c.add_unary(y, {Function::kClip, parameter(0, -3.4e38f), parameter(1, 3.4e38f)});
+  else if (!activation.empty())
+    c.refuse("activation " + std::string(activation));
   c.set_output(0, y);
 }
 
@@ -126,11 +137,13 @@ void matmul_n_bits(NodeContext& c) {
   if (bits != 4 && bits != 8) c.refuse(std::to_string(bits) + " bits; supported are 4 and 8");
   if (c.has_input(4) && c.input_shape(4).element_count() > 0) c.refuse("g_idx, an order of groups");
   const auto count = Shape::make(std::array{n, k});
-  if (!count || n < 1 || k < 1 || block < 16 || block > (1 << 16) || (block & (block - 1)) != 0 || count->element_count() > (std::int64_t{1} << 32))
+  if (!count || n < 1 || k < 1 || block < 16 || block > (1 << 16) || (block & (block - 1)) != 0 ||
+      count->element_count() > (std::int64_t{1} << 32))
     c.malformed("attributes N, K or block_size are out of range");
   const Constant &b = c.require_constant(1, "B"), &scales = c.require_constant(2, "the scales");
   const std::int64_t blocks = (k + block - 1) / block, bytes = block * bits / 8;
-  if (b.dtype != DType::kU8 || b.elements() != n * blocks * bytes || scales.elements() != n * blocks) c.malformed("B or the scales have not the size that N, K and block_size say");
+  if (b.dtype != DType::kU8 || b.elements() != n * blocks * bytes || scales.elements() != n * blocks)
+    c.malformed("B or the scales have not the size that N, K and block_size say");
   std::vector<std::byte> packed(static_cast<std::size_t>(b.elements()));
   write_elements(b, packed.data());
   std::vector<float> scale(static_cast<std::size_t>(scales.elements()));
@@ -170,7 +183,8 @@ void image_scaler(NodeContext& c) {
   const ValueId x = c.float_input(0);
   const Shape in = c.shape(x);
   const OnnxAttribute* bias = c.attribute("bias");
-  if (in.rank() != 4 || (bias != nullptr && static_cast<std::int64_t>(bias->floats.size()) != in[1])) c.malformed("input must be [N, C, H, W], with one bias a channel");
+  if (in.rank() != 4 || (bias != nullptr && static_cast<std::int64_t>(bias->floats.size()) != in[1]))
+    c.malformed("input must be [N, C, H, W], with one bias a channel");
   ValueId y = c.add_binary(BinaryFunction::kMul, x, c.add_constant(make_fill(Shape{}, c.real("scale", 1.0f))));
   if (bias != nullptr) y = add(c, y, c.add_constant(make_constant(Shape{in[1], 1, 1}, bias->floats)));
   c.set_output(0, y);

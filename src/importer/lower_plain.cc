@@ -94,7 +94,8 @@ std::vector<std::int64_t> read_argument(const NodeContext& c, const ArgumentSpec
     case 'F': {
       if (absent) return {};
       const OnnxAttribute& a = *c.attribute(spec.name);
-      if (a.type != AttributeType::kFloats && a.type != AttributeType::kOther) c.malformed("attribute " + std::string(spec.name) + " is no list of numbers");
+      if (a.type != AttributeType::kFloats && a.type != AttributeType::kOther)
+        c.malformed("attribute " + std::string(spec.name) + " is no list of numbers");
       return bits_of(std::vector<double>(a.floats.begin(), a.floats.end()));
     }
     case 'f': {

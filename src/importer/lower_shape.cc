@@ -62,7 +62,8 @@ ValueId NodeContext::add_stack(const std::vector<ValueId>& parts, int axis) {
   if (rows.size() == 1) return rows[0];
   Shape out = row;
   out[axis] = static_cast<std::int64_t>(rows.size());
-  if (std::all_of(rows.begin(), rows.end(), [&](ValueId r) { return constant(r) != nullptr; }) && out.element_count() <= kMaxFoldedElements) {
+  if (std::all_of(rows.begin(), rows.end(), [&](ValueId r) { return constant(r) != nullptr; }) &&
+      out.element_count() <= kMaxFoldedElements) {
     std::vector<Constant> values;
     for (const ValueId r : rows) values.push_back(*constant(r));
     return add_constant(concatenated(values, axis, make_shape(out.dims())));

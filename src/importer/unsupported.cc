@@ -15,7 +15,8 @@ struct Hint {
 };
 
 constexpr std::string_view kByValue =
-    "the shape of its result depends on values, and a plan is made for fixed shapes; end the model before it (TopK gives a fixed number) and select in the program";
+    "the shape of its result depends on values, and a plan is made for fixed shapes; end the model before it (TopK gives a fixed number) "
+    "and select in the program";
 constexpr Hint kHints[] = {
     {"NonMaxSuppression", kByValue},
     {"NonZero", kByValue},

@@ -39,7 +39,9 @@ std::map<std::string, std::string> known_operators() {
     }
   for (const char* name : {"If", "Loop", "Scan"}) known[name] = "at convert";
   // Pieces that ONNX operators are made of; they have no ONNX name.
-  for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents"}) known.erase(name);
+  for (const char* name :
+       {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents"})
+    known.erase(name);
   return known;
 }
 
@@ -47,7 +49,8 @@ std::string table_of(const std::map<std::string, Counts>& by_operator, const Cou
   std::map<std::string, std::string> forms = known_operators();
   for (const auto& [op, counts] : by_operator) forms.try_emplace(op, counts.passed > 0 ? "at convert" : "");
   std::ostringstream text;
-  text << all.passed << " of " << all.passed + all.refused + all.failed << " cases agree, " << all.refused << " are refused, " << all.failed << " fail.\n\n"
+  text << all.passed << " of " << all.passed + all.refused + all.failed << " cases agree, " << all.refused << " are refused, " << all.failed
+       << " fail.\n\n"
        << "| operator | runs | cases that agree | refused | why |\n|---|---|---|---|---|\n";
   for (const auto& [op, form] : forms) {
     const auto found = by_operator.find(op);

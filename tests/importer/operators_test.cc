@@ -62,7 +62,10 @@ OnnxBuilder branch(const char* op) {
 
 TEST_CASE("If with a condition of the run time runs both branches and chooses") {
   OnnxBuilder b;
-  b.input("x", {3}).input("c", {}, kBool).node("If", {"c"}, {"z"}, {attribute("then_branch", branch("Neg")), attribute("else_branch", branch("Abs"))}).output("z");
+  b.input("x", {3})
+      .input("c", {}, kBool)
+      .node("If", {"c"}, {"z"}, {attribute("then_branch", branch("Neg")), attribute("else_branch", branch("Abs"))})
+      .output("z");
   Run r(b);
   REQUIRE(r.status);
   for (const std::uint8_t c : {0, 1}) {
@@ -107,7 +110,10 @@ TEST_CASE("a body that never ends, or nests without end, is refused") {
     if (inner.graph().size() > 100000) break;
   }
   OnnxBuilder deep;
-  deep.input("x", {2}).input("c", {}, kBool).node("If", {"c"}, {"z"}, {attribute("then_branch", inner), attribute("else_branch", inner)}).output("z");
+  deep.input("x", {2})
+      .input("c", {}, kBool)
+      .node("If", {"c"}, {"z"}, {attribute("then_branch", inner), attribute("else_branch", inner)})
+      .output("z");
   CHECK_FALSE(Run(deep).status);
 }
 
@@ -156,13 +162,18 @@ TEST_CASE("MatMulNBits: four bits, two blocks, zero points") {
       packed += static_cast<char>(low | high << 4);
       for (const std::int64_t j : {i, i + 1}) {
         const float q = static_cast<float>(j == i ? low : high), zero = j < block ? 3 : 7;
-        expected[static_cast<std::size_t>(row)] += x[static_cast<std::size_t>(j)] * (q - zero) * (0.5f + static_cast<float>(row + j / block));
+        expected[static_cast<std::size_t>(row)] +=
+            x[static_cast<std::size_t>(j)] * (q - zero) * (0.5f + static_cast<float>(row + j / block));
       }
     }
   }
   OnnxBuilder b;
-  b.input("x", {1, k}).initializer(raw_tensor("B", {n, 2, 8}, 2, packed)).initializer(tensor("s", {n * 2}, scales)).initializer(raw_tensor("z", {n}, 2, zeros));
-  b.node("MatMulNBits", {"x", "B", "s", "z"}, {"y"}, {attribute("K", k), attribute("N", n), attribute("bits", std::int64_t{4}), attribute("block_size", block)}, "com.microsoft");
+  b.input("x", {1, k})
+      .initializer(raw_tensor("B", {n, 2, 8}, 2, packed))
+      .initializer(tensor("s", {n * 2}, scales))
+      .initializer(raw_tensor("z", {n}, 2, zeros));
+  b.node("MatMulNBits", {"x", "B", "s", "z"}, {"y"},
+         {attribute("K", k), attribute("N", n), attribute("bits", std::int64_t{4}), attribute("block_size", block)}, "com.microsoft");
   b.output("y");
   const Floats y = Run(b).run(x);
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == Approx(expected[i]).epsilon(1e-4));
@@ -198,7 +209,13 @@ TEST_CASE("outputs that are constants, inputs, or without elements") {
 
 TEST_CASE("what is not supported is named, each with what comes nearest") {
   OnnxBuilder b;
-  b.input("x", {3}).node("NonZero", {"x"}, {"a"}).node("Relux", {"x"}, {"b"}).node("SequenceAt", {"x"}, {"c"}).output("a").output("b").output("c");
+  b.input("x", {3})
+      .node("NonZero", {"x"}, {"a"})
+      .node("Relux", {"x"}, {"b"})
+      .node("SequenceAt", {"x"}, {"c"})
+      .output("a")
+      .output("b")
+      .output("c");
   Run r(b);
   REQUIRE_FALSE(r.status);
   REQUIRE(r.report.problems.size() == 3);

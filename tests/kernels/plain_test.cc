@@ -104,7 +104,8 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (hostile.pick(0, 9) == 0) continue;
     attributes.present |= 1u << i;
-    inputs.push_back({hostile.pick(0, 3) == 0 ? kTypes[hostile.pick(0, 7)] : main_type, hostile.pick(0, 1) == 0 ? common : hostile.shape(), nullptr});
+    inputs.push_back(
+        {hostile.pick(0, 3) == 0 ? kTypes[hostile.pick(0, 7)] : main_type, hostile.pick(0, 1) == 0 ? common : hostile.shape(), nullptr});
   }
   const PlainNode shapes(op, attributes, inputs);
   PlainTensor out;
@@ -173,7 +174,8 @@ TEST_CASE("an index outside the table is a fault, not an address") {
   float table[] = {1, 2, 3};
   std::int64_t indices[] = {2, 3, -4};
   float result[] = {9, 9, 9};
-  const PlainTensor inputs[] = {{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(table)}, {DType::kI64, Shape{3}, reinterpret_cast<std::byte*>(indices)}};
+  const PlainTensor inputs[] = {{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(table)},
+                                {DType::kI64, Shape{3}, reinterpret_cast<std::byte*>(indices)}};
   const PlainTensor out{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(result)};
   CHECK(op.run(PlainNode(op, attributes, inputs), out, nullptr) != nullptr);
   CHECK(result[0] == 3.0f);
