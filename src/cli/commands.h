@@ -36,6 +36,7 @@ struct PlanOptions {
   BudgetOptions budget;
   bool repeat = false;
   bool table = false;
+  bool sweep = false;
   bool json = false;
   std::string save;
 };

@@ -4,6 +4,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
+#include "src/cli/plan_sweep.h"
 #include "src/cli/process.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
@@ -90,6 +91,10 @@ void plan(const PlanOptions& options) {
   const auto model = unwrap(Model::open(options.budget.model));
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
+  if (options.sweep) {
+    print_sweep(*model, planned.options, options.json);
+    return;
+  }
   const Clock::time_point start = Clock::now();
   planned.budget = unwrap(plan_session(*model, planned.options));
   planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
