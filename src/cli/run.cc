@@ -89,7 +89,7 @@ void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>&
 void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
   session_config.repeat = options.warmup + options.repeat > 1;
-  session_config.read_bytes_per_second_limit = parse_rate(options.io_limit);
+  session_config.read.bytes_per_second_limit = parse_rate(options.io_limit);
   const auto model = unwrap(Model::open(options.budget.model));
   const model::Graph& graph = model->graph();
 

@@ -65,8 +65,10 @@ int sys_direct_alignment(int fd) noexcept {
   return -1;
 }
 
-constexpr FileOps kSystemOps = {sys_open,     sys_close,  sys_pread,  sys_pwrite,     sys_state,      sys_state_at,        sys_fsync,
-                                sys_truncate, sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment};
+std::int64_t sys_arrived(std::int64_t result) noexcept { return result; }
+
+constexpr FileOps kSystemOps = {sys_open,     sys_close,  sys_pread,  sys_pwrite,     sys_state,      sys_state_at,         sys_fsync,
+                                sys_truncate, sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment, sys_arrived};
 
 std::atomic<const FileOps*> current_ops{&kSystemOps};
 

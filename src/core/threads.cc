@@ -53,7 +53,8 @@ bool look_out_for(const Done& done) noexcept {
   return done();
 }
 
-/// Tasks are handed out by one shared counter. A generation number wakes the workers; `call_` says whether a call is open and how many
+/// Each thread has a run of neighbouring tasks of its own, so that what a thread wrote in one call lies in its cache in the next; a thread
+/// that is through takes from the others' runs. A generation number wakes the workers; `call_` says whether a call is open and how many
 /// workers are in it. A worker that wakes late finds the call closed and stays out, so a call never waits for a core that another program
 /// has taken: the threads that are there do all the tasks.
 class FutexPool final : public ThreadPool {
@@ -78,8 +79,11 @@ class FutexPool final : public ThreadPool {
     if (count <= 0) return;
     task_ = task;
     context_ = context;
-    count_ = count;
-    next_.store(0, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      const auto thread = static_cast<std::int64_t>(i);
+      shares_[i].next.store(count * thread / thread_count_, std::memory_order_relaxed);
+      shares_[i].end = count * (thread + 1) / thread_count_;
+    }
     resting_.store(false, std::memory_order_relaxed);
     call_.store(kOpen, std::memory_order_release);
     generation_.fetch_add(1, std::memory_order_release);
@@ -99,7 +103,16 @@ class FutexPool final : public ThreadPool {
     NativeThread thread;
   };
 
-  explicit FutexPool(int thread_count) : thread_count_(thread_count), workers_(static_cast<std::size_t>(thread_count - 1)) {}
+  /// Tasks of one thread, on a cache line of their own.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
+  explicit FutexPool(int thread_count)
+      : thread_count_(thread_count),
+        workers_(static_cast<std::size_t>(thread_count - 1)),
+        shares_(static_cast<std::size_t>(thread_count)) {}
 
   Status start() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -135,9 +148,12 @@ class FutexPool final : public ThreadPool {
   }
 
   void work(int thread) noexcept {
-    for (std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed); index < count_;
-         index = next_.fetch_add(1, std::memory_order_relaxed)) {
-      task_(context_, index, thread);
+    for (int i = 0; i < thread_count_; ++i) {
+      Share& share = shares_[static_cast<std::size_t>((thread + i) % thread_count_)];
+      for (std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed); index < share.end;
+           index = share.next.fetch_add(1, std::memory_order_relaxed)) {
+        task_(context_, index, thread);
+      }
     }
   }
 
@@ -145,14 +161,13 @@ class FutexPool final : public ThreadPool {
 
   const int thread_count_;
   std::vector<Worker> workers_;
+  std::vector<Share> shares_;
   std::atomic<std::uint32_t> generation_{0};
-  std::atomic<std::int64_t> next_{0};
   std::atomic<std::uint32_t> call_{0};  // kOpen while tasks may be taken, plus the workers inside
   std::atomic<bool> resting_{false};
   std::atomic<bool> stopping_{false};
   Task task_ = nullptr;
   void* context_ = nullptr;
-  std::int64_t count_ = 0;
 };
 
 }  // namespace

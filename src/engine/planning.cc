@@ -21,8 +21,8 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) noexcept {
   profiler::DeviceProfile profile;
   profile.flops_per_second *= options.threads;
   profile.depthwise_flops_per_second *= options.threads;
-  if (options.read_bytes_per_second_limit > 0) {
-    profile.read_bytes_per_second = std::min(profile.read_bytes_per_second, options.read_bytes_per_second_limit);
+  if (options.read.bytes_per_second_limit > 0) {
+    profile.read_bytes_per_second = std::min(profile.read_bytes_per_second, options.read.bytes_per_second_limit);
   }
   return profile;
 }
@@ -31,7 +31,7 @@ Status check_options(const SessionOptions& options) noexcept {
   if (options.threads < 1 || options.threads > 1024) {
     return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
   }
-  if (!(options.read_bytes_per_second_limit >= 0)) {
+  if (!(options.read.bytes_per_second_limit >= 0)) {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
   return {};

@@ -51,7 +51,7 @@ class PlannedSession final : public Session {
     SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
     SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(planned_.plan.arena_bytes));
     SLUICE_ASSIGN_OR_RETURN(model::WeightSource * source, open_source());
-    const executor::ExecutorOptions executor_options{.read_bytes_per_second_limit = options_.read_bytes_per_second_limit};
+    const executor::ExecutorOptions executor_options{.read = options_.read};
     SLUICE_ASSIGN_OR_RETURN(executor_, executor::Executor::create(graph(), planned_.plan, *source, arena_, *pool_, executor_options));
     SLUICE_RETURN_IF_ERROR(bind_ports());
     SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_.plan));
@@ -79,7 +79,7 @@ class PlannedSession final : public Session {
     const std::string_view name = graph().outputs[port].name;
     if (!outputs_hold_) return fail(ErrorCode::kInvalidArgument, name, "outputs hold from a successful run to the next input or run");
     SLUICE_RETURN_IF_ERROR(check_size(name, outputs_[port], data.size()));
-    outputs_[port].copy.from_arena(outputs_[port].view, data.data());
+    if (!data.empty()) outputs_[port].copy.from_arena(outputs_[port].view, data.data());
     return {};
   }
 

@@ -215,7 +215,7 @@ class Binder {
     const model::Tensor& tensor = graph_.tensor(port.tensor);
     if (!tensor.weight.valid()) {
       const RowView view = activation_view(port.tensor);
-      if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
+      if (view.data == nullptr && tensor.shape.element_count() > 0) return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
       return view;
     }
     const model::FileRange bytes = graph_.weight(tensor.weight).range();

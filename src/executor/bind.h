@@ -31,6 +31,7 @@ struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
   bool prologue_only = false;
   kernels::KernelCall call;
+  kernels::StepFault fault;  // `call.fault` points here
   std::uint32_t loads_in_prologue = 0;
   std::uint32_t loads_in_period = 0;
 };

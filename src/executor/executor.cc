@@ -1,5 +1,7 @@
 #include "sluice/executor/executor.h"
 
+#include <atomic>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -15,11 +17,9 @@ class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
                const ExecutorOptions& options, BoundPlan bound) noexcept
-      : plan_(plan),
-        pool_(pool),
-        bound_(std::move(bound)),
-        loader_(graph, plan, source, arena.data(), options.read_bytes_per_second_limit, steps_, loads_) {
-    for (const plan::Load& load : plan.loads) streams_ = streams_ || load.streamed();
+      : plan_(plan), pool_(pool), bound_(std::move(bound)), loader_({graph, plan, source, arena.data(), steps_, loads_}, options.read) {
+    for (const plan::Load& load : plan.loads) streamed_ += load.streamed();
+    for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -33,29 +33,78 @@ class PlanExecutor final : public Executor {
     const std::int64_t wall = wall_now_ns();
     const std::int64_t cpu = cpu_now_ns();
     const bool prologue = !primed_;
-    const bool loading = prologue ? !plan_.loads.empty() : streams_;
-    const std::uint64_t loads_base = loads_.count();
-    if (loading) {
-      loads_.rearm();
-      loader_.begin(prologue, steps_.count());
+    const bool loading = prologue ? !plan_.loads.empty() : streamed_ > 0;
+    Status status = begin(prologue, loading);
+    if (status) {
+      run_steps(prologue);
+      if (loading) status = finish_loads(prologue);
+      status = end(status);
     }
-    run_steps(prologue, loads_base);
-    const Status status = loading ? loader_.finish() : Status();
-    if (loading) {
-      stats_.load_ns = loader_.stats().busy_ns;
-      stats_.bytes_read = loader_.stats().bytes_read;
-    }
-    primed_ = status.has_value();
+    if (loading) primed_ = status.has_value();
+    const Status values = status.has_value() ? take_faults() : status;
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
-    return status;
+    return values;
+  }
+
+  void cancel() noexcept override {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    loader_.cancel();
+    loads_.interrupt();
   }
 
  private:
+  /// The first step whose kernel met values that it cannot compute with.
+  Status take_faults() noexcept {
+    Status first;
+    for (BoundStep& step : bound_.steps) {
+      if (step.fault.reason != nullptr && first) first = fail(ErrorCode::kInvalidArgument, step.call.node->name, step.fault.reason);
+      step.fault = {};
+    }
+    return first;
+  }
+
+  /// The lock orders a cancellation: it meets lanes that are armed for this run, or it comes before and the run does not start.
+  Status begin(bool prologue, bool loading) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return take_cancellation();
+    if (failed_) {
+      loader_.rearm();
+      loads_.rearm();
+      failed_ = false;
+    }
+    if (prologue) loads_base_ = loads_.count();
+    if (loading) loader_.begin(prologue, steps_.count());
+    return {};
+  }
+
+  Status finish_loads(bool prologue) noexcept {
+    const Status status = loader_.finish();
+    loads_base_ += prologue ? plan_.loads.size() : streamed_;
+    stats_.load_ns = loader_.stats().busy_ns;
+    stats_.bytes_read = loader_.stats().bytes_read;
+    return status;
+  }
+
+  Status end(const Status& status) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return take_cancellation();
+    failed_ = !status;
+    return status;
+  }
+
+  Status take_cancellation() noexcept {
+    cancelled_ = false;
+    failed_ = true;
+    return fail(ErrorCode::kCancelled, "run", "the caller asked to stop");
+  }
+
   /// Ends early when the loader gave up; its error is the run's.
-  void run_steps(bool prologue, std::uint64_t loads_base) noexcept {
+  void run_steps(bool prologue) noexcept {
     for (const BoundStep& step : bound_.steps) {
-      const std::uint64_t needed = loads_base + (prologue ? step.loads_in_prologue : step.loads_in_period);
+      if (cancelled_.load(std::memory_order_relaxed)) return;
+      const std::uint64_t needed = loads_base_ + (prologue ? step.loads_in_prologue : step.loads_in_period);
       if (loads_.count() < needed && !stall(needed)) return;
       if (prologue || !step.prologue_only) step.run(step.call);
       steps_.advance();
@@ -75,11 +124,28 @@ class PlanExecutor final : public Executor {
   BoundPlan bound_;
   Lane steps_;
   Lane loads_;
-  bool streams_ = false;
-  bool primed_ = false;  // resident weights have arrived
+  std::uint64_t streamed_ = 0;    // loads of a period
+  std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
+  bool primed_ = false;           // resident weights have arrived
+  bool failed_ = false;           // the last run did: the lanes may be interrupted
+  std::mutex mutex_;              // orders cancel() and the beginning and end of a run
+  std::atomic<bool> cancelled_{false};
   RunStats stats_;
   Loader loader_;
 };
+
+Status check_options(const ReadOptions& read) {
+  if (read.in_flight < 1 || read.in_flight > kMaxReadsInFlight) {
+    return fail(ErrorCode::kInvalidArgument, "reads in flight", "the number of reads in flight must lie between 1 and 16");
+  }
+  if (read.size < Bytes(4096) || read.size > Bytes(1 << 30) || read.size.count() % 4096 != 0) {
+    return fail(ErrorCode::kInvalidArgument, "read size", "the size of a read must be a multiple of 4096 up to 1 GiB");
+  }
+  if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
+    return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
+  }
+  return {};
+}
 
 /// That arena, pool and source are those that the plan was made for.
 Status check_surroundings(const plan::Plan& plan, const model::WeightSource& source, const Arena& arena, const ThreadPool& pool) {
@@ -106,6 +172,7 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 
 Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                    Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
+  SLUICE_RETURN_IF_ERROR(check_options(options.read));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
   SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, options.find_kernel}));
   std::unique_ptr<PlanExecutor> executor(new (std::nothrow) PlanExecutor(graph, plan, source, arena, pool, options, std::move(bound)));

@@ -125,12 +125,7 @@ std::optional<Constant> reshaped(const Constant& c, const Shape& shape) {
 Constant copied(const Constant& c) {
   check_foldable(c);
   auto bytes = allocate(c.shape, c.dtype);
-  const std::size_t size = size_of(c.dtype);
-  std::byte* to = bytes->data();
-  for_each_offset(c.shape, c.strides, [&](std::int64_t offset) {
-    std::memcpy(to, c.data + offset * static_cast<std::int64_t>(size), size);
-    to += size;
-  });
+  write_elements(c, bytes->data());
   return make_view(c.dtype, c.shape, bytes->data(), bytes);
 }
 
@@ -225,6 +220,14 @@ void write_floats(const Constant& c, std::span<float> out) noexcept {
   std::size_t i = 0;
   for_each_offset(c.shape, c.strides, [&](std::int64_t offset) {
     if (i < out.size()) out[i++] = static_cast<float>(read_real(c, offset));
+  });
+}
+
+void write_elements(const Constant& c, std::byte* out) noexcept {
+  const std::size_t size = size_of(c.dtype);
+  for_each_offset(c.shape, c.strides, [&](std::int64_t offset) {
+    std::memcpy(out, c.data + offset * static_cast<std::int64_t>(size), size);
+    out += size;
   });
 }
 

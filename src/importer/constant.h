@@ -75,6 +75,9 @@ std::optional<double> uniform_value(const Constant& c);
 /// Writes all elements, row-major, as f32. No limit: `out` says how many.
 void write_floats(const Constant& c, std::span<float> out) noexcept;
 
+/// Writes all elements, row-major, as they are.
+void write_elements(const Constant& c, std::byte* out) noexcept;
+
 /// Calls `visit(offset)` for each element in row-major order; offsets in elements from `data`.
 template <class Visit>
 void for_each_offset(const Shape& shape, const std::array<std::int64_t, Shape::kMaxRank>& strides, Visit&& visit) {

@@ -57,7 +57,8 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
   report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
 
   Draft draft;
-  lower(onnx, options.dims, draft, report.problems);
+  lower(onnx, options, draft, report.problems);
+  report.value_inputs.assign(draft.value_inputs.begin(), draft.value_inputs.end());
   if (!report.problems.empty()) return fail_with(onnx_path, report);
   rewrite(draft, options.fuse);
 

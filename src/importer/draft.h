@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ struct Draft {
   std::vector<DraftNode> nodes;
   std::vector<DraftPort> inputs;
   std::vector<DraftPort> outputs;
+  std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
+  std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
 
   Value& value(ValueId id) noexcept { return values[id.index()]; }
   const Value& value(ValueId id) const noexcept { return values[id.index()]; }

@@ -92,22 +92,21 @@ class Emitter {
     out.name = value.name;
     out.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
     out.shape = physical(value.shape, value.layout);
-    if (value.constant) out.weight = add_constant(value);
+    if (value.constant && value.shape.element_count() > 0) out.weight = add_constant(value);
     graph_.tensors.push_back(std::move(out));
     made = TensorId(graph_.tensors.size() - 1);
     return made;
   }
 
   WeightId add_constant(const Value& value) {
-    if (!is_float(value.dtype))
-      refuse_unsupported("constant `" + value.name + "` of type " + std::string(name_of(value.dtype)) + " is used at run time");
     Recipe recipe;
     recipe.kind = Recipe::Kind::kConstant;
     recipe.constant = permuted(*value.constant, value.layout);
     model::Weight weight;
     weight.name = value.name;
     weight.shape = recipe.constant.shape;
-    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(weight.shape.element_count()) * sizeof(float));
+    weight.panel_layout.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
+    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(weight.shape.element_count()) * size_of(weight.panel_layout.dtype));
     return add_weight(std::move(weight), std::move(recipe));
   }
 
@@ -204,6 +203,10 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
       break;
     case Recipe::Kind::kConstant: {
       std::memset(out.data(), 0, out.size());
+      if (!is_float(recipe.constant.dtype)) {
+        write_elements(recipe.constant, out.data());
+        break;
+      }
       // `out` is 64-byte aligned or at least a vector's storage; the values are f32.
       write_floats(recipe.constant, {reinterpret_cast<float*>(out.data()), static_cast<std::size_t>(recipe.constant.elements())});
       break;

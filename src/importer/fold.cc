@@ -9,11 +9,11 @@
 namespace sluice::importer {
 namespace {
 
-void charge(FoldAllowance& allowance, std::int64_t elements) {
-  if (elements > kMaxFoldedElements || elements > allowance.elements)
+void charge(NodeContext& c, std::int64_t elements) {
+  if (elements > kMaxFoldedElements || elements > c.draft().fold_allowance)
     refuse_unsupported("the graph computes more from constants than the importer does (" + std::to_string(kMaxFoldedElements) +
                        " elements in a tensor)");
-  allowance.elements -= elements;
+  c.draft().fold_allowance -= elements;
 }
 
 bool all_constant(const NodeContext& c) {
@@ -59,14 +59,14 @@ Constant fold_shape(const NodeContext& c) {
   return make_constant(Shape{end - start}, dims.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start)));
 }
 
-Constant fold_range(const NodeContext& c, FoldAllowance& allowance) {
+Constant fold_range(NodeContext& c) {
   const Constant start = c.require_constant(0, "start"), limit = c.require_constant(1, "limit"), delta = c.require_constant(2, "delta");
   if (start.elements() != 1 || limit.elements() != 1 || delta.elements() != 1) c.malformed("start, limit and delta must be scalars");
   const double step = read_real(delta, 0);
   const double count = step == 0 ? -1 : std::ceil((read_real(limit, 0) - read_real(start, 0)) / step);
   if (step == 0 || !(count < 1e9)) c.malformed("the range is infinite or too long");
   const auto length = static_cast<std::int64_t>(std::max(count, 0.0));
-  charge(allowance, length);
+  charge(c, length);
   std::vector<double> values;
   for (std::int64_t i = 0; i < length; ++i) values.push_back(read_real(start, 0) + static_cast<double>(i) * step);
   return from_reals(values, Shape{length}, start.dtype);
@@ -74,7 +74,7 @@ Constant fold_range(const NodeContext& c, FoldAllowance& allowance) {
 
 // ---- views
 
-Constant fold_gather(NodeContext& c, FoldAllowance& allowance) {
+Constant fold_gather(NodeContext& c) {
   const Constant data = *c.input_constant(0), index = *c.input_constant(1);
   if (data.shape.rank() == 0) c.malformed("a scalar has no axis to gather from");
   const int axis = c.axis(c.integer("axis", 0), data.shape.rank());
@@ -96,7 +96,7 @@ Constant fold_gather(NodeContext& c, FoldAllowance& allowance) {
     spec.extent[a] = 1;
     if (auto view = reshaped(sliced(data, spec), *shape)) return *std::move(view);
   }
-  charge(allowance, shape->element_count());
+  charge(c, shape->element_count());
   std::vector<Constant> parts;
   for (const std::int64_t place : places) {
     spec.start[a] = place;
@@ -108,7 +108,7 @@ Constant fold_gather(NodeContext& c, FoldAllowance& allowance) {
   return *reshaped(concatenated(parts, axis, joined), *shape);
 }
 
-Constant fold_concat(NodeContext& c, FoldAllowance& allowance) {
+Constant fold_concat(NodeContext& c) {
   std::vector<Constant> parts;
   Shape shape = c.input_shape(0);
   const int axis = c.axis(c.integer("axis", c.opset() < 4 ? 1 : 0), shape.rank());
@@ -125,7 +125,7 @@ Constant fold_concat(NodeContext& c, FoldAllowance& allowance) {
   shape[axis] = extent;
   const auto made = Shape::make(shape.dims());
   if (!made) c.malformed("the output's shape overflows");
-  charge(allowance, made->element_count());
+  charge(c, made->element_count());
   return concatenated(parts, axis, *made);
 }
 
@@ -136,7 +136,7 @@ Constant fold_expand(NodeContext& c) {
   return broadcast(data, broadcast_shape(data.shape, *wanted));
 }
 
-Constant fold_tile(NodeContext& c, FoldAllowance& allowance) {
+Constant fold_tile(NodeContext& c) {
   Constant data = *c.input_constant(0);
   const std::vector<std::int64_t> repeats = c.constant_integers(1, "the repeats");
   if (static_cast<int>(repeats.size()) != data.shape.rank()) c.malformed("there must be one repeat for each axis");
@@ -148,13 +148,13 @@ Constant fold_tile(NodeContext& c, FoldAllowance& allowance) {
     if (__builtin_mul_overflow(shape[axis], times, &shape[axis])) c.malformed("the output's shape overflows");
     const auto made = Shape::make(shape.dims());
     if (!made) c.malformed("the output's shape overflows");
-    charge(allowance, std::max(made->element_count(), times));
+    charge(c, std::max(made->element_count(), times));
     data = concatenated(std::vector<Constant>(static_cast<std::size_t>(times), data), axis, *made);
   }
   return data;
 }
 
-Constant fold_cast(NodeContext& c, FoldAllowance& allowance) {
+Constant fold_cast(NodeContext& c) {
   const Constant data = *c.input_constant(0);
   const auto to = dtype_of(c.integer("to", 0));
   if (!to) c.refuse("the type it casts to is not supported");
@@ -165,7 +165,7 @@ Constant fold_cast(NodeContext& c, FoldAllowance& allowance) {
     scalar.shape = Shape{};
     return broadcast(cast(scalar, *to), data.shape);
   }
-  charge(allowance, data.elements());
+  charge(c, data.elements());
   return cast(data, *to);
 }
 
@@ -193,7 +193,7 @@ bool folds_only(std::string_view op_type) noexcept {
   return std::find(std::begin(kNames), std::end(kNames), op_type) != std::end(kNames);
 }
 
-bool fold(NodeContext& c, FoldAllowance& allowance) {
+bool fold(NodeContext& c) {
   const std::string_view op = c.node().op_type;
   const auto give = [&](Constant constant) {
     c.set_output(0, c.add_constant(std::move(constant)));
@@ -207,15 +207,15 @@ bool fold(NodeContext& c, FoldAllowance& allowance) {
   }
   if (!all_constant(c) || c.input_count() == 0) return false;
   if (op == "ConstantOfShape") return give(fold_constant_of_shape(c));
-  if (op == "Range") return give(fold_range(c, allowance));
+  if (op == "Range") return give(fold_range(c));
   if (op == "Gather") {
     c.input(0), c.input(1);
-    return give(fold_gather(c, allowance));
+    return give(fold_gather(c));
   }
-  if (op == "Concat") return give(fold_concat(c, allowance));
+  if (op == "Concat") return give(fold_concat(c));
   if (op == "Expand") return give(fold_expand(c));
-  if (op == "Tile") return give(fold_tile(c, allowance));
-  if (op == "Cast") return give(fold_cast(c, allowance));
+  if (op == "Tile") return give(fold_tile(c));
+  if (op == "Cast") return give(fold_cast(c));
   if (op == "Slice") return give(sliced(c.require_constant(0, "the input"), read_slice(c, c.input_shape(0))));
   if (op == "Split") {
     c.input(0);
@@ -224,8 +224,8 @@ bool fold(NodeContext& c, FoldAllowance& allowance) {
   }
   if (const auto elements = arithmetic_elements(c)) {
     // Too large to compute here: a node of the graph, if the operator is one.
-    if (!folds_only(op) && (*elements > kMaxFoldedElements || *elements > allowance.elements)) return false;
-    charge(allowance, *elements);
+    if (!folds_only(op) && (*elements > kMaxFoldedElements || *elements > c.draft().fold_allowance)) return false;
+    charge(c, *elements);
     return give(fold_arithmetic(c));
   }
   return false;

@@ -11,14 +11,9 @@
 
 namespace sluice::importer {
 
-/// What is left of the work that one file may ask for.
-struct FoldAllowance {
-  std::int64_t elements = std::int64_t{8} << 20;
-};
-
 /// Folds the node if all it needs is constant (Shape and Size need shapes only). True: its outputs are set. False: it is left to the
-/// lowering table. Refuses nodes that are malformed.
-bool fold(NodeContext& c, FoldAllowance& allowance);
+/// lowering table. The draft's allowance bounds the work that one file may ask for. Refuses nodes that are malformed.
+bool fold(NodeContext& c);
 
 /// Is this an operator that exists here in folded form only?
 bool folds_only(std::string_view op_type) noexcept;

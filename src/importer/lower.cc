@@ -1,6 +1,7 @@
 #include <set>
 
 #include "src/importer/fold.h"
+#include "src/importer/lower_plain.h"
 #include "src/importer/lowering.h"
 
 namespace sluice::importer {
@@ -8,8 +9,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems)
-      : onnx_(onnx), dims_(dims), draft_(draft), problems_(problems) {}
+  Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
+      : onnx_(onnx), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
 
   void run() {
     draft_.name = std::string(onnx_.name);
@@ -48,6 +49,7 @@ class Walk {
   }
 
   void add_input(const OnnxPort& port) {
+    if (const auto bound = bound_.find(std::string(port.name)); bound != bound_.end()) return bind_input(port, bound->second);
     if (port.elem_type == 0 && !port.has_shape) refuse_unsupported("only tensors with a declared type and shape can be inputs");
     const auto dtype = dtype_of(port.elem_type);
     if (!dtype) refuse_unsupported("element type " + std::to_string(port.elem_type) + " is not supported");
@@ -61,15 +63,32 @@ class Walk {
     if (!unbound.empty()) throw Refusal(ErrorCode::kInvalidArgument, "free dimensions must be bound: " + unbound);
     const auto shape = Shape::make(extents);
     if (!shape || shape->element_count() > (std::int64_t{1} << 56)) refuse_malformed("its shape is negative or overflows");
-    if (shape->element_count() == 0) refuse_unsupported("it is empty (" + shape->to_string() + ")");
     Value value;
     value.name = std::string(port.name);
     value.dtype = is_float(*dtype) ? DType::kF32 : *dtype;
     value.shape = *shape;
+    if (shape->element_count() == 0) {
+      const std::int64_t zero = 0;
+      value.constant = broadcast(make_constant(Shape{}, std::span(&zero, 1), value.dtype), *shape);
+    }
     const ValueId id = draft_.add_value(std::move(value));
     values_[port.name] = id;
     named_.insert(id);
     draft_.inputs.push_back({std::string(port.name), id});
+  }
+
+  /// An input that the caller gave a value is a constant like any initialiser.
+  void bind_input(const OnnxPort& port, const InputValue& given) {
+    if (dtype_of(port.elem_type) != given.dtype) throw Refusal(ErrorCode::kInvalidArgument, "its bound value has another type");
+    if (given.data.size() != static_cast<std::size_t>(given.shape.element_count()) * size_of(given.dtype))
+      throw Refusal(ErrorCode::kInvalidArgument, "its bound value has not the size of its shape");
+    auto bytes = std::make_shared<std::vector<std::byte>>(given.data);
+    Value value;
+    value.name = std::string(port.name);
+    value.dtype = given.dtype;
+    value.shape = given.shape;
+    value.constant = make_view(given.dtype, given.shape, bytes->data(), bytes);
+    values_[port.name] = draft_.add_value(std::move(value));
   }
 
   /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
@@ -85,6 +104,7 @@ class Walk {
       if (bound->second <= 0) throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + " must be positive");
       return bound->second;
     }
+    if (dim.param.empty() && dim.stated && dim.value == 0) return 0;
     unbound += (unbound.empty() ? "--dim " : " --dim ") + key + "=...";
     return 1;
   }
@@ -106,7 +126,8 @@ class Walk {
   void lower_node(const OnnxNode& node) {
     const std::string op = node.domain.empty() ? std::string(node.op_type) : std::string(node.domain) + "::" + std::string(node.op_type);
     const LowerFunction function = node.domain.empty() ? find(node.op_type) : nullptr;
-    const bool known = function != nullptr || (node.domain.empty() && folds_only(node.op_type));
+    const kernels::PlainOperator* const plain = kernels::find_plain(op);
+    const bool known = function != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
       report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
       return;
@@ -127,13 +148,37 @@ class Walk {
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
-      if (!fold(context, allowance_)) {
-        if (function == nullptr) refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
-        function(context);
-      }
+      if (!fold(context)) lower_fast_or_plain(context, function, plain);
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
+    }
+  }
+
+  /// The form with the fast kernels; where it does not take the node, the plain one.
+  void lower_fast_or_plain(NodeContext& context, LowerFunction function, const kernels::PlainOperator* plain) {
+    if (function == nullptr && plain == nullptr) {
+      for (std::size_t i = 0; i < context.input_count(); ++i)
+        if (context.has_input(i)) context.require_constant(i, "every input");
+      refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+    }
+    if (plain == nullptr) return function(context);
+    if (function == nullptr) return lower_plain(context, *plain);
+    const std::size_t values = draft_.values.size(), nodes = draft_.nodes.size();
+    const std::set<std::string> value_inputs = draft_.value_inputs;
+    try {
+      return function(context);
+    } catch (const Refusal& refusal) {
+      if (refusal.code() != ErrorCode::kUnsupported) throw;
+      draft_.values.resize(values);
+      draft_.nodes.resize(nodes);
+      context.forget_outputs();
+      try {
+        lower_plain(context, *plain);
+        draft_.value_inputs = value_inputs;
+      } catch (const Refusal&) {
+        throw refusal;
+      }
     }
   }
 
@@ -161,7 +206,10 @@ class Walk {
       }
       ValueId value = found->second;
       if (draft_.value(value).shape.element_count() == 0) {
-        report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is empty");
+        // Nobody makes it and nobody reads it; only its shape and type are of interest.
+        Value empty = draft_.value(value);
+        empty.name = std::string(port.name);
+        draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty))});
         continue;
       }
       // An output that is an input, a constant or another output as well needs bytes of its own.
@@ -197,9 +245,9 @@ class Walk {
 
   const OnnxGraph& onnx_;
   const std::map<std::string, std::int64_t>& dims_;
+  const std::map<std::string, InputValue>& bound_;
   Draft& draft_;
   std::vector<Problem>& problems_;
-  FoldAllowance allowance_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::unordered_map<std::string_view, const std::string*> unusable_;
   std::set<ValueId> named_;
@@ -208,8 +256,8 @@ class Walk {
 
 }  // namespace
 
-void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems) {
-  Walk(onnx, dims, draft, problems).run();
+void lower(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems) {
+  Walk(onnx, options, draft, problems).run();
 }
 
 }  // namespace sluice::importer

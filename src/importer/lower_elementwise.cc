@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/importer/lowering.h"
+#include "src/importer/lower_plain.h"
 
 namespace sluice::importer {
 namespace {
@@ -73,7 +73,7 @@ void lower_unary(NodeContext& c) {
     if (entry.function == Function::kLeakyRelu || entry.function == Function::kHardSigmoid || entry.function == Function::kElu)
       activation.a = c.real("alpha", entry.a);
     if (entry.function == Function::kHardSigmoid) activation.b = c.real("beta", entry.b);
-    if (entry.function == Function::kGelu && c.string("approximate", "none") != "none") c.refuse("approximate = tanh; supported is none");
+    if (entry.function == Function::kGelu && c.string("approximate", "none") != "none") return c.set_output(0, add_plain(c, "GeluTanh", {x}));
     return c.set_output(0, c.add_unary(x, activation));
   }
   c.refuse("no such elementwise function");
@@ -103,6 +103,14 @@ void lower_binary(NodeContext& c) {
 }
 
 void lower_variadic(NodeContext& c) {
+  if (c.input_count() == 0) c.malformed("no input");
+  if (!is_float(c.run_time_type(c.input(0)))) {
+    const std::string_view op = c.node().op_type;
+    ValueId joined = c.input(0);
+    for (std::size_t i = 1; i < c.input_count(); ++i)
+      joined = add_plain(c, op == "Max" ? "Max2" : op == "Min" ? "Min2" : "Add", {joined, c.input(i)});
+    return c.set_output(0, joined);
+  }
   ValueId sum = c.float_input(0);
   for (std::size_t i = 1; i < c.input_count(); ++i) sum = c.add_binary(binary_function(c), sum, c.float_input(i));
   c.set_output(0, sum);
@@ -161,6 +169,24 @@ void lower_where(NodeContext& c) {
   }
   const ValueId masked = c.add_binary(BinaryFunction::kMul, kept, c.add_constant(make_constant(condition.shape, mask)));
   c.set_output(0, c.add_binary(BinaryFunction::kAdd, masked, c.add_constant(make_constant(condition.shape, fill))));
+}
+
+void lower_mod(NodeContext& c) {
+  const bool truncates = c.integer("fmod", 0) != 0;
+  c.set_output(0, add_plain(c, truncates ? "ModC" : "ModPython", {c.input(0), c.input(1)}));
+}
+
+void lower_bit_shift(NodeContext& c) {
+  const std::string_view direction = c.string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") c.malformed("attribute direction must be LEFT or RIGHT");
+  c.set_output(0, add_plain(c, direction == "LEFT" ? "ShiftLeft" : "ShiftRight", {c.input(0), c.input(1)}));
+}
+
+void lower_cast_like(NodeContext& c) {
+  const DType from = c.run_time_type(c.input(0)), to = c.run_time_type(c.input(1));
+  // TensorProto.DataType of each DType.
+  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13};
+  c.set_output(0, from == to ? c.input(0) : add_plain(c, "Cast", {c.input(0)}, {{kTypes[static_cast<int>(to)]}}));
 }
 
 void lower_identity(NodeContext& c) { c.set_output(0, c.input(0)); }

@@ -28,6 +28,7 @@ ValueId add_slice(NodeContext& c, ValueId x, const SliceSpec& spec) {
     whole = whole && spec.step[a] == 1 && spec.extent[a] == in[axis];
   }
   if (whole) return x;
+  if (out.element_count() == 0) return c.add_empty(c.run_time_type(x), out);
   if (const Constant* constant = c.constant(x)) return c.add_constant(sliced(*constant, spec));
   return c.add(OpKind::kSlice, {x}, out, attributes);
 }
@@ -41,22 +42,24 @@ void lower_concat(NodeContext& c) {
   const int axis = c.axis(c.integer("axis", c.opset() < 4 ? 1 : 0), out.rank());
   std::int64_t extent = 0;
   for (std::size_t i = 0; i < c.input_count(); ++i) {
-    const ValueId x = c.float_input(i);
+    const ValueId x = c.input(i);
     const Shape shape = c.shape(x);
     if (shape.rank() != out.rank()) c.malformed("inputs of different rank");
+    if (c.run_time_type(x) != c.run_time_type(c.input(0))) c.malformed("inputs of different type");
     for (int a = 0; a < out.rank(); ++a)
       if (a != axis && shape[a] != out[a]) c.malformed("shapes " + out.to_string() + " and " + shape.to_string() + " do not concatenate");
     if (__builtin_add_overflow(extent, shape[axis], &extent)) c.malformed("the output's shape overflows");
     if (shape[axis] > 0) inputs.push_back(x);
   }
   out[axis] = extent;
+  if (inputs.empty()) return c.set_output(0, c.add_empty(c.run_time_type(c.input(0)), out));
   if (inputs.size() == 1) return c.set_output(0, inputs[0]);
   c.set_output(0, c.add(OpKind::kConcat, inputs, out, model::AxisAttributes{axis}));
   c.last_node().axis = axis;
 }
 
 void lower_split(NodeContext& c) {
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   const int axis = c.axis(c.integer("axis", 0), shape.rank());
   const std::vector<std::int64_t> parts = split_extents(c, shape[axis]);
@@ -67,23 +70,20 @@ void lower_split(NodeContext& c) {
     spec.extent[static_cast<std::size_t>(axis)] = parts[i];
     start += parts[i];
     if (c.wants_output(i)) {
-      if (parts[i] == 0) c.refuse("a part is empty");
       c.set_output(i, add_slice(c, x, spec));
     }
   }
 }
 
 void lower_slice(NodeContext& c) {
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const SliceSpec spec = read_slice(c, c.shape(x));
-  for (int axis = 0; axis < c.shape(x).rank(); ++axis)
-    if (spec.extent[static_cast<std::size_t>(axis)] == 0) c.refuse("the slice is empty");
   c.set_output(0, add_slice(c, x, spec));
 }
 
 /// A run-time tensor read at constant places that form a run: a slice.
 void lower_gather(NodeContext& c) {
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   if (shape.rank() == 0) c.malformed("a scalar has no axis to gather from");
   const int axis = c.axis(c.integer("axis", 0), shape.rank());
@@ -111,7 +111,7 @@ void lower_gather(NodeContext& c) {
 }
 
 void lower_pad(NodeContext& c) {
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   model::PadAttributes attributes;
   const std::string_view mode = c.string("mode", "constant");
@@ -252,7 +252,7 @@ void lower_transpose(NodeContext& c) {
 }
 
 void lower_expand(NodeContext& c) {
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   const auto wanted = Shape::make(c.constant_integers(1, "the shape"));
   if (!wanted) c.malformed("the shape is negative or overflows");
@@ -296,7 +296,7 @@ void lower_depth_to_space(NodeContext& c) {
   const std::int64_t channels = s[1] / (b * b);
   const std::string_view mode = c.string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") c.malformed("attribute mode has an unknown value");
-  const ValueId x = c.float_input(0);
+  const ValueId x = c.input(0);
   const ValueId split =
       mode == "DCR" ? c.add_reshape(x, Shape{s[0], b, b, channels, s[2], s[3]}) : c.add_reshape(x, Shape{s[0], channels, b, b, s[2], s[3]});
   const ValueId moved = c.add_transpose(split, mode == "DCR" ? Perm{0, 3, 4, 1, 5, 2, 6, 7} : Perm{0, 1, 4, 2, 5, 3, 6, 7});
@@ -305,7 +305,7 @@ void lower_depth_to_space(NodeContext& c) {
 
 void lower_space_to_depth(NodeContext& c) {
   const auto [s, b] = read_block(c, false);
-  const ValueId split = c.add_reshape(c.float_input(0), Shape{s[0], s[1], s[2] / b, b, s[3] / b, b});
+  const ValueId split = c.add_reshape(c.input(0), Shape{s[0], s[1], s[2] / b, b, s[3] / b, b});
   const ValueId moved = c.add_transpose(split, Perm{0, 3, 5, 1, 2, 4, 6, 7});
   c.set_output(0, c.add_reshape(moved, Shape{s[0], s[1] * b * b, s[2] / b, s[3] / b}));
 }

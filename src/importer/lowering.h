@@ -39,6 +39,8 @@ class NodeContext {
   /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
   const Constant& require_constant(std::size_t index, const char* what) const;
   std::vector<std::int64_t> constant_integers(std::size_t index, const char* what) const;
+  /// The type a value has when the model runs: all reals are f32.
+  DType run_time_type(ValueId value) const noexcept;
   /// Refuses a run-time input that is not float.
   ValueId float_input(std::size_t index) const;
 
@@ -57,11 +59,14 @@ class NodeContext {
   bool wants_output(std::size_t index) const noexcept { return index < node_.outputs.size() && !node_.outputs[index].empty(); }
   void set_output(std::size_t index, ValueId value);
   const std::vector<ValueId>& outputs() const noexcept { return outputs_; }
+  void forget_outputs() { outputs_.assign(outputs_.size(), ValueId()); }
 
   /// Adds a node with one new output of `shape` and returns that output.
   ValueId add(model::OpKind op, std::vector<ValueId> inputs, const Shape& shape, model::Attributes attributes = {});
   DraftNode& last_node() noexcept { return draft_.nodes.back(); }
   ValueId add_constant(Constant constant);
+  /// The one value that a tensor without elements can have.
+  ValueId add_empty(DType dtype, const Shape& shape);
   ValueId add_unary(ValueId x, model::Activation activation);
   ValueId add_binary(model::BinaryFunction function, ValueId a, ValueId b);
   /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
@@ -78,6 +83,7 @@ class NodeContext {
 
  private:
   std::string unique_name();
+  void note_value_inputs(ValueId value) const;
 
   Draft& draft_;
   const OnnxNode& node_;
@@ -101,7 +107,7 @@ std::span<const OperatorEntry> operator_table() noexcept;
 Shape broadcast_shape(const Shape& a, const Shape& b);
 
 /// Lowers `onnx` to `draft`. Problems are appended; the draft is whole only when there are none.
-void lower(const OnnxGraph& onnx, const std::map<std::string, std::int64_t>& dims, Draft& draft, std::vector<Problem>& problems);
+void lower(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems);
 
 // One function an operator, by theme; see lowering_table.cc.
 void lower_conv(NodeContext& c);
@@ -125,6 +131,9 @@ void lower_mean(NodeContext& c);
 void lower_pow(NodeContext& c);
 void lower_prelu(NodeContext& c);
 void lower_where(NodeContext& c);
+void lower_mod(NodeContext& c);
+void lower_bit_shift(NodeContext& c);
+void lower_cast_like(NodeContext& c);
 void lower_identity(NodeContext& c);
 void lower_dropout(NodeContext& c);
 void lower_cast(NodeContext& c);

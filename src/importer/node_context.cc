@@ -19,8 +19,20 @@ const Constant* NodeContext::constant(ValueId value) const noexcept {
 
 const Constant& NodeContext::require_constant(std::size_t index, const char* what) const {
   const Constant* c = input_constant(index);
-  if (c == nullptr) refuse(std::string(what) + " must be constant; here it is computed at run time");
+  if (c == nullptr) {
+    note_value_inputs(input(index));
+    refuse(std::string(what) + " must be constant; here it is computed at run time");
+  }
   return *c;
+}
+
+/// The graph inputs that `value` is computed from: bound to values (ConvertOptions::values) they would make it constant.
+void NodeContext::note_value_inputs(ValueId value) const {
+  std::set<ValueId> wanted = {value};
+  for (auto node = draft_.nodes.rbegin(); node != draft_.nodes.rend(); ++node)
+    if (wanted.contains(node->output)) wanted.insert(node->inputs.begin(), node->inputs.end());
+  for (const DraftPort& port : draft_.inputs)
+    if (wanted.contains(port.value)) draft_.value_inputs.insert(port.name);
 }
 
 std::vector<std::int64_t> NodeContext::constant_integers(std::size_t index, const char* what) const {
@@ -35,6 +47,11 @@ ValueId NodeContext::float_input(std::size_t index) const {
   if (!is_float(dtype))
     refuse("input " + std::to_string(index) + " is of type " + std::string(name_of(dtype)) + "; run-time values must be float");
   return value;
+}
+
+DType NodeContext::run_time_type(ValueId value) const noexcept {
+  const DType dtype = draft_.value(value).dtype;
+  return is_float(dtype) ? DType::kF32 : dtype;
 }
 
 const OnnxAttribute* NodeContext::attribute(std::string_view name) const noexcept {
@@ -109,6 +126,11 @@ ValueId NodeContext::add_constant(Constant constant) {
   value.shape = constant.shape;
   value.constant = std::move(constant);
   return draft_.add_value(std::move(value));
+}
+
+ValueId NodeContext::add_empty(DType dtype, const Shape& shape) {
+  const std::int64_t zero = 0;
+  return add_constant(broadcast(make_constant(Shape{}, std::span(&zero, 1), dtype), shape));
 }
 
 ValueId NodeContext::add_unary(ValueId x, model::Activation activation) {

@@ -55,6 +55,7 @@ struct OnnxNode {
 /// One extent of a declared shape: a number, or a name, or neither.
 struct OnnxDim {
   std::int64_t value = 0;
+  bool stated = false;  // `value` stands in the file, a 0 too
   std::string_view param;
 };
 

@@ -274,6 +274,7 @@ class Reader {
         switch (field.tag_and_type()) {
           case varint(1):
             dim.value = field.get_int64();
+            dim.stated = true;
             break;
           case text(2):
             dim.param = read_name(field);

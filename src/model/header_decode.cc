@@ -180,6 +180,8 @@ class HeaderDecoder {
         return alternative(from.attributes_as_AttentionAttributes(), to.emplace<AttentionAttributes>());
       case schema::Attributes::EmbeddingAttributes:
         return alternative(from.attributes_as_EmbeddingAttributes(), to.emplace<EmbeddingAttributes>());
+      case schema::Attributes::PlainAttributes:
+        return alternative(from.attributes_as_PlainAttributes(), to.emplace<PlainAttributes>());
     }
     return invalid("a node has attributes of a kind that this build does not know");
   }
@@ -256,6 +258,17 @@ class HeaderDecoder {
   }
   Status item(const schema::EmbeddingAttributes& from, EmbeddingAttributes& to) {
     to = {from.table_rows(), from.features()};
+    return {};
+  }
+
+  Status item(const schema::PlainAttributes& from, PlainAttributes& to) {
+    to.op = from.op();
+    to.result = from.result();
+    to.present = from.present();
+    if (from.arguments() == nullptr) return {};
+    if (!aligned(from.arguments(), alignof(std::int64_t))) return invalid("an attribute's entries are not aligned");
+    SLUICE_RETURN_IF_ERROR(pay(from.arguments()->size() * sizeof(std::int64_t)));
+    to.arguments.assign(from.arguments()->begin(), from.arguments()->end());
     return {};
   }
 

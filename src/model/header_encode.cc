@@ -103,6 +103,10 @@ struct AttributesEncoder {
   EncodedAttributes operator()(const EmbeddingAttributes& a) const {
     return {schema::Attributes::EmbeddingAttributes, schema::CreateEmbeddingAttributes(builder, a.table_rows, a.features).Union()};
   }
+  EncodedAttributes operator()(const PlainAttributes& a) const {
+    const auto arguments = array(builder, a.arguments);
+    return {schema::Attributes::PlainAttributes, schema::CreatePlainAttributes(builder, a.op, a.result, a.present, arguments).Union()};
+  }
 };
 
 class HeaderEncoder {
@@ -189,6 +193,8 @@ std::uint64_t size_bound(const Graph& graph) {
   std::uint64_t bound = kItem + graph.name.size() + graph.stretches.size() * sizeof(schema::Stretch);
   for (const Tensor& t : graph.tensors) bound += kItem + t.name.size();
   for (const Weight& w : graph.weights) bound += kItem + w.name.size();
+  for (const Node& n : graph.nodes)
+    if (const auto* plain = std::get_if<PlainAttributes>(&n.attributes)) bound += 8 * plain->arguments.size();
   for (const Node& n : graph.nodes) bound += kItem + n.name.size() + 4 * (n.inputs.size() + n.outputs.size() + n.weights.size());
   for (const Port& p : graph.inputs) bound += kItem + p.name.size();
   for (const Port& p : graph.outputs) bound += kItem + p.name.size();

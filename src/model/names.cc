@@ -6,7 +6,8 @@ namespace sluice::model {
 std::string_view name_of(OpKind op) noexcept {
   constexpr std::string_view kNames[kOpKindCount] = {
       "conv", "conv_transpose", "dense",     "pool",    "unary",  "binary",     "affine",    "softmax",  "lrn", "concat", "slice",
-      "pad",  "resize",         "transpose", "reshape", "matmul", "layer_norm", "attention", "embedding"};
+      "pad",  "resize",         "transpose", "reshape", "matmul", "layer_norm", "attention", "embedding",
+      "plain"};
   return kNames[static_cast<int>(op)];
 }
 

@@ -49,7 +49,7 @@ class GraphValidator {
     const auto shape = Shape::make(tensor.shape.dims());
     if (!shape) return invalid(tensor.name, "G3: a tensor's extents are negative or overflow");
     const auto elements = static_cast<std::uint64_t>(shape->element_count());
-    if (elements == 0) return invalid(tensor.name, "G3: a tensor has no elements");
+    if (elements == 0 && tensor.weight.valid()) return invalid(tensor.name, "G3: a constant has no elements");
     if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
       return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
     }
@@ -109,10 +109,12 @@ class GraphValidator {
     return check_unique_names(graph_.inputs);
   }
 
+  bool is_empty(TensorId id) const { return graph_.tensor(id).shape.element_count() == 0; }
+
   Status check_outputs() const {
     for (const Port& port : graph_.outputs) {
       SLUICE_RETURN_IF_ERROR(check_port(port));
-      if (!made_by_node_[port.tensor.index()]) return invalid(port.name, "G1: no node makes this graph output");
+      if (!is_empty(port.tensor) && !made_by_node_[port.tensor.index()]) return invalid(port.name, "G1: no node makes this graph output");
     }
     return check_unique_names(graph_.outputs);
   }
@@ -131,6 +133,7 @@ class GraphValidator {
   Status check_node(const Node& node) {
     for (const TensorId id : node.inputs) {
       if (!id.valid() || id.index() >= graph_.tensors.size()) return invalid(node.name, "G1: an input tensor does not exist");
+      if (is_empty(id)) return invalid(node.name, "G3: an input has no elements");
       if (!made_[id.index()] && !graph_.tensor(id).weight.valid()) return invalid(node.name, "G1: an input is used before it is made");
     }
     for (const WeightId id : node.weights) {
@@ -142,6 +145,7 @@ class GraphValidator {
     if (made_[output.index()] || graph_.tensor(output).weight.valid()) {
       return invalid(node.name, "G1: the output tensor is an input, a constant, or made twice");
     }
+    if (is_empty(output)) return invalid(node.name, "G3: the output has no elements");
     made_[output.index()] = true;
     made_by_node_[output.index()] = true;
     return validate_node(graph_, node);

@@ -1,6 +1,7 @@
 #include "src/model/validate_node.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 
@@ -81,6 +82,8 @@ class NodeValidator {
         return check_attention();
       case OpKind::kEmbedding:
         return check_embedding();
+      case OpKind::kPlain:
+        return check_plain();
     }
     return invalid("G2: an operator that this build does not know");
   }
@@ -207,8 +210,8 @@ class NodeValidator {
     const Window& w = a->window;
     SLUICE_RETURN_IF_ERROR(check_padded(w.in_h + w.pad_top + w.pad_bottom, w.in_w + w.pad_left + w.pad_right, *a));
     if (node_.numeric == NumericClass::kWinograd4 && (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 ||
-                                                      w.dilation_h != 1 || w.dilation_w != 1 || a->depthwise())) {
-      return invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1");
+                                                      w.dilation_h != 1 || w.dilation_w != 1 || a->groups != 1)) {
+      return invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1, in one group");
     }
     SLUICE_RETURN_IF_ERROR(check_residual());
     return check_conv_weights(*a, false);
@@ -503,6 +506,23 @@ class NodeValidator {
     for (int axis = 0; axis < in.rank(); ++axis) {
       if (output().shape[axis] != in[a->perm[static_cast<std::size_t>(axis)]])
         return invalid("G2: the output is not the input, transposed");
+    }
+    return {};
+  }
+
+  /// Here only what holds of every plain operator. Types, shapes and arguments are proven where the operator is known: by its kernel,
+  /// which the planner and the executor ask (kernels/plain.h).
+  Status check_plain() const {
+    const auto* a = attributes<PlainAttributes>();
+    if (a == nullptr) return invalid("G2: a plain operator has its attributes");
+    if (!node_.weights.empty()) return invalid("G4: a plain operator has no weights of its own");
+    if (static_cast<std::size_t>(std::popcount(a->present)) != node_.inputs.size())
+      return invalid("G2: a plain operator has not the inputs that it names", static_cast<std::uint64_t>(std::popcount(a->present)), node_.inputs.size());
+    std::size_t at = 0;
+    while (at < a->arguments.size()) {
+      const std::int64_t count = a->arguments[at];
+      if (count < 0 || static_cast<std::uint64_t>(count) >= a->arguments.size() - at) return invalid("G2: a plain operator's arguments are cut short");
+      at += static_cast<std::size_t>(count) + 1;
     }
     return {};
   }

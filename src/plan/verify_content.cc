@@ -70,6 +70,7 @@ class ContentVerifier {
 
  private:
   const model::Tensor& tensor(std::size_t t) const noexcept { return graph_.tensors[t]; }
+  bool is_empty(const model::Port& port) const noexcept { return graph_.tensor(port.tensor).shape.element_count() == 0; }
   bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
 
   Status check_placement(std::size_t t) const {
@@ -188,7 +189,7 @@ class ContentVerifier {
   void find_ready() {
     for (const model::Port& port : graph_.inputs) {
       ready_[port.tensor.index()] = 0;
-      made_[port.tensor.index()] = true;
+      made_[port.tensor.index()] = !is_empty(port);
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const model::Node& node = graph_.nodes[n];
@@ -247,10 +248,10 @@ class ContentVerifier {
 
   Status check_lifetimes() const {
     for (const model::Port& port : graph_.inputs)
-      if (!plan_.tensors[port.tensor.index()].buffer.valid())
+      if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
         return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
     for (const model::Port& port : graph_.outputs)
-      if (!plan_.tensors[port.tensor.index()].buffer.valid())
+      if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
         return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (!made_[t]) continue;

@@ -53,7 +53,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
     return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.arena_bytes,
                            request.capacity.count()));
   }
-  const std::uint64_t capacity = std::min(request.capacity.count(), ample_capacity(problem, least));
+  const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
   Search search{problem, capacity};
   choose(search, request.policy, least);
   plan::Plan plan = emit(problem, *search.best);

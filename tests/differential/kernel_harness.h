@@ -69,7 +69,8 @@ struct Cut {
   std::int64_t pixel_gap = 0;
   std::int64_t row_gap = 0;
   bool rings = false;
-  int in_place = -1;  // the input that the output replaces
+  int in_place = -1;     // the input that the output replaces
+  bool derived = false;  // transformed weights in place of the raw ones
 };
 
 // ---- making problems
@@ -273,7 +274,7 @@ class Runner {
     result_.resize(p.output().bytes().count());
     for (std::size_t i = 0; i < p.inputs.size(); ++i) {
       std::int64_t ring = 0;
-      if (cut.rings) each_row_range([&](RowRange rows) { ring = std::max(ring, needed_rows(p, i, rows).size()); });
+      if (cut.rings) each_row_range([&](RowRange rows) { ring = std::max(ring, needed_rows(p, i, widened(rows)).size()); });
       inputs_.emplace_back(p.shape(i), p.graph.tensor(p.node().inputs[i]).dtype, cut, ring);
     }
     const std::int64_t all_rows = row_extents(p.output().shape).rows;
@@ -304,6 +305,15 @@ class Runner {
     for (std::int64_t row = 0; row < all; row += step) body(RowRange{row, std::min(all, row + step)});
   }
 
+  /// To whole granules of an image.
+  RowRange widened(RowRange rows) const {
+    const auto* conv = std::get_if<model::ConvAttributes>(&p_.node().attributes);
+    if (conv == nullptr) return rows;
+    const std::int64_t height = conv->window.out_h, granule = kernel_.row_granule;
+    const std::int64_t last = rows.end - 1, end = last - last % height % granule + granule;
+    return {rows.begin - rows.begin % height % granule, std::min(end, last - last % height + height)};
+  }
+
   std::vector<PanelRange> panel_ranges() const {
     if (p_.weights.empty() || cut_.panels == 0) return {PanelRange{-1, -1}};
     std::vector<PanelRange> ranges;
@@ -316,7 +326,7 @@ class Runner {
     for (std::size_t i = 0; i < p_.inputs.size(); ++i) {
       const RowRange all{0, row_extents(p_.shape(i)).rows};
       if (cut_.rings) inputs_[i].clear();
-      inputs_[i].put_rows(p_.inputs[i], cut_.rings ? needed_rows(p_, i, rows) : all);
+      inputs_[i].put_rows(p_.inputs[i], cut_.rings ? needed_rows(p_, i, widened(rows)) : all);
     }
   }
 
@@ -339,16 +349,23 @@ class Runner {
                   bytes.back().size());
       weights.push_back({bytes.back().data(), part, &weight});
     }
-    const AlignedBuffer workspace(kernel_.workspace(p_.graph, p_.node(), {rows, channels, cut_.threads}).count());
-    kernel_.run({.graph = &p_.graph,
-                 .node = &p_.node(),
-                 .inputs = operands,
-                 .outputs = {&out, 1},
-                 .weights = weights,
-                 .rows = rows,
-                 .channels = channels,
-                 .workspace = workspace.data(),
-                 .pool = pool_.get()});
+    const AlignedBuffer workspace(kernel_.workspace(p_.graph, p_.node(), {rows, channels, cut_.threads, cut_.derived}).count());
+    KernelCall call{.graph = &p_.graph,
+                    .node = &p_.node(),
+                    .inputs = operands,
+                    .outputs = {&out, 1},
+                    .weights = weights,
+                    .rows = rows,
+                    .channels = channels,
+                    .workspace = workspace.data(),
+                    .pool = pool_.get()};
+    if (!cut_.derived) return kernel_.run(call);
+    const std::size_t panel_bytes = kernel_.derived_panel_bytes(p_.graph, p_.node()).count();
+    const AlignedBuffer derived(static_cast<std::size_t>(weights[0].panels.size()) * panel_bytes);
+    call.derived = {derived.data(), weights[0].panels};
+    kernel_.prepare(call);
+    weights[0].data = nullptr;
+    kernel_.run(call);
   }
 
   const Problem& p_;
@@ -363,7 +380,7 @@ inline std::vector<std::byte> run(const Problem& p, const KernelDescriptor& kern
   return Runner(p, kernel, cut).run();
 }
 
-inline std::vector<std::byte> run_reference(const Problem& p) { return run(p, reference_kernel(p.node().op)); }
+inline std::vector<std::byte> run_reference(const Problem& p) { return run(p, reference_kernel(p.node().op, p.node().numeric)); }
 
 /// The values of a dense tensor.
 template <class T>
@@ -387,7 +404,7 @@ inline std::string describe(const Problem& p, const KernelDescriptor& kernel, co
   for (std::size_t i = 0; i < p.inputs.size(); ++i) text += " " + p.shape(i).to_string();
   return text + " -> " + p.output().shape.to_string() + ", rows " + std::to_string(cut.rows) + ", panels " + std::to_string(cut.panels) +
          ", threads " + std::to_string(cut.threads) + ", gaps " + std::to_string(cut.pixel_gap) + " and " + std::to_string(cut.row_gap) +
-         (cut.rings ? ", rings" : "") + (cut.in_place >= 0 ? ", in place" : "");
+         (cut.rings ? ", rings" : "") + (cut.derived ? ", derived" : "") + (cut.in_place >= 0 ? ", in place" : "");
 }
 
 /// Runs `kernel` cut as `cut` says and compares with `want`, bit by bit.

@@ -9,7 +9,7 @@ using model::OpKind;
 namespace {
 
 void check_cuts(const Problem& p) {
-  const KernelDescriptor& kernel = reference_kernel(p.node().op);
+  const KernelDescriptor& kernel = reference_kernel(p.node().op, p.node().numeric);
   const std::vector<std::byte> want = run_reference(p);
   for (Cut cut : usual_cuts()) {
     if (!kernel.slices_rows) cut.rows = 0;

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <span>
 
@@ -18,23 +20,29 @@ class MemorySource final : public model::WeightSource {
   explicit MemorySource(std::span<const std::byte> file) noexcept : file_(file) {}
 
   // What goes wrong. Read n is counted from 0 over the life of the source.
-  std::int64_t fail_at = -1;     // this read fails with EIO
-  std::int64_t corrupt_at = -1;  // this read has one wrong bit, `corrupt_byte` from its start
-  std::uint64_t corrupt_byte = 0;
-  bool changed = false;       // check_unchanged says so
-  unsigned max_delay_us = 0;  // each read sleeps up to this
-  std::int64_t reads = 0;
+  std::int64_t fail_at = -1;                    // this read fails with EIO
+  std::atomic<std::int64_t> corrupt_byte = -1;  // reads of this byte of the file get a wrong bit
+  std::int64_t stuck_at = -1;                   // this read does not end before `release`
+  std::atomic<bool> changed = false;            // check_unchanged says so
+  unsigned max_delay_us = 0;                    // each read sleeps up to this
+  std::atomic<std::int64_t> reads = 0;
 
   Status read(model::FileRange range, std::byte* target) noexcept override {
     const std::int64_t n = reads++;
-    if (max_delay_us > 0) usleep(std::uniform_int_distribution<unsigned>(0, max_delay_us)(random_));
+    if (max_delay_us > 0) usleep(draw_delay());
+    if (n == stuck_at) released_.wait(false);
     if (n == fail_at) return fail(make_io_error("memory", "the read failed", EIO));
     if (range.offset.count() > file_.size() || range.size.count() > file_.size() - range.offset.count()) {
       return fail(ErrorCode::kFileChanged, "memory", "the file ends before the range");
     }
     std::memcpy(target, file_.data() + range.offset.count(), range.size.count());
-    if (n == corrupt_at) target[std::min(corrupt_byte, range.size.count() - 1)] ^= std::byte{1};
+    const std::int64_t at = corrupt_byte - static_cast<std::int64_t>(range.offset.count());
+    if (corrupt_byte >= 0 && at >= 0 && static_cast<std::uint64_t>(at) < range.size.count()) target[at] ^= std::byte{1};
     return {};
+  }
+  void release() noexcept {
+    released_ = true;
+    released_.notify_all();
   }
   std::uint32_t block() const noexcept override { return 4096; }
   bool direct() const noexcept override { return true; }
@@ -45,7 +53,14 @@ class MemorySource final : public model::WeightSource {
   }
 
  private:
+  unsigned draw_delay() noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::uniform_int_distribution<unsigned>(0, max_delay_us)(random_);
+  }
+
   std::span<const std::byte> file_;
+  std::atomic<bool> released_ = false;
+  std::mutex mutex_;
   std::mt19937 random_{7};
 };
 

@@ -302,6 +302,19 @@ class PlanBuilder {
       load.target = slots[turn % slots.size()];
       if (turn >= slots.size()) load.gate = plan_.loads[i - slots.size()].uses.end;
     }
+    if (options_.wrap && !options_.resident) wrap_loads(slots.size());
+  }
+
+  /// A slot is free again after its last load's last use. Gates of a period never fall.
+  void wrap_loads(std::size_t slots) {
+    plan_.repeat = true;
+    const std::size_t turns = plan_.loads.size() - 1;
+    std::int64_t least = -static_cast<std::int64_t>(plan_.steps.size());
+    for (std::size_t turn = 0; turn < std::min(slots, turns); ++turn) {
+      const std::size_t last = turn + (turns - 1 - turn) / slots * slots;
+      least = std::max(least, plan_.loads[1 + last].uses.end - static_cast<std::int64_t>(plan_.steps.size()));
+      plan_.loads[1 + turn].gate = least;
+    }
   }
 
   const ToyModel& model_;

@@ -43,6 +43,7 @@ struct ToyPlanOptions {
   int slots = 2;
   bool resident = false;
   std::uint32_t threads = 1;
+  bool wrap = false;       // the first loads of a run go into the tail of the run before, as far as their slots allow
   int derived_layers = 0;  // the first so many layers work from derived panels, made by a prepare step for each slice
 };
 

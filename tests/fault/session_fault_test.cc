@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
@@ -16,34 +18,36 @@ namespace sluice {
 namespace {
 
 using namespace literals;
+using executor::ReadMethod;
 
-/// System calls of which the n-th read misbehaves.
+/// System calls of which the n-th read misbehaves, and with io_uring the pread that is to make up for it too.
 struct FaultyReads {
   enum class Kind { kError, kShort, kInterrupted };
-  static inline std::int64_t reads = 0;
+  static inline std::atomic<std::int64_t> reads = 0;
   static inline std::int64_t bad = -1;  // this read, counted from 0
+  static inline std::int64_t also_bad = -1;
   static inline Kind kind = Kind::kError;
   static inline int error = EIO;
 
   static ssize_t pread(int fd, void* target, std::size_t size, std::int64_t offset) noexcept {
-    if (reads++ != bad) return system_file_ops().pread(fd, target, size, offset);
-    switch (kind) {
-      case Kind::kInterrupted:
-        errno = EINTR;
-        return -1;
-      case Kind::kShort:
-        return system_file_ops().pread(fd, target, size > 4096 ? 4096 : size, offset);
-      default:
-        errno = error;
-        return -1;
-    }
+    const std::int64_t n = reads++;
+    if (n != bad && n != also_bad) return system_file_ops().pread(fd, target, size, offset);
+    if (kind == Kind::kShort) return system_file_ops().pread(fd, target, size > 4096 ? 4096 : size, offset);
+    errno = kind == Kind::kInterrupted ? EINTR : error;
+    return -1;
+  }
+  static std::int64_t arrived(std::int64_t result) noexcept {
+    if (reads++ != bad) return result;
+    if (kind == Kind::kShort) return std::min<std::int64_t>(result, 4096);
+    return kind == Kind::kInterrupted ? -EINTR : -error;
   }
 
   FaultyReads() {
     ops = system_file_ops();
     ops.pread = &FaultyReads::pread;
+    ops.arrived = &FaultyReads::arrived;
     reads = 0;
-    bad = -1;
+    bad = also_bad = -1;
     replace_file_ops(&ops);
   }
   ~FaultyReads() { replace_file_ops(nullptr); }
@@ -60,10 +64,16 @@ struct Fixture {
     REQUIRE(minimum);
     budget = *minimum + 64_KiB;  // most weights are streamed
   }
-  std::unique_ptr<Session> create() const {
-    auto session = Session::create(model, {.budget = budget});
+  std::unique_ptr<Session> create(ReadMethod method = ReadMethod::kAuto, bool repeat = false) const {
+    auto session = Session::create(model, {.budget = budget, .repeat = repeat, .read = {.method = method}});
     REQUIRE(session);
     return std::move(*session);
+  }
+  /// io_uring is refused in some containers, and where the disk has no direct reads.
+  std::vector<ReadMethod> methods() const {
+    std::vector<ReadMethod> found = {ReadMethod::kThreads};
+    if (Session::create(model, {.budget = budget, .read = {.method = ReadMethod::kRing}})) found.push_back(ReadMethod::kRing);
+    return found;
   }
   Status set_and_run(Session& session) const {
     SLUICE_RETURN_IF_ERROR(session.set_input(0, DType::kF32, std::as_bytes(std::span(toy.input))));
@@ -89,9 +99,9 @@ std::size_t open_descriptors() {
   return count;
 }
 
-std::int64_t reads_of_two_runs(const Fixture& fixture) {
+std::int64_t reads_of_two_runs(const Fixture& fixture, ReadMethod method) {
   const FaultyReads ops;
-  const auto session = fixture.create();
+  const auto session = fixture.create(method);
   REQUIRE(fixture.set_and_run(*session));
   REQUIRE(fixture.set_and_run(*session));
   return FaultyReads::reads;
@@ -101,44 +111,49 @@ std::int64_t reads_of_two_runs(const Fixture& fixture) {
 
 TEST_CASE("whichever read of the file fails, the run says so and the next is right") {
   const Fixture fixture;
-  const std::int64_t reads = reads_of_two_runs(fixture);
-  REQUIRE(reads > 4);
-  for (int error : {EIO, ENOMEM, EAGAIN}) {
-    for (std::int64_t n = 0; n < reads; ++n) {
-      CAPTURE(error, n);
-      const FaultyReads ops;
-      FaultyReads::bad = n;
-      FaultyReads::kind = FaultyReads::Kind::kError;
-      FaultyReads::error = error;
-      const auto session = fixture.create();
-      int failures = 0;
-      for (int run = 0; run < 3; ++run) {
-        const Status status = fixture.set_and_run(*session);
-        if (!status) {
-          ++failures;
-          CHECK(status.error().code == ErrorCode::kIo);
-          CHECK(status.error().os_error == error);
-        } else {
-          CHECK(fixture.right(*session));
+  for (ReadMethod method : fixture.methods()) {
+    const std::int64_t reads = reads_of_two_runs(fixture, method);
+    REQUIRE(reads > 4);
+    for (int error : {EIO, ENOMEM, EAGAIN}) {
+      for (std::int64_t n = 0; n < reads; ++n) {
+        CAPTURE(static_cast<int>(method), error, n);
+        const FaultyReads ops;
+        FaultyReads::bad = n;
+        FaultyReads::also_bad = method == ReadMethod::kRing ? n + 1 : n;
+        FaultyReads::kind = FaultyReads::Kind::kError;
+        FaultyReads::error = error;
+        const auto session = fixture.create(method);
+        int failures = 0;
+        for (int run = 0; run < 3; ++run) {
+          const Status status = fixture.set_and_run(*session);
+          if (!status) {
+            ++failures;
+            CHECK(status.error().code == ErrorCode::kIo);
+            CHECK(status.error().os_error == error);
+          } else {
+            CHECK(fixture.right(*session));
+          }
         }
+        CHECK(failures == 1);
       }
-      CHECK(failures == 1);
     }
   }
 }
 
 TEST_CASE("short and interrupted reads change nothing") {
   const Fixture fixture;
-  const std::int64_t reads = reads_of_two_runs(fixture);
-  for (FaultyReads::Kind kind : {FaultyReads::Kind::kShort, FaultyReads::Kind::kInterrupted}) {
-    for (std::int64_t n = 0; n < reads; ++n) {
-      CAPTURE(n);
-      const FaultyReads ops;
-      FaultyReads::bad = n;
-      FaultyReads::kind = kind;
-      const auto session = fixture.create();
-      REQUIRE(fixture.set_and_run(*session));
-      CHECK(fixture.right(*session));
+  for (ReadMethod method : fixture.methods()) {
+    const std::int64_t reads = reads_of_two_runs(fixture, method);
+    for (FaultyReads::Kind kind : {FaultyReads::Kind::kShort, FaultyReads::Kind::kInterrupted}) {
+      for (std::int64_t n = 0; n < reads; ++n) {
+        CAPTURE(static_cast<int>(method), n);
+        const FaultyReads ops;
+        FaultyReads::bad = n;
+        FaultyReads::kind = kind;
+        const auto session = fixture.create(method);
+        REQUIRE(fixture.set_and_run(*session));
+        CHECK(fixture.right(*session));
+      }
     }
   }
 }

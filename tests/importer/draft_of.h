@@ -31,7 +31,9 @@ inline Lowered lowered(const OnnxBuilder& builder, const std::map<std::string, s
   const Status read = importer::read_onnx(path, result.onnx, message);
   INFO(message);
   REQUIRE(read);
-  importer::lower(result.onnx, dims, result.draft, result.problems);
+  importer::ConvertOptions options;
+  options.dims = dims;
+  importer::lower(result.onnx, options, result.draft, result.problems);
   return result;
 }
 

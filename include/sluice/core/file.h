@@ -44,6 +44,8 @@ struct FileOps {
   int (*set_direct)(int fd) noexcept;                                          // turns O_DIRECT on
   /// The alignment that direct reads of `fd` need; 0 when they are not possible, -1 when the system cannot say.
   int (*direct_alignment)(int fd) noexcept;
+  /// What a read brought that went another way than `pread` (io_uring): bytes or -errno. Passed through.
+  std::int64_t (*arrived)(std::int64_t result) noexcept;
 };
 
 const FileOps& system_file_ops() noexcept;

@@ -3,7 +3,8 @@
 //
 // Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
 // depend on which; workers sleep, not spin, between calls (the loader needs the core): they may look out for the next call for a few
-// microseconds, and for none after `rest`. One caller at a time.
+// microseconds, and for none after `rest`. One caller at a time. Each thread starts with neighbouring tasks of its own (of two threads one
+// takes the first half), so tasks that touch the same data in call after call find it in their core's cache.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 // what run() returns; the session starts its next run from a clean prologue.
 //
 // Invariants: (E1) everything is allocated by `create`; run() allocates nothing and is noexcept. (E2) no byte of a weight is used before
-// its stretch's checksum was compared. (E3) after run() returns, no load is under way (until wrap-around loads are planned).
+// its stretch's checksum was compared. (E3) after run() returns, loads are under way only where the plan wraps them: they write regions
+// of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +28,30 @@
 
 namespace sluice::executor {
 
+/// kRing: io_uring. kThreads: threads that call pread. kAuto: io_uring where the system has it and the source is read directly.
+enum class ReadMethod : std::uint8_t { kAuto, kRing, kThreads };
+inline constexpr int kMaxReadsInFlight = 16;
+
 /// What one run cost.
 struct RunStats {
   std::int64_t wall_ns = 0;
   std::int64_t cpu_ns = 0;    // all threads of the process, loader included
   std::int64_t stall_ns = 0;  // compute waiting on loads
-  std::int64_t load_ns = 0;   // loader busy reading and checking
-  Bytes bytes_read;
+  std::int64_t load_ns = 0;   // loader busy reading and checking, since it ended the loads of the run before
+  Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
+};
+
+/// How weights are read. Measured on one disk (docs/benchmarks.md): from 2 MiB in flight the rate is flat, at 512 KiB x 4 the CPU time too.
+struct ReadOptions {
+  ReadMethod method = ReadMethod::kAuto;
+  Bytes size{512 * 1024};             // of one read, a multiple of 4096; smaller where a load ends
+  int in_flight = 4;                  // 1 to kMaxReadsInFlight
+  std::int64_t timeout_ms = 30'000;   // a run whose read takes longer ends with kIo (ETIMEDOUT); 0: never
+  double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
 };
 
 struct ExecutorOptions {
-  double read_bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
+  ReadOptions read;
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 
@@ -45,7 +59,8 @@ struct ExecutorOptions {
 class Executor {
  public:
   /// `plan` has passed plan::verify for this graph; the arena has at least plan.arena_bytes reserved, and committed before run(); `pool`
-  /// has plan.threads threads. Errors: kInvalidPlan (a kernel this build lacks, or one that does not support its node), kOutOfMemory.
+  /// has plan.threads threads. Errors: kInvalidPlan (a kernel this build lacks, or one that does not support its node), kUnsupported
+  /// (ReadMethod::kRing where there is none), kOutOfMemory.
   static Result<std::unique_ptr<Executor>> create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options);
   virtual ~Executor() = default;
@@ -55,7 +70,11 @@ class Executor {
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
 
+  /// Errors: kIo, kFileChanged, kChecksumMismatch, kCancelled. The next run starts from a clean prologue.
   virtual Status run() noexcept = 0;
+  /// Ends the run that is under way, or the next one, with kCancelled. From any thread. A read that the system does not end is left to it;
+  /// the next run and the destructor wait for it.
+  virtual void cancel() noexcept = 0;
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
 };
 

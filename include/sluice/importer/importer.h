@@ -28,8 +28,16 @@ struct Problem {
   std::string message;  // what is wrong, and the nearest supported form if there is one
 };
 
+/// A tensor for an input: ONNX order, row-major.
+struct InputValue {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<std::byte> data;
+};
+
 struct ConvertOptions {
   std::map<std::string, std::int64_t> dims;  // free dimensions: --dim name=value
+  std::map<std::string, InputValue> values;  // graph inputs that become constants: those whose values decide shapes
   bool exact = false;                        // --numerics exact: no Winograd class
   bool fuse = true;                          // off: one node an operator (tests)
   model::Preprocess preprocess;              // written as metadata when present
@@ -40,6 +48,7 @@ struct ConvertOptions {
 /// What convert did, for its report.
 struct ConvertReport {
   std::vector<Problem> problems;  // empty on success
+  std::vector<std::string> value_inputs;  // inputs that would have to be bound (ConvertOptions::values), where that was a problem
   std::int64_t onnx_nodes = 0;
   std::int64_t nodes = 0;
   Bytes weight_bytes;

@@ -48,6 +48,12 @@ struct DerivedOperand {
   PanelRange panels;
 };
 
+/// What a kernel found in its input values that it cannot compute with, such as an index outside a table. It writes something all the
+/// same; the run goes on to its end and is then an error.
+struct StepFault {
+  const char* reason = nullptr;  // a string literal; nullptr: nothing
+};
+
 /// One step, addresses resolved. Constant inputs appear in `inputs` as dense views (they are weights read into the arena).
 struct KernelCall {
   const model::Graph* graph = nullptr;
@@ -60,6 +66,7 @@ struct KernelCall {
   ChannelRange channels;                   // of outputs[0]; kEmbedding: rows of the table
   std::byte* workspace = nullptr;          // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
+  StepFault* fault = nullptr;              // never null for a step of a plan
 };
 
 /// What part of a node a step is to do: the question that `workspace` and `cost` answer.
@@ -91,6 +98,9 @@ struct KernelDescriptor {
   bool slices_channels = false;
   /// May steps take part of the output rows?
   bool slices_rows = false;
+  /// A step reads the input rows that its output rows need after they are widened to multiples of this within their image (Winograd's
+  /// squares are 4 rows high). Bands cut at multiples compute nothing twice.
+  std::int64_t row_granule = 1;
   /// Bit i: the output may be the same tensor as input i (K4), given equal shapes.
   std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Do all inputs and the output take any pitch? If not, the planner keeps them dense.

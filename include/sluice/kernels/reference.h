@@ -13,8 +13,8 @@
 
 namespace sluice::kernels {
 
-/// The reference for `op`. Its id is kernel_id::kReferenceBase + op.
-const KernelDescriptor& reference_kernel(model::OpKind op) noexcept;
+/// The reference for `op`. Its id is kernel_id::kReferenceBase + op. Convolutions have one for each numeric class.
+const KernelDescriptor& reference_kernel(model::OpKind op, model::NumericClass numeric = model::NumericClass::kExact) noexcept;
 
 /// y = f(x): the scalar truth of every activation, bit for bit what the SIMD kernels compute. Within 3 units in the last place of the
 /// exact value, subnormal results apart (gelu: of |x|).

@@ -26,7 +26,9 @@ inline constexpr KernelId kSoftmax{10};
 inline constexpr KernelId kResize{11};
 inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
 inline constexpr KernelId kMatMul{13};          // of two activations
+inline constexpr KernelId kConvWinograd{14};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
+inline constexpr KernelId kReferenceWinograd{190};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

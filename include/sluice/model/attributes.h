@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "sluice/core/shape.h"
 
@@ -35,8 +36,9 @@ enum class OpKind : std::uint8_t {
   kLayerNorm = 16,     // LayerNormalization over the last axis, or the nodes that make one
   kAttention = 17,     // softmax(scale * Q K^T) V for each head, as exporters write it; the scores are never stored
   kEmbedding = 18,     // Gather of rows of a constant table by indices known at run time
+  kPlain = 19,         // the long tail: PlainAttributes::op says which operator of kernels/plain.h
 };
-inline constexpr int kOpKindCount = 19;
+inline constexpr int kOpKindCount = 20;
 std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
@@ -193,9 +195,17 @@ struct EmbeddingAttributes {
   std::int64_t features = 0;
 };
 
+/// kPlain: an operator of the table in kernels/plain.h, which alone knows what the arguments mean.
+struct PlainAttributes {
+  std::uint16_t op = 0;                     // its number there
+  std::uint8_t result = 0;                  // which of the ONNX node's outputs this node makes
+  std::uint32_t present = 0;                // bit i: ONNX input i is there; Node::inputs holds those that are, in order
+  std::vector<std::int64_t> arguments;      // for each argument its length, then its values (reals as the bits of a double)
+};
+
 /// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
 using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
                                 LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
-                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes>;
+                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes>;
 
 }  // namespace sluice::model

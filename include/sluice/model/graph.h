@@ -5,7 +5,8 @@
 //  (G1) every id is in range; nodes are in an order in which inputs come before their use; each tensor is made by one node, or is a
 //       graph input, or is a constant (`weight` valid), never two of these
 //  (G2) attributes agree with the operator and with the shapes of inputs, outputs and weights
-//  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits
+//  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
+//       makes its tensor, and no plan gives it a place
 //  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input; a norm's scale and shift are both weights
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 #pragma once

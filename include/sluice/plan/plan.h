@@ -11,7 +11,7 @@
 //
 // A gate may be negative: gate -k of a streamed load means "k steps before the end of the previous period" (wrap-around: the first loads
 // of the next run go in this one's tail; only where `repeat`). In the prologue a negative gate counts as 0. Gates never fall in the order
-// in which loads run: over all loads with negative gates as 0 (the prologue), and over the streamed loads as they are (a period).
+// in which loads run: over all loads but the wrapped ones (the prologue), and over the streamed loads (a period).
 //
 // Addresses: buffers have offsets in the arena; a tensor is a view of a buffer; the bytes of a weight lie inside the region of a load, at
 // the same place modulo the direct-I/O block as in the file:

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sluice/planner/fluid.h"
 #include "sluice/planner/layout.h"
+#include "sluice/planner/memo.h"
 #include "sluice/planner/place_loads.h"
 #include "sluice/planner/planner.h"
 #include "sluice/planner/residency.h"
@@ -32,6 +34,7 @@ struct Problem {
   std::vector<DeriveOption> options;  // transforms that could be kept
   Pieces pieces;
   std::vector<std::uint32_t> residency;  // pieces, those to keep first at the front
+  std::shared_ptr<Memo> memo = std::make_shared<Memo>();
 
   Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
@@ -64,13 +67,31 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
   return align_up(bytes, kBlockBytes);
 }
 
+inline Costs price(const Problem& problem, const Schedule& schedule) {
+  Costs costs;
+  costs.step.reserve(schedule.steps.size());
+  for (const StepSpec& step : schedule.steps) {
+    costs.step.push_back(problem.memo->step_seconds(step, [&] {
+      return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
+    }));
+    if (!step.prepare) costs.compute += costs.step.back();
+  }
+  for (const LoadSpec& load : schedule.loads) {
+    costs.load.push_back(profiler::load_seconds(*problem.profile, Bytes(load.region_bytes())));
+    costs.decode.push_back(static_cast<double>(load.region_bytes()) / kDecodeBytesPerSecond);
+  }
+  return costs;
+}
+
+/// Without addresses: its layout is not packed.
 inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.threads = problem.threads;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
-  draft.layout =
-      pack_fixed(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
-  draft.costs = price(*problem.graph, problem.kernels, problem.views.order, draft.schedule, *problem.profile, problem.threads);
+  draft.layout.blocks = problem.views.blocks.size();
+  draft.layout.items =
+      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+  draft.costs = price(problem, draft.schedule);
   draft.base = resident_bytes(draft.schedule);
   return draft;
 }
@@ -161,8 +182,8 @@ inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t
 }
 
 /// Places a draft by the rule, above what is kept and below `capacity`. Nothing if it does not fit.
-inline std::optional<Candidate> complete(const Problem& problem, const Draft& draft, Policy policy, std::uint64_t capacity,
-                                         PlaceRule rule) {
+inline std::optional<Candidate> complete(const Problem& problem, Draft draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
+  problem.memo->pack(draft.layout);
   if (draft.base + std::max(draft.layout.height, kernels::kReadTail.count()) > capacity) return std::nullopt;
   rule.arena = arena_for_loads(draft, capacity);
   auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, draft.base), rule);

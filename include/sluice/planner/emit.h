@@ -45,7 +45,7 @@ class Emitter {
 
   void add_blocks() {
     for (std::size_t b = 0; b < problem_.views.blocks.size(); ++b) {
-      const PackItem& item = candidate_.layout.items[b];
+      const Rectangle& item = candidate_.layout.items[b];
       const Block& block = problem_.views.blocks[b];
       plan_.buffers.push_back({block.kind, Bytes(item.size), kBufferAlignment, Bytes(candidate_.base + candidate_.layout.offsets[b]),
                                steps_of(item.time), block.whole_period});
@@ -79,7 +79,7 @@ class Emitter {
       step.prepare = spec.prepare;
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
-      const PackItem& workspace = candidate_.layout.workspace(spec.position);
+      const Rectangle& workspace = candidate_.layout.workspace(spec.position);
       if (workspace.size > 0 && !spec.prepare) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
@@ -130,7 +130,7 @@ inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { ret
 /// `bound`: the least fluid bound, in seconds, of all drafts that were looked at.
 inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
   const Schedule& schedule = candidate.schedule;
-  const Costs costs = price(*problem.graph, problem.kernels, problem.views.order, schedule, *problem.profile, problem.threads);
+  const Costs costs = price(problem, schedule);
   const auto seconds = [&](Run run) { return simulate(schedule, costs, candidate.placement.gates, run).seconds(); };
   plan::Prediction prediction;
   prediction.cold_ms = seconds(Run::kPrologue) * detail::kMilliseconds;

@@ -94,6 +94,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   if (draft.layout.blocks > kMostBlocks) return std::nullopt;
   const std::uint64_t top = align_down(capacity - base, kBufferAlignment);
   FixedLayout layout = draft.layout;
+  layout.offsets.assign(layout.items.size(), 0);
   if (!detail::place_at_both_ends(layout, top)) return std::nullopt;
   layout.height = top;
 

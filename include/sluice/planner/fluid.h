@@ -34,7 +34,7 @@ struct FluidGates {
 /// Bytes of fixed buffers in each step.
 inline std::vector<std::uint64_t> live_by_step(const FixedLayout& layout, const Schedule& schedule) {
   std::vector<std::uint64_t> live(schedule.steps.size() + 1, 0);  // differences first; they wrap and come back
-  for (const PackItem& item : layout.items) {
+  for (const Rectangle& item : layout.items) {
     if (item.size == 0) continue;
     live[static_cast<std::size_t>(schedule.steps_of[static_cast<std::size_t>(item.time.begin)].begin)] += item.size;
     live[static_cast<std::size_t>(schedule.steps_of[static_cast<std::size_t>(item.time.end - 1)].end)] -= item.size;

@@ -1,4 +1,4 @@
-// Pass: offsets of what does not stream: activations and workspaces, packed once for a schedule (planner/pack.h).
+// Pass: offsets of what does not stream: activations and workspaces, packed once for a schedule (planner/place.h).
 //
 //     arena   | resident weights | activations and workspaces, packed | ...        streamed loads lie above and in the gaps
 //             0                  base                                 base + height
@@ -11,21 +11,23 @@
 #include <cstdint>
 #include <vector>
 
-#include "sluice/planner/pack.h"
+#include "sluice/planner/place.h"
 #include "sluice/planner/place_loads.h"
 #include "sluice/planner/slice.h"
 #include "sluice/planner/views.h"
 
 namespace sluice::planner {
 
-/// Offsets are relative to the base.
+inline constexpr std::uint64_t kBufferAlignment = 64;
+
+/// Offsets are relative to the base; there are none before Memo::pack (planner/memo.h) has found them.
 struct FixedLayout {
-  std::vector<PackItem> items;         // blocks, then one workspace for each position (size 0: none)
+  std::vector<Rectangle> items;        // blocks, then one workspace for each position (size 0: none)
   std::vector<std::uint64_t> offsets;  // by item
   std::uint64_t height = 0;
   std::size_t blocks = 0;  // how many of the items are blocks
 
-  const PackItem& workspace(std::size_t position) const noexcept { return items[blocks + position]; }
+  const Rectangle& workspace(std::size_t position) const noexcept { return items[blocks + position]; }
   std::uint64_t workspace_offset(std::size_t position) const noexcept { return offsets[blocks + position]; }
 };
 
@@ -49,35 +51,25 @@ inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const Ke
 }
 
 /// What there is to pack, in positions.
-inline std::vector<PackItem> fixed_items(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
+inline std::vector<Rectangle> fixed_items(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
   const auto positions = static_cast<std::int64_t>(views.order.size());
-  std::vector<PackItem> items;
+  std::vector<Rectangle> items;
   for (const Block& block : views.blocks) {
     const std::int64_t end = block.to_end || block.whole_period ? positions : block.last + 1;
-    items.push_back({{block.whole_period ? 0 : block.first, end}, buffer_bytes(block.bytes)});
+    items.push_back({{block.whole_period ? 0 : block.first, end}, buffer_bytes(block.bytes), kBufferAlignment});
   }
   for (std::int64_t p = 0; p < positions; ++p) {
     const std::uint64_t bytes = workspace_bytes[static_cast<std::size_t>(p)];
-    items.push_back({{p, p + 1}, bytes == 0 ? 0 : buffer_bytes(bytes)});
+    items.push_back({{p, p + 1}, bytes == 0 ? 0 : buffer_bytes(bytes), kBufferAlignment});
   }
   return items;
-}
-
-inline FixedLayout pack_fixed(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
-  FixedLayout layout;
-  layout.blocks = views.blocks.size();
-  layout.items = fixed_items(views, workspace_bytes);
-  Packing packing = pack(layout.items);
-  layout.offsets = std::move(packing.offsets);
-  layout.height = packing.height;
-  return layout;
 }
 
 /// The layout as rectangles in steps and arena bytes, sorted by begin of time: what `place_loads` goes round.
 inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Schedule& schedule, std::uint64_t base) {
   std::vector<FixedRect> rects;
   for (std::size_t i = 0; i < layout.items.size(); ++i) {
-    const PackItem& item = layout.items[i];
+    const Rectangle& item = layout.items[i];
     if (item.size == 0) continue;
     const Interval<std::int64_t> steps{schedule.steps_of[static_cast<std::size_t>(item.time.begin)].begin,
                                        schedule.steps_of[static_cast<std::size_t>(item.time.end - 1)].end};

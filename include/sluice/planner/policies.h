@@ -62,16 +62,20 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
 inline constexpr std::uint64_t kResidentTargets[] = {kTargets[0], kTargets[2], kTargets[4], kTargets[7]};
 
 /// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
-/// otherwise put a buffer at the far end of an endless one.
-inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least) {
+/// otherwise put a buffer at the far end of an endless one. `capacity` itself, if it is no larger than all that there is.
+inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+  std::uint64_t all = least.arena_bytes;
+  for (const Piece& piece : problem.pieces.all) all += piece.region_bytes();
+  for (const DeriveOption& option : problem.options) all += option.derived_bytes;
+  if (capacity <= all) return capacity;
   std::uint64_t ample = least.arena_bytes;
   for (const std::uint64_t target : kResidentTargets) {
     ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->arena_bytes);
     if (problem.options.empty()) continue;
-    std::vector<bool> all = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
-    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(all))->arena_bytes);
+    std::vector<bool> transformed = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(transformed))->arena_bytes);
   }
-  return ample;
+  return std::min(ample, capacity);
 }
 
 namespace detail {
@@ -94,38 +98,43 @@ class StreamPolicies {
     }
   }
 
-  /// Slice sizes, with nothing kept but the resident segment.
+  /// Slice sizes x shares of the spare memory that go to pieces and transforms that stay. Keeping is only worth it for repeated runs: one
+  /// run reads everything anyway. All are judged by their fluid bounds; addresses are sought for the most promising first.
   void stream_all() {
-    for (const std::uint64_t depth : {2, 3}) {
-      SliceRule rule{.room = room_.within(search_.capacity - segment_), .depth = depth};
-      for (const std::uint64_t target : kTargets) {
-        rule.target = target;
-        stream(search_, make_draft(problem_, rule));
-      }
-    }
-  }
-
-  /// A share of the spare memory goes to pieces that stay, and to transforms; the rest streams. Only worth it for repeated runs: one run
-  /// reads everything anyway.
-  void stream_the_rest() {
+    for (const std::uint64_t target : kTargets) add(rule_keeping(0, 0), target);
     const std::uint64_t spare = search_.capacity - std::min(search_.capacity, least_.arena_bytes);
     for (const std::uint64_t twentieths : {20, 19, 17, 14, 10, 6, 3}) {
+      if (!problem_.repeat) break;
       const std::uint64_t kept = spare / 20 * twentieths;
-      SliceRule rule = rule_keeping(kept, 0);
-      for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]}) {
-        rule.target = target;
-        stream(search_, make_draft(problem_, rule));
-      }
-      for (const std::uint64_t quarters : {1, 2, 4}) {
-        if (problem_.options.empty()) break;
-        rule = rule_keeping(kept, kept / 4 * quarters);
-        rule.target = kTargets[0];
-        stream(search_, make_draft(problem_, rule));
-      }
+      for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]}) add(rule_keeping(kept, 0), target);
+      for (const std::uint64_t quarters : {1, 2, 4})
+        if (!problem_.options.empty()) add(rule_keeping(kept, kept / 4 * quarters), kTargets[0]);
+    }
+    std::stable_sort(drafts_.begin(), drafts_.end(),
+                     [](const Judged& a, const Judged& b) { return a.run.times.seconds() < b.run.times.seconds(); });
+    for (Judged& judged : drafts_) {
+      if (!search_.promises(judged.run.times.seconds())) break;
+      stream(search_, judged.draft, judged.run);
     }
   }
 
  private:
+  struct Judged {
+    Draft draft;
+    FluidRun run;
+  };
+
+  void add(SliceRule rule, std::uint64_t target) {
+    rule.target = target;
+    Judged judged{make_draft(problem_, std::move(rule)), {}};
+    const Draft& draft = judged.draft;
+    // What nothing can beat costs less to find out than the fluid bound.
+    const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
+    if (!search_.promises(pipe)) return;
+    judged.run = fluid_run(problem_, draft, search_.capacity);
+    if (judged.run.fluid.fits) drafts_.push_back(std::move(judged));
+  }
+
   /// `kept` bytes for pieces and transforms together.
   SliceRule rule_keeping(std::uint64_t kept, std::uint64_t for_transforms) {
     SliceRule rule{.room = room_.within(search_.capacity - std::min(search_.capacity, segment_ + kept)), .depth = 2};
@@ -150,16 +159,13 @@ class StreamPolicies {
     return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
   }
 
-  std::uint64_t segment_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const LoadSpec& load : least_.schedule.loads)
-      if (load.resident && least_.policy != Policy::kResident) bytes += load.region_bytes();
-    return bytes;
-  }
+  /// What every plan keeps, and its transforms and pieces apart from it.
+  std::uint64_t segment_bytes() const { return make_draft(problem_, {.target = kTargets[0]}).base; }
 
   const Problem& problem_;
   const Candidate& least_;
   Search& search_;
+  std::vector<Judged> drafts_;
   const Room room_;
   const std::uint64_t segment_;  // bytes that every plan keeps
 };
@@ -190,9 +196,8 @@ inline void best_of_all(Search& search, const Candidate& least) {
   if (all_fit && problem.options.empty()) return;
   search.offer(flexnn_candidate(problem, search.capacity));
   StreamPolicies streams(problem, least, search);
-  streams.stream_all();
-  if (problem.repeat) streams.stream_the_rest();
   streams.on_demand();
+  streams.stream_all();
 }
 
 }  // namespace detail

@@ -42,21 +42,6 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   return profiler::step_seconds(profile, node, cost(graph, node, extent));
 }
 
-inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
-                   const profiler::DeviceProfile& profile, int threads) {
-  Costs costs;
-  costs.step.reserve(schedule.steps.size());
-  for (const StepSpec& step : schedule.steps) {
-    costs.step.push_back(price_step(graph, kernels, order[step.position], step, profile, threads));
-    if (!step.prepare) costs.compute += costs.step.back();
-  }
-  for (const LoadSpec& load : schedule.loads) {
-    costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));
-    costs.decode.push_back(static_cast<double>(load.region_bytes()) / kDecodeBytesPerSecond);
-  }
-  return costs;
-}
-
 using Gates = std::vector<std::int64_t>;
 
 /// What runs: everything, or what each later run repeats.

@@ -53,13 +53,21 @@ inline FluidRun fluid_run(const Problem& problem, const Draft& draft, std::uint6
   return run;
 }
 
+/// Tails in the way of a run's last loads cost them their place: then nothing goes round.
+inline PlaceRule unwrapped(PlaceRule rule) {
+  for (std::int64_t& gate : rule.least_gates) gate = std::max<std::int64_t>(gate, 0);
+  return rule;
+}
+
 /// Streams a draft, unless its fluid bound says that it cannot beat the best.
-inline void stream(Search& search, const Draft& draft, const FluidRun& run) {
+inline void stream(Search& search, Draft& draft, const FluidRun& run) {
   const Problem& problem = search.problem;
   const double bound = run.times.seconds();
   if (!run.fluid.fits) return;
   search.bound = std::min(search.bound, bound);
-  if (!search.promises(bound) || arena_for_loads(draft, search.capacity).empty()) return;
+  if (!search.promises(bound)) return;
+  problem.memo->pack(draft.layout);
+  if (arena_for_loads(draft, search.capacity).empty()) return;
   const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
@@ -68,6 +76,7 @@ inline void stream(Search& search, const Draft& draft, const FluidRun& run) {
     for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
       rule.address = address;
       auto placed = place_loads(draft.schedule, fixed, rule);
+      if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
       if (!placed) continue;
       search.offer(finish(problem, draft, draft.layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(*placed))));
       if (search.best && search.best->seconds <= bound * kCloseEnough) return;
@@ -81,6 +90,7 @@ inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
   constexpr std::uint64_t kTarget = 1u << 20;
   std::vector<double> compute;
   Draft whole = make_draft(problem, {.target = kTarget});
+  problem.memo->pack(whole.layout);
   for (const Interval<std::int64_t>& steps : whole.schedule.steps_of)
     compute.push_back(std::accumulate(whole.costs.step.begin() + steps.begin, whole.costs.step.begin() + steps.end, 0.0));
   std::uint64_t total = 0;
@@ -102,7 +112,5 @@ inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
   }
   return best;
 }
-
-inline void stream(Search& search, const Draft& draft) { stream(search, draft, fluid_run(search.problem, draft, search.capacity)); }
 
 }  // namespace sluice::planner

@@ -218,7 +218,7 @@ class ViewBuilder {
     Views views;
     views.tensors.resize(graph_.tensors.size());
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t)
-      if (!constant(TensorId(t))) locate(TensorId(t), views);
+      if (!constant(TensorId(t)) && graph_.tensors[t].shape.element_count() > 0) locate(TensorId(t), views);
     for (NodeId id : order_) {
       if (!has_step_[id.index()]) continue;
       views.order.push_back(id);

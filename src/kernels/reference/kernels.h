@@ -6,6 +6,7 @@
 namespace sluice::kernels::reference {
 
 void conv(const KernelCall& call) noexcept;            // convolution.cc
+void conv_winograd(const KernelCall& call) noexcept;   // winograd.cc
 void conv_transpose(const KernelCall& call) noexcept;  // convolution.cc
 void dense(const KernelCall& call) noexcept;           // dense.cc
 void matmul(const KernelCall& call) noexcept;          // dense.cc

@@ -8,6 +8,7 @@
 #include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/plain/kernel.h"
 
 namespace sluice::kernels {
 namespace {
@@ -92,7 +93,23 @@ constexpr KernelDescriptor of_types(KernelDescriptor kernel, bool (*supports)(co
   return kernel;
 }
 
-constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
+constexpr KernelDescriptor winograd() noexcept {
+  KernelDescriptor kernel = weighted("reference/conv_winograd", OpKind::kConv, reference::conv_winograd);
+  kernel.id = kernel_id::kReferenceWinograd;
+  kernel.numeric = model::NumericClass::kWinograd4;
+  kernel.row_granule = 4;
+  return kernel;
+}
+
+constexpr KernelDescriptor plain_kernel() noexcept {
+  KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
+  kernel.supports = plain::supports;
+  kernel.takes_pitches = false;
+  kernel.workspace = plain::workspace;
+  return kernel;
+}
+
+constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
     weighted("reference/conv", OpKind::kConv, reference::conv),
     weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
     weighted("reference/dense", OpKind::kDense, reference::dense),
@@ -112,10 +129,12 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount> kKernels = {
     in_place(banded("reference/layer_norm", OpKind::kLayerNorm, reference::layer_norm), full_shape_inputs),
     banded("reference/attention", OpKind::kAttention, reference::attention),
     of_types(in_place(weighted("reference/embedding", OpKind::kEmbedding, reference::embedding), none_in_place), table_of_floats),
+    plain_kernel(),
+    winograd(),
 };
 
 constexpr bool in_order_of_kinds() noexcept {
-  for (std::size_t i = 0; i < kKernels.size(); ++i)
+  for (std::size_t i = 0; i < model::kOpKindCount; ++i)
     if (static_cast<std::size_t>(kKernels[i].op) != i) return false;
   return true;
 }
@@ -135,7 +154,9 @@ std::uint32_t full_shape_inputs(const model::Graph& graph, const model::Node& no
 
 std::span<const KernelDescriptor> reference_kernels() noexcept { return kKernels; }
 
-const KernelDescriptor& reference_kernel(OpKind op) noexcept { return kKernels[static_cast<std::size_t>(op)]; }
+const KernelDescriptor& reference_kernel(OpKind op, model::NumericClass numeric) noexcept {
+  return numeric == model::NumericClass::kWinograd4 ? kKernels.back() : kKernels[static_cast<std::size_t>(op)];
+}
 
 float reference_apply(const model::Activation& activation, float x) noexcept { return reference::apply(activation, x); }
 

@@ -51,6 +51,11 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   return job;
 }
 
+bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const CostFeatures cost = weighted_cost(graph, node, extent);
+  return cost.weight_bytes <= 4 * (cost.input_bytes + cost.output_bytes);
+}
+
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {
   if (node.weights.empty()) return false;
   for (TensorId id : node.inputs)

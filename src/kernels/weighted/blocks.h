@@ -14,6 +14,9 @@ namespace sluice::kernels::weighted {
 
 /// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
 inline constexpr std::int64_t kBlockBytes = 512 * 1024;
+/// The same where few tiles share a block: the next block is fetched while this one is used, but the first makes its first tile wait.
+inline constexpr std::int64_t kSmallBlockBytes = 64 * 1024;
+inline constexpr std::int64_t kFewTiles = 16;
 /// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
 /// the weights.
 inline constexpr std::int64_t kStripBytes = 192 * 1024;
@@ -57,6 +60,56 @@ class Blocks {
 
 /// The parts of a tile job that do not depend on how inputs are read.
 TileJob make_job(const KernelCall& call, const Block& block) noexcept;
+
+/// The place of a unit. Runs are counted over all parts.
+struct UnitPlace {
+  std::int64_t block = 0;
+  std::int64_t run = 0;
+  std::int64_t run_of_part = 0;
+};
+
+/// The order of a step's units. Pixels are cut into parts, one a thread, or they are one part and threads share the blocks; in a part,
+/// block follows block, and in a block one run of pixels the other:
+///
+///     part 0: block 0: run 0, run 1; block 1: run 0, run 1 | part 1: block 0: run 2, run 3; block 1: ...
+///
+/// A thread takes neighbouring units, so with parts it reads what it wrote in the step before.
+struct UnitGrid {
+  std::int64_t parts = 1;
+  std::int64_t blocks = 1;
+  std::int64_t runs = 1;  // of a part
+
+  std::int64_t count() const noexcept { return parts * blocks * runs; }
+  UnitPlace operator[](std::int64_t unit) const noexcept {
+    const std::int64_t run = unit % runs;
+    return {unit / runs % blocks, unit / (runs * blocks) * runs + run, run};
+  }
+};
+
+/// Should threads share a step by pixels rather than by blocks? Then each reads all weights; else each reads all inputs, and half of them,
+/// like half of what it writes, is in another core's cache. That costs 4 times as much a byte, measured on 14x14 and 7x7 maps.
+bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+
+/// The weights that a thread will most likely want next, for its first tiles of a block to fetch while they work: memory alone is slower
+/// than the first tile of a block.
+class NextPanels {
+ public:
+  /// A unit has `tiles` tiles.
+  NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
+      : tiles_before_(place.run_of_part * tiles) {
+    if (place.block + 1 < blocks.count()) panels_ = make_job(call, blocks[place.block + 1]).panels;
+  }
+
+  /// Gives tile `tile` of the unit its part to fetch.
+  void set(std::int64_t tile, TileJob& job) const noexcept {
+    job.next_part = tiles_before_ + tile;
+    job.next_panels = job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
+  }
+
+ private:
+  const float* panels_ = nullptr;  // null: none
+  std::int64_t tiles_before_;      // of this thread and block
+};
 
 /// Writes the out and residual pointers of one pixel after another, along the rows of an area `columns` wide.
 class OutputWalk {

@@ -35,6 +35,15 @@ std::int64_t band_rows(const RowView& in) noexcept {
   return std::clamp<std::int64_t>(kStripBytes / (in.pixels * in.pixel_pitch), 1, kMostBandRows);
 }
 
+/// Parts that threads take by turns: several for each, so that one may help the other out, but not of so few rows that their borders, which
+/// lie in two caches, cost more. Rows that do not share out evenly are parts of their own, to be shared by panels.
+std::int64_t row_parts_of(std::int64_t rows, std::int64_t threads) noexcept {
+  constexpr std::int64_t kLeastRows = 8;
+  if (threads == 1) return 1;
+  if (rows < kLeastRows * threads && rows % threads != 0) return rows;
+  return threads * std::clamp<std::int64_t>(rows / (kLeastRows * threads), 1, 4);
+}
+
 /// The input rows of one output row: distances from the first of them that lies inside the image.
 struct InputRows {
   const float* first = nullptr;
@@ -143,7 +152,7 @@ void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
   const RowView& in = call.inputs[0].view;
   // Rows that are too few for all threads are shared by panels.
   const std::int64_t threads = thread_count(call);
-  const std::int64_t row_parts = threads == 1 ? 1 : std::min(call.rows.size(), 4 * threads);
+  const std::int64_t row_parts = row_parts_of(call.rows.size(), threads);
   const std::int64_t panel_parts = row_parts % threads == 0 ? 1 : std::min(panels.count(), threads);
   for_each_unit(call, row_parts * panel_parts, [&](std::int64_t unit, int thread) noexcept {
     auto* const offsets = reinterpret_cast<std::int64_t*>(call.workspace + static_cast<std::uint64_t>(thread) * table_bytes(conv.window));

@@ -23,18 +23,19 @@ void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
-  for_each_unit(call, areas.count() * cut.blocks.count(), [&](std::int64_t unit, int thread) noexcept {
-    const OutArea area = areas[unit % areas.count()];
-    const Block block = cut.blocks[unit / areas.count()];
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = cut.units[unit];
+    const OutArea area = areas[place.run];
+    const Block block = cut.blocks[place.block];
     float* const strip = strips.strip(thread);
-    if (!strips.holds(thread, block.group * areas.count() + unit % areas.count())) {
+    if (!strips.holds(thread, block.group * areas.count() + place.run)) {
       fill_strip(call.inputs[0].view, w, strip_area(w, area), block.group * plan.depth, plan, strip);
     }
     TileJob job = make_job(call, block);
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
-    for_each_tile(call, w, area, plan, strip, tiles.rows, block.channel, job, tiles.panels);
+    for_each_tile(call, w, area, plan, strip, tiles.rows, cut.blocks, place, job, tiles.panels);
   });
 }
 

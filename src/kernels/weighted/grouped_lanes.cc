@@ -59,9 +59,11 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
-  for_each_unit(call, areas.count() * panels.count(), [&](std::int64_t unit, int thread) noexcept {
-    const OutArea area = areas[unit % areas.count()];
-    const Block block = panels[unit / areas.count()];
+  const UnitGrid units{.blocks = panels.count(), .runs = areas.count()};
+  for_each_unit(call, units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = units[unit];
+    const OutArea area = areas[place.run];
+    const Block block = panels[place.block];
     float* const strip = strips.strip(thread);
     fill_lanes(call.inputs[0].view, conv, strip_area(w, area), block, plan, strip);
     TileJob job = make_job(call, block);
@@ -69,7 +71,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * group_depth(conv);
     job.segment_floats = job.depth * model::kPanelLanes;
-    for_each_tile(call, w, area, plan, strip, tiles.lane_rows, block.channel, job, tiles.lanes);
+    for_each_tile(call, w, area, plan, strip, tiles.lane_rows, panels, place, job, tiles.lanes);
   });
 }
 

@@ -21,26 +21,23 @@ struct Cut {
   Blocks blocks;
   std::int64_t pixels;
   std::int64_t tiles;
-  std::int64_t runs;
+  UnitGrid units;
 };
 
 Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int threads) noexcept {
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
+  std::int64_t tiles = ceil_div(pixels, tile_rows);
+  const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(*call.graph, *call.node, {call.rows, call.channels, threads});
+  if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
-  const bool one_tile = pixels <= tile_rows;
+  const std::int64_t block_bytes = tiles == 1 ? INT64_MAX / 2 : tiles <= kFewTiles ? kSmallBlockBytes : kBlockBytes;
   const std::int64_t granule = pixels <= 3 ? 4 : 2;
-  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, one_tile ? INT64_MAX / 2 : kBlockBytes,
-                granule);
-  const std::int64_t pixel_bytes = reading.depth * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t tiles = ceil_div(pixels, tile_rows);
-  std::int64_t runs = std::clamp<std::int64_t>(pixels * pixel_bytes / kStripBytes, 1, tiles);
-  if (threads > 1) {
-    // Enough units for an even share: rather more runs of pixels than more blocks, as long as a run fills a few tiles.
-    const std::int64_t most_runs = std::max(runs, tiles / 4);
-    while (runs * blocks.count() % threads != 0 && runs < most_runs) ++runs;
-    if (runs * blocks.count() % threads != 0) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
-  }
-  return {blocks, pixels, tiles, runs};
+  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
+  if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
+  UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
+  const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
+  units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, tiles / units.parts);
+  return {blocks, pixels, tiles, units};
 }
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
@@ -49,12 +46,14 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
   const std::int64_t out_w = call.outputs[0].view.pixels;
   const std::int64_t pixel_step = reading.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
   static constexpr std::int64_t kNoOffset = 0;
-  for_each_unit(call, cut.blocks.count() * cut.runs, [&](std::int64_t unit, int) noexcept {
-    const Block block = cut.blocks[unit / cut.runs];
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept {
+    const UnitPlace place = cut.units[unit];
+    const Block block = cut.blocks[place.block];
     TileJob job = make_job(call, block);
     job.segment_offsets = &kNoOffset;
     job.depth = reading.depth;
-    const auto run = even_part({0, cut.tiles}, unit % cut.runs, cut.runs);
+    const auto run = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
+    const NextPanels next(call, cut.blocks, place, run.size());
     const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
     OutputWalk walk(call, call.rows.begin + first / out_w, first % out_w, {0, out_w}, block.channel);
     const auto input = [&] {
@@ -69,6 +68,7 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
         rows.a[m] = a;
         a = walk.next(m, rows) ? input() : a + pixel_step;
       }
+      next.set(tile - run.begin, job);
       tiles.panels(rows, job);
     }
   });

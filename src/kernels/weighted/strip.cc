@@ -92,13 +92,13 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
   Blocks blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, kBlockBytes, 2);
-  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, blocks.count(), direction);
-  if (extent.threads > 1) {
-    const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
-    if (areas * blocks.count() % extent.threads != 0 && areas * blocks.count() < 8 * extent.threads)
-      blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
-  }
-  return {strip, blocks};
+  bool by_pixels = extent.threads > 1 && shares_pixels(graph, node, extent);
+  if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
+  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
+  const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
+  by_pixels = by_pixels && areas % extent.threads == 0;
+  const std::int64_t parts = by_pixels ? extent.threads : 1;
+  return {strip, blocks, {parts, blocks.count(), areas / parts}};
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
@@ -182,14 +182,15 @@ void fill_strip(const RowView& in, const model::Window& w, const StripArea& area
 }
 
 void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
-                   int tile_rows, std::int64_t channel, const TileJob& job,
+                   int tile_rows, const Blocks& blocks, const UnitPlace& place, TileJob job,
                    void (*run_tile)(const TileRows&, const TileJob&) noexcept) noexcept {
   const std::int64_t columns = area.columns.size();
   const std::int64_t pixels = area.rows.size() * columns;
   const std::int64_t count = ceil_div(pixels, tile_rows);
   const std::int64_t pixel_step = w.stride_w * plan.depth;
   const std::int64_t row_step = w.stride_h * plan.in_columns * plan.depth;
-  OutputWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, channel);
+  OutputWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, blocks[place.block].channel);
+  const NextPanels next(call, blocks, place, count);
   const float* row_start = strip;
   const float* a = strip;
   for (std::int64_t tile = 0; tile < count; ++tile) {
@@ -200,6 +201,7 @@ void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea
       rows.a[m] = a;
       a = walk.next(m, rows) ? row_start += row_step : a + pixel_step;
     }
+    next.set(tile, job);
     run_tile(rows, job);
   }
 }

@@ -49,6 +49,7 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
 struct StripCut {
   StripPlan strip;
   Blocks blocks;
+  UnitGrid units;  // a run is an output area
 };
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept;
 
@@ -110,9 +111,10 @@ class Strips {
 void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept;
 
-/// Runs the tiles of `area` on a filled strip: pixels split evenly over tiles of at most `tile_rows`, across output rows.
+/// Runs the tiles of `area` on a filled strip: pixels split evenly over tiles of at most `tile_rows`, across output rows. `blocks` and
+/// `place` say which weights are to be fetched meanwhile.
 void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
-                   int tile_rows, std::int64_t channel, const TileJob& job,
+                   int tile_rows, const Blocks& blocks, const UnitPlace& place, TileJob job,
                    void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -11,41 +11,33 @@
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/tile_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
-// Accumulators fill the registers and leave room for the weights of one k and one broadcast input: 28 of 32 (AVX-512), 12 of 16 (AVX2),
-// 20 of 32 (NEON, where g++ spills at 24). The scalar tile is small because its accumulators live in memory anyway.
-#if HWY_TARGET == HWY_AVX3
-inline constexpr int kTileRows = 14;
-inline constexpr int kTilePanels = 2;
-inline constexpr int kFewRows = 3;
-inline constexpr int kLaneRows = 8;
-#elif HWY_TARGET == HWY_AVX2
-inline constexpr int kTileRows = 6;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 1;
-inline constexpr int kLaneRows = 4;
-#elif HWY_TARGET == HWY_NEON
-inline constexpr int kTileRows = 5;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 1;
-inline constexpr int kLaneRows = 4;
-#else
-inline constexpr int kTileRows = 2;
-inline constexpr int kTilePanels = 1;
-inline constexpr int kFewRows = 0;
-inline constexpr int kLaneRows = 2;
-#endif
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
+/// Residuals on their way to the first cache while the sums are formed. (Not the outputs too: short sums only wait for that.)
 template <int kRows, int kPanels>
+HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std::int64_t first) {
+  if (!job.has_residual) return;
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(4)
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(rows.residual[m] + first + p * 16, 0, 3);
+  }
+}
+
+/// kFetch: fetches its part of the next block, a few floats each k.
+template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
+  constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
   const D d;
+  prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
@@ -54,12 +46,17 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   }
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
+  const float* next = kFetch ? job.next_panels + p * panel_floats + job.next_part * (panel_floats / kTilesOfPrefetch * kPanels) : nullptr;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     const std::int64_t offset = job.segment_offsets[s];
     const float* HWY_RESTRICT a[kRows];
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) a[m] = rows.a[m] + offset;
     for (std::int64_t k = 0; k < job.depth; ++k, b += 16) {
+      if constexpr (kFetch) {
+        __builtin_prefetch(next, 0, 2);
+        next += kNextFloats;
+      }
       V weights[kVectors];
       HWY_UNROLL(16)
       for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
@@ -170,9 +167,9 @@ HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
 using LaneTile = void (*)(const TileRows&, const TileJob&);
 
-template <int kPanels, std::size_t... kRow>
+template <int kPanels, bool kFetch, std::size_t... kRow>
 constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence<kRow...>) {
-  return {panel_tile<static_cast<int>(kRow) + 1, kPanels>...};
+  return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch>...};
 }
 
 template <bool kFull, std::size_t... kRow>
@@ -181,17 +178,19 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
 }
 
 void run_panels(const TileRows& rows, const TileJob& job) noexcept {
-  static constexpr auto kSingle = panel_tiles<1>(std::make_index_sequence<kTileRows>());
-  static constexpr auto kWide = panel_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kFetching = panel_tiles<kTilePanels, true>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   int p = 0;
   if constexpr (kFewRows > 0) {
-    static constexpr auto kFew = panel_tiles<kFewRowsPanels>(std::make_index_sequence<kFewRows>());
+    static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
     if (rows.count <= kFewRows) {
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) kFew[row](rows, job, p);
     }
   }
-  for (; p + kTilePanels <= job.panel_count; p += kTilePanels) kWide[row](rows, job, p);
+  const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
+  for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide[row](rows, job, p);
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
 }
 

@@ -21,6 +21,9 @@ namespace sluice::kernels::weighted {
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
+/// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
+inline constexpr int kTilesOfPrefetch = 4;
+
 /// Pixels of one tile. All pointers are to the first channel of the block; `residual` is null for all rows or for none.
 struct TileRows {
   int count = 0;
@@ -34,7 +37,9 @@ struct TileJob {
   const float* panels = nullptr;
   std::int64_t panel_floats = 0;  // from one panel to the next
   int panel_count = 0;
-  int last_lanes = 16;  // lanes of the last panel that are outputs
+  int last_lanes = 16;                 // lanes of the last panel that are outputs
+  const float* next_panels = nullptr;  // panels only: the block that will follow, to be fetched into L2; null: none
+  std::int64_t next_part = 0;          // which of `kTilesOfPrefetch` parts of it this tile fetches
   const std::int64_t* segment_offsets = nullptr;
   std::int64_t segments = 1;
   std::int64_t depth = 0;           // floats of a segment (panels), or steps of 16 lanes

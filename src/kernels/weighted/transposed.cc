@@ -112,11 +112,12 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const OutAreas areas(call.rows, conv.window, cut.strip);
   const Strips strips(call.workspace, cut.strip, threads);
 
-  for_each_unit(call, areas.count() * cut.blocks.count(), [&](std::int64_t unit, int thread) noexcept {
-    const OutArea area = areas[unit % areas.count()];
-    const Block block = cut.blocks[unit / areas.count()];
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = cut.units[unit];
+    const OutArea area = areas[place.run];
+    const Block block = cut.blocks[place.block];
     float* const strip = strips.strip(thread);
-    if (!strips.holds(thread, block.group * areas.count() + unit % areas.count()))
+    if (!strips.holds(thread, block.group * areas.count() + place.run))
       fill_strip(call.inputs[0].view, conv.window, strip_of(conv.window, area, cut.strip), block.group * cut.strip.depth, cut.strip, strip);
     PhaseRunner(call, tiles, cut.strip, area, strip).run(block, make_job(call, block), strips.segment_offsets(thread));
   });

@@ -7,6 +7,7 @@
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/winograd.h"
 
 namespace sluice::kernels {
 namespace {
@@ -32,6 +33,14 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
                             .cost = weighted::weighted_cost,
                             .run = run};
   };
+  KernelDescriptor winograd = kernel(kernel_id::kConvWinograd, "conv/winograd", OpKind::kConv, weighted::winograd_supports,
+                                     weighted::winograd_workspace, weighted::run_winograd);
+  winograd.numeric = model::NumericClass::kWinograd4;
+  winograd.cost = weighted::winograd_cost;
+  winograd.derived_panel_bytes = weighted::winograd_panel_bytes;
+  winograd.prepare = weighted::prepare_winograd;
+  winograd.prepare_cost = weighted::winograd_prepare_cost;
+  winograd.row_granule = weighted::kWinogradRowGranule;
   static const std::array kKernels{
       kernel(kernel_id::kConvPointwise, "conv/pointwise", OpKind::kConv, weighted::pointwise_supports, weighted::no_workspace,
              run_here<weighted::run_pointwise>),
@@ -44,6 +53,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
              weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
       kernel(kernel_id::kConvTransposed, "conv/transposed", OpKind::kConvTranspose, weighted::transposed_supports,
              weighted::transposed_workspace, run_here<weighted::run_transposed>),
+      winograd,
   };
   return kKernels;
 }

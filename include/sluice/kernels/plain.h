@@ -1,0 +1,97 @@
+// The long tail: operators whose kernels are plain, correct and short. One table; adding an operator is adding a line to it
+// (docs/adding-an-operator.md).
+//
+// Way to here: the importer finds an ONNX operator's line by name, reads its attributes as `arguments` says, asks `infer` for type and shape
+// of the result and makes a kPlain node. Planner and executor ask the kernel of kPlain, which finds the line by number, asks `infer` again
+// (so no file can state another shape) and runs it. What depends on constants only is run at import, by the same functions.
+//
+// Invariants: tensors are dense, in ONNX's order of axes; an operator with several outputs is a node for each one that is used; `infer`
+// refuses whatever `run` cannot take, and depends on types, shapes and arguments only; `run` checks values that come from tensors (indices)
+// and names what is wrong with them instead of following them; neither allocates or throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sluice/core/dtype.h"
+#include "sluice/core/shape.h"
+#include "sluice/core/threads.h"
+#include "sluice/model/attributes.h"
+
+namespace sluice::kernels {
+
+/// An operand: type and shape, and its bytes when the operator runs.
+struct PlainTensor {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::byte* data = nullptr;
+
+  std::int64_t count() const noexcept { return shape.element_count(); }
+  template <class T>
+  T* as() const noexcept {
+    return reinterpret_cast<T*>(data);
+  }
+};
+
+struct PlainOperator;
+
+/// A node as its operator sees it: ONNX inputs by their ONNX numbers, arguments by their place in the operator's list.
+class PlainNode {
+ public:
+  PlainNode(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const PlainTensor> inputs) noexcept
+      : op_(op), attributes_(attributes), inputs_(inputs) {}
+
+  const PlainOperator& op() const noexcept { return op_; }
+  /// Which of the ONNX node's outputs is asked for.
+  int result() const noexcept { return attributes_.result; }
+
+  bool has(int input) const noexcept { return input >= 0 && input < 32 && (attributes_.present >> input & 1u) != 0; }
+  /// Only where `has`.
+  const PlainTensor& in(int input) const noexcept;
+  /// Inputs that are there.
+  std::span<const PlainTensor> inputs() const noexcept { return inputs_; }
+
+  std::size_t argument_count() const noexcept;
+  std::span<const std::int64_t> list(std::size_t argument) const noexcept;
+  bool given(std::size_t argument) const noexcept { return !list(argument).empty(); }
+  std::int64_t integer(std::size_t argument) const noexcept;
+  double real(std::size_t argument, std::size_t at = 0) const noexcept;
+
+ private:
+  const PlainOperator& op_;
+  const model::PlainAttributes& attributes_;
+  std::span<const PlainTensor> inputs_;
+};
+
+/// Why not: a clause for the user, or nullptr when all is well.
+using PlainRefusal = const char*;
+
+struct PlainOperator {
+  std::uint16_t number = 0;   // stored in model files: never reuse one, append only
+  std::string_view name;      // the ONNX operator; with a domain: "com.microsoft::FastGelu"
+  /// Arguments in their order, separated by blanks. `axis:i=0` an integer attribute with its default, `alpha:f=1` a real one (`r`: an
+  /// integer stored as a real), `axes:I` and
+  /// `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its place in the list is stored).
+  /// `@2` after the type: read from the constant input 2 where the node has it, so that the input is no tensor of the node; `shape:I@1`.
+  /// `#` the opset.
+  std::string_view arguments;
+  /// Type and shape of the result that the node asks for.
+  PlainRefusal (*infer)(const PlainNode& node, PlainTensor& out) noexcept = nullptr;
+  /// Computes `out`. Scratch is what `scratch` asked for, 64-byte aligned.
+  PlainRefusal (*run)(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept = nullptr;
+  std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
+  const void* detail = nullptr;  // what tells the operators of one family apart
+  int outputs = 1;               // of the ONNX node
+};
+
+/// All of them, by rising number.
+std::span<const PlainOperator* const> plain_operators() noexcept;
+const PlainOperator* find_plain(std::uint16_t number) noexcept;
+const PlainOperator* find_plain(std::string_view name) noexcept;
+
+/// `infer`, and what it takes for granted: the arguments are those of the operator's list, inputs are there as `present` says.
+PlainRefusal infer_plain(const PlainNode& node, PlainTensor& out) noexcept;
+
+}  // namespace sluice::kernels

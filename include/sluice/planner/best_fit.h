@@ -1,0 +1,103 @@
+// One after the other, each into a gap: rectangles are placed in a stated order, among the placed ones that they overlap in time.
+//
+//     bytes ^  |  C   |          D must go round A, B and C, which live while it lives:
+//           |  +------+            lowest gap   between A and B
+//           |  |::::::|  <- best   best fit     the smallest gap that holds it: between B and C
+//           |  |  B   |
+//           |  |      |          above all of them there is always room
+//           |  |::::::|  <- lowest
+//           |  |  A   |
+//           +--+------+--> time
+//
+// Large ones first is the rule of most runtimes; long-lived ones first suits graphs with few large weights. Fixed rectangles are placed
+// before all others.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "sluice/planner/columns.h"
+
+namespace sluice::planner {
+
+enum class GapRule : std::uint8_t { kLowest, kSmallest };
+
+/// The gap for `rectangle` among byte ranges sorted by their begin. O(taken).
+inline std::uint64_t find_gap(const std::vector<Interval<std::uint64_t>>& taken, const Rectangle& rectangle, GapRule rule) {
+  std::uint64_t at = 0;
+  std::optional<Interval<std::uint64_t>> best;
+  for (const Interval<std::uint64_t>& bytes : taken) {
+    if (at + rectangle.size <= bytes.begin && (!best || bytes.begin - at < best->size())) {
+      best = Interval<std::uint64_t>{at, bytes.begin};
+      if (rule == GapRule::kLowest) break;
+    }
+    if (bytes.end > at) at = round_up_to(bytes.end, rectangle.alignment);
+  }
+  return best ? best->begin : at;
+}
+
+/// Places all in `order`; `order` need not name the fixed ones. O(pairs log n).
+inline Placement place_in_order(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const std::vector<std::uint32_t>& order,
+                                GapRule rule) {
+  Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
+  std::vector<bool> placed(rectangles.size(), false);
+  for (std::size_t i = 0; i < rectangles.size(); ++i) {
+    placed[i] = rectangles[i].fixed.has_value();
+    placement.offsets[i] = rectangles[i].fixed.value_or(0);
+  }
+  std::vector<Interval<std::uint64_t>> taken;
+  for (std::uint32_t item : order) {
+    if (placed[item]) continue;
+    placed[item] = true;
+    taken.clear();
+    for (std::uint32_t other : overlaps.of(item))
+      if (placed[other]) taken.push_back({placement.offsets[other], placement.offsets[other] + rectangles[other].size});
+    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    placement.offsets[item] = find_gap(taken, rectangles[item], rule);
+  }
+  placement.height = height_of(rectangles, placement.offsets);
+  return placement;
+}
+
+/// All that matter, those with more of `measure(rectangle)` first.
+template <class Measure>
+std::vector<std::uint32_t> order_by(const std::vector<Rectangle>& rectangles, const Measure& measure) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < rectangles.size(); ++i)
+    if (rectangles[i].matters()) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return measure(rectangles[a]) > measure(rectangles[b]); });
+  return order;
+}
+
+/// Each when its time comes, in the lowest gap, without a list of who overlaps whom: for problems too entangled for one.
+/// O(n * rectangles that live at once).
+inline Placement place_as_time_passes(const std::vector<Rectangle>& rectangles) {
+  Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
+  std::vector<std::uint32_t> live;  // by offset
+  std::vector<std::uint32_t> fixed;
+  for (std::uint32_t i = 0; i < rectangles.size(); ++i) {
+    placement.offsets[i] = rectangles[i].fixed.value_or(0);
+    if (rectangles[i].fixed && rectangles[i].matters()) fixed.push_back(i);
+  }
+  std::vector<Interval<std::uint64_t>> taken;
+  const auto take = [&](std::uint32_t i) { taken.push_back({placement.offsets[i], placement.offsets[i] + rectangles[i].size}); };
+  const auto begins_earlier = [](const Rectangle& r) { return -r.time.begin; };
+  for (std::uint32_t item : order_by(rectangles, begins_earlier)) {
+    if (rectangles[item].fixed) continue;
+    std::erase_if(live, [&](std::uint32_t other) { return rectangles[other].time.end <= rectangles[item].time.begin; });
+    taken.clear();
+    for (std::uint32_t other : live) take(other);
+    for (std::uint32_t other : fixed)
+      if (rectangles[other].time.overlaps(rectangles[item].time)) take(other);
+    if (!fixed.empty()) std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    const std::uint64_t at = placement.offsets[item] = find_gap(taken, rectangles[item], GapRule::kLowest);
+    const auto lower = [&](std::uint64_t offset, std::uint32_t other) { return offset < placement.offsets[other]; };
+    live.insert(std::upper_bound(live.begin(), live.end(), at, lower), item);
+  }
+  placement.height = height_of(rectangles, placement.offsets);
+  return placement;
+}
+
+}  // namespace sluice::planner

@@ -1,0 +1,56 @@
+// Placement, the door: a problem and how hard to try in, addresses out.
+//
+//     dives TWA, TAW, WAT -> best fit by size, by duration, by area -> two-ended -> exact search, if allowed
+//
+// The first that reaches the goal ends it; otherwise the lowest of all is given. The exact search runs its three rules in turn with limits
+// that double, and with several threads side by side.
+//
+// Invariant: the same problem and options give the same placement, on every machine and for every number of threads. Therefore the search
+// is bounded by counted work, not by a clock: a limit of 50 ms is the work that the reference machine (docs/architecture.md) does in 50 ms,
+// and a device that is four times slower takes 200 ms. Where two rules succeed, the one that comes first in turn wins, not the one that
+// ends first.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "sluice/planner/placement_problem.h"
+
+namespace sluice::planner {
+
+/// How much the exact search may do, over all its rules and threads.
+struct SearchLimit {
+  /// Columns that the search may visit in a millisecond, as measured on one core.
+  static constexpr std::uint64_t kWorkPerMillisecond = 400'000;
+
+  std::uint64_t work = 0;  // 0: no search
+
+  static constexpr SearchLimit of_milliseconds(std::uint64_t ms) noexcept { return {ms * kWorkPerMillisecond}; }
+};
+
+/// kFit: any placement within the capacity. kLowest: the least height (within the capacity or not).
+enum class PlaceGoal : std::uint8_t { kLowest, kFit };
+
+struct PlaceOptions {
+  PlaceGoal goal = PlaceGoal::kLowest;
+  SearchLimit search;
+  int threads = 1;
+};
+
+enum class PlacedBy : std::uint8_t { kDive, kBestFit, kTwoEnded, kExactSearch, kTimeOrder };
+std::string_view name_of(PlacedBy by) noexcept;
+
+struct Placed {
+  Placement placement;      // valid but for (P4): compare its height with the capacity
+  std::uint64_t bound = 0;  // no placement is lower
+  PlacedBy by = PlacedBy::kDive;
+  bool settled = false;  // the goal is reached, or the search has shown that nothing reaches it (kLowest: that nothing is lower)
+
+  double ratio() const noexcept { return bound == 0 ? 1.0 : static_cast<double>(placement.height) / static_cast<double>(bound); }
+};
+
+/// `problem` must pass check_problem, and its fixed rectangles must not overlap one another. Never fails: without a capacity there is
+/// always a placement. O(pairs log n) without the search, where pairs are rectangles that overlap in time.
+Placed place(const PlacementProblem& problem, const PlaceOptions& options = {});
+
+}  // namespace sluice::planner

@@ -1,0 +1,239 @@
+#include "src/importer/lower_plain.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+namespace sluice::importer {
+namespace {
+
+using kernels::PlainNode;
+using kernels::PlainOperator;
+using kernels::PlainTensor;
+
+// A line of the table names so many inputs at the most; a bit each.
+constexpr std::size_t kMaxInputs = 32;
+constexpr std::uint64_t kMaxScratch = std::uint64_t{256} << 20;
+
+/// One word of `PlainOperator::arguments`, such as "axes:I@1" or "mode:s=linear|nearest".
+struct ArgumentSpec {
+  std::string_view name;
+  char type = 'i';
+  int input = -1;              // constant input that holds it
+  std::string_view otherwise;  // default
+};
+
+std::string_view until(std::string_view text, char stop) { return text.substr(0, text.find(stop)); }
+
+ArgumentSpec parse_spec(std::string_view word) {
+  ArgumentSpec spec;
+  if (word == "#") {
+    spec.type = '#';
+    return spec;
+  }
+  spec.name = until(word, ':');
+  std::string_view rest = word.substr(spec.name.size() + 1);
+  spec.type = rest[0];
+  rest.remove_prefix(1);
+  if (!rest.empty() && rest[0] == '@') {
+    rest.remove_prefix(1);
+    std::from_chars(rest.data(), rest.data() + rest.size(), spec.input);
+    rest.remove_prefix(until(rest, '=').size());
+  }
+  if (!rest.empty() && rest[0] == '=') spec.otherwise = rest.substr(1);
+  return spec;
+}
+
+std::vector<ArgumentSpec> parse_specs(std::string_view text) {
+  std::vector<ArgumentSpec> specs;
+  while (!text.empty()) {
+    const std::string_view word = until(text, ' ');
+    if (!word.empty()) specs.push_back(parse_spec(word));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return specs;
+}
+
+std::int64_t word_number(const NodeContext& c, const ArgumentSpec& spec) {
+  std::string_view words = spec.otherwise;
+  const std::string_view chosen = c.string(spec.name, until(words, '|'));
+  for (std::int64_t number = 0; !words.empty(); ++number) {
+    const std::string_view word = until(words, '|');
+    if (word == chosen) return number;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  c.refuse("attribute " + std::string(spec.name) + " is `" + std::string(chosen) + "`; supported are " + std::string(spec.otherwise));
+}
+
+std::vector<std::int64_t> bits_of(std::span<const double> values) {
+  std::vector<std::int64_t> bits;
+  for (const double value : values) bits.push_back(real_bits(value));
+  return bits;
+}
+
+std::vector<std::int64_t> from_input(const NodeContext& c, const ArgumentSpec& spec) {
+  const auto input = static_cast<std::size_t>(spec.input);
+  const std::string what = "input " + std::to_string(spec.input) + " (" + std::string(spec.name) + ")";
+  if (spec.type == 'i' || spec.type == 'I') return c.constant_integers(input, what.c_str());
+  const Constant& constant = c.require_constant(input, what.c_str());
+  if (constant.elements() > (1 << 16)) c.malformed(what + " has too many values");
+  return bits_of(reals(constant));
+}
+
+std::vector<std::int64_t> read_argument(const NodeContext& c, const ArgumentSpec& spec) {
+  if (spec.input >= 0 && c.has_input(static_cast<std::size_t>(spec.input))) return from_input(c, spec);
+  const bool absent = !c.has(spec.name);
+  switch (spec.type) {
+    case '#':
+      return {c.opset()};
+    case 's':
+      return {word_number(c, spec)};
+    case 'I':
+      return c.integers(spec.name);
+    case 'F': {
+      if (absent) return {};
+      const OnnxAttribute& a = *c.attribute(spec.name);
+      if (a.type != AttributeType::kFloats && a.type != AttributeType::kOther) c.malformed("attribute " + std::string(spec.name) + " is no list of numbers");
+      return bits_of(std::vector<double>(a.floats.begin(), a.floats.end()));
+    }
+    case 'f': {
+      double otherwise = 0;
+      if (absent && spec.otherwise.empty()) return {};
+      if (!spec.otherwise.empty()) otherwise = std::stod(std::string(spec.otherwise));
+      return {real_bits(absent ? otherwise : static_cast<double>(c.real(spec.name, 0.0f)))};
+    }
+    default: {
+      std::int64_t otherwise = 0;
+      if (absent && spec.otherwise.empty()) return {};
+      std::from_chars(spec.otherwise.data(), spec.otherwise.data() + spec.otherwise.size(), otherwise);
+      const std::int64_t value = c.integer(spec.name, otherwise);
+      return {spec.type == 'r' ? real_bits(static_cast<double>(value)) : value};
+    }
+  }
+}
+
+std::vector<std::int64_t> pack(const std::vector<std::vector<std::int64_t>>& lists) {
+  std::vector<std::int64_t> packed;
+  for (const auto& list : lists) {
+    packed.push_back(static_cast<std::int64_t>(list.size()));
+    packed.insert(packed.end(), list.begin(), list.end());
+  }
+  return packed;
+}
+
+/// Bytes on 64, however little the allocator promises.
+struct AlignedBytes {
+  explicit AlignedBytes(std::size_t size) : bytes(size + 64) {}
+  std::byte* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+    return bytes.data() + (64 - address % 64) % 64;
+  }
+  std::vector<std::byte> bytes;
+};
+
+/// The constant's values as the kernels want them: dense and aligned; f16 and f64 as f32.
+std::shared_ptr<AlignedBytes> dense_bytes(const Constant& constant, DType dtype) {
+  auto bytes = std::make_shared<AlignedBytes>(static_cast<std::size_t>(constant.elements()) * size_of(dtype));
+  if (dtype == DType::kF32) {
+    write_floats(constant, {reinterpret_cast<float*>(bytes->data()), static_cast<std::size_t>(constant.elements())});
+    return bytes;
+  }
+  write_elements(constant, bytes->data());
+  return bytes;
+}
+
+/// Runs the operator now.
+Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes, std::vector<PlainTensor> inputs,
+                  const std::vector<ValueId>& values, const PlainTensor& result) {
+  std::vector<std::shared_ptr<AlignedBytes>> kept;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    kept.push_back(dense_bytes(*c.constant(values[i]), inputs[i].dtype));
+    inputs[i].data = kept.back()->data();
+  }
+  const PlainNode node(op, attributes, inputs);
+  const std::uint64_t scratch_bytes = op.scratch == nullptr ? 0 : op.scratch(node);
+  if (scratch_bytes > kMaxScratch) c.refuse("it takes more memory than the importer has for constants");
+  AlignedBytes scratch(scratch_bytes);
+  auto bytes = std::make_shared<AlignedBytes>(static_cast<std::size_t>(result.count()) * size_of(result.dtype));
+  const PlainTensor out{result.dtype, result.shape, bytes->data()};
+  if (const char* fault = op.run(node, out, scratch.data())) c.malformed(fault);
+  return make_view(result.dtype, result.shape, out.data, bytes);
+}
+
+bool all_constant(const NodeContext& c, const std::vector<ValueId>& values) {
+  return std::all_of(values.begin(), values.end(), [&](ValueId value) { return c.constant(value) != nullptr; });
+}
+
+ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes attributes, const std::vector<ValueId>& values) {
+  std::vector<PlainTensor> inputs;
+  std::int64_t work = 0;
+  bool empty = false;
+  for (const ValueId value : values) {
+    const DType dtype = c.draft().value(value).dtype;
+    inputs.push_back({is_float(dtype) ? DType::kF32 : dtype, c.shape(value), nullptr});
+    work += inputs.back().count();
+    empty = empty || inputs.back().count() == 0;
+  }
+  PlainTensor result;
+  if (const char* refusal = infer_plain(PlainNode(op, attributes, inputs), result)) c.refuse(refusal);
+  work += result.count();
+  if (result.count() == 0) return c.add_empty(result.dtype, result.shape);
+  if (all_constant(c, values) && work <= kMaxFoldedElements && c.draft().fold_allowance >= work) {
+    c.draft().fold_allowance -= work;
+    return c.add_constant(evaluate(c, op, attributes, inputs, values, result));
+  }
+  if (empty) c.refuse("an input is empty");
+  if (values.empty()) c.refuse("its result is too large to be computed at import");
+  const ValueId made = c.add(model::OpKind::kPlain, values, result.shape, std::move(attributes));
+  c.draft().value(made).dtype = result.dtype;
+  return made;
+}
+
+}  // namespace
+
+std::int64_t real_bits(double value) noexcept { return std::bit_cast<std::int64_t>(value); }
+
+void lower_plain(NodeContext& c, const PlainOperator& op) {
+  model::PlainAttributes attributes;
+  attributes.op = op.number;
+  std::vector<std::vector<std::int64_t>> arguments;
+  std::uint32_t taken = 0;
+  for (const ArgumentSpec& spec : parse_specs(op.arguments)) {
+    arguments.push_back(read_argument(c, spec));
+    if (spec.input >= 0) taken |= 1u << spec.input;
+  }
+  attributes.arguments = pack(arguments);
+  if (c.input_count() > kMaxInputs) c.refuse("more than 32 inputs");
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < c.input_count(); ++i) {
+    if (!c.has_input(i) || (taken >> i & 1u) != 0) continue;
+    attributes.present |= 1u << i;
+    values.push_back(c.input(i));
+  }
+  for (std::size_t o = 0; o < c.output_count(); ++o) {
+    if (!c.wants_output(o)) continue;
+    if (o >= static_cast<std::size_t>(op.outputs)) c.refuse("output " + std::to_string(o) + " is not supported");
+    attributes.result = static_cast<std::uint8_t>(o);
+    c.set_output(o, make(c, op, attributes, values));
+  }
+}
+
+ValueId add_plain(NodeContext& c, std::string_view name, std::vector<ValueId> inputs, std::vector<std::vector<std::int64_t>> arguments,
+                  int result) {
+  const PlainOperator* op = kernels::find_plain(name);
+  if (op == nullptr) c.refuse("no plain operator of the name " + std::string(name));
+  model::PlainAttributes attributes;
+  attributes.op = op->number;
+  attributes.result = static_cast<std::uint8_t>(result);
+  attributes.arguments = pack(arguments);
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].valid()) continue;
+    attributes.present |= 1u << i;
+    values.push_back(inputs[i]);
+  }
+  return make(c, *op, std::move(attributes), values);
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,218 @@
+// Two or three values in, one out, with numpy's broadcasting: arithmetic, comparisons, logic, choice.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+using RealFunction = float (*)(float x, float y);
+// u64 operands would need functions of their own; see is_integer.
+using IntegerFunction = std::int64_t (*)(std::int64_t x, std::int64_t y);
+
+enum class Takes : std::uint8_t { kNumbers, kBools, kNumbersAndBools };
+
+struct Functions {
+  RealFunction real = nullptr;
+  IntegerFunction integer = nullptr;
+  bool to_bool = false;
+  Takes takes = Takes::kNumbers;
+};
+
+const Functions& functions_of(const PlainNode& node) noexcept { return *static_cast<const Functions*>(node.op().detail); }
+
+PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const PlainTensor &x = node.in(0), &y = node.in(1);
+  const Functions& f = functions_of(node);
+  if (x.dtype != y.dtype) return "its inputs are of different types";
+  const bool boolean = x.dtype == DType::kBool;
+  if (boolean ? f.takes == Takes::kNumbers : f.takes == Takes::kBools || !is_number(x.dtype)) return kWrongType;
+  if (is_f32(x.dtype) ? f.real == nullptr : f.integer == nullptr) return kWrongType;
+  out.dtype = f.to_bool ? DType::kBool : x.dtype;
+  return broadcast_to(x.shape, y.shape, out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Functions& f = functions_of(node);
+  const PlainTensor &x = node.in(0), &y = node.in(1);
+  const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
+  if (is_f32(x.dtype)) {
+    walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
+      const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
+      if (f.to_bool)
+        out.as<std::uint8_t>()[i] = z != 0.0f;
+      else
+        out.as<float>()[i] = z;
+    });
+    return nullptr;
+  }
+  with_type(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
+      const std::int64_t z = f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
+      if (f.to_bool)
+        out.as<std::uint8_t>()[i] = z != 0;
+      else
+        out.as<T>()[i] = static_cast<T>(z);
+    });
+  });
+  return nullptr;
+}
+
+// Integers wrap; a division by zero gives zero: a model must not be able to stop the process.
+constexpr std::int64_t wrapped(std::uint64_t bits) noexcept { return static_cast<std::int64_t>(bits); }
+constexpr std::uint64_t u(std::int64_t x) noexcept { return static_cast<std::uint64_t>(x); }
+
+std::int64_t divide(std::int64_t x, std::int64_t y) noexcept { return y == 0 ? 0 : y == -1 ? wrapped(0 - u(x)) : x / y; }
+std::int64_t remainder_c(std::int64_t x, std::int64_t y) noexcept { return y == 0 || y == -1 ? 0 : x % y; }
+std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
+  const std::int64_t rest = remainder_c(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+std::int64_t power(std::int64_t x, std::int64_t y) noexcept {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+  std::uint64_t result = 1, base = u(x);
+  for (std::uint64_t left = u(y); left != 0; left >>= 1, base *= base)
+    if (left & 1) result *= base;
+  return wrapped(result);
+}
+
+constexpr Functions kAdd{[](float x, float y) { return x + y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) + u(y)); }};
+constexpr Functions kSub{[](float x, float y) { return x - y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) - u(y)); }};
+constexpr Functions kMul{[](float x, float y) { return x * y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) * u(y)); }};
+constexpr Functions kDiv{[](float x, float y) { return x / y; }, divide};
+constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? x : y; }, [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
+constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; }, [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
+constexpr Functions kPow{[](float x, float y) { return std::pow(x, y); }, power};
+constexpr Functions kModPython{nullptr, remainder_python};
+constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
+constexpr Functions kPrelu{[](float x, float y) { return x < 0 ? x * y : x; },
+                           [](std::int64_t x, std::int64_t y) { return x < 0 ? wrapped(u(x) * u(y)) : x; }};
+
+constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
+constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
+constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return x ^ y; }};
+constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
+constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
+
+constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }, true, Takes::kBools};
+constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }, true, Takes::kBools};
+constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }, true, Takes::kBools};
+constexpr Functions kEqual{[](float x, float y) { return x == y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x == y}; },
+                           true, Takes::kNumbersAndBools};
+constexpr Functions kLess{[](float x, float y) { return x < y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x < y}; }, true};
+constexpr Functions kLessOrEqual{[](float x, float y) { return x <= y ? 1.0f : 0.0f; },
+                                 [](std::int64_t x, std::int64_t y) { return std::int64_t{x <= y}; }, true};
+constexpr Functions kGreater{[](float x, float y) { return x > y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x > y}; },
+                             true};
+constexpr Functions kGreaterOrEqual{[](float x, float y) { return x >= y ? 1.0f : 0.0f; },
+                                    [](std::int64_t x, std::int64_t y) { return std::int64_t{x >= y}; }, true};
+
+constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Functions& f) noexcept {
+  return {number, name, "", infer, run, nullptr, &f};
+}
+
+// ---- Where, Clip, Pow of mixed types
+
+PlainRefusal infer_where(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
+  const PlainTensor &x = node.in(1), &y = node.in(2);
+  if (node.in(0).dtype != DType::kBool || x.dtype != y.dtype) return kWrongType;
+  out.dtype = x.dtype;
+  Shape both;
+  return broadcast_to(x.shape, y.shape, both) && broadcast_to(node.in(0).shape, both, out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run_where(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor &c = node.in(0), &x = node.in(1), &y = node.in(2);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  walk(out.shape, std::array<Extents, 3>{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
+       [&](std::int64_t i, const auto& at) {
+         const bool holds = c.as<const std::uint8_t>()[at[0]] != 0;
+         copy_elements(out.data + i * size, holds ? x.data + at[1] * size : y.data + at[2] * size, 1, out.dtype);
+       });
+  return nullptr;
+}
+
+PlainRefusal infer_clip(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (!is_number(node.in(0).dtype)) return kWrongType;
+  for (const int bound : {1, 2})
+    if (node.has(bound) && (node.in(bound).dtype != node.in(0).dtype || node.in(bound).count() != 1)) return kWrongType;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  with_type(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = node.in(0).as<const T>();
+    const T low = node.has(1) ? *node.in(1).as<const T>() : std::numeric_limits<T>::lowest();
+    const T high = node.has(2) ? *node.in(2).as<const T>() : std::numeric_limits<T>::max();
+    const std::int64_t count = out.count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      // The upper bound has the last word when the two cross; infinities stay where there is no bound.
+      T value = from[i];
+      if (node.has(1) && value < low) value = low;
+      if (node.has(2) && value > high) value = high;
+      out.as<T>()[i] = value;
+    }
+  });
+  return nullptr;
+}
+
+PlainRefusal infer_pow(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  if (!is_number(node.in(0).dtype) || !is_number(node.in(1).dtype)) return kWrongType;
+  out.dtype = node.in(0).dtype;
+  return broadcast_to(node.in(0).shape, node.in(1).shape, out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor &x = node.in(0), &y = node.in(1);
+  walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)}, [&](std::int64_t i, const auto& at) {
+    if (is_f32(out.dtype)) {
+      out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
+    } else if (is_f32(y.dtype)) {
+      const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
+      set_integer(out, i, value > -9.2e18 && value < 9.2e18 ? static_cast<std::int64_t>(value) : 0);
+    } else {
+      set_integer(out, i, power(integer_at(x, at[0]), integer_at(y, at[1])));
+    }
+  });
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    line(100, "Add", kAdd),
+    line(101, "Sub", kSub),
+    line(102, "Mul", kMul),
+    line(103, "Div", kDiv),
+    line(104, "Max2", kMax),
+    line(105, "Min2", kMin),
+    line(106, "ModPython", kModPython),
+    line(107, "ModC", kModC),
+    line(108, "PRelu", kPrelu),
+    line(109, "BitwiseAnd", kBitAnd),
+    line(110, "BitwiseOr", kBitOr),
+    line(111, "BitwiseXor", kBitXor),
+    line(112, "ShiftLeft", kShiftLeft),
+    line(113, "ShiftRight", kShiftRight),
+    line(114, "And", kAnd),
+    line(115, "Or", kOr),
+    line(116, "Xor", kXor),
+    line(117, "Equal", kEqual),
+    line(118, "Less", kLess),
+    line(119, "LessOrEqual", kLessOrEqual),
+    line(120, "Greater", kGreater),
+    line(121, "GreaterOrEqual", kGreaterOrEqual),
+    {122, "Where", "", infer_where, run_where},
+    {123, "Clip", "", infer_clip, run_clip},
+    {124, "Pow", "", infer_pow, run_pow},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> binary_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

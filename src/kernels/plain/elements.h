@@ -1,0 +1,166 @@
+// What plain operators share: element types, indices, broadcasting, axes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "sluice/kernels/plain.h"
+
+namespace sluice::kernels::plain {
+
+using Extents = std::array<std::int64_t, Shape::kMaxRank>;
+
+constexpr bool is_f32(DType dtype) noexcept { return dtype == DType::kF32; }
+/// What integer arithmetic takes. u64 is left out: the arithmetic is that of i64.
+constexpr bool is_integer(DType dtype) noexcept {
+  return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16 || dtype == DType::kI32 ||
+         dtype == DType::kU32 || dtype == DType::kI64;
+}
+constexpr bool is_number(DType dtype) noexcept { return is_f32(dtype) || is_integer(dtype); }
+constexpr bool is_signed(DType dtype) noexcept {
+  return is_f32(dtype) || dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
+}
+constexpr bool is_index(DType dtype) noexcept { return dtype == DType::kI32 || dtype == DType::kI64; }
+
+/// Calls body(T{}) with the type that holds `dtype`; f32 and everything `is_integer` takes, and bool as u8.
+template <class Body>
+decltype(auto) with_type(DType dtype, Body&& body) noexcept {
+  switch (dtype) {
+    case DType::kI8:
+      return body(std::int8_t{});
+    case DType::kU8:
+    case DType::kBool:
+      return body(std::uint8_t{});
+    case DType::kI16:
+      return body(std::int16_t{});
+    case DType::kU16:
+      return body(std::uint16_t{});
+    case DType::kI32:
+      return body(std::int32_t{});
+    case DType::kU32:
+      return body(std::uint32_t{});
+    case DType::kI64:
+    case DType::kU64:
+      return body(std::int64_t{});
+    default:
+      return body(float{});
+  }
+}
+
+/// Element i of a tensor of integers, booleans or reals, as an i64 (reals cut).
+inline std::int64_t integer_at(const PlainTensor& t, std::int64_t i) noexcept {
+  return with_type(t.dtype, [&](auto zero) { return static_cast<std::int64_t>(t.as<const decltype(zero)>()[i]); });
+}
+inline double real_at(const PlainTensor& t, std::int64_t i) noexcept {
+  return with_type(t.dtype, [&](auto zero) { return static_cast<double>(t.as<const decltype(zero)>()[i]); });
+}
+/// Integers lose their upper bits.
+inline void set_integer(const PlainTensor& t, std::int64_t i, std::int64_t value) noexcept {
+  with_type(t.dtype, [&](auto zero) { t.as<decltype(zero)>()[i] = static_cast<decltype(zero)>(value); });
+}
+
+/// Row-major strides, in elements.
+inline Extents strides_of(const Shape& shape) noexcept {
+  Extents strides{};
+  std::int64_t stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<std::size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+/// Strides with which `shape` walks along an `out` that it broadcasts to.
+inline Extents broadcast_strides(const Shape& shape, const Shape& out) noexcept {
+  const Extents own = strides_of(shape);
+  Extents strides{};
+  const int lead = out.rank() - shape.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1) strides[static_cast<std::size_t>(axis + lead)] = own[static_cast<std::size_t>(axis)];
+  return strides;
+}
+
+/// numpy's rule; false when the shapes do not fit.
+inline bool broadcast_to(const Shape& a, const Shape& b, Shape& out) noexcept {
+  const int rank = std::max(a.rank(), b.rank());
+  std::array<std::int64_t, Shape::kMaxRank> dims{};
+  for (int axis = 0; axis < rank; ++axis) {
+    const int i = axis - (rank - a.rank()), j = axis - (rank - b.rank());
+    const std::int64_t x = i < 0 ? 1 : a[i], y = j < 0 ? 1 : b[j];
+    if (x != y && x != 1 && y != 1) return false;
+    dims[static_cast<std::size_t>(axis)] = x == 1 ? y : x;
+  }
+  const auto made = Shape::make(std::span(dims).first(static_cast<std::size_t>(rank)));
+  if (made) out = *made;
+  return made.has_value();
+}
+
+/// Walks `shape` row-major: body(offset of each of N operands), given their strides.
+template <std::size_t N, class Body>
+void walk(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
+  const std::int64_t count = shape.element_count();
+  Extents index{};
+  std::array<std::int64_t, N> offsets{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    body(i, offsets);
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const bool wraps = ++index[a] == shape[axis];
+      for (std::size_t n = 0; n < N; ++n) offsets[n] += wraps ? -strides[n][a] * (shape[axis] - 1) : strides[n][a];
+      if (!wraps) break;
+      index[a] = 0;
+    }
+  }
+}
+
+/// An axis counted from the end when negative; -1 outside the rank.
+constexpr int axis_of(std::int64_t axis, int rank) noexcept {
+  if (axis < -rank || axis >= rank) return -1;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+/// A shape seen from one axis: [outer, extent, inner].
+struct AxisView {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+};
+constexpr AxisView axis_view(const Shape& shape, int axis) noexcept {
+  return {shape.count(0, axis), shape[axis], shape.count(axis + 1, shape.rank())};
+}
+
+/// The shape of these extents; false when they overflow or are too many.
+inline bool make_shape(std::span<const std::int64_t> dims, Shape& out) noexcept {
+  const auto made = Shape::make(dims);
+  if (made) out = *made;
+  return made.has_value();
+}
+
+/// Extents gathered one by one.
+struct Dims {
+  std::array<std::int64_t, 3 * Shape::kMaxRank> values{};
+  std::size_t count = 0;
+  void add(std::int64_t extent) noexcept {
+    if (count < values.size()) values[count++] = extent;
+  }
+  void add(const Shape& shape, int first, int last) noexcept {
+    for (int axis = first; axis < last; ++axis) add(shape[axis]);
+  }
+  std::span<const std::int64_t> span() const noexcept { return {values.data(), count}; }
+};
+
+inline void copy_elements(std::byte* to, const std::byte* from, std::int64_t count, DType dtype) noexcept {
+  if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(dtype));
+}
+
+constexpr PlainRefusal kWrongType = "an input is of a type that it does not take";
+constexpr PlainRefusal kMissingInput = "an input is missing";
+constexpr PlainRefusal kWrongShape = "the shapes of its inputs do not fit each other";
+constexpr PlainRefusal kWrongRank = "an input has a number of axes that it does not take";
+constexpr PlainRefusal kWrongAxis = "an axis lies outside the tensor";
+constexpr PlainRefusal kWrongArgument = "an attribute has a value that it does not take";
+constexpr PlainRefusal kWrongIndex = "an index lies outside the tensor";
+
+}  // namespace sluice::kernels::plain

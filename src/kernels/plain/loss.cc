@@ -1,0 +1,91 @@
+// Losses: exported by training graphs, and by models that report one.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+enum Reduction : std::int64_t { kMean = 0, kSum = 1, kNone = 2 };
+constexpr std::string_view kArguments = "reduction:s=mean|sum|none ignore_index:i";
+
+/// Scores [N, C, d1, d2, ...], targets [N, d1, d2, ...].
+struct Layout {
+  std::int64_t batches, classes, inner;
+};
+Layout layout_of(const Shape& scores) noexcept { return {scores[0], scores[1], scores.count(2, scores.rank())}; }
+
+PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const Shape &scores = node.in(0).shape, &targets = node.in(1).shape;
+  if (scores.rank() < 2 || targets.rank() != scores.rank() - 1) return kWrongRank;
+  if (!is_f32(node.in(0).dtype) || !is_index(node.in(1).dtype)) return kWrongType;
+  for (int axis = 0; axis < targets.rank(); ++axis)
+    if (targets[axis] != scores[axis == 0 ? 0 : axis + 1]) return kWrongShape;
+  if (node.has(2) && (!is_f32(node.in(2).dtype) || node.in(2).count() != scores[1])) return kWrongShape;
+  out.dtype = DType::kF32;
+  if (node.result() == 1)
+    out.shape = scores;
+  else
+    out.shape = node.integer(0) == kNone ? targets : Shape{};
+  return nullptr;
+}
+
+/// log(sum(exp(scores))) at one place.
+double log_sum(const float* scores, const Layout& l) noexcept {
+  double highest = scores[0], sum = 0;
+  for (std::int64_t c = 1; c < l.classes; ++c) highest = std::max<double>(highest, scores[c * l.inner]);
+  for (std::int64_t c = 0; c < l.classes; ++c) sum += std::exp(scores[c * l.inner] - highest);
+  return std::log(sum) + highest;
+}
+
+/// Of log-probabilities, or of scores that become such.
+PlainRefusal run_loss(const PlainNode& node, const PlainTensor& out, bool scores_given) noexcept {
+  const Layout l = layout_of(node.in(0).shape);
+  double sum = 0, weights = 0;
+  PlainRefusal fault = nullptr;
+  for (std::int64_t n = 0; n < l.batches; ++n)
+    for (std::int64_t i = 0; i < l.inner; ++i) {
+      const float* scores = node.in(0).as<const float>() + n * l.classes * l.inner + i;
+      const std::int64_t target = integer_at(node.in(1), n * l.inner + i);
+      const bool ignored = node.given(1) && target == node.integer(1);
+      const bool inside = target >= 0 && target < l.classes;
+      if (!ignored && !inside) fault = "a target is none of the classes";
+      const bool counts = !ignored && inside;
+      const double weight = !counts ? 0 : node.has(2) ? node.in(2).as<const float>()[target] : 1;
+      const double normaliser = scores_given && counts ? log_sum(scores, l) : 0;
+      const double loss = counts ? weight * (normaliser - scores[target * l.inner]) : 0;
+      if (node.integer(0) == kNone) out.as<float>()[n * l.inner + i] = static_cast<float>(loss);
+      sum += loss;
+      weights += weight;
+    }
+  if (node.integer(0) == kMean) sum /= weights;
+  if (node.integer(0) != kNone) *out.as<float>() = static_cast<float>(sum);
+  return fault;
+}
+
+PlainRefusal run_nll(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept { return run_loss(node, out, false); }
+
+PlainRefusal run_cross_entropy(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  if (node.result() == 0) return run_loss(node, out, true);
+  const Layout l = layout_of(node.in(0).shape);
+  for (std::int64_t n = 0; n < l.batches; ++n)
+    for (std::int64_t i = 0; i < l.inner; ++i) {
+      const std::int64_t first = n * l.classes * l.inner + i;
+      const float* scores = node.in(0).as<const float>() + first;
+      const double normaliser = log_sum(scores, l);
+      for (std::int64_t c = 0; c < l.classes; ++c)
+        out.as<float>()[first + c * l.inner] = static_cast<float>(scores[c * l.inner] - normaliser);
+    }
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {330, "NegativeLogLikelihoodLoss", kArguments, infer, run_nll},
+    {331, "SoftmaxCrossEntropyLoss", kArguments, infer, run_cross_entropy, nullptr, nullptr, 2},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> loss_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

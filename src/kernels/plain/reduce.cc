@@ -1,0 +1,279 @@
+// Folds over axes: sums and their kin, places of extremes, running sums.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+enum class Fold : std::uint8_t { kSum, kMean, kProd, kMax, kMin, kL1, kL2, kLogSum, kLogSumExp, kSumSquare };
+constexpr Fold kFolds[] = {Fold::kSum, Fold::kMean, Fold::kProd, Fold::kMax, Fold::kMin, Fold::kL1, Fold::kL2, Fold::kLogSum, Fold::kLogSumExp, Fold::kSumSquare};
+
+Fold fold_of(const PlainNode& node) noexcept { return *static_cast<const Fold*>(node.op().detail); }
+
+/// Bit `axis`: it is folded. Nothing listed: all, or none with noop_with_empty_axes.
+bool folded_axes(const PlainNode& node, std::uint32_t& axes) noexcept {
+  const int rank = node.in(0).shape.rank();
+  axes = 0;
+  if (node.list(0).empty()) {
+    axes = node.integer(2) != 0 ? 0 : (1u << rank) - 1u;
+    return true;
+  }
+  for (const std::int64_t listed : node.list(0)) {
+    const int axis = axis_of(listed, rank);
+    if (axis < 0) return false;
+    axes |= 1u << axis;
+  }
+  return true;
+}
+
+/// The result with folded axes as 1.
+Shape kept_shape(const Shape& in, std::uint32_t axes) noexcept {
+  Shape kept = in;
+  for (int axis = 0; axis < in.rank(); ++axis)
+    if ((axes >> axis & 1u) != 0) kept[axis] = 1;
+  return kept;
+}
+
+PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const PlainTensor& x = node.in(0);
+  const bool order = fold_of(node) == Fold::kMax || fold_of(node) == Fold::kMin;
+  if (!is_number(x.dtype) && !(order && x.dtype == DType::kBool)) return kWrongType;
+  std::uint32_t axes = 0;
+  if (!folded_axes(node, axes)) return kWrongAxis;
+  Dims dims;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if ((axes >> axis & 1u) == 0)
+      dims.add(x.shape[axis]);
+    else if (node.integer(1) != 0)
+      dims.add(1);
+  }
+  out.dtype = x.dtype;
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+/// Two doubles (or integers) for each result: the fold, and the maximum where one is subtracted first.
+std::uint64_t scratch(const PlainNode& node) noexcept {
+  PlainTensor out;
+  if (infer(node, out) != nullptr) return 0;
+  return 2 * sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(out.count(), 1));
+}
+
+template <class T>
+T start_of(Fold fold, DType dtype) noexcept {
+  constexpr bool real = std::is_same_v<T, double>;
+  if (fold == Fold::kProd) return 1;
+  const auto end = [&](bool low) -> T {
+    if (real) return low ? -static_cast<T>(HUGE_VAL) : static_cast<T>(HUGE_VAL);
+    if (dtype == DType::kBool) return low ? 0 : 1;
+    return with_type(dtype, [&](auto zero) {
+      using E = decltype(zero);
+      return static_cast<T>(low ? std::numeric_limits<E>::lowest() : std::numeric_limits<E>::max());
+    });
+  };
+  if (fold == Fold::kMax) return end(true);
+  if (fold == Fold::kMin) return end(false);
+  return 0;
+}
+
+template <class T>
+T added(T a, T b) noexcept {
+  if constexpr (std::is_same_v<T, double>) return a + b;
+  else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+template <class T>
+T multiplied(T a, T b) noexcept {
+  if constexpr (std::is_same_v<T, double>) return a * b;
+  else return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+template <class T>
+void accumulate(Fold fold, T value, T& sum) noexcept {
+  switch (fold) {
+    case Fold::kProd:
+      sum = multiplied(sum, value);
+      break;
+    case Fold::kMax:
+      sum = value > sum || value != value ? value : sum;
+      break;
+    case Fold::kMin:
+      sum = value < sum || value != value ? value : sum;
+      break;
+    case Fold::kL1:
+      sum = added(sum, value < 0 ? multiplied(value, T(-1)) : value);
+      break;
+    case Fold::kL2:
+    case Fold::kSumSquare:
+      sum = added(sum, multiplied(value, value));
+      break;
+    default:
+      sum = added(sum, value);
+  }
+}
+
+/// What is left to do with a sum of `terms` values; `highest` was subtracted before the exponentials.
+double finished(Fold fold, double sum, double terms, double highest) noexcept {
+  switch (fold) {
+    case Fold::kMean:
+      return sum / terms;
+    case Fold::kL2:
+      return std::sqrt(sum);
+    case Fold::kLogSum:
+      return std::log(sum);
+    case Fold::kLogSumExp:
+      return std::log(sum) + highest;
+    default:
+      return sum;
+  }
+}
+
+/// Loads element i in the type that sums have.
+template <class T>
+T value_at(const PlainTensor& x, std::int64_t i) noexcept {
+  if constexpr (std::is_same_v<T, double>) return x.as<const float>()[i];
+  else return integer_at(x, i);
+}
+
+template <class T>
+void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
+  const PlainTensor& x = node.in(0);
+  const Fold fold = fold_of(node);
+  std::uint32_t axes = 0;
+  folded_axes(node, axes);
+  const Shape kept = kept_shape(x.shape, axes);
+  const std::array<Extents, 1> strides{broadcast_strides(kept, x.shape)};
+  const std::int64_t results = kept.element_count();
+  T* sums = reinterpret_cast<T*>(scratch_bytes);
+  T* highest = sums + std::max<std::int64_t>(results, 1);
+  std::fill(sums, sums + results, start_of<T>(fold, x.dtype));
+  std::fill(highest, highest + results, T(0));
+  if (fold == Fold::kLogSumExp && std::is_same_v<T, double> && x.count() > 0) {
+    std::fill(highest, highest + results, start_of<T>(Fold::kMax, x.dtype));
+    walk(x.shape, strides, [&](std::int64_t i, const auto& at) { accumulate(Fold::kMax, value_at<T>(x, i), highest[at[0]]); });
+    for (std::int64_t r = 0; r < results; ++r)
+      if (!std::isfinite(static_cast<double>(highest[r]))) highest[r] = 0;
+  }
+  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
+    T value = value_at<T>(x, i);
+    if (fold == Fold::kLogSumExp) value = static_cast<T>(std::exp(static_cast<double>(value) - static_cast<double>(highest[at[0]])));
+    accumulate(fold, value, sums[at[0]]);
+  });
+  const double terms = results == 0 ? 1.0 : static_cast<double>(x.count()) / static_cast<double>(results);
+  for (std::int64_t r = 0; r < results; ++r) {
+    if constexpr (std::is_same_v<T, double>) {
+      out.as<float>()[r] = static_cast<float>(finished(fold, sums[r], terms, highest[r]));
+    } else {
+      const bool rounds = fold == Fold::kMean || fold == Fold::kL2 || fold == Fold::kLogSum || fold == Fold::kLogSumExp;
+      set_integer(out, r, rounds ? static_cast<std::int64_t>(finished(fold, static_cast<double>(sums[r]), terms, 0)) : sums[r]);
+    }
+  }
+}
+
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
+  if (is_f32(node.in(0).dtype))
+    run_as<double>(node, out, scratch_bytes);
+  else
+    run_as<std::int64_t>(node, out, scratch_bytes);
+  return nullptr;
+}
+
+constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
+  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, run, scratch, &kFolds[static_cast<std::size_t>(fold)]};
+}
+
+// ---- ArgMax, ArgMin
+
+constexpr bool kLargest = true, kSmallest = false;
+
+PlainRefusal infer_arg(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const PlainTensor& x = node.in(0);
+  if (!is_number(x.dtype)) return kWrongType;
+  const int axis = axis_of(node.integer(0), x.shape.rank());
+  if (axis < 0) return kWrongAxis;
+  if (x.shape[axis] == 0) return "an input is empty";
+  Dims dims;
+  dims.add(x.shape, 0, axis);
+  if (node.integer(1) != 0) dims.add(1);
+  dims.add(x.shape, axis + 1, x.shape.rank());
+  out.dtype = DType::kI64;
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
+  const bool largest = *static_cast<const bool*>(node.op().detail), last = node.integer(2) != 0;
+  with_type(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) {
+        const T* from = x.as<const T>() + o * view.extent * view.inner + i;
+        std::int64_t best = 0;
+        for (std::int64_t k = 1; k < view.extent; ++k) {
+          const T value = from[k * view.inner], champion = from[best * view.inner];
+          if ((largest ? value > champion : value < champion) || (last && value == champion)) best = k;
+        }
+        out.as<std::int64_t>()[o * view.inner + i] = best;
+      }
+  });
+  return nullptr;
+}
+
+// ---- CumSum, CumProd
+
+constexpr bool kProduct = true, kSum = false;
+
+PlainRefusal infer_running(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (!is_number(node.in(0).dtype)) return kWrongType;
+  if (!node.given(0) || axis_of(node.integer(0), node.in(0).shape.rank()) < 0) return kWrongAxis;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
+  const bool product = *static_cast<const bool*>(node.op().detail), exclusive = node.integer(1) != 0, reverse = node.integer(2) != 0;
+  with_type(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) {
+        const std::int64_t first = o * view.extent * view.inner + i;
+        Sum sum = product ? 1 : 0;
+        for (std::int64_t k = 0; k < view.extent; ++k) {
+          const std::int64_t at = first + (reverse ? view.extent - 1 - k : k) * view.inner;
+          const auto value = static_cast<Sum>(x.as<const T>()[at]);
+          const Sum next = product ? multiplied(sum, value) : added(sum, value);
+          out.as<T>()[at] = static_cast<T>(exclusive ? sum : next);
+          sum = next;
+        }
+      }
+  });
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    line(170, "ReduceSum", Fold::kSum),
+    line(171, "ReduceMean", Fold::kMean),
+    line(172, "ReduceProd", Fold::kProd),
+    line(173, "ReduceMax", Fold::kMax),
+    line(174, "ReduceMin", Fold::kMin),
+    line(175, "ReduceL1", Fold::kL1),
+    line(176, "ReduceL2", Fold::kL2),
+    line(177, "ReduceLogSum", Fold::kLogSum),
+    line(178, "ReduceLogSumExp", Fold::kLogSumExp),
+    line(179, "ReduceSumSquare", Fold::kSumSquare),
+    {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kLargest},
+    {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kSmallest},
+    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kSum},
+    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kProduct},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> reduce_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,158 @@
+// A copy of a tensor with values written at places that other values name. A place outside is a fault of the run; nothing is written there.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+enum Reduction : std::int64_t { kNone = 0, kAdd = 1, kMul = 2, kMax = 3, kMin = 4 };
+constexpr std::string_view kElementsArguments = "axis:i=0 reduction:s=none|add|mul|max|min";
+constexpr std::string_view kNdArguments = "reduction:s=none|add|mul|max|min";
+
+/// Joins `count` values to those that are there.
+void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype, std::int64_t reduction) noexcept {
+  if (reduction == kNone) return copy_elements(to, from, count, dtype);
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using Wide = std::conditional_t<std::is_same_v<T, float>, float, std::uint64_t>;
+    auto* y = reinterpret_cast<T*>(to);
+    const auto* x = reinterpret_cast<const T*>(from);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto a = static_cast<Wide>(y[i]), b = static_cast<Wide>(x[i]);
+      y[i] = reduction == kAdd ? static_cast<T>(a + b) : reduction == kMul ? static_cast<T>(a * b) : reduction == kMax ? std::max(y[i], x[i]) : std::min(y[i], x[i]);
+    }
+  });
+}
+
+bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
+  if (place < -extent || place >= extent) return false;
+  if (place < 0) place += extent;
+  return true;
+}
+
+PlainRefusal check_types(const PlainNode& node, std::int64_t reduction) noexcept {
+  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
+  if (!is_index(node.in(1).dtype) || node.in(2).dtype != node.in(0).dtype) return kWrongType;
+  return reduction == kNone || is_number(node.in(0).dtype) ? nullptr : kWrongType;
+}
+
+// ---- ScatterElements
+
+PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
+  if (PlainRefusal refusal = check_types(node, node.integer(1))) return refusal;
+  const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
+  const int axis = axis_of(node.integer(0), data.rank());
+  if (axis < 0) return kWrongAxis;
+  if (indices.rank() != data.rank() || !(indices == node.in(2).shape)) return kWrongShape;
+  for (int a = 0; a < data.rank(); ++a)
+    if (a != axis && indices[a] > data[a]) return kWrongShape;
+  out = {node.in(0).dtype, data};
+  return nullptr;
+}
+
+PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const int axis = axis_of(node.integer(0), out.shape.rank());
+  copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
+  Extents strides = strides_of(out.shape);
+  const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
+  strides[static_cast<std::size_t>(axis)] = 0;
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  PlainRefusal fault = nullptr;
+  walk(node.in(1).shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, const auto& at) {
+    std::int64_t place = integer_at(node.in(1), i);
+    if (resolve(place, out.shape[axis]))
+      join(out.data + (at[0] + place * stride) * size, node.in(2).data + i * size, 1, out.dtype, node.integer(1));
+    else
+      fault = kWrongIndex;
+  });
+  return fault;
+}
+
+// ---- ScatterND
+
+PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
+  if (PlainRefusal refusal = check_types(node, node.integer(0))) return refusal;
+  const Shape &data = node.in(0).shape, &indices = node.in(1).shape, &updates = node.in(2).shape;
+  if (data.rank() < 1 || indices.rank() < 1) return kWrongRank;
+  const std::int64_t depth = indices.back();
+  if (depth < 1 || depth > data.rank()) return kWrongShape;
+  Dims dims;
+  dims.add(indices, 0, indices.rank() - 1);
+  dims.add(data, static_cast<int>(depth), data.rank());
+  Shape expected;
+  if (!make_shape(dims.span(), expected) || !(expected == updates)) return kWrongShape;
+  out = {node.in(0).dtype, data};
+  return nullptr;
+}
+
+PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& indices = node.in(1);
+  const auto depth = static_cast<int>(indices.shape.back());
+  const Extents strides = strides_of(out.shape);
+  const std::int64_t tuples = indices.count() / depth, inner = out.shape.count(depth, out.shape.rank());
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
+  PlainRefusal fault = nullptr;
+  for (std::int64_t t = 0; t < tuples; ++t) {
+    std::int64_t at = 0;
+    bool inside = true;
+    for (int d = 0; d < depth; ++d) {
+      std::int64_t place = integer_at(indices, t * depth + d);
+      inside = inside && resolve(place, out.shape[d]);
+      if (inside) at += place * strides[static_cast<std::size_t>(d)];
+    }
+    if (inside)
+      join(out.data + at * size, node.in(2).data + t * inner * size, inner, out.dtype, node.integer(0));
+    else
+      fault = kWrongIndex;
+  }
+  return fault;
+}
+
+// ---- TensorScatter: a cache, an update, and where in the cache each batch entry's update begins
+
+enum TensorScatterMode : std::int64_t { kLinear = 0, kCircular = 1 };
+
+PlainRefusal infer_tensor(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const Shape &cache = node.in(0).shape, &update = node.in(1).shape;
+  const int axis = axis_of(node.integer(0), cache.rank());
+  if (node.in(0).dtype != node.in(1).dtype || (node.has(2) && !is_index(node.in(2).dtype))) return kWrongType;
+  if (axis < 1 || update.rank() != cache.rank()) return kWrongAxis;
+  for (int a = 0; a < cache.rank(); ++a)
+    if (a == axis ? update[a] > cache[a] : update[a] != cache[a]) return kWrongShape;
+  if (node.has(2) && node.in(2).count() != cache[0]) return kWrongShape;
+  out = {node.in(0).dtype, cache};
+  return nullptr;
+}
+
+PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& update = node.in(1).shape;
+  const int axis = axis_of(node.integer(0), out.shape.rank());
+  const AxisView view = axis_view(out.shape, axis);
+  const std::int64_t rows = update[axis], outer_of_batch = view.outer / out.shape[0];
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
+  for (std::int64_t o = 0; o < view.outer; ++o) {
+    const std::int64_t start = node.has(2) ? integer_at(node.in(2), o / outer_of_batch) : 0;
+    if (start < 0 || start >= view.extent || (node.integer(1) == kLinear && start + rows > view.extent)) return kWrongIndex;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t to = (start + r) % view.extent;
+      copy_elements(out.data + (o * view.extent + to) * view.inner * size, node.in(1).data + (o * rows + r) * view.inner * size, view.inner, out.dtype);
+    }
+  }
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {280, "ScatterElements", kElementsArguments, infer_elements, run_elements},
+    {281, "Scatter", kElementsArguments, infer_elements, run_elements},
+    {282, "ScatterND", kNdArguments, infer_nd, run_nd},
+    {283, "TensorScatter", "axis:i=-2 mode:s=linear|circular", infer_tensor, run_tensor},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> scatter_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,254 @@
+// Values chosen by their size or place: TopK, Hardmax, OneHot, Trilu, ReverseSequence, CenterCropPad, EyeLike.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+// ---- TopK: values, then places; of equals the first in line comes first
+
+PlainRefusal infer_top_k(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const PlainTensor& x = node.in(0);
+  const int axis = axis_of(node.integer(1), x.shape.rank());
+  if (!is_number(x.dtype)) return kWrongType;
+  if (axis < 0) return kWrongAxis;
+  const std::int64_t k = node.integer(0);
+  if (k < 0 || k > x.shape[axis]) return "k is more than the axis has";
+  out = {node.result() == 0 ? x.dtype : DType::kI64, x.shape};
+  out.shape[axis] = k;
+  return nullptr;
+}
+
+std::uint64_t top_k_scratch(const PlainNode& node) noexcept {
+  const PlainTensor& x = node.in(0);
+  const int axis = axis_of(node.integer(1), x.shape.rank());
+  return axis < 0 ? 0 : static_cast<std::uint64_t>(x.shape[axis]) * sizeof(std::int64_t);
+}
+
+PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  const PlainTensor& x = node.in(0);
+  const AxisView view = axis_view(x.shape, axis_of(node.integer(1), x.shape.rank()));
+  const std::int64_t k = node.integer(0);
+  const bool largest = node.integer(2) != 0;
+  auto* places = reinterpret_cast<std::int64_t*>(scratch);
+  with_type(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) {
+        const T* from = x.as<const T>() + o * view.extent * view.inner + i;
+        for (std::int64_t p = 0; p < view.extent; ++p) places[p] = p;
+        // NaN sorts last either way, so that the order is one.
+        const auto before = [&](std::int64_t a, std::int64_t b) {
+          const T u = from[a * view.inner], v = from[b * view.inner];
+          if (u != u || v != v) return u == u || (v != v && a < b);
+          if (u != v) return largest ? u > v : u < v;
+          return a < b;
+        };
+        std::partial_sort(places, places + k, places + view.extent, before);
+        for (std::int64_t p = 0; p < k; ++p) {
+          const std::int64_t to = (o * k + p) * view.inner + i;
+          if (node.result() == 0)
+            out.as<T>()[to] = from[places[p] * view.inner];
+          else
+            out.as<std::int64_t>()[to] = places[p];
+        }
+      }
+  });
+  return nullptr;
+}
+
+// ---- Hardmax: one where the maximum is
+
+PlainRefusal infer_hardmax(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (!is_f32(node.in(0).dtype)) return kWrongType;
+  if (axis_of(node.given(0) ? node.integer(0) : -1, node.in(0).shape.rank()) < 0) return kWrongAxis;
+  out = {DType::kF32, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_hardmax(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const bool old = node.integer(1) < 13;
+  const int axis = axis_of(node.given(0) ? node.integer(0) : old ? 1 : -1, x.shape.rank());
+  if (axis < 0) return kWrongAxis;
+  AxisView view = axis_view(x.shape, axis);
+  if (old) view = {view.outer, view.extent * view.inner, 1};  // before opset 13 all axes from `axis` on are one
+  for (std::int64_t o = 0; o < view.outer; ++o)
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const std::int64_t first = o * view.extent * view.inner + i;
+      std::int64_t best = 0;
+      for (std::int64_t k = 0; k < view.extent; ++k) {
+        out.as<float>()[first + k * view.inner] = 0.0f;
+        if (x.as<const float>()[first + k * view.inner] > x.as<const float>()[first + best * view.inner]) best = k;
+      }
+      out.as<float>()[first + best * view.inner] = 1.0f;
+    }
+  return nullptr;
+}
+
+// ---- OneHot
+
+PlainRefusal infer_one_hot(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(2) || !node.given(0)) return kMissingInput;
+  const PlainTensor& indices = node.in(0);
+  if (!is_number(indices.dtype) || node.in(2).count() != 2) return kWrongType;
+  const int axis = axis_of(node.integer(1), indices.shape.rank() + 1);
+  if (axis < 0) return kWrongAxis;
+  if (node.integer(0) < 1) return "the depth is not positive";
+  Dims dims;
+  dims.add(indices.shape, 0, axis);
+  dims.add(node.integer(0));
+  dims.add(indices.shape, axis, indices.shape.rank());
+  out.dtype = node.in(2).dtype;
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run_one_hot(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const std::int64_t depth = node.integer(0);
+  const AxisView view = axis_view(out.shape, axis_of(node.integer(1), out.shape.rank()));
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::byte* values = node.in(2).data;
+  for (std::int64_t o = 0; o < view.outer; ++o)
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      // An index outside [-depth, depth) is no error here: its column stays cold.
+      std::int64_t hot = integer_at(node.in(0), o * view.inner + i);
+      if (hot < 0) hot += depth;
+      for (std::int64_t k = 0; k < depth; ++k)
+        copy_elements(out.data + ((o * depth + k) * view.inner + i) * size, values + (k == hot ? size : 0), 1, out.dtype);
+    }
+  return nullptr;
+}
+
+// ---- Trilu
+
+PlainRefusal infer_trilu(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (node.in(0).shape.rank() < 2) return kWrongRank;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_trilu(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& shape = out.shape;
+  const std::int64_t columns = shape.back(), rows = shape[shape.rank() - 2];
+  const bool upper = node.integer(1) != 0;
+  const std::int64_t k = std::clamp<std::int64_t>(node.integer(0), -rows - columns, rows + columns);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  std::memcpy(out.data, node.in(0).data, static_cast<std::size_t>(out.count() * size));
+  const std::int64_t all_rows = out.count() / columns;
+  for (std::int64_t r = 0; r < all_rows; ++r) {
+    const std::int64_t edge = r % rows + k;
+    const std::int64_t first = std::clamp<std::int64_t>(upper ? 0 : edge + 1, 0, columns), last = std::clamp<std::int64_t>(upper ? edge : columns, first, columns);
+    std::memset(out.data + (r * columns + first) * size, 0, static_cast<std::size_t>((last - first) * size));
+  }
+  return nullptr;
+}
+
+// ---- ReverseSequence
+
+PlainRefusal infer_reverse(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const Shape& in = node.in(0).shape;
+  const std::int64_t time = node.integer(0), batch = node.integer(1);
+  if (in.rank() < 2 || time == batch || time < 0 || time > 1 || batch < 0 || batch > 1) return kWrongArgument;
+  if (!is_index(node.in(1).dtype) || !(node.in(1).shape == Shape{in[static_cast<int>(batch)]})) return kWrongShape;
+  out = {node.in(0).dtype, in};
+  return nullptr;
+}
+
+PlainRefusal run_reverse(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& shape = out.shape;
+  const bool time_first = node.integer(0) == 0;
+  const std::int64_t times = shape[time_first ? 0 : 1], batches = shape[time_first ? 1 : 0], inner = shape.count(2, shape.rank());
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  for (std::int64_t b = 0; b < batches; ++b) {
+    const std::int64_t length = integer_at(node.in(1), b);
+    if (length < 0 || length > times) return "a length is longer than the sequence";
+    for (std::int64_t t = 0; t < times; ++t) {
+      const std::int64_t from = t < length ? length - 1 - t : t;
+      const auto at = [&](std::int64_t time) { return (time_first ? time * batches + b : b * times + time) * inner * size; };
+      copy_elements(out.data + at(t), node.in(0).data + at(from), inner, out.dtype);
+    }
+  }
+  return nullptr;
+}
+
+// ---- CenterCropPad
+
+/// Extents wanted, by axis.
+bool crop_extents(const PlainNode& node, Shape& shape) noexcept {
+  const auto wanted = node.list(0), axes = node.list(1);
+  if (!axes.empty() ? wanted.size() != axes.size() : static_cast<int>(wanted.size()) != shape.rank()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const int axis = axes.empty() ? static_cast<int>(i) : axis_of(axes[i], shape.rank());
+    if (axis < 0 || wanted[i] < 0) return false;
+    shape[axis] = wanted[i];
+  }
+  return true;
+}
+
+PlainRefusal infer_crop(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return crop_extents(node, out.shape) ? nullptr : kWrongArgument;
+}
+
+PlainRefusal run_crop(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at = 0;
+    bool inside = true;
+    for (int axis = 0; axis < out.shape.rank(); ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const std::int64_t less = x.shape[axis] - out.shape[axis];  // the smaller half of what is cut or added comes first
+      const std::int64_t place = i / to[a] % out.shape[axis] + (less >= 0 ? less / 2 : -(-less / 2));
+      inside = inside && place >= 0 && place < x.shape[axis];
+      at += place * from[a];
+    }
+    if (inside)
+      copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
+    else
+      std::memset(out.data + i * size, 0, static_cast<std::size_t>(size));
+  }
+  return nullptr;
+}
+
+// ---- EyeLike
+
+PlainRefusal infer_eye(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (node.in(0).shape.rank() != 2) return kWrongRank;
+  out = {node.in(0).dtype, node.in(0).shape};
+  if (node.given(0)) out.dtype = node.integer(0) == 1 ? DType::kF32 : node.integer(0) == 6 ? DType::kI32 : node.integer(0) == 7 ? DType::kI64 : DType::kU64;
+  return is_number(out.dtype) ? nullptr : kWrongType;
+}
+
+PlainRefusal run_eye(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const std::int64_t columns = out.shape[1], count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool one = i % columns - i / columns == node.integer(1);
+    with_type(out.dtype, [&](auto zero) { out.as<decltype(zero)>()[i] = static_cast<decltype(zero)>(one); });
+  }
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, run_top_k, top_k_scratch, nullptr, 2},
+    {201, "Hardmax", "axis:i #", infer_hardmax, run_hardmax},
+    {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, run_one_hot},
+    {203, "Trilu", "k:i@1=0 upper:i=1", infer_trilu, run_trilu},
+    {204, "ReverseSequence", "time_axis:i=0 batch_axis:i=1", infer_reverse, run_reverse},
+    {205, "CenterCropPad", "shape:I@1 axes:I", infer_crop, run_crop},
+    {206, "EyeLike", "dtype:i k:i=0", infer_eye, run_eye},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> select_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

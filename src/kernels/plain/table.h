@@ -1,0 +1,28 @@
+// The families of plain operators, each a file of this folder with its lines of the table.
+#pragma once
+
+#include <span>
+
+#include "sluice/kernels/plain.h"
+
+namespace sluice::kernels::plain {
+
+std::span<const PlainOperator> unary_operators() noexcept;       // unary.cc        1-99
+std::span<const PlainOperator> binary_operators() noexcept;      // binary.cc       100-149
+std::span<const PlainOperator> cast_operators() noexcept;        // cast.cc         150-169
+std::span<const PlainOperator> reduce_operators() noexcept;      // reduce.cc       170-199
+std::span<const PlainOperator> select_operators() noexcept;      // select.cc       200-249: TopK, OneHot, Trilu, ...
+std::span<const PlainOperator> gather_operators() noexcept;      // gather.cc       250-279
+std::span<const PlainOperator> scatter_operators() noexcept;     // scatter.cc      280-299
+std::span<const PlainOperator> normalize_operators() noexcept;   // normalize.cc    300-329
+std::span<const PlainOperator> loss_operators() noexcept;        // loss.cc         330-339
+std::span<const PlainOperator> quantize_operators() noexcept;    // quantize.cc     340-369
+std::span<const PlainOperator> window_operators() noexcept;      // window.cc       370-399: convolutions and pools of any rank
+std::span<const PlainOperator> recurrent_operators() noexcept;   // recurrent.cc    400-409
+std::span<const PlainOperator> attention_operators() noexcept;   // attention.cc    410-429
+std::span<const PlainOperator> image_operators() noexcept;       // image.cc        430-459
+std::span<const PlainOperator> signal_operators() noexcept;      // signal.cc       460-479
+std::span<const PlainOperator> matrix_operators() noexcept;      // matrix.cc       480-499
+std::span<const PlainOperator> text_operators() noexcept;        // text.cc         500-509
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,43 @@
+// How many rows and panels a tile of each instruction set has. Included once for each.
+#if defined(SLUICE_WEIGHTED_TILE_SHAPE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_WEIGHTED_TILE_SHAPE_INL_H_
+#undef SLUICE_WEIGHTED_TILE_SHAPE_INL_H_
+#else
+#define SLUICE_WEIGHTED_TILE_SHAPE_INL_H_
+#endif
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+// Accumulators fill the registers and leave room for the weights of one k and one broadcast input: 28 of 32 (AVX-512), 12 of 16 (AVX2),
+// 20 of 32 (NEON, where g++ spills at 24). The scalar tile is small because its accumulators live in memory anyway.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr int kTileRows = 14;
+inline constexpr int kTilePanels = 2;
+inline constexpr int kFewRows = 3;
+inline constexpr int kLaneRows = 8;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr int kTileRows = 6;
+inline constexpr int kTilePanels = 1;
+inline constexpr int kFewRows = 1;
+inline constexpr int kLaneRows = 4;
+#elif HWY_TARGET == HWY_NEON
+inline constexpr int kTileRows = 5;
+inline constexpr int kTilePanels = 1;
+inline constexpr int kFewRows = 1;
+inline constexpr int kLaneRows = 4;
+#else
+inline constexpr int kTileRows = 2;
+inline constexpr int kTilePanels = 1;
+inline constexpr int kFewRows = 0;
+inline constexpr int kLaneRows = 2;
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#endif  // SLUICE_WEIGHTED_TILE_SHAPE_INL_H_

@@ -1,0 +1,212 @@
+#include "src/kernels/weighted/winograd.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "src/kernels/weighted/winograd_cut.h"
+#include "src/kernels/weighted/winograd_tile.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+using winograd::kInTile;
+using winograd::kOutTile;
+using winograd::kPoints;
+
+constexpr std::int64_t kLanes = model::kPanelLanes;
+
+const model::ConvAttributes& conv_of(const KernelCall& call) noexcept { return call.node->as<model::ConvAttributes>(); }
+
+const float* raw_panel(const KernelCall& call, std::int64_t panel) noexcept {
+  const WeightOperand& weight = call.weights[0];
+  return reinterpret_cast<const float*>(weight.data) + (panel - weight.panels.begin) * 9 * conv_of(call).in_channels * kLanes;
+}
+
+float* derived_panel(const KernelCall& call, std::int64_t panel) noexcept {
+  return reinterpret_cast<float*>(call.derived.data) +
+         (panel - call.derived.panels.begin) * kPoints * winograd_u_point(conv_of(call).in_channels);
+}
+
+/// One thread at work on a step.
+class Worker {
+ public:
+  Worker(const KernelCall& call, const WinogradCut& cut, int thread) noexcept
+      : call_(call),
+        cut_(cut),
+        loops_(winograd_table(active_isa())),
+        memory_(reinterpret_cast<float*>(call.workspace) + thread * cut.memory.size) {}
+
+  /// Before the first unit: v and u hold nothing, zeros are zeros.
+  void reset() const noexcept {
+    std::memset(memory_, 0, static_cast<std::size_t>(cut_.memory.v) * sizeof(float));
+    held()[kBlock] = held()[kRun] = -1;
+  }
+
+  void run(std::int64_t unit) const noexcept {
+    const std::int64_t block = cut_.block_of(unit), run = cut_.run_of(unit);
+    const auto squares = cut_.squares_of(block);
+    const PanelRange panels = cut_.panels_of(run);
+    if (std::exchange(held()[kBlock], block) != block) transform_inputs(squares);
+    if (cut_.keeps_weights && std::exchange(held()[kRun], run) != run) transform_weights(panels, {0, cut_.depth});
+    for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
+      const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
+      multiply(squares.size(), panels, pair);
+      transform_outputs(squares, pair);
+    }
+  }
+
+ private:
+  enum Held { kBlock = 0, kRun = 1 };
+
+  std::int64_t* held() const noexcept { return reinterpret_cast<std::int64_t*>(memory_); }
+  float* v() const noexcept { return memory_ + cut_.memory.v; }
+  float* u() const noexcept { return memory_ + cut_.memory.u; }
+  float* m() const noexcept { return memory_ + cut_.memory.m; }
+
+  void transform_inputs(Interval<std::int64_t> squares) const noexcept {
+    const model::Window& w = conv_of(call_).window;
+    const RowView& in = call_.inputs[0].view;
+    const float* const zeros = memory_ + cut_.memory.zeros;
+    float* to = v();
+    for (std::int64_t s = squares.begin; s < squares.end; ++s, to += cut_.memory.v_square) {
+      const Square square = cut_.squares[s];
+      const float* pixels[kPoints];
+      for (std::int64_t i = 0; i < kInTile; ++i) {
+        const std::int64_t y = square.y - w.pad_top + i, first = square.x - w.pad_left;
+        const std::byte* const row = y >= 0 && y < w.in_h ? in.row(square.image * w.in_h + y) : nullptr;
+        for (std::int64_t j = 0; j < kInTile; ++j) {
+          const std::int64_t x = first + j;
+          const bool inside = row != nullptr && x >= 0 && x < w.in_w;
+          pixels[i * kInTile + j] = inside ? reinterpret_cast<const float*>(row + x * in.pixel_pitch) : zeros;
+        }
+      }
+      loops_.input(pixels, cut_.depth, to, cut_.memory.v_point);
+    }
+  }
+
+  void transform_weights(PanelRange panels, Interval<std::int64_t> k) const noexcept {
+    const std::int64_t tap = cut_.depth * kLanes;
+    for (std::int64_t p = panels.begin; p < panels.end; ++p)
+      loops_.weights(raw_panel(call_, p) + k.begin * kLanes, tap, k.size(), u() + (p - panels.begin) * kPoints * cut_.memory.u_point,
+                     cut_.memory.u_point);
+  }
+
+  void multiply(std::int64_t squares, PanelRange run, PanelRange pair) const noexcept {
+    Products job{.v = v(),
+                 .v_point = cut_.memory.v_point,
+                 .v_square = cut_.memory.v_square,
+                 .squares = squares,
+                 .u = u(),
+                 .u_point = cut_.memory.u_point,
+                 .u_panel = kPoints * cut_.memory.u_point,
+                 .panels = static_cast<int>(pair.size()),
+                 .m = m(),
+                 .m_point = cut_.memory.m_point};
+    const bool derived = call_.derived.data != nullptr;
+    if (derived) {
+      job.u = derived_panel(call_, pair.begin);
+      job.u_point = winograd_u_point(cut_.depth);
+      job.u_panel = kPoints * job.u_point;
+    } else if (cut_.keeps_weights) {
+      job.u += (pair.begin - run.begin) * job.u_panel;
+    }
+    for (std::int64_t k = 0; k < cut_.depth; k += cut_.u_depth) {
+      job.depth = std::min(cut_.u_depth, cut_.depth - k);
+      job.first = k == 0;
+      if (!derived && !cut_.keeps_weights) transform_weights(pair, {k, k + job.depth});
+      loops_.multiply(job);
+      job.v += job.depth;
+      if (derived) job.u += job.depth * kLanes;
+    }
+  }
+
+  void transform_outputs(Interval<std::int64_t> squares, PanelRange panels) const noexcept {
+    const model::Epilogue& epilogue = call_.node->epilogue;
+    const std::int64_t channel = panels.begin * kLanes;
+    TileJob job;
+    job.panel_count = static_cast<int>(panels.size());
+    job.last_lanes = static_cast<int>(std::min(kLanes, conv_of(call_).out_channels - (panels.end - 1) * kLanes));
+    if (epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call_.weights[1].data) + channel;
+    job.has_residual = epilogue.has_residual;
+    job.activation = epilogue.activation;
+    TileRows rows;
+    rows.count = kOutTile * kOutTile;
+    const float* from = m();
+    for (std::int64_t s = squares.begin; s < squares.end; ++s, from += kSquareFloats) {
+      const Square square = cut_.squares[s];
+      set_pixels(call_.outputs[0].view, square, channel, rows.out);
+      if (job.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
+      loops_.output(from, cut_.memory.m_point, rows, job);
+    }
+  }
+
+  /// Where the pixels of a square lie in a view. Those outside of the step are read and written in `dump`.
+  template <class Float>
+  void set_pixels(const RowView& view, const Square& square, std::int64_t channel, Float** pixels) const noexcept {
+    const model::Window& w = conv_of(call_).window;
+    float* const dump = memory_ + cut_.memory.dump;
+    for (std::int64_t i = 0; i < kOutTile; ++i) {
+      const std::int64_t y = square.y + i, row = square.image * w.out_h + y;
+      std::byte* const first = y < w.out_h && call_.rows.contains(row) ? view.row(row) + square.x * view.pixel_pitch : nullptr;
+      for (std::int64_t j = 0; j < kOutTile; ++j) {
+        const bool inside = first != nullptr && square.x + j < w.out_w;
+        *pixels++ = inside ? reinterpret_cast<float*>(first + j * view.pixel_pitch) + channel : dump;
+      }
+    }
+  }
+
+  const KernelCall& call_;
+  const WinogradCut& cut_;
+  const WinogradTable& loops_;
+  float* memory_;
+};
+
+}  // namespace
+
+bool winograd_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  const auto& conv = node.as<model::ConvAttributes>();
+  const model::Window& w = conv.window;
+  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && conv.groups == 1 && w.kernel_h == 3 && w.kernel_w == 3 &&
+         w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1;
+}
+
+Bytes winograd_workspace(const model::Graph&, const model::Node& node, const StepExtent& extent) noexcept {
+  const auto floats = static_cast<std::uint64_t>(WinogradCut(node, extent).memory.size);
+  return Bytes(floats * sizeof(float) * static_cast<std::uint64_t>(extent.threads));
+}
+
+void run_winograd(const KernelCall& call) noexcept {
+  const int threads = thread_count(call);
+  const WinogradCut cut(*call.node, {call.rows, call.channels, threads, call.derived.data != nullptr});
+  for (int thread = 0; thread < threads; ++thread) Worker(call, cut, thread).reset();
+  for_each_unit(call, cut.units(), [&](std::int64_t unit, int thread) noexcept { Worker(call, cut, thread).run(unit); });
+}
+
+Bytes winograd_panel_bytes(const model::Graph&, const model::Node& node) noexcept {
+  const std::int64_t floats = kPoints * winograd_u_point(node.as<model::ConvAttributes>().in_channels);
+  return Bytes(static_cast<std::uint64_t>(floats) * sizeof(float));
+}
+
+void prepare_winograd(const KernelCall& call) noexcept {
+  constexpr std::int64_t kUnitDepth = 64;
+  const std::int64_t depth = conv_of(call).in_channels;
+  const std::int64_t parts = ceil_div(depth, kUnitDepth);
+  const PanelRange panels = model::panels_of_channels(call.channels, conv_of(call).out_channels);
+  const WinogradTable& loops = winograd_table(active_isa());
+  for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
+    const std::int64_t panel = panels.begin + unit / parts;
+    const auto k = even_part({0, depth}, unit % parts, parts);
+    loops.weights(raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size(), derived_panel(call, panel) + k.begin * kLanes,
+                  winograd_u_point(depth));
+  });
+}
+
+CostFeatures winograd_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  return weighted_cost(graph, node, extent);
+}
+CostFeatures winograd_prepare_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  return weighted_cost(graph, node, extent);
+}
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,85 @@
+#include "src/kernels/weighted/winograd_cut.h"
+
+#include <algorithm>
+
+#include "src/kernels/weighted/winograd_tile.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+using winograd::kOutTile;
+using winograd::kPoints;
+
+constexpr std::int64_t kLineFloats = 16;
+/// v and m of a block. Large blocks transform the weights, or read the transformed ones, less often: at 28x28x512 and 14x14x512 this many
+/// bytes are 1.4 times as fast as 600 KB. They fit an L2 cache of 2 MiB beside u; smaller blocks lose more than smaller caches would gain.
+constexpr std::int64_t kSquaresBytes = 1408 * 1024;
+/// A run's transformed weights up to here are kept for all blocks, which may then be small: they fit L2 beside the block.
+constexpr std::int64_t kKeptBytes = 640 * 1024;
+/// Squares of a block when the transformed weights cost nothing: one full tile of products. Twice as many are no faster.
+constexpr std::int64_t kFewSquares = 14;
+constexpr std::int64_t kManySquares = 56;
+/// Channels whose weights are transformed right before they are multiplied: 300 KB for a pair of panels. Half as many load and store m
+/// too often (7 %).
+constexpr std::int64_t kDepthAtATime = 64;
+
+std::int64_t whole_lines(std::int64_t floats) noexcept { return ceil_div(floats, kLineFloats) * kLineFloats; }
+
+std::int64_t bytes_of(std::int64_t floats) noexcept { return floats * static_cast<std::int64_t>(sizeof(float)); }
+
+/// An odd number of lines: values that are read together then lie in different sets of the L1 cache.
+std::int64_t odd_lines(std::int64_t floats) noexcept { return (ceil_div(floats, kLineFloats) | 1) * kLineFloats; }
+
+}  // namespace
+
+Squares::Squares(RowRange rows, const model::Window& w) noexcept : rows_(rows), out_h_(w.out_h), columns_(ceil_div(w.out_w, kOutTile)) {
+  for (std::int64_t image = rows.begin / out_h_; image * out_h_ < rows.end; ++image) count_ += of_image(image).size() * columns_;
+}
+
+Interval<std::int64_t> Squares::of_image(std::int64_t image) const noexcept {
+  const std::int64_t first = image * out_h_;
+  return {(std::max(rows_.begin, first) - first) / kOutTile, ceil_div(std::min(rows_.end, first + out_h_) - first, kOutTile)};
+}
+
+Square Squares::operator[](std::int64_t i) const noexcept {
+  for (std::int64_t image = rows_.begin / out_h_;; ++image) {
+    const auto rows = of_image(image);
+    if (i < rows.size() * columns_) return {image, (rows.begin + i / columns_) * kOutTile, i % columns_ * kOutTile};
+    i -= rows.size() * columns_;
+  }
+}
+
+WinogradCut::WinogradCut(const model::Node& node, const StepExtent& extent) noexcept
+    : squares(extent.rows, node.as<model::ConvAttributes>().window),
+      panels(model::panels_of_channels(extent.channels, node.as<model::ConvAttributes>().out_channels)),
+      depth(node.as<model::ConvAttributes>().in_channels) {
+  const std::int64_t all_u = panels.size() * kPoints * winograd_u_point(depth);
+  keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of(all_u) <= kKeptBytes;
+  u_depth = keeps_weights ? depth : std::min(depth, kDepthAtATime);
+  const std::int64_t square_bytes = bytes_of(kPoints * (odd_lines(depth) + kSquareFloats));
+  const std::int64_t most = keeps_weights ? kFewSquares : std::clamp<std::int64_t>(kSquaresBytes / square_bytes, 1, kManySquares);
+  blocks = ceil_div(squares.count(), most);
+  if (blocks > 1) blocks = std::min(ceil_div(blocks, extent.threads) * extent.threads, squares.count());
+  if (blocks % extent.threads != 0) runs = std::min<std::int64_t>(extent.threads, ceil_div(panels.size(), kPairPanels));
+
+  const std::int64_t most_squares = ceil_div(squares.count(), blocks);
+  memory.v_square = odd_lines(depth);
+  memory.v_point = odd_lines(most_squares * memory.v_square);
+  memory.u_point = winograd_u_point(u_depth);
+  memory.m_point = odd_lines(most_squares * kSquareFloats);
+  memory.zeros = kLineFloats;  // the first line says what v and u hold
+  memory.dump = memory.zeros + whole_lines(depth);
+  memory.v = memory.dump + kSquareFloats;
+  memory.u = memory.v + kPoints * memory.v_point;
+  memory.m = memory.u + (extent.derived ? 0 : keeps_weights ? all_u : kPairPanels * kPoints * memory.u_point);
+  memory.size = memory.m + kPoints * memory.m_point;
+}
+
+PanelRange WinogradCut::panels_of(std::int64_t run) const noexcept {
+  const auto pairs = even_part({0, ceil_div(panels.size(), kPairPanels)}, run, runs);
+  return {panels.begin + pairs.begin * kPairPanels, std::min(panels.end, panels.begin + pairs.end * kPairPanels)};
+}
+
+std::int64_t winograd_u_point(std::int64_t depth) noexcept { return odd_lines(depth * model::kPanelLanes); }
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,225 @@
+// Compiled once for each target of targets.h by including itself. The formulas are those of winograd_points.h.
+#include "src/kernels/weighted/winograd_tile.h"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "src/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/weighted/winograd_tile.cc"
+#include "hwy/foreach_target.h"
+#include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/tile_shape-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+namespace points = winograd::points;
+
+HWY_INLINE V times(float factor, V x) { return hn::Mul(x, hn::Set(D(), factor)); }
+/// x * factor + sum, rounded once.
+HWY_INLINE V plus(V x, float factor, V sum) { return functions::fused(x, hn::Set(D(), factor), sum); }
+
+HWY_INLINE void input_points(const V (&x)[6], V (&y)[6]) {
+  y[0] = plus(x[0], points::kProduct, plus(x[2], -points::kSum, x[4]));
+  const V even_a = plus(x[2], -points::kB2, x[4]), odd_a = plus(x[1], -points::kB2, x[3]);
+  y[1] = plus(odd_a, points::kA, even_a);
+  y[2] = plus(odd_a, -points::kA, even_a);
+  const V even_b = plus(x[2], -points::kA2, x[4]), odd_b = plus(x[1], -points::kA2, x[3]);
+  y[3] = plus(odd_b, points::kB, even_b);
+  y[4] = plus(odd_b, -points::kB, even_b);
+  y[5] = plus(x[1], points::kProduct, plus(x[3], -points::kSum, x[5]));
+}
+
+HWY_INLINE void output_points(const V (&m)[6], V (&y)[4]) {
+  const V sum_a = hn::Add(m[1], m[2]), difference_a = hn::Sub(m[1], m[2]);
+  const V sum_b = hn::Add(m[3], m[4]), difference_b = hn::Sub(m[3], m[4]);
+  y[0] = hn::Add(hn::Add(m[0], sum_a), sum_b);
+  y[1] = plus(difference_b, points::kB, times(points::kA, difference_a));
+  y[2] = plus(sum_b, points::kB2, times(points::kA2, sum_a));
+  y[3] = plus(difference_b, points::kB3, plus(difference_a, points::kA3, m[5]));
+}
+
+HWY_INLINE void weight_points(V g0, V g1, V g2, V (&y)[6]) {
+  const V even_a = plus(g2, points::kWeightA2, times(points::kWeightA0, g0)),
+          even_b = plus(g2, points::kWeightB2, times(points::kWeightB0, g0));
+  y[0] = times(points::kWeight0, g0);
+  y[1] = plus(g1, points::kWeightA1, even_a);
+  y[2] = plus(g1, -points::kWeightA1, even_a);
+  y[3] = plus(g1, points::kWeightB1, even_b);
+  y[4] = plus(g1, -points::kWeightB1, even_b);
+  y[5] = g2;
+}
+
+template <bool kFull>
+HWY_INLINE void input_lanes(const float* const* pixels, std::int64_t k, int live, float* v, std::int64_t point) {
+  const D d;
+  V columns[6][6];
+  HWY_UNROLL(6)
+  for (int j = 0; j < 6; ++j) {
+    V x[6], y[6];
+    HWY_UNROLL(6)
+    for (int i = 0; i < 6; ++i) x[i] = kFull ? hn::LoadU(d, pixels[i * 6 + j] + k) : load_lanes(pixels[i * 6 + j] + k, live);
+    input_points(x, y);
+    HWY_UNROLL(6)
+    for (int i = 0; i < 6; ++i) columns[i][j] = y[i];
+  }
+  HWY_UNROLL(6)
+  for (int i = 0; i < 6; ++i) {
+    V y[6];
+    input_points(columns[i], y);
+    HWY_UNROLL(6)
+    for (int j = 0; j < 6; ++j) hn::StoreU(y[j], d, v + (i * 6 + j) * point + k);
+  }
+}
+
+HWY_NOINLINE void input(const float* const* pixels, std::int64_t depth, float* v, std::int64_t point) noexcept {
+  std::int64_t k = 0;
+  for (; k + kVectorLanes <= depth; k += kVectorLanes) input_lanes<true>(pixels, k, 0, v, point);
+  if (k < depth) input_lanes<false>(pixels, k, static_cast<int>(depth - k), v, point);
+}
+
+HWY_NOINLINE void weights(const float* panel, std::int64_t tap, std::int64_t depth, float* u, std::int64_t point) noexcept {
+  const D d;
+  for (std::int64_t i = 0; i < depth * 16; i += kVectorLanes) {
+    V rows[6][3];
+    HWY_UNROLL(3)
+    for (int x = 0; x < 3; ++x) {
+      const float* g = panel + x * tap + i;
+      V y[6];
+      weight_points(hn::LoadU(d, g), hn::LoadU(d, g + 3 * tap), hn::LoadU(d, g + 6 * tap), y);
+      HWY_UNROLL(6)
+      for (int row = 0; row < 6; ++row) rows[row][x] = y[row];
+    }
+    HWY_UNROLL(6)
+    for (int row = 0; row < 6; ++row) {
+      V y[6];
+      weight_points(rows[row][0], rows[row][1], rows[row][2], y);
+      HWY_UNROLL(6)
+      for (int x = 0; x < 6; ++x) hn::StoreU(y[x], d, u + (row * 6 + x) * point + i);
+    }
+  }
+}
+
+template <int kRows, int kPanels>
+HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, float* m, const Products& job) {
+  constexpr int kVectors = kPanels * kPanelVectors;
+  const D d;
+  V acc[kRows][kVectors];
+  const float* HWY_RESTRICT a[kRows];
+  HWY_UNROLL(16)
+  for (int row = 0; row < kRows; ++row) {
+    a[row] = v + row * job.v_square;
+    HWY_UNROLL(16)
+    for (int i = 0; i < kVectors; ++i) acc[row][i] = job.first ? hn::Zero(d) : hn::LoadU(d, m + row * kSquareFloats + i * kVectorLanes);
+  }
+  const std::int64_t depth = job.depth, panel = job.u_panel;
+  for (std::int64_t k = 0; k < depth; ++k, u += 16) {
+    V weights[kVectors];
+    HWY_UNROLL(16)
+    for (int i = 0; i < kVectors; ++i) weights[i] = hn::LoadU(d, u + i / kPanelVectors * panel + i % kPanelVectors * kVectorLanes);
+    HWY_UNROLL(16)
+    for (int row = 0; row < kRows; ++row) {
+      const V input = hn::Set(d, a[row][k]);
+      HWY_UNROLL(16)
+      for (int i = 0; i < kVectors; ++i) acc[row][i] = functions::fused(input, weights[i], acc[row][i]);
+    }
+  }
+  HWY_UNROLL(16)
+  for (int row = 0; row < kRows; ++row) {
+    HWY_UNROLL(16)
+    for (int i = 0; i < kVectors; ++i) hn::StoreU(acc[row][i], d, m + row * kSquareFloats + i * kVectorLanes);
+  }
+}
+
+using MultiplyTile = void (*)(const float*, const float*, float*, const Products&);
+
+template <int kPanels, std::size_t... kRow>
+constexpr std::array<MultiplyTile, sizeof...(kRow)> multiply_tiles(std::index_sequence<kRow...>) {
+  return {multiply_tile<static_cast<int>(kRow) + 1, kPanels>...};
+}
+
+void multiply(const Products& job) noexcept {
+  static constexpr auto kSingle = multiply_tiles<1>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kWide = multiply_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
+  const std::int64_t tiles = (job.squares + kTileRows - 1) / kTileRows;
+  for (std::int64_t point = 0; point < winograd::kPoints; ++point) {
+    std::int64_t square = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const auto rows = static_cast<std::size_t>((job.squares - square + tiles - tile - 1) / (tiles - tile));
+      const float* const v = job.v + point * job.v_point + square * job.v_square;
+      const float* const u = job.u + point * job.u_point;
+      float* const m = job.m + point * job.m_point + square * kSquareFloats;
+      int p = 0;
+      for (; p + kTilePanels <= job.panels; p += kTilePanels) kWide[rows - 1](v, u + p * job.u_panel, m + p * 16, job);
+      for (; p < job.panels; ++p) kSingle[rows - 1](v, u + p * job.u_panel, m + p * 16, job);
+      square += static_cast<std::int64_t>(rows);
+    }
+  }
+}
+
+HWY_NOINLINE void output(const float* m, std::int64_t point, const TileRows& rows, const TileJob& job) noexcept {
+  const D d;
+  for (std::int64_t first = 0; first < job.panel_count * 16; first += kVectorLanes) {
+    V columns[4][6];
+    HWY_UNROLL(6)
+    for (int j = 0; j < 6; ++j) {
+      V x[6], y[4];
+      HWY_UNROLL(6)
+      for (int i = 0; i < 6; ++i) x[i] = hn::LoadU(d, m + (i * 6 + j) * point + first);
+      output_points(x, y);
+      HWY_UNROLL(4)
+      for (int i = 0; i < 4; ++i) columns[i][j] = y[i];
+    }
+    V acc[16][1];
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) {
+      V y[4];
+      output_points(columns[i], y);
+      HWY_UNROLL(4)
+      for (int j = 0; j < 4; ++j) acc[4 * i + j][0] = y[j];
+    }
+    finish(acc, rows, job, first);
+  }
+}
+
+const WinogradTable& winograd_loops() noexcept {
+  static constexpr WinogradTable kTable{.input = input, .weights = weights, .multiply = multiply, .output = output};
+  return kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::kernels::weighted {
+
+const WinogradTable& winograd_table(Isa isa) noexcept {
+  switch (isa) {
+#if HWY_TARGETS & HWY_AVX3
+    case Isa::kAvx512:
+      return N_AVX3::winograd_loops();
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case Isa::kAvx2:
+      return N_AVX2::winograd_loops();
+#endif
+#if HWY_TARGETS & HWY_NEON
+    case Isa::kNeon:
+      return N_NEON::winograd_loops();
+#endif
+    default:
+#if HWY_TARGETS & HWY_SCALAR
+      return N_SCALAR::winograd_loops();
+#else
+      return HWY_STATIC_DISPATCH(winograd_loops)();
+#endif
+  }
+}
+
+}  // namespace sluice::kernels::weighted
+#endif

@@ -1,0 +1,97 @@
+// Winograd convolutions against their reference, bit by bit, in both weight modes; and against the exact class, within a tolerance.
+#include "sluice/kernels/registry.h"
+#include "tests/differential/kernel_harness.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+struct Pads {
+  std::int64_t top = 1, left = 1, bottom = 1, right = 1;
+};
+
+Problem winograd_problem(std::int64_t height, std::int64_t width, std::int64_t in, std::int64_t out, const Pads& pads = {},
+                         std::int64_t images = 1, const model::Epilogue& epilogue = {}) {
+  const model::Window w{.in_h = height,
+                        .in_w = width,
+                        .kernel_h = 3,
+                        .kernel_w = 3,
+                        .pad_top = pads.top,
+                        .pad_left = pads.left,
+                        .pad_bottom = pads.bottom,
+                        .pad_right = pads.right};
+  Problem p = conv_problem({with_output(w), 1, in, out}, images, epilogue);
+  p.node().numeric = model::NumericClass::kWinograd4;
+  return p;
+}
+
+const KernelDescriptor& winograd() { return *find_kernel(kernel_id::kConvWinograd); }
+
+void check_all_cuts(const Problem& p) {
+  const auto want = run_reference(p);
+  for (Cut cut : usual_cuts())
+    for (const std::int64_t panels : {0, 1}) {
+      cut.panels = panels;
+      cut.derived = false;
+      check_bits(p, winograd(), cut, want);
+      cut.derived = true;
+      check_bits(p, winograd(), cut, want);
+      if (!p.node().epilogue.has_residual) continue;
+      cut.in_place = 1;
+      check_bits(p, winograd(), cut, want);
+      cut.in_place = -1;
+    }
+}
+
+TEST_CASE("a node of the class winograd4 has two kernels: its own and its reference") {
+  const Problem p = winograd_problem(6, 6, 4, 16);
+  const auto kernels = kernels_for(p.graph, p.node());
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0] == &winograd());
+  CHECK(kernels[1] == &reference_kernel(model::OpKind::kConv, model::NumericClass::kWinograd4));
+  CHECK(find_kernel(kernel_id::kReferenceWinograd) == kernels[1]);
+}
+
+TEST_CASE("Winograd: every small height and width") {
+  for (std::int64_t height : {1, 2, 3, 4, 5, 8, 9})
+    for (std::int64_t width : {1, 4, 6, 7}) check_all_cuts(winograd_problem(height, width, 5, 18));
+}
+
+TEST_CASE("Winograd: channel counts around vectors, panels, pairs of panels and runs of channels") {
+  for (std::int64_t in : {1, 3, 16, 17})
+    for (std::int64_t out : {1, 16, 17, 33, 64}) check_all_cuts(winograd_problem(5, 6, in, out));
+  check_all_cuts(winograd_problem(3, 4, 63, 20));
+  check_all_cuts(winograd_problem(3, 4, 65, 20));
+  check_all_cuts(winograd_problem(3, 4, 130, 40));
+}
+
+TEST_CASE("Winograd: any padding, several images, a full epilogue") {
+  check_all_cuts(winograd_problem(7, 6, 3, 20, {0, 0, 0, 0}));
+  check_all_cuts(winograd_problem(7, 6, 3, 20, {0, 2, 1, 0}));
+  check_all_cuts(winograd_problem(4, 3, 3, 20, {5, 1, 0, 7}));
+  check_all_cuts(winograd_problem(6, 5, 4, 40, {}, 3, {true, true, {model::Function::kSilu}}));
+  check_all_cuts(winograd_problem(9, 9, 4, 53, {}, 2, {true, true, {model::Function::kRelu}}));
+}
+
+TEST_CASE("Winograd: several blocks of squares, their weights kept or transformed again") {
+  check_all_cuts(winograd_problem(21, 22, 6, 48));
+  check_all_cuts(winograd_problem(4, 230, 48, 96));
+}
+
+TEST_CASE("Winograd stays within 2e-5 of the largest exact output") {
+  for (const std::int64_t depth : {16, 64, 256}) {
+    Problem p = winograd_problem(14, 14, depth, 16);
+    const auto got = values_of<float>(run(p, winograd()));
+    p.node().numeric = model::NumericClass::kExact;
+    const auto want = values_of<float>(run_reference(p));
+    float norm = 0.0f, worst = 0.0f;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      norm = std::max(norm, std::fabs(want[i]));
+      worst = std::max(worst, std::fabs(got[i] - want[i]));
+    }
+    CHECK(worst <= 2e-5f * norm);
+    CHECK(worst > 0.0f);  // or the exact kernel ran
+  }
+}
+
+}  // namespace
+}  // namespace sluice::kernels::test

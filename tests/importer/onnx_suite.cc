@@ -1,0 +1,277 @@
+#include "tests/importer/onnx_suite.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <protozero/pbf_reader.hpp>
+#include <set>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "src/cli/failure.h"
+#include "src/cli/tensor_proto.h"
+
+namespace sluice::test {
+namespace {
+
+namespace fs = std::filesystem;
+using cli::HostTensor;
+
+std::string read_all(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The names in a case's graph.
+struct CaseGraph {
+  std::string op;  // of the first node
+  std::vector<std::string> inputs, outputs;
+
+  explicit CaseGraph(const std::string& bytes) {
+    protozero::pbf_reader model(bytes);
+    while (model.next(7)) {
+      protozero::pbf_reader graph(model.get_view());
+      while (graph.next()) {
+        const auto tag = graph.tag();
+        if (tag != 1 && tag != 11 && tag != 12) {
+          graph.skip();
+          continue;
+        }
+        protozero::pbf_reader part(graph.get_view());
+        while (part.next()) {
+          if (tag == 1 && part.tag() == 4 && op.empty())
+            op = part.get_string();
+          else if (tag != 1 && part.tag() == 1)
+            (tag == 11 ? inputs : outputs).push_back(part.get_string());
+          else
+            part.skip();
+        }
+      }
+    }
+  }
+};
+
+/// Of a case, or of the function that an "_expanded" case writes out in other operators.
+std::string operator_of(const fs::path& folder, const CaseGraph& graph) {
+  const std::string name = folder.filename().string();
+  const std::size_t cut = name.find("_expanded");
+  if (cut == std::string::npos) return graph.op;
+  std::string op = graph.op;
+  std::size_t best = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.parent_path())) {
+    // The plain sibling, or the case whose name has most in common.
+    const std::string other = entry.path().filename().string();
+    if (other.find("_expanded") != std::string::npos || !fs::exists(entry.path() / "model.onnx")) continue;
+    const auto [end, _] = std::mismatch(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(cut), other.begin(), other.end());
+    const auto common = static_cast<std::size_t>(end - name.begin());
+    if (common <= best) continue;
+    best = common;
+    op = CaseGraph(read_all(entry.path() / "model.onnx")).op;
+  }
+  return op;
+}
+
+/// Nothing when the values agree within rtol 1e-3 and an absolute 1e-5, else where they do not. Integers must be equal.
+std::string difference(const HostTensor& expected, const HostTensor& found) {
+  const bool real = expected.dtype == DType::kF32;
+  const auto count = static_cast<std::size_t>(expected.shape.element_count());
+  for (std::size_t i = 0; i < count; ++i) {
+    const double want = cli::value_at(expected, i), got = cli::value_at(found, i);
+    if (want == got || (std::isnan(want) && std::isnan(got))) continue;
+    if (!real || !(std::abs(want - got) <= 1e-5 + 1e-3 * std::abs(want)))
+      return "element " + std::to_string(i) + " is " + std::to_string(got) + " instead of " + std::to_string(want);
+  }
+  return "";
+}
+
+class CaseRun {
+ public:
+  CaseRun(const fs::path& folder, const fs::path& scratch) : folder_(folder), scratch_(scratch), graph_(read_all(folder / "model.onnx")) {
+    result_.name = folder.filename().string();
+    result_.op = operator_of(folder, graph_);
+  }
+
+  CaseResult run() {
+    try {
+      if (read_inputs() && convert()) compare();
+    } catch (const cli::Failure& failure) {
+      refuse(failure.what());  // a type of tensor that we do not read
+    }
+    return result_;
+  }
+
+ private:
+  fs::path data(const char* kind, std::size_t i) const {
+    return folder_ / "test_data_set_0" / (std::string(kind) + "_" + std::to_string(i) + ".pb");
+  }
+  fs::path model_path() const { return scratch_ / (result_.name + ".sluice"); }
+
+  bool read_inputs() {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) inputs_.push_back(cli::read_tensor_proto(data("input", i).string()));
+    return true;
+  }
+
+  /// Binds what convert asks for, and nothing else.
+  bool convert() {
+    importer::ConvertOptions options;
+    for (std::size_t attempt = 0; attempt <= graph_.inputs.size(); ++attempt) {
+      importer::ConvertReport report;
+      const Status status = importer::convert((folder_ / "model.onnx").string(), model_path().string(), options, report);
+      if (status) return true;
+      bool bound = false;
+      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+        const bool asked = std::count(report.value_inputs.begin(), report.value_inputs.end(), graph_.inputs[i]) != 0;
+        if (!asked || options.values.contains(graph_.inputs[i])) continue;
+        options.values[graph_.inputs[i]] = {inputs_[i].dtype, inputs_[i].shape, inputs_[i].data};
+        ++result_.bound_inputs;
+        bound = true;
+      }
+      if (bound) continue;
+      std::string why = status.error().to_string();
+      if (!report.problems.empty()) {
+        const importer::Problem& problem = report.problems[0];
+        why = (problem.op_type.empty() ? "" : problem.op_type + ": ") + problem.message;
+      }
+      if (status.error().code == ErrorCode::kUnsupported)
+        refuse(why);
+      else
+        fail(why);
+      return false;
+    }
+    return false;
+  }
+
+  void compare() {
+    const auto model = Model::open(model_path().string());
+    if (!model) return stop(model.error());
+    const auto roomy = outputs_at(*model, kUnlimitedBytes);
+    if (!roomy) return stop(roomy.error());
+    for (std::size_t o = 0; o < roomy->size(); ++o) {
+      const HostTensor expected = cli::read_tensor_proto(data("output", o).string());
+      const HostTensor& found = (*roomy)[o];
+      if (!(found.shape == expected.shape)) return fail("shape " + found.shape.to_string() + " instead of " + expected.shape.to_string());
+      if (found.dtype != expected.dtype)
+        return fail("type " + std::string(name_of(found.dtype)) + " instead of " + std::string(name_of(expected.dtype)));
+      if (const std::string where = difference(expected, found); !where.empty()) return fail("output " + std::to_string(o) + ": " + where);
+    }
+    const auto least = minimum_budget(**model, {});
+    if (!least) return stop(least.error());
+    const auto tight = outputs_at(*model, *least);
+    if (!tight) return fail("at its smallest budget: " + tight.error().to_string());
+    for (std::size_t o = 0; o < roomy->size(); ++o)
+      if ((*tight)[o].data != (*roomy)[o].data) return fail("other bits at its smallest budget");
+    result_.outcome = Outcome::kPassed;
+  }
+
+  Result<std::vector<HostTensor>> outputs_at(const std::shared_ptr<const Model>& model, Bytes budget) {
+    SLUICE_ASSIGN_OR_RETURN(const auto session, Session::create(model, {.budget = budget}));
+    for (std::size_t p = 0; p < model->graph().inputs.size(); ++p) {
+      const auto at = std::find(graph_.inputs.begin(), graph_.inputs.end(), model->graph().inputs[p].name) - graph_.inputs.begin();
+      const HostTensor& given = inputs_[static_cast<std::size_t>(at)];
+      SLUICE_RETURN_IF_ERROR(session->set_input(p, given.dtype, given.data));
+    }
+    SLUICE_RETURN_IF_ERROR(session->run());
+    std::vector<HostTensor> outputs;
+    for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
+      const model::Port& port = model->graph().outputs[o];
+      outputs.push_back(cli::make_host_tensor(model->graph().tensor(port.tensor).dtype, port.onnx_shape));
+      SLUICE_RETURN_IF_ERROR(session->get_output(o, outputs.back().data));
+    }
+    return outputs;
+  }
+
+  void stop(const Error& error) { error.code == ErrorCode::kUnsupported ? refuse(error.to_string()) : fail(error.to_string()); }
+  void refuse(std::string why) {
+    result_.outcome = Outcome::kRefused;
+    result_.why = std::move(why);
+  }
+  void fail(std::string why) {
+    result_.outcome = Outcome::kFailed;
+    result_.why = std::move(why);
+  }
+
+  fs::path folder_, scratch_;
+  CaseGraph graph_;
+  std::vector<HostTensor> inputs_;
+  CaseResult result_;
+};
+
+/// A result as a line of bytes: outcome, bound inputs, operator, reason.
+void send(int pipe, const CaseResult& result) {
+  const std::string text = std::to_string(static_cast<int>(result.outcome)) + '\n' + std::to_string(result.bound_inputs) + '\n' + result.op + '\n' + result.why;
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t wrote = write(pipe, text.data() + at, text.size() - at);
+    if (wrote <= 0) return;
+    at += static_cast<std::size_t>(wrote);
+  }
+}
+
+CaseResult receive(int pipe, const fs::path& folder) {
+  std::string text;
+  char block[4096];
+  for (ssize_t got = 0; (got = read(pipe, block, sizeof block)) > 0;) text.append(block, static_cast<std::size_t>(got));
+  CaseResult result;
+  result.name = folder.filename().string();
+  std::vector<std::string> parts;
+  for (int i = 0; i < 3; ++i) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    parts.push_back(text.substr(0, end));
+    text.erase(0, std::min(end + 1, text.size()));
+  }
+  if (parts[0].empty()) return result;
+  result.outcome = static_cast<Outcome>(std::stoi(parts[0]));
+  result.bound_inputs = std::stoi(parts[1]);
+  result.op = parts[2];
+  result.why = text;
+  return result;
+}
+
+CaseResult run_apart(const fs::path& folder, const fs::path& scratch) {
+  constexpr unsigned kSeconds = 120;
+  int ends[2];
+  if (pipe(ends) != 0) return {folder.filename().string(), "", Outcome::kFailed, "no pipe"};
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    alarm(kSeconds);
+    send(ends[1], run_case(folder, scratch));
+    _exit(0);
+  }
+  close(ends[1]);
+  CaseResult result = receive(ends[0], folder);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
+    result.op = CaseGraph(read_all(folder / "model.onnx")).op;
+    result.outcome = Outcome::kFailed;
+    result.why = WIFSIGNALED(status) ? "crashed: signal " + std::to_string(WTERMSIG(status)) : "ended with status " + std::to_string(WEXITSTATUS(status));
+  }
+  return result;
+}
+
+}  // namespace
+
+CaseResult run_case(const fs::path& folder, const fs::path& scratch) {
+  CaseRun run(folder, scratch);
+  CaseResult result = run.run();
+  std::error_code ignored;
+  fs::remove(scratch / (result.name + ".sluice"), ignored);
+  return result;
+}
+
+std::vector<CaseResult> run_suite(const fs::path& root, const fs::path& scratch) {
+  std::set<fs::path> folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root))
+    if (fs::exists(entry.path() / "model.onnx")) folders.insert(entry.path());
+  std::vector<CaseResult> results;
+  for (const fs::path& folder : folders) results.push_back(run_apart(folder, scratch));
+  return results;
+}
+
+}  // namespace sluice::test
