@@ -37,6 +37,7 @@ struct PlanOptions {
   bool repeat = false;
   bool table = false;
   bool sweep = false;
+  std::string search = "50ms";
   bool json = false;
   std::string save;
 };

@@ -14,7 +14,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .policy = options.policy,
           .repeat = options.repeat,
           .keep_inputs = options.keep_inputs,
-          .model_hash = model.file().hash()};
+          .model_hash = model.file().hash(),
+          .search_ms = options.search_ms};
 }
 
 profiler::DeviceProfile profile_for(const SessionOptions& options) noexcept {
@@ -66,8 +67,10 @@ Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, B
   return PlannedBudget{*options.plan, overhead, needed};
 }
 
-Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOptions& options, Bytes overhead) {
-  const planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
+Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOptions& options, Bytes overhead,
+                                         std::size_t most_items = ~std::size_t{0}) {
+  planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
+  request.most_items = most_items;
   Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
   if (!plan) {
     if (plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
@@ -78,13 +81,17 @@ Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOption
   return PlannedBudget{std::move(*plan), overhead, minimum};
 }
 
-/// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well.
+/// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well; where that leaves too
+/// little, with fewer of them.
 Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOptions& options, Bytes overhead) {
   SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, plan_with_overhead(model, options, overhead));
   const Bytes tables = table_bytes(model.graph(), planned.plan);
   const Bytes set_aside = table_bound(model.graph());
   if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside)) <= options.budget) return planned;
-  return plan_with_overhead(model, options, overhead + (tables - set_aside));
+  auto again = plan_with_overhead(model, options, overhead + (tables - set_aside));
+  if (again || again.error().code != ErrorCode::kBudgetTooSmall) return again;
+  const std::size_t items = planned.plan.steps.size() + planned.plan.loads.size();
+  return plan_with_overhead(model, options, overhead, static_cast<std::size_t>(items * set_aside.count() / tables.count()));
 }
 
 }  // namespace

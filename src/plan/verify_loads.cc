@@ -44,9 +44,8 @@ Status check_gates(const Plan& plan) {
   std::int64_t in_period = -static_cast<std::int64_t>(plan.steps.size());
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     const Load& load = plan.loads[k];
-    // In the prologue a wrapped load waits for whatever comes before it.
-    if ((load.gate >= 0 && load.gate < in_prologue) || (load.streamed() && load.gate < in_period))
-      return broken("load", k, "I5: its gate lies before that of the load before it");
+    // In the prologue a load waits for whatever comes before it, so what only the prologue runs needs no order of gates.
+    if (load.streamed() && load.gate < in_period) return broken("load", k, "I5: its gate lies before that of the load before it");
     in_prologue = std::max(in_prologue, load.gate);
     if (load.streamed()) in_period = load.gate;
     latest_gate[k] = in_prologue;

@@ -54,7 +54,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
                            request.capacity.count()));
   }
   const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-  Search search{problem, capacity};
+  Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms), request.most_items};
   choose(search, request.policy, least);
   plan::Plan plan = emit(problem, *search.best);
   plan.model_hash = request.model_hash;

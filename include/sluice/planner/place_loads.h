@@ -167,9 +167,12 @@ class LoadPlacer {
       placement_.gates[k] = former;
       if (load.resident) continue;
       enter_fixed(load.uses.end);
-      const auto fit = skyline_.find(load.region_bytes(), least_gate(k, former), load.uses.begin, rule_.address, after);
+      // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
+      const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
+      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, rule_.address, after);
       if (!fit) return std::nullopt;
-      placement_.gates[k] = former = fit->until;
+      placement_.gates[k] = fit->until;
+      if (load.streamed()) former = fit->until;
       placement_.offsets[k] = fit->offset;
       after = fit->offset + load.region_bytes();
       placement_.height = std::max(placement_.height, after);
@@ -193,7 +196,8 @@ class LoadPlacer {
       if (load.resident) continue;
       enter_fixed(load.uses.end);
       const Interval<std::uint64_t> region{placed.offsets[k], placed.offsets[k] + load.region_bytes()};
-      placed.gates[k] = former = std::max(former, skyline_.until(region));
+      placed.gates[k] = load.streamed() ? std::max(former, skyline_.until(region)) : skyline_.until(region);
+      if (load.streamed()) former = placed.gates[k];
       skyline_.take(region, load.uses.end);
     }
     return placed;

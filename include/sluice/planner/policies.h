@@ -221,7 +221,8 @@ inline void choose(Search& search, Policy policy, const Candidate& least) {
       detail::best_of_all(search, least);
       break;
   }
-  if (!search.best || policy == Policy::kSluice) search.offer(least);
+  if (policy == Policy::kSluice) search.offer(least);
+  if (!search.best) search.best = least;
   search.best->policy = policy;
 }
 

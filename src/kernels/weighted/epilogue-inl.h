@@ -8,7 +8,7 @@
 #define SLUICE_WEIGHTED_EPILOGUE_INL_H_
 #endif
 
-#include <cmath>
+#include <algorithm>
 
 #include "hwy/highway.h"
 #include "src/kernels/elementwise/functions-inl.h"
@@ -49,7 +49,7 @@ HWY_INLINE void activate_as(V* values, int count, const model::Activation& activ
 }
 
 // Out of line and on memory, so that tiles stay small; the common functions have loops of their own, without the switch.
-HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
+inline HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
   using model::Function;
   switch (activation.function) {
     case Function::kSigmoid:
@@ -62,22 +62,64 @@ HWY_NOINLINE void activate(V* values, int count, const model::Activation& activa
       return activate_as<Function::kTanh>(values, count, activation);
     case Function::kGelu:
       return activate_as<Function::kGelu>(values, count, activation);
+    case Function::kGeluTanh:
+      return activate_as<Function::kGeluTanh>(values, count, activation);
     default:
       for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), activation, values[i]);
   }
 }
 
-/// Applies the epilogue to accumulators and stores them. Accumulator v of a row holds channels first + v * kVectorLanes and on of the
-/// block.
+/// The epilogue in memory, for what is rare: lanes that are no outputs (`live` is how many of a row are), functions of many operations.
+inline HWY_NOINLINE void finish_values(V* values, int vectors, int live, const TileRows& rows, const TileJob& job, std::int64_t first) {
+  for (int m = 0; m < rows.count; ++m) {
+    for (int v = 0; v < vectors; ++v) {
+      V& value = values[m * vectors + v];
+      const std::int64_t lane = first + v * kVectorLanes;
+      if (job.bias != nullptr) value = hn::Add(value, load_lanes(job.bias + lane, live - v * kVectorLanes));
+      if (job.has_residual) value = hn::Add(value, load_lanes(rows.residual[m] + lane, live - v * kVectorLanes));
+    }
+  }
+  activate(values, rows.count * vectors, job.activation);
+  for (int m = 0; m < rows.count; ++m)
+    for (int v = 0; v < vectors; ++v) store_lanes(values[m * vectors + v], rows.out[m] + first + v * kVectorLanes, live - v * kVectorLanes);
+}
+
+// Masks cost AVX-512 nothing; elsewhere registers are for whole vectors only.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr bool kMasksAreFree = true;
+#else
+inline constexpr bool kMasksAreFree = false;
+#endif
+
+HWY_INLINE V load_live(const float* from, [[maybe_unused]] int count) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::MaskedLoad(hn::FirstN(D(), static_cast<std::size_t>(count)), D(), from);
+#else
+  return hn::LoadU(D(), from);
+#endif
+}
+
+HWY_INLINE void store_live(V v, float* to, [[maybe_unused]] int count) {
+#if HWY_TARGET == HWY_AVX3
+  hn::BlendedStore(v, hn::FirstN(D(), static_cast<std::size_t>(count)), D(), to);
+#else
+  hn::StoreU(v, D(), to);
+#endif
+}
+
+/// The epilogue in registers: no function, ReLU or clip; all lanes are outputs, unless masks are free.
 template <int kRows, int kVectors>
-HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
+HWY_INLINE void finish_registers(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first,
+                                 std::int64_t left) {
+  using model::Function;
   const D d;
-  const std::int64_t left = job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
-  const int live = left < kVectors * kVectorLanes ? static_cast<int>(left) : kVectors * kVectorLanes;
+  int live[kVectors];
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) live[v] = static_cast<int>(std::clamp<std::int64_t>(left - v * kVectorLanes, 0, kVectorLanes));
   if (job.bias != nullptr) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      const V bias = load_lanes(job.bias + first + v * kVectorLanes, live - v * kVectorLanes);
+      const V bias = load_live(job.bias + first + v * kVectorLanes, live[v]);
       HWY_UNROLL(16)
       for (int m = 0; m < kRows; ++m) acc[m][v] = hn::Add(acc[m][v], bias);
     }
@@ -86,40 +128,50 @@ HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const Ti
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v)
-        acc[m][v] = hn::Add(acc[m][v], load_lanes(rows.residual[m] + first + v * kVectorLanes, live - v * kVectorLanes));
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Add(acc[m][v], load_live(rows.residual[m] + first + v * kVectorLanes, live[v]));
     }
   }
-  const model::Function function = job.activation.function;
-  if (function == model::Function::kRelu || function == model::Function::kClip) {
-    const bool relu = function == model::Function::kRelu;
-    const V low = hn::Set(d, relu ? 0.0f : job.activation.a);
-    const V high = hn::Set(d, relu ? HUGE_VALF : job.activation.b);
+  const Function function = job.activation.function;
+  if (function != Function::kNone) {
+    const V low = hn::Set(d, function == Function::kRelu ? 0.0f : job.activation.a);
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::at_most(functions::at_least(acc[m][v], low), high);
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::at_least(acc[m][v], low);
     }
-  } else if (function != model::Function::kNone) {
-    V values[kRows * kVectors];
+  }
+  if (function == Function::kClip) {
+    const V high = hn::Set(d, job.activation.b);
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) values[m * kVectors + v] = acc[m][v];
-    }
-    activate(values, kRows * kVectors, job.activation);
-    HWY_UNROLL(16)
-    for (int m = 0; m < kRows; ++m) {
-      HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) acc[m][v] = values[m * kVectors + v];
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::at_most(acc[m][v], high);
     }
   }
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     float* out = rows.out[m] + first;
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) store_lanes(acc[m][v], out + v * kVectorLanes, live - v * kVectorLanes);
+    for (int v = 0; v < kVectors; ++v) store_live(acc[m][v], out + v * kVectorLanes, live[v]);
   }
+}
+
+/// Applies the epilogue to accumulators and stores them. Accumulator v of a row holds channels first + v * kVectorLanes and on of the
+/// block.
+template <int kRows, int kVectors>
+HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
+  using model::Function;
+  const std::int64_t left = job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
+  const Function function = job.activation.function;
+  const bool simple = function == Function::kNone || function == Function::kRelu || function == Function::kClip;
+  if (simple && (kMasksAreFree || left >= kVectors * kVectorLanes)) return finish_registers(acc, rows, job, first, left);
+  V values[kRows * kVectors];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) values[m * kVectors + v] = acc[m][v];
+  }
+  finish_values(values, kVectors, static_cast<int>(std::min<std::int64_t>(left, kVectors * kVectorLanes)), rows, job, first);
 }
 
 }  // namespace HWY_NAMESPACE
