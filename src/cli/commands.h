@@ -1,6 +1,6 @@
 // The subcommands: what the command line said, and one function each. They print their result on stdout and throw Failure.
 //
-//     argv --main.cc--> options --inspect.cc, verify.cc, plan.cc, run.cc--> stdout, exit status
+//     argv --main.cc--> options --inspect.cc, verify.cc, profile.cc, plan.cc, run.cc--> stdout, exit status
 #pragma once
 
 #include <optional>
@@ -23,6 +23,16 @@ struct VerifyOptions {
 };
 void verify(const VerifyOptions& options);
 
+struct ProfileOptions {
+  int threads = 1;
+  std::string output;               // empty: where plan and run look
+  std::string file;                 // empty: one made for the purpose beside the output
+  std::vector<std::string> models;  // whose own layers are measured too
+  std::string io_limit;
+  bool json = false;
+};
+void profile(const ProfileOptions& options);
+
 /// What `plan` and `run` share.
 struct BudgetOptions {
   std::string model;
@@ -30,6 +40,8 @@ struct BudgetOptions {
   std::string scope = "process";
   std::string policy = "sluice";
   std::optional<int> threads;  // 1, or those of the plan given
+  std::string profile;         // a file, or `none`; empty: the one that `profile` wrote, if it did
+  std::string io_limit;
 };
 
 struct PlanOptions {
@@ -54,7 +66,10 @@ struct RunOptions {
   int top = 0;
   std::string labels;
   std::string output_directory;
-  std::string io_limit;
+  std::string reader = "auto";
+  std::string read_size = "512KiB";
+  int reads_in_flight = 4;
+  double read_timeout_s = 30;
   std::string plan;
   bool json = false;
 };

@@ -22,6 +22,7 @@ struct OperatorCount {
 
 struct Summary {
   std::map<OpKind, OperatorCount> operators;
+  std::map<model::NumericClass, OperatorCount> numeric;  // of nodes that multiply
   std::uint64_t macs = 0;
   Bytes weight_bytes;
   Bytes activation_bytes;       // all activations together
@@ -86,6 +87,11 @@ Summary summarise(const Graph& graph) {
     const std::uint64_t macs = macs_of(graph, node);
     ++row.nodes;
     row.macs += macs;
+    if (macs != 0) {
+      OperatorCount& of_class = summary.numeric[node.numeric];
+      ++of_class.nodes;
+      of_class.macs += macs;
+    }
     summary.macs += macs;
   }
   for (const model::Weight& weight : graph.weights) summary.weight_bytes += weight.bytes;
@@ -106,12 +112,15 @@ Json json_of_ports(const Graph& graph, const std::vector<model::Port>& ports) {
 void print_as_json(const Model& model, const Summary& summary) {
   const Graph& graph = model.graph();
   Json operators = Json::object();
+  Json numeric = Json::object();
+  for (const auto& [name, row] : summary.numeric) numeric[std::string(name_of(name))] = {{"nodes", row.nodes}, {"macs", row.macs}};
   for (const auto& [op, row] : summary.operators) operators[std::string(name_of(op))] = {{"nodes", row.nodes}, {"macs", row.macs}};
   print_json({{"name", graph.name},
               {"inputs", json_of_ports(graph, graph.inputs)},
               {"outputs", json_of_ports(graph, graph.outputs)},
               {"nodes", graph.nodes.size()},
               {"operators", std::move(operators)},
+              {"numeric", std::move(numeric)},
               {"macs", summary.macs},
               {"weights", graph.weights.size()},
               {"weight_bytes", summary.weight_bytes.count()},

@@ -19,6 +19,7 @@ constexpr int kInternalStatus = 7;
 struct CommandLine {
   InspectOptions inspect;
   VerifyOptions verify;
+  ProfileOptions profile;
   PlanOptions plan;
   RunOptions run;
   std::vector<float> mean;
@@ -35,6 +36,8 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
   command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
+  command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
+  command->add_option("--io-limit", options.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
 }
 
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
@@ -47,6 +50,18 @@ CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
 CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("verify", "Read a model file whole and check every checksum");
   add_model(command, line.verify.model);
+  return command;
+}
+
+CLI::App* add_profile(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes under a minute");
+  command->add_option("--threads", line.profile.threads, "compute threads that are measured together")->capture_default_str();
+  command->add_option("--output", line.profile.output, "write here (default: where plan and run look)");
+  command->add_option("--file", line.profile.file, "measure reading of this file, of 64 MiB or more (default: one made for the purpose)");
+  command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
+      ->allow_extra_args(false);
+  command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");
+  command->add_flag("--json", line.profile.json, "print the file");
   return command;
 }
 
@@ -82,7 +97,12 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")->capture_default_str();
   command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command->add_option("--io-limit", run.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
+  command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
+  command->add_option("--read-size", run.read_size, "bytes of one read")->capture_default_str();
+  command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16")->capture_default_str();
+  command->add_option("--read-timeout", run.read_timeout_s, "seconds after which a read is given up; 0: never")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--plan", run.plan, "use this plan (plan --save) instead of making one");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
@@ -105,6 +125,7 @@ int dispatch(int argc, char** argv) {
   app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
   const CLI::App* inspect_command = add_inspect(app, line);
   const CLI::App* verify_command = add_verify(app, line);
+  const CLI::App* profile_command = add_profile(app, line);
   const CLI::App* plan_command = add_plan(app, line);
   const CLI::App* run_command = add_run(app, line);
   try {
@@ -118,6 +139,7 @@ int dispatch(int argc, char** argv) {
   finish_image_options(run_command, line);
   if (*inspect_command) inspect(line.inspect);
   if (*verify_command) verify(line.verify);
+  if (*profile_command) profile(line.profile);
   if (*plan_command) plan(line.plan);
   if (*run_command) run(line.run);
   return 0;

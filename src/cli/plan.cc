@@ -9,6 +9,7 @@
 #include "src/cli/json.h"
 #include "src/cli/plan_sweep.h"
 #include "src/cli/process.h"
+#include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -21,6 +22,7 @@ struct Planned {
   SessionOptions options;
   PlannedBudget budget;
   double planning_ms = 0;
+  std::string profile;  // its file; empty: assumed rates
 };
 
 Json json_of_budget(Bytes budget) {
@@ -64,6 +66,7 @@ void print_as_json(const Planned& planned) {
               {"stalls_ms", json_of_stalls(plan)},
               {"planning_ms", planned.planning_ms},
               {"threads", plan.threads},
+              {"profile", planned.profile.empty() ? "assumed" : planned.profile},
               {"steps", plan.steps.size()},
               {"loads", plan.loads.size()}});
 }
@@ -99,6 +102,7 @@ void print_as_text(const Planned& planned, const std::string& model) {
   const Stalls stalls = stalls_of(plan);
   print_row("stalls", milliseconds(stalls.disk + stalls.budget + stalls.addresses),
             fmt::format("disk {:.1f}, budget {:.1f}, addresses {:.1f}", stalls.disk, stalls.budget, stalls.addresses));
+  if (planned.profile.empty()) print_row("profile", "assumed", "`sluice profile` measures this device");
   print_row("steps", std::to_string(plan.steps.size()),
             fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
 }
@@ -124,6 +128,9 @@ void plan(const PlanOptions& options) {
   planned.options = session_options(options.budget);
   planned.options.repeat = options.repeat;
   planned.options.search_ms = parse_search(options.search);
+  const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
+  planned.options.profile = profile.get();
+  planned.profile = profile.path;
   const auto model = unwrap(Model::open(options.budget.model));
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});

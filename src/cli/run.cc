@@ -10,6 +10,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
+#include "src/cli/profile_file.h"
 #include "src/cli/run_report.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
@@ -17,14 +18,18 @@
 namespace sluice::cli {
 namespace {
 
-double parse_rate(const std::string& text) {
-  if (text.empty()) return 0;
-  const bool per_second = text.ends_with("/s");
-  const std::optional<Bytes> rate = parse_bytes(std::string_view(text).substr(0, text.size() - (per_second ? 2 : 0)));
-  if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes) {
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--io-limit {}: is not a rate such as 300MB/s", text));
-  }
-  return static_cast<double>(rate->count());
+executor::ReadOptions read_options(const RunOptions& options, executor::ReadOptions read) {
+  using executor::ReadMethod;
+  if (options.reader == "ring")
+    read.method = ReadMethod::kRing;
+  else if (options.reader == "threads")
+    read.method = ReadMethod::kThreads;
+  else if (options.reader != "auto")
+    raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
+  read.size = parse_size(options.read_size, "--read-size");
+  read.in_flight = options.reads_in_flight;
+  read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
+  return read;
 }
 
 /// What a picture may take while it is decoded: the budget less what the process holds.
@@ -89,7 +94,7 @@ void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>&
 void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
   session_config.repeat = options.warmup + options.repeat > 1;
-  session_config.read.bytes_per_second_limit = parse_rate(options.io_limit);
+  session_config.read = read_options(options, session_config.read);
   const auto model = unwrap(Model::open(options.budget.model));
   const model::Graph& graph = model->graph();
 
@@ -100,6 +105,8 @@ void run(const RunOptions& options) {
     session_config.plan = &*given_plan;
     if (!options.budget.threads) session_config.threads = static_cast<int>(given_plan->threads);
   }
+  const FoundProfile profile = find_profile(options.budget.profile, session_config.threads);
+  session_config.profile = profile.get();
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
   check_ports_fit(*model, session_config);
   const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});

@@ -71,6 +71,13 @@ std::string latency_remark(const RunReport& report) {
                      milliseconds(most->wall_ns));
 }
 
+std::string read_remark(const RunReport& report) {
+  const executor::RunStats& last = report.runs.back();
+  if (last.load_ns == 0) return {};
+  const double rate = static_cast<double>(last.bytes_read.count()) / static_cast<double>(last.load_ns);
+  return fmt::format("in {:.1f} ms, {:.2f} GB/s{}", milliseconds(last.load_ns), rate, report.runs.size() == 1 ? "" : ", in the last run");
+}
+
 void print_top(const RunReport& report, const model::Graph& graph) {
   for (std::size_t i = 0; i < report.outputs.size() && report.top > 0; ++i) {
     fmt::print("\n  {} {}\n", graph.outputs[i].name, shape_text(graph.outputs[i].onnx_shape));
@@ -94,6 +101,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
                {"bytes_read_per_run", std::move(bytes_read)},
+               {"load_ms_per_run", json_of_runs(report, &executor::RunStats::load_ns)},
                {"stall_ms", milliseconds(last.stall_ns)},
                {"stall_ms_per_run", json_of_runs(report, &executor::RunStats::stall_ns)},
                {"threads", plan.threads},
@@ -112,7 +120,7 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
              plan.threads == 1 ? "" : "s");
   print_row("latency", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::wall_ns)), latency_remark(report));
   print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");
-  print_row("read", format_bytes(last.bytes_read), report.runs.size() == 1 ? "" : "in the last run");
+  print_row("read", format_bytes(last.bytes_read), read_remark(report));
   print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
   print_row("peak RSS", format_bytes(report.memory.peak_resident),
             report.options.budget >= kUnlimitedBytes ? fmt::format("arena {}", format_bytes(plan.arena_bytes))

@@ -30,6 +30,7 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.budget = parse_size(options.budget, "--budget");
   result.scope = parse_scope(options.scope);
   result.policy = parse_policy(options.policy);
+  result.read.bytes_per_second_limit = parse_rate(options.io_limit);
   result.threads = options.threads.value_or(1);
   if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
@@ -44,6 +45,16 @@ Bytes parse_size(const std::string& text, const char* option) {
   if (!size)
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a size such as 48MiB, 50331648 or unlimited", option, text));
   return *size;
+}
+
+double parse_rate(const std::string& text) {
+  if (text.empty()) return 0;
+  const bool per_second = text.ends_with("/s");
+  const std::optional<Bytes> rate = parse_bytes(std::string_view(text).substr(0, text.size() - (per_second ? 2 : 0)));
+  if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes) {
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--io-limit {}: is not a rate such as 300MB/s", text));
+  }
+  return static_cast<double>(rate->count());
 }
 
 std::string scope_name(BudgetScope scope) { return scope == BudgetScope::kProcess ? "process" : "library"; }

@@ -12,6 +12,9 @@ SessionOptions session_options(const BudgetOptions& options);
 /// Sizes as an option gives them: `48MiB`, bytes, `unlimited`.
 Bytes parse_size(const std::string& text, const char* option);
 
+/// Bytes per second as --io-limit gives them: `300MB/s`; 0 for an empty text.
+double parse_rate(const std::string& text);
+
 std::string scope_name(BudgetScope scope);
 
 }  // namespace sluice::cli

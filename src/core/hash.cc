@@ -9,6 +9,9 @@
 
 #include <new>
 
+#include "sluice/core/cpu.h"
+#include "src/core/hash_targets.h"
+
 namespace sluice {
 namespace {
 
@@ -17,7 +20,13 @@ const XXH3_state_t* state_of(const std::byte* bytes) noexcept { return std::laun
 
 }  // namespace
 
-std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept {
+#if defined(__x86_64__)
+  if (active_isa() == Isa::kAvx512) return xxh3_64_avx512(bytes.data(), bytes.size());
+  if (active_isa() == Isa::kAvx2) return xxh3_64_avx2(bytes.data(), bytes.size());
+#endif
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 void Xxh3::reset() noexcept {
   static_assert(sizeof(state_) == sizeof(XXH3_state_t) && alignof(XXH3_state_t) <= 64, "the header reserves room for the state");

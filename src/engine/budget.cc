@@ -13,13 +13,14 @@ using namespace literals;
 constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// Peak of `sluice run` less its arena, graph and tables, loader included: 5.3 to 6.1 MiB over five networks. It varies because the kernel
-// maps neighbours of a touched code page only when they are cached. The upper end, so that plans made by two processes agree.
-constexpr Bytes kProcessFloor = 6_MiB + 128_KiB;
-// Pages that are touched after an overhead was measured: code of planner, kernels and loader, stacks, the system's buffers. Measured as
-// 0.65 to 0.9 MiB from the open model on, tables and threads included, and at most 0.2 MiB from the built session on.
-constexpr Bytes kPagesAfterOpen = 768_KiB;
-constexpr Bytes kPagesAfterBuild = 256_KiB;
+// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.66 to 0.85 MiB over five networks.
+constexpr Bytes kProcessFloor = 800_KiB;
+// Pages that are touched later: from the open model on 1.6 to 2.1 MiB, tables and threads included, from the built session on 1.4 to
+// 1.8 MiB. Nearly all is code of the run, which comes in clusters of 64 KiB: the system maps the neighbours of a page that it has cached.
+constexpr Bytes kPagesAfterOpen = 2_MiB;
+constexpr Bytes kPagesAfterBuild = 1792_KiB;
+// The peak of a small model's process before its arena is touched is 3.8 to 4.1 MiB.
+constexpr Bytes kLeastProcess = 4_MiB + 512_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
@@ -69,6 +70,13 @@ Bytes table_bound(const model::Graph& graph) noexcept {
   return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + weights / kSliceBytes * kSliceTables);
 }
 
+/// The program keeps its own copy of the inputs, so plans made without inputs at hand leave room for them.
+static Bytes input_bytes(const model::Graph& graph) noexcept {
+  Bytes sum;
+  for (const model::Port& port : graph.inputs) sum += graph.tensor(port.tensor).bytes();
+  return sum;
+}
+
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   const Bytes tables = table_bound(model.graph());
   // The loader, and the workers beside the caller's own thread.
@@ -76,7 +84,8 @@ Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   const Bytes graph = graph_bytes(model.graph());
   if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);
   release_free_heap();
-  const Bytes constant = kProcessFloor + graph + tables + threads - kThreadBytes;  // the floor has the loader in it
+  release_code_pages();
+  const Bytes constant = kProcessFloor + input_bytes(model.graph()) + graph + kPagesAfterOpen + tables + threads;
   const Bytes now = read_process_memory().resident + kPagesAfterOpen + tables + threads;
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
 }
@@ -86,11 +95,15 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   return Bytes(align_down((budget - overhead).count(), kPage));
 }
 
-Bytes budget_of(Bytes capacity, Bytes overhead) noexcept { return overhead + align_up(capacity, kPage); }
+Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept {
+  const Bytes sum = overhead + align_up(capacity, kPage);
+  return scope == BudgetScope::kProcess ? std::max(sum, kLeastProcess) : sum;
+}
 
 Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept {
   if (options.scope == BudgetScope::kLibrary) return {};
   release_free_heap();
+  release_code_pages();
   const Bytes arena = align_up(plan.arena_bytes, kPage);
   const Bytes floor = read_process_memory().resident + kPagesAfterBuild;
   if (floor + arena <= options.budget) return {};

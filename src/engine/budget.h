@@ -3,8 +3,11 @@
 //     budget  |<-- overhead -->|<------------- capacity of the arena ------------->|
 //
 //     library scope   overhead = graph and tables + stacks: what Sluice holds beside the arena
-//     process scope   overhead = max(floor of this build, resident now + what will still be touched), in steps of 256 KiB,
+//     process scope   overhead = max(floor of this build, resident now) + what will still be touched, in steps of 256 KiB,
 //                                + 256 KiB for the error of the kernel's counter
+//
+// In process scope the pages of code that were needed up to here are given back before the process is measured, and again before the
+// arena is touched: of its code only what runs counts beside the arena.
 //
 // The overhead does not depend on the budget, so that the smallest budget that works is one number: overhead + least capacity.
 #pragma once
@@ -23,14 +26,14 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept;
 /// What is set aside for the tables of any plan for this graph.
 Bytes table_bound(const model::Graph& graph) noexcept;
 
-/// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages back first in process scope.
+/// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages and code back first in process scope.
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept;
 
 /// What is left of the budget for the arena: whole pages; zero when nothing is.
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
-/// overhead + capacity, the inverse of `capacity_of`.
-Bytes budget_of(Bytes capacity, Bytes overhead) noexcept;
+/// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans.
+Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept;
 
 /// After the session is built and before its arena is touched: does the process still fit? Errors: kBudgetTooSmall.
 Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept;

@@ -18,13 +18,16 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .search_ms = options.search_ms};
 }
 
-profiler::DeviceProfile profile_for(const SessionOptions& options) noexcept {
-  profiler::DeviceProfile profile;
-  profile.flops_per_second *= options.threads;
-  profile.depthwise_flops_per_second *= options.threads;
-  if (options.read.bytes_per_second_limit > 0) {
-    profile.read_bytes_per_second = std::min(profile.read_bytes_per_second, options.read.bytes_per_second_limit);
+profiler::DeviceProfile profile_for(const SessionOptions& options) {
+  profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
+  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
+  if (profile.threads != options.threads) {
+    profile.kernels.clear();
+    profile.threads = options.threads;
   }
+  profile.read_piece_bytes = options.read.size.count();
+  profile.reads_in_flight = static_cast<std::uint32_t>(options.read.in_flight);
+  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
   return profile;
 }
 
@@ -62,7 +65,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
 Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, Bytes overhead) {
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
   if (options.keep_inputs) SLUICE_RETURN_IF_ERROR(check_keeps_inputs(model, *options.plan));
-  const Bytes needed = budget_of(options.plan->arena_bytes, overhead);
+  const Bytes needed = budget_of(options.plan->arena_bytes, overhead, options.scope);
   if (needed > options.budget) return too_small(model, needed, options.budget);
   return PlannedBudget{*options.plan, overhead, needed};
 }
@@ -74,10 +77,11 @@ Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOption
   Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
   if (!plan) {
     if (plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
-    return too_small(model, budget_of(Bytes(plan.error().needed), overhead), options.budget);
+    return too_small(model, budget_of(Bytes(plan.error().needed), overhead, options.scope), options.budget);
   }
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *plan));
-  const Bytes minimum = budget_of(plan->minimum_capacity, overhead);
+  const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options.scope);
+  if (options.budget < minimum) return too_small(model, minimum, options.budget);
   return PlannedBudget{std::move(*plan), overhead, minimum};
 }
 
@@ -87,7 +91,9 @@ Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOpti
   SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, plan_with_overhead(model, options, overhead));
   const Bytes tables = table_bytes(model.graph(), planned.plan);
   const Bytes set_aside = table_bound(model.graph());
-  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside)) <= options.budget) return planned;
+  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside), options.scope) <= options.budget) {
+    return planned;
+  }
   auto again = plan_with_overhead(model, options, overhead + (tables - set_aside));
   if (again || again.error().code != ErrorCode::kBudgetTooSmall) return again;
   const std::size_t items = planned.plan.steps.size() + planned.plan.loads.size();
@@ -113,7 +119,7 @@ Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options) 
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                           engine::request_for(model, options, Bytes())));
-  return engine::budget_of(capacity, engine::overhead_of(model, options));
+  return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
 }
 
 }  // namespace sluice

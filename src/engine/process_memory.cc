@@ -1,6 +1,7 @@
 #include "src/engine/process_memory.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -8,6 +9,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <string_view>
 
 namespace sluice::engine {
@@ -24,7 +26,61 @@ Bytes read_field(std::string_view text, std::string_view key) noexcept {
   return Bytes(kibibytes * 1024);
 }
 
+/// A mapping as /proc/self/smaps tells of it: a head "55d0-55f0 r-xp ... /usr/bin/x" and lines such as "Anonymous:   0 kB".
+struct Mapping {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  bool from_file = false;  // private, not writable, of a file
+};
+
+/// Reads the head of a mapping; false for any other line.
+bool read_head(std::string_view line, Mapping& mapping) noexcept {
+  Mapping found;
+  const char* const end = line.data() + line.size();
+  const auto begin = std::from_chars(line.data(), end, found.begin, 16);
+  if (begin.ec != std::errc() || begin.ptr == end || *begin.ptr != '-') return false;
+  const auto last = std::from_chars(begin.ptr + 1, end, found.end, 16);
+  if (last.ec != std::errc() || end - last.ptr < 6 || *last.ptr != ' ') return false;
+  const std::string_view rights(last.ptr + 1, 4);
+  found.from_file = rights[0] == 'r' && rights[1] == '-' && rights[3] == 'p' && line.find(" /") != std::string_view::npos;
+  mapping = found;
+  return true;
+}
+
+/// Calls `visit` with each line of a file, without its end. Longer lines than the buffer come in parts.
+template <class Visit>
+void for_each_line(const char* path, const Visit& visit) noexcept {
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  std::array<char, 4096> buffer;
+  std::size_t held = 0;
+  for (;;) {
+    const ssize_t length = read(descriptor, buffer.data() + held, buffer.size() - held);
+    if (length <= 0) break;
+    held += static_cast<std::size_t>(length);
+    std::size_t at = 0;
+    for (std::size_t end = 0; (end = std::string_view(buffer.data(), held).find('\n', at)) != std::string_view::npos; at = end + 1) {
+      visit(std::string_view(buffer.data() + at, end - at));
+    }
+    if (at == 0 && held == buffer.size()) at = held;
+    held -= at;
+    std::memmove(buffer.data(), buffer.data() + at, held);
+  }
+  close(descriptor);
+}
+
 }  // namespace
+
+void release_code_pages() noexcept {
+  Mapping mapping;
+  for_each_line("/proc/self/smaps", [&](std::string_view line) {
+    if (read_head(line, mapping)) return;
+    if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
+    // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
+    if (read_field(line, "Anonymous:") != Bytes()) return;
+    madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, MADV_DONTNEED);
+  });
+}
 
 ProcessMemory read_process_memory() noexcept {
   const int descriptor = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

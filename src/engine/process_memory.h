@@ -16,4 +16,8 @@ ProcessMemory read_process_memory() noexcept;
 /// Gives the heap's free pages back, so that what is resident is what is in use.
 void release_free_heap() noexcept;
 
+/// Gives back the pages of code and constants that this process has mapped from files: the system fetches from its cache what is used
+/// again, so that what stays resident is the code of a run and not that of planning. Pages that the process has written are left alone.
+void release_code_pages() noexcept;
+
 }  // namespace sluice::engine

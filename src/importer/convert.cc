@@ -4,6 +4,7 @@
 #include "sluice/model/model_writer.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
+#include "src/importer/numerics.h"
 #include "src/importer/onnx_graph.h"
 #include "src/importer/rewrite/rewrite.h"
 
@@ -75,6 +76,7 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
     return fail_with(onnx_path, report);
   }
+  if (!options.exact) choose_numerics(graph);
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, packer, model_path, {options.progress}));
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));

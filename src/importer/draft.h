@@ -37,7 +37,7 @@ struct Value {
 /// The trained values of a node with panels, as ONNX has them; how they become panels is decided when they are packed.
 struct PanelValues {
   std::string name;
-  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense [N, K]
+  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense and Embedding [N, K]
   std::vector<float> scale;  // of output channels; empty: none
   /// Dense only: packed k is ONNX k (k % k_inner) * k_inner_stride + k / k_inner (see Value::scramble_inner).
   std::int64_t k_inner = 1;
@@ -49,12 +49,12 @@ struct DraftNode {
   model::OpKind op = model::OpKind::kReshape;
   model::Attributes attributes;
   model::Epilogue epilogue;
-  int axis = 0;  // kConcat, kSoftmax: in ONNX axes
+  int axis = 0;  // kConcat, kSoftmax, kLayerNorm: in ONNX axes
   std::vector<ValueId> inputs;
   ValueId output;
   std::optional<PanelValues> panels;
-  std::vector<float> bias;   // kConv, kConvTranspose, kDense; kAffine: the shift
-  std::vector<float> scale;  // kAffine
+  std::vector<float> bias;   // kConv, kConvTranspose, kDense; kAffine, kLayerNorm: the shift
+  std::vector<float> scale;  // kAffine, kLayerNorm
   bool dead = false;
 
   /// The function of a kBinary node.

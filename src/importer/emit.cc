@@ -23,7 +23,7 @@ PackSource source_of(const DraftNode& node) {
   source.data = w.data;
   source.dtype = w.dtype;
   source.scale = panels.scale;
-  if (node.op == OpKind::kDense) {
+  if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) {
     source.outputs = source.outputs_per_group = w.shape[0];
     source.depth = w.shape[1];
     source.output_stride = w.strides[0];
@@ -129,7 +129,7 @@ class Emitter {
     const PackSource& source = recipe.source;
     model::Weight weight;
     weight.name = node.panels->name;
-    if (node.op == OpKind::kDense) {
+    if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
       return add_weight(std::move(weight), std::move(recipe));
     }
@@ -166,7 +166,7 @@ class Emitter {
       const std::int64_t lanes = graph_.weight(made.weights[0]).panels * model::kPanelLanes;
       if (node.epilogue.has_bias) made.weights.push_back(add_floats(node.name + ":bias", node.bias, lanes));
     }
-    if (node.op == OpKind::kAffine) {
+    if (node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm) {
       const auto channels = static_cast<std::int64_t>(node.scale.size());
       made.weights.push_back(add_floats(node.name + ":scale", node.scale, channels));
       made.weights.push_back(add_floats(node.name + ":shift", node.bias, channels));

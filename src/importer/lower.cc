@@ -7,23 +7,57 @@
 namespace sluice::importer {
 namespace {
 
-class Walk {
+class Walk final : public BodyLowering {
  public:
   Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
       : onnx_(onnx), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
 
   void run() {
     draft_.name = std::string(onnx_.name);
-    add_initializers();
+    add_initializers(onnx_);
     add_inputs();
     check_dims_were_used();
     for (const OnnxNode& node : onnx_.nodes) lower_node(node);
     add_outputs();
   }
 
+  std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) override {
+    inlined_ += body.nodes.size();
+    if (inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
+    const std::size_t first_change = changes_.size();
+    ++depth_;
+    add_initializers(body);
+    for (std::size_t i = 0; i < body.inputs.size() && i < inputs.size(); ++i) set_value(body.inputs[i].name, inputs[i]);
+    for (const OnnxNode& node : body.nodes) lower_node(node);
+    std::vector<ValueId> outputs;
+    for (const OnnxPort& port : body.outputs) {
+      const auto found = values_.find(port.name);
+      outputs.push_back(found == values_.end() ? ValueId() : found->second);
+      if (!outputs.back().valid() && problems_.empty()) refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
+    }
+    --depth_;
+    // The names of the body end with it; those that they hid come back.
+    for (; changes_.size() > first_change; changes_.pop_back()) {
+      if (changes_.back().second.valid())
+        values_[changes_.back().first] = changes_.back().second;
+      else
+        values_.erase(changes_.back().first);
+    }
+    return outputs;
+  }
+
  private:
-  void add_initializers() {
-    for (const OnnxInitializer& initializer : onnx_.initializers) {
+  // Far more than the unrolled bodies of real models, few enough to stay a matter of seconds.
+  static constexpr std::size_t kMaxInlined = 1u << 16;
+
+  void set_value(std::string_view name, ValueId value) {
+    ValueId& place = values_[name];
+    if (depth_ > 0) changes_.emplace_back(name, place);
+    place = value;
+  }
+
+  void add_initializers(const OnnxGraph& graph) {
+    for (const OnnxInitializer& initializer : graph.initializers) {
       if (!initializer.problem.empty()) {
         unusable_.emplace(initializer.name, &initializer.problem);
         continue;
@@ -33,7 +67,7 @@ class Walk {
       value.dtype = initializer.tensor.dtype;
       value.shape = initializer.tensor.shape;
       value.constant = initializer.tensor;
-      values_[initializer.name] = draft_.add_value(std::move(value));
+      set_value(initializer.name, draft_.add_value(std::move(value)));
     }
   }
 
@@ -125,9 +159,10 @@ class Walk {
 
   void lower_node(const OnnxNode& node) {
     const std::string op = node.domain.empty() ? std::string(node.op_type) : std::string(node.domain) + "::" + std::string(node.op_type);
-    const LowerFunction function = node.domain.empty() ? find(node.op_type) : nullptr;
+    const OperatorEntry* const entry = node.domain.empty() ? find(node.op_type) : nullptr;
     const kernels::PlainOperator* const plain = kernels::find_plain(op);
-    const bool known = function != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
+    const bool control = node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
+    const bool known = control || entry != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
       report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
       return;
@@ -148,7 +183,10 @@ class Walk {
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
-      if (!fold(context)) lower_fast_or_plain(context, function, plain);
+      if (control)
+        lower_control(context, *this);
+      else if (!fold(context))
+        lower_fast_or_plain(context, entry, plain);
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
@@ -156,30 +194,30 @@ class Walk {
   }
 
   /// The form with the fast kernels; where it does not take the node, the plain one.
-  void lower_fast_or_plain(NodeContext& context, LowerFunction function, const kernels::PlainOperator* plain) {
-    if (function == nullptr && plain == nullptr) {
+  void lower_fast_or_plain(NodeContext& context, const OperatorEntry* entry, const kernels::PlainOperator* plain) {
+    const auto otherwise = [&] {
+      if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
+      lower_plain(context, *plain);
+    };
+    if (entry == nullptr && plain != nullptr) return otherwise();
+    if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
         if (context.has_input(i)) context.require_constant(i, "every input");
       refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
     }
-    if (plain == nullptr) return function(context);
-    if (function == nullptr) return lower_plain(context, *plain);
+    if (plain == nullptr && entry->otherwise == nullptr) return entry->lower(context);
     const std::size_t values = draft_.values.size(), nodes = draft_.nodes.size();
     const std::set<std::string> value_inputs = draft_.value_inputs;
     try {
-      return function(context);
+      return entry->lower(context);
     } catch (const Refusal& refusal) {
       if (refusal.code() != ErrorCode::kUnsupported) throw;
       draft_.values.resize(values);
       draft_.nodes.resize(nodes);
+      draft_.value_inputs = value_inputs;
       context.forget_outputs();
-      try {
-        lower_plain(context, *plain);
-        draft_.value_inputs = value_inputs;
-      } catch (const Refusal&) {
-        throw refusal;
-      }
     }
+    otherwise();
   }
 
   void bind_outputs(const OnnxNode& node, const NodeContext& context) {
@@ -187,7 +225,7 @@ class Walk {
       if (node.outputs[i].empty()) continue;
       const ValueId value = context.outputs()[i];
       if (!value.valid()) continue;
-      values_[node.outputs[i]] = value;
+      set_value(node.outputs[i], value);
       // The first name a computed value gets in the file is its name; later ones (Identity, Dropout) are aliases.
       if (named_.insert(value).second && !draft_.value(value).constant) draft_.value(value).name = std::string(node.outputs[i]);
     }
@@ -237,9 +275,9 @@ class Walk {
     problems_.push_back({code, std::move(node), std::move(op), onnx_.opset, std::move(message)});
   }
 
-  static LowerFunction find(std::string_view op_type) noexcept {
+  static const OperatorEntry* find(std::string_view op_type) noexcept {
     for (const OperatorEntry& entry : operator_table())
-      if (entry.op_type == op_type) return entry.lower;
+      if (entry.op_type == op_type) return &entry;
     return nullptr;
   }
 
@@ -249,6 +287,9 @@ class Walk {
   Draft& draft_;
   std::vector<Problem>& problems_;
   std::unordered_map<std::string_view, ValueId> values_;
+  std::vector<std::pair<std::string_view, ValueId>> changes_;  // what names meant before a body gave them a meaning
+  int depth_ = 0;                                              // of bodies
+  std::size_t inlined_ = 0;
   std::unordered_map<std::string_view, const std::string*> unusable_;
   std::set<ValueId> named_;
   std::set<std::string> used_dims_;

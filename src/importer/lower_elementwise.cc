@@ -73,7 +73,7 @@ void lower_unary(NodeContext& c) {
     if (entry.function == Function::kLeakyRelu || entry.function == Function::kHardSigmoid || entry.function == Function::kElu)
       activation.a = c.real("alpha", entry.a);
     if (entry.function == Function::kHardSigmoid) activation.b = c.real("beta", entry.b);
-    if (entry.function == Function::kGelu && c.string("approximate", "none") != "none") return c.set_output(0, add_plain(c, "GeluTanh", {x}));
+    if (entry.function == Function::kGelu && c.string("approximate", "none") == "tanh") activation.function = Function::kGeluTanh;
     return c.set_output(0, c.add_unary(x, activation));
   }
   c.refuse("no such elementwise function");

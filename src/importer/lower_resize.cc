@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/importer/lowering.h"
+#include "src/importer/lower_plain.h"
 
 namespace sluice::importer {
 namespace {
@@ -131,6 +131,11 @@ void lower_resize(NodeContext& c) {
     keep_aspect(c, in, axes, sizes, attributes);
     for (std::size_t i = 0; i < axes.size(); ++i) out[axes[i]] = sizes[i];
   }
+  if (attributes.coordinates == ResizeCoordinates::kAlignCorners)
+    for (int axis = 0; axis < in.rank(); ++axis) {
+      const float length = attributes.scale[static_cast<std::size_t>(axis)] * static_cast<float>(in[axis]);
+      if (std::abs(length - static_cast<float>(out[axis])) > 1e-4f * length) c.refuse("align_corners with a scale that gives no whole extent");
+    }
   bool shrinks = false, changes = false;
   for (int axis = 0; axis < in.rank(); ++axis) {
     shrinks = shrinks || out[axis] < in[axis];
@@ -139,6 +144,84 @@ void lower_resize(NodeContext& c) {
   if (shrinks && attributes.mode != ResizeMode::kNearest && c.integer("antialias", 0) != 0) c.refuse("antialias = 1");
   if (!changes) return c.set_output(0, x);
   c.set_output(0, c.add(model::OpKind::kResize, {x}, out, attributes));
+}
+
+namespace {
+
+/// The number of a word in the plain operator's list of them.
+std::int64_t word(const NodeContext& c, std::string_view attribute, std::string_view otherwise, std::initializer_list<std::string_view> words) {
+  const std::string_view chosen = c.string(attribute, otherwise);
+  std::int64_t number = 0;
+  for (const std::string_view known : words) {
+    if (known == chosen) return number;
+    ++number;
+  }
+  c.refuse("attribute " + std::string(attribute) + " is `" + std::string(chosen) + "`");
+}
+
+}  // namespace
+
+/// The forms that kResize does not take: any type, cropping, antialias, exclude_outside, fractional lengths.
+void lower_resize_plain(NodeContext& c) {
+  const ValueId x = c.input(0);
+  const Shape in = c.shape(x);
+  const auto rank = static_cast<std::size_t>(in.rank());
+  const bool old = c.node().op_type == "Upsample" || c.opset() < 11;
+  std::int64_t mode = word(c, "mode", "nearest", {"nearest", "linear", "cubic", "bilinear"});
+  if (mode == 3) mode = 1;
+  const std::int64_t coordinates = old ? 4
+                                       : word(c, "coordinate_transformation_mode", "half_pixel",
+                                              {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
+  const std::int64_t rounding = old ? 2 : word(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  std::vector<int> axes;
+  for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
+  if (axes.empty())
+    for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
+  std::vector<double> scale(rank, 1.0), roi(2 * rank, 0.0);
+  std::fill(roi.begin() + static_cast<std::ptrdiff_t>(rank), roi.end(), 1.0);
+  if (coordinates == 5) {
+    const std::vector<double> given = reals(c.require_constant(1, "the region"));
+    if (given.size() != 2 * axes.size()) c.malformed("the region must have a start and an end for each axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      roi[static_cast<std::size_t>(axes[i])] = given[i];
+      roi[static_cast<std::size_t>(axes[i]) + rank] = given[i + axes.size()];
+    }
+  }
+  std::vector<std::int64_t> out(in.dims().begin(), in.dims().end());
+  const Sources from = sources(c);
+  const std::vector<double> scales = read_scales(c, from.scales);
+  if (!scales.empty()) {
+    if (scales.size() != axes.size()) c.malformed("there must be one scale for each axis");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const auto a = static_cast<std::size_t>(axes[i]);
+      // Read as f32, so that 0.6 of 10 is 6.
+      const double extent = std::floor(static_cast<double>(static_cast<float>(in[axes[i]]) * static_cast<float>(scales[i]))) * (coordinates == 5 ? roi[a + rank] - roi[a] : 1.0);
+      if (!(scales[i] > 0) || !(extent >= 1 && extent < 1e12)) c.malformed("a scale is out of range");
+      scale[a] = scales[i];
+      out[a] = static_cast<std::int64_t>(extent);
+    }
+  } else {
+    std::vector<std::int64_t> sizes = c.constant_integers(from.sizes, "the sizes");
+    if (sizes.size() != axes.size()) c.malformed("there must be one size for each axis");
+    ResizeAttributes kept;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (sizes[i] < 1 || sizes[i] > (std::int64_t{1} << 40)) c.malformed("a size is out of range");
+      scale[static_cast<std::size_t>(axes[i])] = static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]);
+    }
+    if (c.string("keep_aspect_ratio_policy", "stretch") != "stretch") {
+      keep_aspect(c, in, axes, sizes, kept);
+      for (const int axis : axes) scale[static_cast<std::size_t>(axis)] = static_cast<double>(kept.scale[static_cast<std::size_t>(axis)]);
+    }
+    for (std::size_t i = 0; i < axes.size(); ++i) out[static_cast<std::size_t>(axes[i])] = sizes[i];
+  }
+  const auto bits = [](const std::vector<double>& values) {
+    std::vector<std::int64_t> all;
+    for (const double value : values) all.push_back(real_bits(value));
+    return all;
+  };
+  c.set_output(0, add_plain(c, "ResizeOfExtents", {x},
+                            {out, bits(scale), {mode}, {coordinates}, {rounding}, {real_bits(c.real("cubic_coeff_a", -0.75f))},
+                             {c.integer("exclude_outside", 0)}, {real_bits(c.real("extrapolation_value", 0.0f))}, {c.integer("antialias", 0)}, bits(roi)}));
 }
 
 }  // namespace sluice::importer

@@ -1,6 +1,7 @@
 // Operators that move values without computing: reshapes, transposes, slices, concatenations, padding.
 #include <algorithm>
 
+#include "src/importer/fold_arithmetic.h"
 #include "src/importer/lowering.h"
 #include "src/importer/slice_spec.h"
 
@@ -34,6 +35,39 @@ ValueId add_slice(NodeContext& c, ValueId x, const SliceSpec& spec) {
 }
 
 }  // namespace
+
+ValueId NodeContext::add_row(ValueId x, int axis, std::int64_t place) {
+  const Shape in = shape(x);
+  SliceSpec spec = SliceSpec::whole(in);
+  spec.start[static_cast<std::size_t>(axis)] = place;
+  spec.extent[static_cast<std::size_t>(axis)] = 1;
+  std::vector<std::int64_t> dims(in.dims().begin(), in.dims().end());
+  dims.erase(dims.begin() + axis);
+  return add_reshape(add_slice(*this, x, spec), make_shape(dims));
+}
+
+ValueId NodeContext::add_stack(const std::vector<ValueId>& parts, int axis) {
+  const Shape in = shape(parts[0]);
+  std::vector<std::int64_t> dims(in.dims().begin(), in.dims().end());
+  dims.insert(dims.begin() + axis, 1);
+  const Shape row = make_shape(dims);
+  std::vector<ValueId> rows;
+  for (const ValueId part : parts) {
+    if (!(shape(part) == in) || run_time_type(part) != run_time_type(parts[0])) refuse("its iterations give different shapes or types");
+    rows.push_back(add_reshape(part, row));
+  }
+  if (rows.size() == 1) return rows[0];
+  Shape out = row;
+  out[axis] = static_cast<std::int64_t>(rows.size());
+  if (std::all_of(rows.begin(), rows.end(), [&](ValueId r) { return constant(r) != nullptr; }) && out.element_count() <= kMaxFoldedElements) {
+    std::vector<Constant> values;
+    for (const ValueId r : rows) values.push_back(*constant(r));
+    return add_constant(concatenated(values, axis, make_shape(out.dims())));
+  }
+  const ValueId y = add(OpKind::kConcat, rows, out, model::AxisAttributes{axis});
+  last_node().axis = axis;
+  return y;
+}
 
 void lower_concat(NodeContext& c) {
   if (c.input_count() == 0) c.malformed("nothing to concatenate");
@@ -81,8 +115,9 @@ void lower_slice(NodeContext& c) {
   c.set_output(0, add_slice(c, x, spec));
 }
 
-/// A run-time tensor read at constant places that form a run: a slice.
+/// A run-time tensor read at constant places that form a run: a slice. A constant table read at places known at run time: an embedding.
 void lower_gather(NodeContext& c) {
+  if (c.input_constant(0) != nullptr && c.input_constant(1) == nullptr) return lower_embedding(c);
   const ValueId x = c.input(0);
   const Shape shape = c.shape(x);
   if (shape.rank() == 0) c.malformed("a scalar has no axis to gather from");

@@ -51,6 +51,7 @@ class NodeContext {
   float real(std::string_view name, float otherwise) const;
   std::string_view string(std::string_view name, std::string_view otherwise) const;
   std::vector<std::int64_t> integers(std::string_view name) const;
+  std::vector<std::string_view> strings(std::string_view name) const;
   /// An axis counted from the end when negative; refused outside the rank.
   int axis(std::int64_t value, int rank) const;
 
@@ -72,6 +73,10 @@ class NodeContext {
   /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
   ValueId add_reshape(ValueId x, const Shape& shape);
   ValueId add_transpose(ValueId x, const Perm& perm);
+  /// One place of an axis, with the axis gone.
+  ValueId add_row(ValueId x, int axis, std::int64_t place);
+  /// Values of one shape and type, one after the other along a new axis.
+  ValueId add_stack(const std::vector<ValueId>& parts, int axis);
   /// A checked shape of a run-time value: refuses negative, overflowing and empty ones.
   Shape make_shape(std::span<const std::int64_t> dims) const;
 
@@ -94,11 +99,25 @@ class NodeContext {
   int made_ = 0;
 };
 
+/// Lowers a body in place: its nodes become nodes of the draft, its inputs are these values. Invalid ids among the results: a node of the
+/// body has a problem, which has been reported.
+class BodyLowering {
+ public:
+  virtual std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) = 0;
+
+ protected:
+  ~BodyLowering() = default;
+};
+
+/// If, Loop and Scan (lower_control.cc): what runs is decided here, at convert.
+void lower_control(NodeContext& c, BodyLowering& bodies);
+
 using LowerFunction = void (*)(NodeContext&);
 
 struct OperatorEntry {
   std::string_view op_type;
   LowerFunction lower;
+  LowerFunction otherwise = nullptr;  // takes what `lower` refuses as unsupported; none: the plain operator of that name, if there is one
 };
 /// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
 std::span<const OperatorEntry> operator_table() noexcept;
@@ -121,6 +140,8 @@ void lower_gemm(NodeContext& c);
 void lower_matmul(NodeContext& c);
 void lower_batch_normalization(NodeContext& c);
 void lower_lrn(NodeContext& c);
+void lower_layer_normalization(NodeContext& c);
+void lower_embedding(NodeContext& c);
 void lower_softmax(NodeContext& c);
 void lower_log_softmax(NodeContext& c);
 void lower_clip(NodeContext& c);
@@ -143,6 +164,9 @@ void lower_slice(NodeContext& c);
 void lower_gather(NodeContext& c);
 void lower_pad(NodeContext& c);
 void lower_resize(NodeContext& c);
+void lower_resize_plain(NodeContext& c);
+void lower_recurrent(NodeContext& c);
+void lower_einsum(NodeContext& c);
 void lower_flatten(NodeContext& c);
 void lower_reshape(NodeContext& c);
 void lower_squeeze(NodeContext& c);

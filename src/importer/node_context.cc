@@ -90,6 +90,14 @@ std::vector<std::int64_t> NodeContext::integers(std::string_view name) const {
   return a->ints;
 }
 
+std::vector<std::string_view> NodeContext::strings(std::string_view name) const {
+  const OnnxAttribute* a = attribute(name);
+  if (a == nullptr) return {};
+  if (a->type != AttributeType::kStrings && a->type != AttributeType::kOther)
+    malformed("attribute " + std::string(name) + " is no list of strings");
+  return a->strings;
+}
+
 int NodeContext::axis(std::int64_t value, int rank) const {
   if (value < -rank || value >= rank)
     malformed("axis " + std::to_string(value) + " is outside a tensor of " + std::to_string(rank) + " axes");

@@ -28,8 +28,11 @@ enum class AttributeType : std::uint8_t {
   kTensor = 4,
   kFloats = 6,
   kInts = 7,
-  kStrings = 8
+  kStrings = 8,
+  kGraph = 5
 };
+
+struct OnnxGraph;
 
 struct OnnxAttribute {
   std::string_view name;
@@ -39,8 +42,10 @@ struct OnnxAttribute {
   std::string_view s;
   std::vector<float> floats;
   std::vector<std::int64_t> ints;
+  std::vector<std::string_view> strings;
   Constant tensor;
-  std::string tensor_problem;  // why `tensor` cannot be used; empty when it can
+  std::shared_ptr<OnnxGraph> graph;  // a body of If, Loop or Scan; its `files` and `opset` are those of the outermost graph
+  std::string tensor_problem;        // why `tensor` cannot be used; empty when it can
 };
 
 struct OnnxNode {

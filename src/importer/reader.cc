@@ -20,6 +20,7 @@ constexpr std::size_t kMaxPorts = 1u << 12;
 constexpr std::size_t kMaxEdges = 1u << 20;
 constexpr std::size_t kMaxAttributes = 1u << 17;
 constexpr std::size_t kMaxAttributeValues = 1u << 20;
+constexpr int kMaxDepth = 8;  // of graphs in graphs
 constexpr std::size_t kMaxNameBytes = 1u << 12;
 
 constexpr std::uint32_t varint(unsigned tag) { return protozero::tag_and_type(tag, pbf_wire_type::varint); }
@@ -56,7 +57,7 @@ class Reader {
         case text(7):
           if (has_graph) refuse_malformed("the file holds more than one graph");
           has_graph = true;
-          read_graph(message.get_message());
+          read_graph(message.get_message(), graph_);
           break;
         case text(8):
           has_opset = read_opset(message.get_message()) || has_opset;
@@ -94,29 +95,30 @@ class Reader {
     return true;
   }
 
-  void read_graph(pbf_reader message) {
+  void read_graph(pbf_reader message, OnnxGraph& graph) {
+    if (++depth_ > kMaxDepth) refuse_unsupported("graphs lie in graphs more than " + std::to_string(kMaxDepth) + " deep");
     while (message.next()) {
       switch (message.tag_and_type()) {
         case text(1):
-          limit(graph_.nodes.size(), kMaxNodes, "nodes");
-          read_node(message.get_message());
+          limit(nodes_++, kMaxNodes, "nodes");
+          read_node(message.get_message(), graph.nodes.emplace_back());
           break;
         case text(2):
-          graph_.name = read_name(message);
+          graph.name = read_name(message);
           break;
         case text(5): {
-          limit(graph_.initializers.size(), kMaxInitializers, "initialisers");
-          OnnxInitializer& made = graph_.initializers.emplace_back();
+          limit(initializers_++, kMaxInitializers, "initialisers");
+          OnnxInitializer& made = graph.initializers.emplace_back();
           tensors_.read(message.get_message(), made.name, made.tensor, made.problem);
           break;
         }
         case text(11):
-          limit(graph_.inputs.size(), kMaxPorts + kMaxInitializers, "inputs");
-          read_port(message.get_message(), graph_.inputs.emplace_back());
+          limit(inputs_++, kMaxPorts + kMaxInitializers, "inputs");
+          read_port(message.get_message(), graph.inputs.emplace_back());
           break;
         case text(12):
-          limit(graph_.outputs.size(), kMaxPorts, "outputs");
-          read_port(message.get_message(), graph_.outputs.emplace_back());
+          limit(outputs_++, kMaxPorts, "outputs");
+          read_port(message.get_message(), graph.outputs.emplace_back());
           break;
         case text(15):
           refuse_unsupported("sparse initialisers are not supported; export the model with dense ones");
@@ -124,10 +126,10 @@ class Reader {
           message.skip();
       }
     }
+    --depth_;
   }
 
-  void read_node(pbf_reader message) {
-    OnnxNode& node = graph_.nodes.emplace_back();
+  void read_node(pbf_reader message, OnnxNode& node) {
     while (message.next()) {
       switch (message.tag_and_type()) {
         case text(1):
@@ -194,6 +196,16 @@ class Reader {
         case text(7):
           for (const float value : message.get_packed_float()) add(attribute.floats, value);
           seen = AttributeType::kFloats;
+          break;
+        case text(6):
+          limit(graphs_++, kMaxNodes, "graphs");
+          attribute.graph = std::make_shared<OnnxGraph>();
+          read_graph(message.get_message(), *attribute.graph);
+          seen = AttributeType::kGraph;
+          break;
+        case text(9):
+          add(attribute.strings, read_text(message));
+          seen = AttributeType::kStrings;
           break;
         case varint(8):
           add(attribute.ints, message.get_int64());
@@ -288,6 +300,8 @@ class Reader {
 
   OnnxGraph& graph_;
   TensorReader tensors_;
+  int depth_ = 0;
+  std::size_t nodes_ = 0, initializers_ = 0, inputs_ = 0, outputs_ = 0, graphs_ = 0;  // of the whole file
   std::size_t edges_ = 0;
   std::size_t attributes_ = 0;
   std::size_t attribute_values_ = 0;
@@ -299,8 +313,20 @@ std::string label(const OnnxNode& node) {
   return "node `" + std::string(name) + "` (" + std::string(node.op_type) + ")";
 }
 
-/// Puts nodes in an order in which inputs come before their use, keeping the file's order where it already is one.
-void order_nodes(OnnxGraph& graph) {
+/// What a node reads: its inputs, and the names that its bodies take from outside.
+void add_reads(const OnnxNode& node, std::vector<std::string_view>& reads) {
+  for (const std::string_view input : node.inputs)
+    if (!input.empty()) reads.push_back(input);
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (!attribute.graph) continue;
+    for (const OnnxNode& inner : attribute.graph->nodes) add_reads(inner, reads);
+    for (const OnnxPort& output : attribute.graph->outputs) reads.push_back(output.name);
+  }
+}
+
+/// Puts nodes in an order in which inputs come before their use, keeping the file's order where it already is one. A body may read names
+/// that the graphs round it make: whether they do is seen when it is lowered.
+void order_nodes(OnnxGraph& graph, bool is_body) {
   constexpr std::size_t kOutside = ~std::size_t{0};
   std::unordered_map<std::string_view, std::size_t> maker;
   for (const OnnxInitializer& initializer : graph.initializers)
@@ -319,18 +345,25 @@ void order_nodes(OnnxGraph& graph) {
   std::vector<std::vector<std::size_t>> users(graph.nodes.size());
   std::vector<std::size_t> missing(graph.nodes.size(), 0);
   bool sorted = true;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const std::string_view input : graph.nodes[n].inputs) {
-      if (input.empty()) continue;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::vector<std::string_view> reads;
+    add_reads(graph.nodes[n], reads);
+    const std::vector<std::string_view>& own = graph.nodes[n].inputs;
+    for (const std::string_view input : reads) {
       const auto found = maker.find(input);
+      if (found == maker.end() && (is_body || std::find(own.begin(), own.end(), input) == own.end())) continue;
       if (found == maker.end()) refuse_malformed(label(graph.nodes[n]) + " reads `" + std::string(input) + "`, which nothing makes");
       if (found->second == kOutside) continue;
       users[found->second].push_back(n);
       ++missing[n];
       sorted = sorted && found->second < n;
     }
+  }
+  for (OnnxNode& node : graph.nodes)
+    for (OnnxAttribute& attribute : node.attributes)
+      if (attribute.graph) order_nodes(*attribute.graph, true);
   for (const OnnxPort& output : graph.outputs)
-    if (!maker.contains(output.name)) refuse_malformed("output `" + std::string(output.name) + "` is made by nothing");
+    if (!is_body && !maker.contains(output.name)) refuse_malformed("output `" + std::string(output.name) + "` is made by nothing");
   if (sorted) return;
 
   std::vector<std::size_t> ready;
@@ -359,7 +392,7 @@ Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message
   try {
     Reader reader(graph, slash == std::string::npos ? "." : path.substr(0, slash + 1), *file);
     reader.read_model(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    order_nodes(graph);
+    order_nodes(graph, false);
     return {};
   } catch (const protozero::exception& error) {
     message = std::string("this is no ONNX file, or it is cut short: ") + error.what();

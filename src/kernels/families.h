@@ -11,6 +11,8 @@ namespace sluice::kernels {
 std::span<const KernelDescriptor> weighted_kernels() noexcept;
 /// elementwise/: pooling, binary, unary, affine, softmax, concatenation: what runs in bands and in place, with Highway.
 std::span<const KernelDescriptor> elementwise_kernels() noexcept;
+/// transformer/: layer norms and attention, with Highway.
+std::span<const KernelDescriptor> transformer_kernels() noexcept;
 /// reference/: every operator, scalar, made to be read.
 std::span<const KernelDescriptor> reference_kernels() noexcept;
 

@@ -77,7 +77,7 @@ double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, std::s
 
 double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, int threads) {
   double sum = 0;
-  for (std::size_t i = 0; i < bound.steps.size(); ++i) sum += flops_of(bound, plan, i, threads);
+  for (std::size_t i = 0; i < bound.steps.size(); ++i) sum += bound.steps[i].prologue_only ? 0 : flops_of(bound, plan, i, threads);
   return sum;
 }
 
@@ -87,7 +87,7 @@ void measure(const char* path, int threads, int runs) {
   Arena arena = must(Arena::reserve(plan.arena_bytes));
   if (!arena.commit(plan.arena_bytes)) std::exit(1);
   const auto pool = must(make_thread_pool(threads));
-  const executor::BoundPlan bound = must(executor::bind({model->graph(), plan, arena.data(), *pool}));
+  const executor::BoundPlan bound = must(executor::bind({model->graph(), plan, arena.data(), *pool, kernels::find_kernel}));
   read_weights(*model, plan, arena);
   fill_inputs(bound);
 
@@ -98,7 +98,7 @@ void measure(const char* path, int threads, int runs) {
     const double begin = wall_seconds();
     double last = begin;
     for (std::size_t i = 0; i < bound.steps.size(); ++i) {
-      bound.steps[i].run(bound.steps[i].call);
+      if (run == 0 || !bound.steps[i].prologue_only) bound.steps[i].run(bound.steps[i].call);
       const double now = wall_seconds();
       least[i] = std::min(least[i], now - last);
       last = now;
@@ -111,6 +111,7 @@ void measure(const char* path, int threads, int runs) {
   std::sort(shares.begin(), shares.end());
   double sum = 0;
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
+    if (bound.steps[i].prologue_only) continue;
     const kernels::KernelCall& call = bound.steps[i].call;
     const kernels::KernelDescriptor& kernel = *kernels::find_kernel(plan.steps[i].kernel);
     const double rate = flops_of(bound, plan, i, threads) / least[i] * 1e-9;

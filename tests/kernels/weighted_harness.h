@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sluice/core/threads.h"
+#include "sluice/kernels/kernel.h"
 #include "sluice/kernels/packing.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/weighted/tile.h"

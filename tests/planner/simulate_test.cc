@@ -206,10 +206,10 @@ TEST_CASE("the latency model takes the longer of arithmetic and traffic") {
   profile.memory_bytes_per_second = 100;
   profile.step_overhead_seconds = 1;
   model::Node node;
-  CHECK(profiler::step_seconds(profile, node, {.flops = 50, .input_bytes = 100}) == Approx(6));
-  CHECK(profiler::step_seconds(profile, node, {.flops = 5, .input_bytes = 100, .output_bytes = 50, .weight_bytes = 50}) == Approx(3));
+  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50, .input_bytes = 100}) == Approx(6));
+  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 5, .input_bytes = 100, .output_bytes = 50, .weight_bytes = 50}) == Approx(3));
   node.attributes = model::ConvAttributes{{}, 8, 8, 8};
-  CHECK(profiler::step_seconds(profile, node, {.flops = 50}) == Approx(51));
+  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50}) == Approx(51));
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct SessionOptions {
   std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do (planner::PlanRequest)
   executor::ReadOptions read;
   model::ReadMode read_mode = model::ReadMode::kAuto;
+  const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
   const plan::Plan* plan = nullptr;  // run this plan instead of making one; copied, and verified first
 };
 

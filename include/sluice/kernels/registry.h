@@ -27,6 +27,8 @@ inline constexpr KernelId kResize{11};
 inline constexpr KernelId kConvTransposed{12};  // by output phases, padded row strips
 inline constexpr KernelId kMatMul{13};          // of two activations
 inline constexpr KernelId kConvWinograd{14};
+inline constexpr KernelId kLayerNorm{15};
+inline constexpr KernelId kAttention{16};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 }  // namespace kernel_id

@@ -78,7 +78,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
   }
   for (const LoadSpec& load : schedule.loads) {
     costs.load.push_back(profiler::load_seconds(*problem.profile, Bytes(load.region_bytes())));
-    costs.decode.push_back(static_cast<double>(load.region_bytes()) / kDecodeBytesPerSecond);
+    costs.decode.push_back(decode_seconds(*problem.profile, load.region_bytes()));
   }
   return costs;
 }

@@ -54,9 +54,10 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     if (weight.always_resident || readers[node.weights.front().index()] > 1) continue;
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);
     kernels::StepExtent extent{{0, whole.rows}, {0, whole.channels}, threads};
-    const double raw = profiler::step_seconds(profile, node, kernel.cost(graph, node, extent));
+    const double raw = profiler::step_seconds(profile, {kernel.id}, node, kernel.cost(graph, node, extent));
     extent.derived = true;
-    const double derived = profiler::step_seconds(profile, node, kernel.cost(graph, node, extent));
+    const double derived =
+        profiler::step_seconds(profile, {kernel.id, profiler::KernelUse::kRunDerived}, node, kernel.cost(graph, node, extent));
     if (derived < raw)
       options.push_back({p, weight.bytes.count(), derived_bytes(graph, order[p], kernel, {0, weight.panels}), raw - derived});
   }

@@ -29,9 +29,6 @@ struct Costs {
   double compute = 0;          // all steps of a period
 };
 
-/// Checksums run at the rate of memory: 8-12 GB/s on one core of this class.
-inline constexpr double kDecodeBytesPerSecond = 8e9;
-
 inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
                          const profiler::DeviceProfile& profile, int threads) {
   const model::Node& node = graph.node(id);
@@ -39,7 +36,16 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const kernels::StepExtent extent{
       {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
   const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
-  return profiler::step_seconds(profile, node, cost(graph, node, extent));
+  using profiler::KernelUse;
+  const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
+  return profiler::step_seconds(profile, {kernel.id, use}, node, cost(graph, node, extent));
+}
+
+/// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
+/// that is part of the reading time.
+inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) noexcept {
+  if (profile.reads_in_flight <= 1) return 0;
+  return static_cast<double>(std::min<std::uint64_t>(bytes, profile.read_piece_bytes)) / profile.verify_bytes_per_second;
 }
 
 using Gates = std::vector<std::int64_t>;

@@ -1,18 +1,91 @@
-// What a device can do, measured or assumed: the numbers that turn work into time. Data only; measuring is another header's task.
+// What a device can do, measured or assumed: the numbers that turn work into time (latency.h). Data only; `measure_device` (measure.h)
+// makes it, profile_file.h keeps it.
+//
+// A profile belongs to one CPU, instruction set and number of threads. A default-made one is nobody's: plain rates of a mid-range x86-64
+// core with an NVMe disk, so that plans can be made before anything was measured.
+//
+// Invariants: rates are positive and finite; `kernels` and `samples` are sorted by kernel, `reads` by depth and size.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/core/ids.h"
+#include "sluice/kernels/kernel.h"
 
 namespace sluice::profiler {
 
-/// Rates of one device at one number of threads. The defaults are those of a mid-range x86-64 core with an NVMe disk.
+/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; and those of input and output that are more
+/// than a core's own cache holds.
+inline constexpr std::size_t kTerms = 6;
+using Terms = std::array<double, kTerms>;
+
+inline Terms terms_of(const kernels::CostFeatures& work) noexcept {
+  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  const auto input = static_cast<double>(work.input_bytes);
+  const auto output = static_cast<double>(work.output_bytes);
+  const double beyond = input + output > kOwnCache ? input + output - kOwnCache : 0;
+  return {1.0, static_cast<double>(work.flops), input, output, static_cast<double>(work.weight_bytes), beyond};
+}
+
+/// What a kernel does in a step: runs, runs from derived weights, or prepares them. Each has its own times.
+enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
+
+struct UsedKernel {
+  KernelId kernel = KernelId::kNone;  // none: what no measurement covers
+  KernelUse use = KernelUse::kRun;
+  friend constexpr auto operator<=>(const UsedKernel&, const UsedKernel&) noexcept = default;
+};
+
+/// Fitted to the samples of one kernel (fit.h): seconds = sum of seconds_per[i] * terms[i].
+struct KernelRates {
+  UsedKernel kernel;
+  Terms seconds_per{};
+};
+
+/// The logarithms of a step's flops and bytes: where it lies among other steps.
+using WorkPoint = std::array<double, 4>;
+
+/// One measured step.
+struct KernelSample {
+  UsedKernel kernel;
+  kernels::CostFeatures work;
+  double seconds = 0;
+  // Follow from the above and the kernel's rates (fit.h):
+  WorkPoint point{};
+  double deviation = 0;  // ln(measured / fitted)
+};
+
+/// Reading in pieces of one size, so many in flight.
+struct ReadRate {
+  std::uint32_t depth = 1;
+  std::uint64_t piece_bytes = 0;
+  double bytes_per_second = 0;
+};
+
+/// Rates of one device at one number of threads.
 struct DeviceProfile {
-  double flops_per_second = 100e9;  // dense and convolution kernels, all threads together
+  std::string device;  // the CPU's own name; empty: assumed, not measured
+  std::string isa;     // of core/cpu.h
+  int threads = 1;
+
+  // Where nothing was measured. Compute rates are those of one thread times `threads`.
+  double flops_per_second = 100e9;  // dense and convolution kernels
   double depthwise_flops_per_second = 20e9;
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
   double step_overhead_seconds = 3e-6;    // dispatch of one step
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
   double read_latency_seconds = 80e-6;    // fixed cost of one read
+
+  double verify_bytes_per_second = 12e9;        // checksums of what was just read
+  double read_limit = 0;                        // bytes per second, 0: none: emulates a slower disk
+  std::uint64_t read_piece_bytes = 512 * 1024;  // how loads are read: in pieces of this size,
+  std::uint32_t reads_in_flight = 4;            // so many at a time
+  std::vector<KernelRates> kernels;
+  std::vector<KernelSample> samples;
+  std::vector<ReadRate> reads;
 };
 
 }  // namespace sluice::profiler

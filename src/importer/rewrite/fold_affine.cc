@@ -65,15 +65,17 @@ std::optional<ChannelAffine> as_affine(const Draft& draft, const DraftNode& node
   return std::nullopt;
 }
 
+/// Does the node itself multiply by node.scale and add node.bias?
+bool scales_and_shifts(const DraftNode& node) { return node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm; }
+
 bool takes_affine(const DraftNode& node) {
-  const bool linear =
-      node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense || node.op == OpKind::kAffine;
+  const bool linear = node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense || scales_and_shifts(node);
   return linear && !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
 }
 
 void absorb(DraftNode& node, const ChannelAffine& affine) {
   const std::size_t channels = affine.scale.size();
-  std::vector<float>& scale = node.op == OpKind::kAffine ? node.scale : node.panels->scale;
+  std::vector<float>& scale = scales_and_shifts(node) ? node.scale : node.panels->scale;
   bool scales = false, shifts = !node.bias.empty();
   for (std::size_t c = 0; c < channels; ++c) {
     scales = scales || affine.scale[c] != 1.0f;
@@ -86,7 +88,7 @@ void absorb(DraftNode& node, const ChannelAffine& affine) {
   node.bias.resize(channels, 0.0f);
   for (std::size_t c = 0; c < channels; ++c)
     node.bias[c] = static_cast<float>(static_cast<double>(node.bias[c]) * affine.scale[c] + affine.shift[c]);
-  node.epilogue.has_bias = node.op != OpKind::kAffine;
+  node.epilogue.has_bias = !scales_and_shifts(node);
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ void fold_affine(Draft& draft) {
       if (maker == Uses::kNone || !takes_affine(draft.nodes[maker]) || !uses.single_reader(input)) continue;
       DraftNode& before = draft.nodes[maker];
       const int rank = draft.value(input).shape.rank();
-      const int axis = before.op == OpKind::kDense ? rank - 1 : 1;
+      const int axis = before.op == OpKind::kDense ? rank - 1 : before.op == OpKind::kLayerNorm ? before.axis : 1;
       if (rank <= axis) continue;
       const auto affine = as_affine(draft, node, axis);
       if (!affine || affine->x != input) continue;

@@ -17,6 +17,8 @@ bool is_epilogue_function(Function function) noexcept {
     case Function::kHardSwish:
     case Function::kSilu:
     case Function::kTanh:
+    case Function::kGelu:
+    case Function::kGeluTanh:
       return true;
     default:
       return false;

@@ -167,7 +167,8 @@ class Layout {
       case OpKind::kReshape:
         return place_reshape(std::move(node));
       case OpKind::kSoftmax:
-        return place_softmax(std::move(node));
+      case OpKind::kLayerNorm:
+        return place_along_axis(std::move(node));
       case OpKind::kBinary:
       case OpKind::kConcat:
         return place_several(std::move(node));
@@ -305,7 +306,8 @@ class Layout {
     return true;
   }
 
-  void place_softmax(DraftNode node) {
+  /// What works along node.axis wants it last; the order of the others is free and stays.
+  void place_along_axis(DraftNode node) {
     const Value in = draft_.value(node.inputs[0]);
     Perm wanted = kIdentityPerm;
     std::size_t at = 0;

@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "src/importer/rewrite/pattern.h"
 #include "src/importer/rewrite/rewrite.h"
 
 namespace sluice::importer {
@@ -10,86 +9,66 @@ using model::BinaryFunction;
 using model::Function;
 using model::OpKind;
 
-bool near(double a, double b) noexcept { return std::fabs(a - b) <= 1e-5 * std::fabs(b); }
+/// Coefficients of 1, x, x^2, x^3.
+using Cubic = std::array<double, 4>;
 
-/// Looks at the nodes behind a value: small questions from which the patterns are put together.
-class Pattern {
+/// The value as a polynomial of x, if sums and products of x and numbers make it one of degree 3 at most.
+class AsCubic {
  public:
-  explicit Pattern(const Draft& draft) : draft_(draft), uses_(draft) {}
+  AsCubic(const Pattern& pattern, ValueId x) : pattern_(pattern), x_(x) {}
 
-  const DraftNode* maker(ValueId value) const {
-    const std::size_t n = uses_.maker[value.index()];
-    return n == Uses::kNone ? nullptr : &draft_.nodes[n];
-  }
-  std::optional<double> scalar(ValueId value) const {
-    const auto& constant = draft_.value(value).constant;
-    return constant ? uniform_value(*constant) : std::nullopt;
-  }
-  const DraftNode* unary(ValueId value, Function function) const {
-    const DraftNode* node = maker(value);
-    return node != nullptr && node->op == OpKind::kUnary && node->epilogue.activation.function == function ? node : nullptr;
-  }
-  const DraftNode* binary(ValueId value, BinaryFunction function) const {
-    const DraftNode* node = maker(value);
-    return node != nullptr && node->op == OpKind::kBinary && node->as_binary() == function ? node : nullptr;
-  }
-  /// x in x + c or c + x.
-  std::optional<ValueId> minus_constant(ValueId value, double addend) const {
-    const DraftNode* add = binary(value, BinaryFunction::kAdd);
-    if (add == nullptr) return std::nullopt;
-    for (std::size_t i = 0; i < 2; ++i)
-      if (const auto c = scalar(add->inputs[1 - i]); c && near(*c, addend)) return same_shape(add->inputs[i], add->output);
-    return std::nullopt;
-  }
-  /// x in x * c, c * x or x / (1 / c).
-  std::optional<ValueId> without_factor(ValueId value, double factor) const {
-    if (const DraftNode* mul = binary(value, BinaryFunction::kMul)) {
-      for (std::size_t i = 0; i < 2; ++i)
-        if (const auto c = scalar(mul->inputs[1 - i]); c && near(*c, factor)) return same_shape(mul->inputs[i], mul->output);
+  std::optional<Cubic> operator()(ValueId value) {
+    if (value == x_) return Cubic{0, 1, 0, 0};
+    if (const auto c = pattern_.scalar(value)) return Cubic{*c, 0, 0, 0};
+    const DraftNode* node = pattern_.maker(value);
+    if (node == nullptr || node->op != OpKind::kBinary || ++visits_ > kMaxVisits) return std::nullopt;
+    const auto a = (*this)(node->inputs[0]), b = (*this)(node->inputs[1]);
+    if (!a || !b) return std::nullopt;
+    switch (node->as_binary()) {
+      case BinaryFunction::kAdd:
+        return Cubic{(*a)[0] + (*b)[0], (*a)[1] + (*b)[1], (*a)[2] + (*b)[2], (*a)[3] + (*b)[3]};
+      case BinaryFunction::kMul:
+        return product(*a, *b);
+      case BinaryFunction::kPow:
+        return *b == Cubic{3, 0, 0, 0} ? square_then(*a) : std::nullopt;
+      default:
+        return std::nullopt;
     }
-    if (const DraftNode* div = binary(value, BinaryFunction::kDiv)) {
-      if (const auto c = scalar(div->inputs[1]); c && near(*c, 1 / factor)) return same_shape(div->inputs[0], div->output);
-    }
-    return std::nullopt;
-  }
-  /// x where the value is max(0, min(1, x / 6 + 1 / 2)), however written.
-  std::optional<ValueId> hard_sigmoid_of(ValueId value) const {
-    if (const DraftNode* node = unary(value, Function::kHardSigmoid)) {
-      const Activation& f = node->epilogue.activation;
-      if (near(f.a, 1.0 / 6) && near(f.b, 0.5)) return node->inputs[0];
-    }
-    if (const auto inner = without_factor(value, 1.0 / 6)) return relu6_of_three_more(*inner);
-    return std::nullopt;
-  }
-  /// x where the value is clip(x + 3, 0, 6).
-  std::optional<ValueId> relu6_of_three_more(ValueId value) const {
-    const DraftNode* clip = unary(value, Function::kClip);
-    if (clip == nullptr || clip->epilogue.activation.a != 0.0f || clip->epilogue.activation.b != 6.0f) return std::nullopt;
-    return minus_constant(clip->inputs[0], 3.0);
-  }
-  /// x where the value is 1 + erf(x / sqrt 2).
-  std::optional<ValueId> erf_factor_of(ValueId value) const {
-    const auto inner = minus_constant(value, 1.0);
-    const DraftNode* erf = inner ? unary(*inner, Function::kErf) : nullptr;
-    return erf != nullptr ? without_factor(erf->inputs[0], std::sqrt(0.5)) : std::nullopt;
-  }
-  /// The two factors of a product, as f(other) = x: the other factor must be x itself.
-  template <class Of>
-  std::optional<ValueId> product_with(const DraftNode& mul, Of&& of) const {
-    for (std::size_t i = 0; i < 2; ++i)
-      if (const auto x = of(mul.inputs[i]); x && *x == mul.inputs[1 - i]) return x;
-    return std::nullopt;
   }
 
  private:
-  std::optional<ValueId> same_shape(ValueId input, ValueId output) const {
-    if (draft_.value(input).shape == draft_.value(output).shape) return input;
-    return std::nullopt;
+  // A graph of shared factors has more paths than nodes.
+  static constexpr int kMaxVisits = 64;
+
+  static std::optional<Cubic> product(const Cubic& a, const Cubic& b) {
+    Cubic out{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        if (a[i] == 0 || b[j] == 0) continue;
+        if (i + j > 3) return std::nullopt;
+        out[i + j] += a[i] * b[j];
+      }
+    }
+    return out;
+  }
+  static std::optional<Cubic> square_then(const Cubic& a) {
+    const auto square = product(a, a);
+    return square ? product(*square, a) : std::nullopt;
   }
 
-  const Draft& draft_;
-  Uses uses_;
+  const Pattern& pattern_;
+  const ValueId x_;
+  int visits_ = 0;
 };
+
+/// Is the value 1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))?
+bool is_tangent_factor(const Pattern& p, ValueId value, ValueId x) {
+  const auto inner = p.minus_constant(value, 1.0);
+  const DraftNode* tangent = inner ? p.unary(*inner, Function::kTanh) : nullptr;
+  const auto cubic = tangent != nullptr ? AsCubic(p, x)(tangent->inputs[0]) : std::nullopt;
+  const double slope = std::sqrt(2 / std::acos(-1.0));
+  return cubic && (*cubic)[0] == 0 && (*cubic)[2] == 0 && near((*cubic)[1], slope) && near((*cubic)[3], slope * 0.044715);
+}
 
 struct Match {
   ValueId x;
@@ -107,11 +86,12 @@ std::optional<Match> match(const Pattern& p, const DraftNode& node) {
     };
     if (const auto x = p.product_with(node, sigmoid_of)) return Match{*x, {Function::kSilu}};
     if (const auto x = p.product_with(node, [&](ValueId v) { return p.hard_sigmoid_of(v); })) return Match{*x, {Function::kHardSwish}};
-    // (x / 2) * (1 + erf(x / sqrt 2))
+    // (x / 2) * (1 + erf(x / sqrt 2)), or a tangent in its place
     for (std::size_t i = 0; i < 2; ++i) {
       const auto x = p.erf_factor_of(node.inputs[i]);
       const auto half = p.without_factor(node.inputs[1 - i], 0.5);
       if (x && half && *x == *half) return Match{*x, {Function::kGelu}};
+      if (half && is_tangent_factor(p, node.inputs[i], *half)) return Match{*half, {Function::kGeluTanh}};
     }
   }
   if (const auto x = p.hard_sigmoid_of(node.output)) return Match{*x, {Function::kHardSigmoid, 1.0f / 6.0f, 0.5f}};
@@ -123,8 +103,11 @@ std::optional<Match> match(const Pattern& p, const DraftNode& node) {
   if (const DraftNode* product = product_in(1.0 / 6))
     if (const auto x = p.product_with(*product, [&](ValueId v) { return p.relu6_of_three_more(v); }))
       return Match{*x, {Function::kHardSwish}};
-  if (const DraftNode* product = product_in(0.5))
+  if (const DraftNode* product = product_in(0.5)) {
     if (const auto x = p.product_with(*product, [&](ValueId v) { return p.erf_factor_of(v); })) return Match{*x, {Function::kGelu}};
+    for (std::size_t i = 0; i < 2; ++i)
+      if (is_tangent_factor(p, product->inputs[i], product->inputs[1 - i])) return Match{product->inputs[1 - i], {Function::kGeluTanh}};
+  }
   return std::nullopt;
 }
 

@@ -1,17 +1,59 @@
 #include "src/importer/rewrite/rewrite.h"
 
+#include <algorithm>
+
+#include "sluice/kernels/plain.h"
+
 namespace sluice::importer {
+
+namespace {
+
+/// A plan has at least one step. Where all nodes may be views of the inputs (or there is nothing to make at all), one that copies.
+void ensure_step(Draft& draft) {
+  if (std::any_of(draft.nodes.begin(), draft.nodes.end(), [](const DraftNode& node) { return node.op != model::OpKind::kReshape; })) return;
+  const kernels::PlainOperator* identity = kernels::find_plain("Identity");
+  model::PlainAttributes attributes;
+  attributes.op = identity->number;
+  attributes.present = 1;
+  ValueId from;
+  if (draft.nodes.empty()) {
+    Value nothing;
+    nothing.name = "nothing";
+    nothing.constant = make_fill(Shape{}, 0.0f);
+    from = draft.add_value(std::move(nothing));
+  } else {
+    from = draft.nodes[0].inputs[0];
+  }
+  Value copied = draft.value(from);
+  copied.name += ":copied";
+  copied.constant.reset();
+  copied.storage = {};
+  if (is_float(copied.dtype)) copied.dtype = DType::kF32;
+  DraftNode copy;
+  copy.name = copied.name;
+  copy.op = model::OpKind::kPlain;
+  copy.attributes = std::move(attributes);
+  copy.inputs = {from};
+  copy.output = draft.add_value(std::move(copied));
+  if (!draft.nodes.empty()) draft.nodes[0].inputs[0] = copy.output;
+  draft.nodes.insert(draft.nodes.begin(), std::move(copy));
+}
+
+}  // namespace
 
 void rewrite(Draft& draft, bool fuse) {
   compact(draft);
   if (fuse) {
-    for (const auto pass : {recognise_activations, sink_reshapes, fold_padding, fold_affine, fuse_residual, fuse_activation}) {
+    for (const auto pass : {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine,
+                            fuse_residual, fuse_activation}) {
       pass(draft);
       compact(draft);
     }
   }
   lay_out(draft);
+  drop_reshapes(draft);
   compact(draft);
+  ensure_step(draft);
 }
 
 }  // namespace sluice::importer

@@ -7,10 +7,15 @@
 
 namespace sluice::importer {
 
-/// Reshape after Reshape becomes one; elementwise nodes move in front of a Reshape, next to the convolution that they can join.
+/// Reshape after Reshape becomes one; elementwise nodes move in front of a Reshape, next to the convolution or dense layer that they can
+/// join.
 void sink_reshapes(Draft& draft);
 /// x * sigmoid(x), x * clip(x + 3, 0, 6) / 6, x / 2 * (1 + erf(x / sqrt 2)) and their variants become one node.
 void recognise_activations(Draft& draft);
+/// (x - mean) / sqrt(mean of squares + epsilon) over the last axis becomes a layer norm; fold_affine gives it its scale and shift.
+void recognise_layer_norms(Draft& draft);
+/// softmax(Q K^T, scaled, perhaps masked by a triangle) V of several heads becomes one node.
+void recognise_attention(Draft& draft);
 /// A zero Pad becomes the padding of the convolution that alone reads it.
 void fold_padding(Draft& draft);
 /// Batch-norms, and additions and multiplications by constants per channel, move into the weights and bias of the node before them.
@@ -22,6 +27,8 @@ void fuse_activation(Draft& draft);
 /// Chooses the physical axis order of every value: feature maps NHWC. ONNX Transposes become changes of order that cost nothing;
 /// transposes are inserted only where a reader needs another order than the one that the maker gave.
 void lay_out(Draft& draft);
+/// Reshapes that lead back to the same physical shape go: what lies between them may then be a view with gaps.
+void drop_reshapes(Draft& draft);
 
 void rewrite(Draft& draft, bool fuse);
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "src/importer/rewrite/perm.h"
 #include "src/importer/rewrite/rewrite.h"
 
 namespace sluice::importer {
@@ -14,9 +17,9 @@ class Sink {
     nodes.swap(draft_.nodes);
     for (DraftNode& node : nodes) {
       for (ValueId& input : node.inputs) input = resolve(input);
-      if (node.op == OpKind::kReshape)
+      if (reshapes(node))
         add_reshape(std::move(node));
-      else if (passes(node))
+      else if (passes(node) || joins_dense(node))
         hoist(std::move(node));
       else
         push(std::move(node));
@@ -32,6 +35,17 @@ class Sink {
   const DraftNode* reshape_before(ValueId value) const {
     const std::size_t maker = maker_[value.index()];
     return maker != Uses::kNone && draft_.nodes[maker].op == OpKind::kReshape ? &draft_.nodes[maker] : nullptr;
+  }
+
+  /// A Transpose that moves axes of extent 1 only is a Reshape too; it becomes one.
+  bool reshapes(DraftNode& node) const {
+    if (node.op != OpKind::kTranspose) return node.op == OpKind::kReshape;
+    const Perm& perm = std::get<model::TransposeAttributes>(node.attributes).perm;
+    const std::vector<int> order = order_of(draft_.value(node.inputs[0]).shape, perm);
+    if (!std::is_sorted(order.begin(), order.end())) return false;
+    node.op = OpKind::kReshape;
+    node.attributes = {};
+    return true;
   }
 
   void push(DraftNode node) {
@@ -63,14 +77,59 @@ class Sink {
     return second != nullptr && draft_.value(second->inputs[0]).shape == before && draft_.value(second->output).shape == after;
   }
 
+  /// Is it x + y where x is a reshaped dense layer, perhaps with a bias, that could take y as its residual?
+  bool joins_dense(DraftNode& node) const {
+    if (node.op != OpKind::kBinary || node.as_binary() != model::BinaryFunction::kAdd) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const ValueId x = node.inputs[i], y = node.inputs[1 - i];
+      const DraftNode* reshape = reshape_before(x);
+      if (reshape == nullptr || !uses_.single_reader(x) || x == y || draft_.value(y).constant) continue;
+      if (draft_.value(x).shape != draft_.value(y).shape || !is_dense(reshape->inputs[0])) continue;
+      std::swap(node.inputs[0], node.inputs[i]);
+      return true;
+    }
+    return false;
+  }
+
+  bool is_dense(ValueId value) const {
+    const std::size_t maker = maker_[value.index()];
+    if (maker == Uses::kNone || !uses_.single_reader(value)) return false;
+    const DraftNode& node = draft_.nodes[maker];
+    if (node.op == OpKind::kDense) return true;
+    if (node.op != OpKind::kBinary) return false;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::size_t before = maker_[node.inputs[i].index()];
+      if (draft_.value(node.inputs[1 - i]).constant && before != Uses::kNone && draft_.nodes[before].op == OpKind::kDense) return true;
+    }
+    return false;
+  }
+
+  ValueId add_reshaped(const std::string& name, ValueId value, const Shape& shape) {
+    DraftNode reshape;
+    reshape.name = name;
+    reshape.op = OpKind::kReshape;
+    reshape.inputs = {value};
+    reshape.output = add_value(name, shape);
+    push(std::move(reshape));
+    return draft_.nodes.back().output;
+  }
+
+  ValueId add_value(const std::string& name, const Shape& shape) {
+    Value value;
+    value.name = name;
+    value.shape = shape;
+    maker_.push_back(Uses::kNone);
+    return draft_.add_value(std::move(value));
+  }
+
   void hoist(DraftNode node) {
     const Shape before = draft_.value(reshape_before(node.inputs[0])->inputs[0]).shape;
-    for (ValueId& input : node.inputs) input = reshape_before(input)->inputs[0];
-    Value value;
-    value.name = draft_.value(node.output).name + ":unshaped";
-    value.shape = before;
-    const ValueId inner = draft_.add_value(std::move(value));
-    maker_.push_back(Uses::kNone);
+    for (ValueId& input : node.inputs) {
+      const DraftNode* reshape = reshape_before(input);
+      const bool undone = reshape != nullptr && draft_.value(reshape->inputs[0]).shape == before;
+      input = undone ? reshape->inputs[0] : add_reshaped(draft_.value(input).name + ":unshaped", input, before);
+    }
+    const ValueId inner = add_value(draft_.value(node.output).name + ":unshaped", before);
     DraftNode reshape;
     reshape.name = node.name + ":reshape";
     reshape.op = OpKind::kReshape;

@@ -44,6 +44,16 @@ HWY_INLINE void block(const ProductTile& tile, std::int64_t column, std::size_t 
     HWY_UNROLL(4)
     for (int v = 0; v < kColumns; ++v) acc[r][v] = hn::Zero(d);
   }
+  if (tile.adds) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < kColumns; ++v) {
+        const float* from = tile.out[r] + column + v * kLanes;
+        acc[r][v] = partial && v == kColumns - 1 ? lanes::load_first(d, from, last) : hn::LoadU(d, from);
+      }
+    }
+  }
   const float* right = tile.right + column;
   for (std::int64_t k = 0; k < tile.depth; ++k, right += tile.right_pitch) {
     V b[kColumns];

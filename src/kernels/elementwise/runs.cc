@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "src/kernels/elementwise/runs.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/functions-inl.h"
-#include "src/kernels/elementwise/lanes-inl.h"
+#include "src/kernels/elementwise/lane_sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -142,16 +142,12 @@ void binary(model::BinaryFunction op, Stream a, Stream b, float* out, std::int64
   }
 }
 
-/// x - subtrahend, or its exponential.
-template <bool exponential>
 struct Shifted {
   const float* in;
   float subtrahend;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
-    const V shifted = hn::Sub(load(in, i), hn::Set(D(), subtrahend));
-    if constexpr (exponential) return fn::exp(D(), shifted);
-    return shifted;
+    return hn::Sub(load(in, i), hn::Set(D(), subtrahend));
   }
 };
 
@@ -168,41 +164,25 @@ float maximum(const float* in, std::int64_t n) noexcept {
   return result;
 }
 
-/// Sixteen partial sums of exp(in[i] - subtrahend), value i to sum i mod 16, folded in halves. Stores the exponentials when `out` is given.
-float exp_sum(const float* in, float subtrahend, float* out, std::int64_t n) noexcept {
-  constexpr int kVectors = static_cast<int>(16 / kLanes);
-  const Shifted<true> op{in, subtrahend};
-  V sums[kVectors];
-  for (V& sum : sums) sum = hn::Zero(D());
-  std::int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) {
-      const V e = op(WholeLoader(), i + v * kLanes);
-      if (out != nullptr) hn::StoreU(e, D(), out + i + v * kLanes);
-      sums[v] = hn::Add(sums[v], e);
-    }
+struct AddExponentials {
+  const float* in;
+  float* out;  // may be null
+  float subtrahend;
+  template <class Part>
+  HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
+    const V e = fn::exp(D(), hn::Sub(part.load(D(), in + i), hn::Set(D(), subtrahend)));
+    if (out != nullptr) part.store(e, D(), out + i);
+    return hn::Add(sum, e);
   }
-  for (int v = 0; i < n; ++v, i += kLanes) {
-    const auto count = static_cast<std::size_t>(std::min(kLanes, n - i));
-    const V e = op(FirstLoader{count}, i);
-    if (out != nullptr) lanes::store_first(e, D(), out + i, count);
-    sums[v] = hn::Add(sums[v], hn::IfThenElseZero(hn::FirstN(D(), count), e));
-  }
-  HWY_ALIGN float values[16];
-  for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], D(), values + v * kLanes);
-  for (int half = 8; half >= 1; half /= 2)
-    for (int lane = 0; lane < half; ++lane) values[lane] += values[lane + half];
-  return values[0];
-}
+};
 
 void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
   const float greatest = maximum(in, n);
-  const float sum = exp_sum(in, greatest, log ? nullptr : out, n);
+  const float sum = lanes::lane_sum(D(), n, AddExponentials{in, log ? nullptr : out, greatest});
   if (!log) return each(Binary<model::BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
   const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
-  each(Shifted<false>{in, greatest}, out, n);
-  each(Shifted<false>{out, log_sum}, out, n);
+  each(Shifted{in, greatest}, out, n);
+  each(Shifted{out, log_sum}, out, n);
 }
 
 /// kVectors vectors of channels from `channel` on: enough independent chains to hide the latency of an addition.

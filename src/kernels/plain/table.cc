@@ -10,7 +10,9 @@ using Family = std::span<const PlainOperator> (*)() noexcept;
 constexpr Family kFamilies[] = {
     plain::unary_operators,  plain::binary_operators, plain::cast_operators,    plain::reduce_operators,
     plain::select_operators, plain::gather_operators, plain::scatter_operators, plain::normalize_operators,
-    plain::loss_operators,   plain::quantize_operators, plain::matrix_operators,
+    plain::loss_operators,   plain::quantize_operators, plain::matrix_operators,  plain::pool_operators,
+    plain::convolve_operators, plain::recurrent_operators, plain::attention_operators, plain::image_operators,
+    plain::signal_operators,
 };
 
 constexpr std::size_t kMaxOperators = 400;
@@ -62,8 +64,6 @@ const PlainOperator* find_plain(std::string_view name) noexcept {
 PlainRefusal infer_plain(const PlainNode& node, PlainTensor& out) noexcept {
   if (node.argument_count() != words(node.op().arguments)) return "its arguments are not those of the operator";
   if (node.result() >= node.op().outputs) return "it has no such output";
-  for (const PlainTensor& input : node.inputs())
-    if (input.count() <= 0) return "an input is empty";
   const PlainRefusal refusal = node.op().infer(node, out);
   if (refusal != nullptr) return refusal;
   const auto made = Shape::make(out.shape.dims());

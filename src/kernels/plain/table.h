@@ -17,12 +17,12 @@ std::span<const PlainOperator> scatter_operators() noexcept;     // scatter.cc  
 std::span<const PlainOperator> normalize_operators() noexcept;   // normalize.cc    300-329
 std::span<const PlainOperator> loss_operators() noexcept;        // loss.cc         330-339
 std::span<const PlainOperator> quantize_operators() noexcept;    // quantize.cc     340-369
-std::span<const PlainOperator> window_operators() noexcept;      // window.cc       370-399: convolutions and pools of any rank
+std::span<const PlainOperator> pool_operators() noexcept;        // pool.cc         370-379
+std::span<const PlainOperator> convolve_operators() noexcept;    // convolve.cc     380-399
 std::span<const PlainOperator> recurrent_operators() noexcept;   // recurrent.cc    400-409
 std::span<const PlainOperator> attention_operators() noexcept;   // attention.cc    410-429
 std::span<const PlainOperator> image_operators() noexcept;       // image.cc        430-459
 std::span<const PlainOperator> signal_operators() noexcept;      // signal.cc       460-479
 std::span<const PlainOperator> matrix_operators() noexcept;      // matrix.cc       480-499
-std::span<const PlainOperator> text_operators() noexcept;        // text.cc         500-509
 
 }  // namespace sluice::kernels::plain

@@ -55,6 +55,17 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
+PlainRefusal infer_identity(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_identity(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
+  return nullptr;
+}
+
 constexpr Functions real(RealFunction f) noexcept { return {f, nullptr, false}; }
 
 constexpr Functions kAbs{[](float x, float, float) { return std::fabs(x); },
@@ -69,7 +80,6 @@ constexpr Functions kBitwiseNot{nullptr, [](std::int64_t x) { return ~x; }};
 constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr, true};
 // a, b: are minus and plus infinity looked for?
 constexpr Functions kIsInf{[](float x, float a, float b) { return std::isinf(x) && (x < 0 ? a : b) != 0.0f ? 1.0f : 0.0f; }, nullptr, true};
-constexpr Functions kIdentity{[](float x, float, float) { return x; }, [](std::int64_t x) { return x; }};
 constexpr Functions kAcos = real([](float x, float, float) { return std::acos(x); });
 constexpr Functions kAcosh = real([](float x, float, float) { return std::acosh(x); });
 constexpr Functions kAsin = real([](float x, float, float) { return std::asin(x); });
@@ -125,7 +135,7 @@ constexpr PlainOperator kOperators[] = {
     line(26, "Mish", kMish),
     line(27, "Swish", kSwish, "alpha:f=1"),
     line(28, "GeluTanh", kGeluTanh),
-    line(29, "Identity", kIdentity),
+    {29, "Identity", "", infer_identity, run_identity},
 };
 
 }  // namespace

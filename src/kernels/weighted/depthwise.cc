@@ -26,6 +26,8 @@ Interval<std::int64_t> interior(const model::Window& w) noexcept {
 
 /// Output rows whose input rows stay in cache while all panels pass.
 constexpr std::int64_t kMostBandRows = 16;
+/// Panels of a block: 1 KiB of a pixel at a time is read at full speed, and the block's weights stay in the first cache.
+constexpr std::int64_t kMostPanels = 16;
 
 std::uint64_t table_bytes(const model::Window& w) noexcept {
   return align_up(static_cast<std::uint64_t>(w.kernel_h * kMostBandRows) * sizeof(std::int64_t), 64);
@@ -69,17 +71,9 @@ class RowRunner {
         tiles_(tiles),
         w_(call.node->as<model::ConvAttributes>().window),
         inner_(interior(w_)),
-        pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))) {
-    // The usual borders, one pixel that misses one tap, go with the interior.
-    const std::int64_t after_last = (w_.out_w - 1) * w_.stride_w - w_.pad_left + (w_.kernel_w - 1) * w_.dilation_w - w_.in_w;
-    const bool thin = w_.kernel_w > 1 && w_.dilation_w == 1 && !inner_.empty();
-    skip_first_ = thin && w_.pad_left == 1 && inner_.begin == 1;
-    skip_last_ = thin && after_last == 0 && inner_.end == w_.out_w - 1;
-    if (skip_first_) inner_.begin = 0;
-    if (skip_last_) inner_.end = w_.out_w;
-  }
+        pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))) {}
 
-  /// A job for the panel `block`, to be used with `run`.
+  /// A job for the panels of `block`, to be used with `run`.
   TileJob job_of(const Block& block) const noexcept {
     TileJob job = make_job(call_, block);
     job.segment_floats = w_.kernel_w * model::kPanelLanes;
@@ -91,28 +85,43 @@ class RowRunner {
     job.segment_offsets = in.offsets;
     job.segments = in.taps.size();
     job.panels += in.taps.begin * job.segment_floats;
-    for (std::int64_t x = 0; x < inner_.begin; ++x) run_border(job, in, row, channel, x);
     job.depth = w_.kernel_w;
-    if (!inner_.empty()) run_pixels(job, in, row, channel, inner_, 0);
+    const int slid = slide(job, in, row, channel);
+    if (slid == job.panel_count) return;
+    job.panels += slid * job.panel_floats;
+    if (job.bias != nullptr) job.bias += slid * model::kPanelLanes;
+    job.panel_count -= slid;
+    channel += slid * model::kPanelLanes;
+    for (std::int64_t x = 0; x < inner_.begin; ++x) run_border(job, in, row, channel, x);
+    if (!inner_.empty()) tiles_.lane_run(run_of(job, in, row, channel, inner_, 0), job);
     for (std::int64_t x = inner_.end; x < w_.out_w; ++x) run_border(job, in, row, channel, x);
   }
 
  private:
+  /// Does the whole row for whole panels, if the instruction set slides over such windows. How many panels are done.
+  int slide(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel) const noexcept {
+    if (job.last_lanes < model::kPanelLanes) --job.panel_count;
+    job.last_lanes = model::kPanelLanes;
+    if (job.panel_count == 0 || w_.dilation_w != 1) return 0;
+    LaneRun run = run_of(job, in, row, channel, {0, w_.out_w}, 0);
+    run.first_input = w_.pad_left;
+    run.end_input = w_.pad_left + w_.in_w;
+    return tiles_.slide(run, job) ? job.panel_count : 0;
+  }
+
   void run_border(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel, std::int64_t x) const noexcept {
     const auto taps_x = taps_inside(x * w_.stride_w - w_.pad_left, w_.kernel_w, w_.dilation_w, w_.in_w);
     job.depth = taps_x.size();
     job.panels += taps_x.begin * model::kPanelLanes;
-    run_pixels(job, in, row, channel, {x, x + 1}, taps_x.begin);
+    tiles_.lane_run(run_of(job, in, row, channel, {x, x + 1}, taps_x.begin), job);
   }
 
-  void run_pixels(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
-                  std::int64_t first_tap) const noexcept {
+  LaneRun run_of(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
+                 std::int64_t first_tap) const noexcept {
     constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
     const std::int64_t in_x = pixels.begin * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
     const RowView& out = call_.outputs[0].view;
     LaneRun run;
-    run.skip_first = skip_first_ && pixels == inner_;
-    run.skip_last = skip_last_ && pixels == inner_;
     run.count = pixels.size();
     run.a = in.first + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
     run.a_pixel = w_.stride_w * pixel_floats_;
@@ -123,7 +132,7 @@ class RowRunner {
       run.residual = residual.at<float>(row, pixels.begin) + channel;
       run.residual_pixel = residual.pixel_pitch / kFloat;
     }
-    tiles_.lane_run(run, job);
+    return run;
   }
 
   const KernelCall& call_;
@@ -131,8 +140,6 @@ class RowRunner {
   const model::Window& w_;
   Interval<std::int64_t> inner_;
   std::int64_t pixel_floats_;
-  bool skip_first_ = false;
-  bool skip_last_ = false;
 };
 
 }  // namespace
@@ -147,17 +154,18 @@ Bytes depthwise_workspace(const model::Graph&, const model::Node& node, const St
 
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.node->as<model::ConvAttributes>();
-  const Blocks panels(*call.weights[0].weight, call.channels, conv.out_channels, 1, 1, 1);
   const RowRunner runner(call, tiles);
   const RowView& in = call.inputs[0].view;
   // Rows that are too few for all threads are shared by panels.
   const std::int64_t threads = thread_count(call);
   const std::int64_t row_parts = row_parts_of(call.rows.size(), threads);
-  const std::int64_t panel_parts = row_parts % threads == 0 ? 1 : std::min(panels.count(), threads);
-  for_each_unit(call, row_parts * panel_parts, [&](std::int64_t unit, int thread) noexcept {
+  Blocks blocks(*call.weights[0].weight, call.channels, conv.out_channels, 1, INT64_MAX / 2, 1);
+  blocks.set_count(std::max(ceil_div(blocks.panels(), kMostPanels), row_parts % threads == 0 ? 1 : threads));
+  const std::int64_t block_parts = row_parts % threads == 0 ? 1 : std::min(blocks.count(), threads);
+  for_each_unit(call, row_parts * block_parts, [&](std::int64_t unit, int thread) noexcept {
     auto* const offsets = reinterpret_cast<std::int64_t*>(call.workspace + static_cast<std::uint64_t>(thread) * table_bytes(conv.window));
-    const auto rows = even_part({call.rows.begin, call.rows.end}, unit / panel_parts, row_parts);
-    const auto part = even_part({0, panels.count()}, unit % panel_parts, panel_parts);
+    const auto rows = even_part({call.rows.begin, call.rows.end}, unit / block_parts, row_parts);
+    const auto part = even_part({0, blocks.count()}, unit % block_parts, block_parts);
     const std::int64_t bands = ceil_div(rows.size(), band_rows(in));
     for (std::int64_t band = 0; band < bands; ++band) {
       const auto band_part = even_part(rows, band, bands);
@@ -166,8 +174,8 @@ void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
         const std::int64_t i = row - band_part.begin;
         inputs[i] = input_rows(in, conv.window, row, offsets + i * conv.window.kernel_h);
       }
-      for (std::int64_t panel = part.begin; panel < part.end; ++panel) {
-        const Block block = panels[panel];
+      for (std::int64_t i = part.begin; i < part.end; ++i) {
+        const Block block = blocks[i];
         const TileJob job = runner.job_of(block);
         for (std::int64_t row = band_part.begin; row < band_part.end; ++row)
           runner.run(job, inputs[row - band_part.begin], row, block.channel);

@@ -17,6 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
+// Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
+inline constexpr int kSlideRows = 8;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
@@ -71,9 +73,9 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   finish(acc, rows, job, std::int64_t{p} * 16);
 }
 
-// kFull: all 16 lanes are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
+// kFull: all 16 lanes of panel `p` are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
 template <int kRows, bool kFull>
-HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
+HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
   const D d;
   V acc[kRows][kPanelVectors];
   HWY_UNROLL(16)
@@ -82,9 +84,10 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
     for (int v = 0; v < kPanelVectors; ++v) acc[m][v] = hn::Zero(d);
   }
   const int live = kFull ? 16 : job.last_lanes;
+  const std::int64_t lane = std::int64_t{p} * 16;
   for (std::int64_t s = 0; s < job.segments; ++s) {
-    std::int64_t offset = job.segment_offsets[s];
-    const float* HWY_RESTRICT b = job.panels + s * job.segment_floats;
+    std::int64_t offset = job.segment_offsets[s] + lane;
+    const float* HWY_RESTRICT b = job.panels + p * job.panel_floats + s * job.segment_floats;
     for (std::int64_t k = 0; k < job.depth; ++k, b += 16, offset += job.a_step) {
       HWY_UNROLL(16)
       for (int v = 0; v < kPanelVectors; ++v) {
@@ -97,7 +100,7 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job) {
       }
     }
   }
-  finish(acc, rows, job, 0);
+  finish(acc, rows, job, lane);
 }
 
 HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
@@ -109,63 +112,88 @@ HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows&
   }
 }
 
-// `kRows` neighbouring outputs of a row, three taps in a kernel row: each input is loaded once for all outputs that it reaches.
-template <int kRows, int kSegments, int kStride>
-HWY_NOINLINE void slide(const V (&weights)[kSegments][3], std::int64_t first_lane, const TileRows& rows, const TileJob& job,
-                        bool skip_first, bool skip_last) {
-  constexpr int kInputs = (kRows - 1) * kStride + 3;
+/// Inputs in front of a tile's first and behind its last that are padding.
+struct Padding {
+  int front;
+  int behind;
+};
+
+// `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
+// of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
+template <int kTaps, int kStride, bool kPadded, int kRows>
+HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding padding) {
+  constexpr int kInputs = (kRows - 1) * kStride + kTaps;
   const D d;
-  V acc[kRows][1];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
-  HWY_UNROLL(3)
-  for (int s = 0; s < kSegments; ++s) {
-    const float* a = rows.a[0] + job.segment_offsets[s] + first_lane;
-    HWY_UNROLL(20)
-    for (int j = 0; j < kInputs; ++j) {
-      if (j == 0 && skip_first) continue;
-      if (j == kInputs - 1 && skip_last) continue;
-      const V input = hn::LoadU(d, a + j * job.a_step);
-      HWY_UNROLL(3)
-      for (int tap = 0; tap < 3; ++tap) {
-        const int m = (j - tap) / kStride;
-        if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[s][tap], acc[m][0]);
+  for (std::int64_t lane = 0; lane < job.panel_count * std::int64_t{16}; lane += kVectorLanes) {
+    const float* panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
+    V acc[kRows][1];
+    HWY_UNROLL(16)
+    for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
+    for (std::int64_t s = 0; s < job.segments; ++s) {
+      const float* a = rows.a[0] + job.segment_offsets[s] + lane;
+      V weights[kTaps];
+      HWY_UNROLL(8)
+      for (int tap = 0; tap < kTaps; ++tap) weights[tap] = hn::LoadU(d, panel + s * job.segment_floats + tap * 16);
+      HWY_UNROLL(32)
+      for (int j = 0; j < kInputs; ++j) {
+        if (kPadded && j < kTaps - 1 && j < padding.front) continue;
+        if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
+        const V input = hn::LoadU(d, a + j * job.a_step);
+        HWY_UNROLL(8)
+        for (int tap = 0; tap < kTaps; ++tap) {
+          const int m = (j - tap) / kStride;
+          if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[tap], acc[m][0]);
+        }
       }
     }
+    finish(acc, rows, job, lane);
   }
-  finish(acc, rows, job, first_lane);
 }
 
-template <int kSegments, int kStride, std::size_t... kRow>
+template <int kTaps, int kStride, bool kPadded, std::size_t... kRow>
 constexpr auto slides(std::index_sequence<kRow...>) {
-  return std::array{&slide<static_cast<int>(kRow) + 1, kSegments, kStride>...};
+  return std::array{&slide<kTaps, kStride, kPadded, static_cast<int>(kRow) + 1>...};
 }
 
-template <int kSegments, int kStride>
-HWY_NOINLINE void slide_run(const LaneRun& run, const TileJob& job) {
-  static constexpr auto kSlides = slides<kSegments, kStride>(std::make_index_sequence<kLaneRows>());
-  const D d;
-  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
-  for (int v = 0; v < kPanelVectors; ++v) {
-    // Not a struct: its constructor would not be compiled for this target.
-    V weights[kSegments][3];
-    const std::int64_t first_lane = std::int64_t{v} * kVectorLanes;
-    for (int s = 0; s < kSegments; ++s)
-      for (int tap = 0; tap < 3; ++tap) weights[s][tap] = hn::LoadU(d, job.panels + s * job.segment_floats + tap * 16 + first_lane);
-    std::int64_t x = 0;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
-      TileRows rows;
-      set_run(run, x, static_cast<int>(count), rows);
-      kSlides[static_cast<std::size_t>(count - 1)](weights, first_lane, rows, job, run.skip_first && x == 0,
-                                                   run.skip_last && tile + 1 == tiles);
-      x += count;
-    }
+template <int kTaps, int kStride>
+bool slide_tiles(const LaneRun& run, const TileJob& job) {
+  // Twice as many inputs meet with stride 2: fewer outputs keep the streams as few.
+  constexpr int kRows = kSlideRows / kStride;
+  static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
+  static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
+  const std::int64_t tiles = (run.count + kRows - 1) / kRows;
+  std::int64_t x = 0;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
+    TileRows rows;
+    set_run(run, x, static_cast<int>(count), rows);
+    const std::int64_t first = x * kStride, end = first + (count - 1) * kStride + kTaps;
+    const Padding padding{static_cast<int>(std::max<std::int64_t>(0, run.first_input - first)),
+                          static_cast<int>(std::max<std::int64_t>(0, end - run.end_input))};
+    const auto& tile_of = padding.front + padding.behind == 0 ? kInside : kAtBorder;
+    tile_of[static_cast<std::size_t>(count - 1)](rows, job, padding);
+    x += count;
   }
+  return true;
+}
+
+bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJob& job) noexcept {
+#if HWY_TARGET != HWY_SCALAR
+  const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
+  // Of all taps of an output at least one must meet an input in front, and one behind: `slide` looks no further.
+  const std::int64_t last_end = (run.count - 1) * (stride1 ? 1 : 2) + job.depth;
+  if (run.first_input >= job.depth || last_end - run.end_input >= job.depth) return false;
+  if (job.depth == 3 && stride1) return slide_tiles<3, 1>(run, job);
+  if (job.depth == 3 && stride2) return slide_tiles<3, 2>(run, job);
+  if (job.depth == 5 && stride1) return slide_tiles<5, 1>(run, job);
+  if (job.depth == 5 && stride2) return slide_tiles<5, 2>(run, job);
+  if (job.depth == 7 && stride1) return slide_tiles<7, 1>(run, job);
+#endif
+  return false;
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
-using LaneTile = void (*)(const TileRows&, const TileJob&);
+using LaneTile = void (*)(const TileRows&, const TileJob&, int);
 
 template <int kPanels, bool kFetch, std::size_t... kRow>
 constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence<kRow...>) {
@@ -198,44 +226,24 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kFull = lane_tiles<true>(std::make_index_sequence<kLaneRows>());
   static constexpr auto kPartial = lane_tiles<false>(std::make_index_sequence<kLaneRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
-  (job.last_lanes == 16 ? kFull : kPartial)[row](rows, job);
-}
-
-// A pixel alone, with taps [first, first + count) of each kernel row.
-void run_edge(const LaneRun& run, TileJob job, std::int64_t x, std::int64_t first, std::int64_t count) noexcept {
-  TileRows rows;
-  set_run(run, x, 1, rows);
-  rows.a[0] += first * job.a_step;
-  job.panels += first * 16;
-  job.depth = count;
-  run_lanes(rows, job);
+  const int whole = job.panel_count - (job.last_lanes == 16 ? 0 : 1);
+  for (int p = 0; p < whole; ++p) kFull[row](rows, job, p);
+  if (whole < job.panel_count) kPartial[row](rows, job, whole);
 }
 
 void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
-#if HWY_TARGET != HWY_SCALAR
-  const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
-  if (job.depth == 3 && job.segments >= 2 && job.segments <= 3 && job.last_lanes == 16 && (stride1 || stride2)) {
-    if (job.segments == 3) return stride1 ? slide_run<3, 1>(run, job) : slide_run<3, 2>(run, job);
-    return stride1 ? slide_run<2, 1>(run, job) : slide_run<2, 2>(run, job);
-  }
-#endif
-  const std::int64_t begin = run.skip_first ? 1 : 0;
-  const std::int64_t end = std::max(begin, run.count - (run.skip_last ? 1 : 0));
-  const bool only = run.count == 1 && run.skip_first && run.skip_last;
-  if (run.skip_first) run_edge(run, job, 0, 1, job.depth - (only ? 2 : 1));
-  if (run.skip_last && !only) run_edge(run, job, run.count - 1, 0, job.depth - 1);
-  const std::int64_t tiles = (end - begin + kLaneRows - 1) / kLaneRows;
+  const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     TileRows rows;
-    const std::int64_t x = begin + (end - begin) * tile / tiles;
-    set_run(run, x, static_cast<int>(begin + (end - begin) * (tile + 1) / tiles - x), rows);
+    const std::int64_t x = run.count * tile / tiles;
+    set_run(run, x, static_cast<int>(run.count * (tile + 1) / tiles - x), rows);
     run_lanes(rows, job);
   }
 }
 
 const TileTable& table() noexcept {
   static constexpr TileTable kTable{
-      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run};
+      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run, .slide = run_slide};
   return kTable;
 }
 

@@ -50,11 +50,8 @@ struct TileJob {
   model::Activation activation;
 };
 
-/// Pixels of one row, for the lanes of one panel: pixel i reads at a + i * a_pixel and so on. Steps count floats.
-/// `skip_first`: the first pixel's first tap of each segment lies in the padding and is left out; `skip_last`: the last pixel's last tap.
+/// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats.
 struct LaneRun {
-  bool skip_first = false;
-  bool skip_last = false;
   std::int64_t count = 0;
   const float* a = nullptr;
   std::int64_t a_pixel = 0;
@@ -62,6 +59,9 @@ struct LaneRun {
   std::int64_t out_pixel = 0;
   const float* residual = nullptr;
   std::int64_t residual_pixel = 0;
+  // Sliding only: inputs of the row lie `a_step` apart from `a` on; those before `first_input` and from `end_input` on are padding.
+  std::int64_t first_input = 0;
+  std::int64_t end_input = 0;
 };
 
 /// The inner loops of one instruction set.
@@ -69,9 +69,10 @@ struct TileTable {
   int rows = 1;       // of a full tile with panels
   int lane_rows = 1;  // of a full tile with lanes
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
-  // With lanes, one panel only: job.panel_count is 1.
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
+  // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
+  bool (*slide)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

@@ -59,8 +59,13 @@ WinogradCut::WinogradCut(const model::Node& node, const StepExtent& extent) noex
   const std::int64_t square_bytes = bytes_of(kPoints * (odd_lines(depth) + kSquareFloats));
   const std::int64_t most = keeps_weights ? kFewSquares : std::clamp<std::int64_t>(kSquaresBytes / square_bytes, 1, kManySquares);
   blocks = ceil_div(squares.count(), most);
-  if (blocks > 1) blocks = std::min(ceil_div(blocks, extent.threads) * extent.threads, squares.count());
-  if (blocks % extent.threads != 0) runs = std::min<std::int64_t>(extent.threads, ceil_div(panels.size(), kPairPanels));
+  // Threads share the panels of a single block, if they can do so evenly, else blocks.
+  const std::int64_t pairs = ceil_div(panels.size(), kPairPanels);
+  if (blocks == 1 && (pairs % extent.threads == 0 || pairs >= 8 * extent.threads)) {
+    runs = extent.threads;
+  } else {
+    blocks = std::min(ceil_div(blocks, extent.threads) * extent.threads, squares.count());
+  }
 
   const std::int64_t most_squares = ceil_div(squares.count(), blocks);
   memory.v_square = odd_lines(depth);

@@ -76,13 +76,13 @@ HWY_INLINE void input_lanes(const float* const* pixels, std::int64_t k, int live
   }
 }
 
-HWY_NOINLINE void input(const float* const* pixels, std::int64_t depth, float* v, std::int64_t point) noexcept {
+HWY_NOINLINE void transform_input(const float* const* pixels, std::int64_t depth, float* v, std::int64_t point) noexcept {
   std::int64_t k = 0;
   for (; k + kVectorLanes <= depth; k += kVectorLanes) input_lanes<true>(pixels, k, 0, v, point);
   if (k < depth) input_lanes<false>(pixels, k, static_cast<int>(depth - k), v, point);
 }
 
-HWY_NOINLINE void weights(const float* panel, std::int64_t tap, std::int64_t depth, float* u, std::int64_t point) noexcept {
+HWY_NOINLINE void transform_weights(const float* panel, std::int64_t tap, std::int64_t depth, float* u, std::int64_t point) noexcept {
   const D d;
   for (std::int64_t i = 0; i < depth * 16; i += kVectorLanes) {
     V rows[6][3];
@@ -117,6 +117,7 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
     for (int i = 0; i < kVectors; ++i) acc[row][i] = job.first ? hn::Zero(d) : hn::LoadU(d, m + row * kSquareFloats + i * kVectorLanes);
   }
   const std::int64_t depth = job.depth, panel = job.u_panel;
+  HWY_UNROLL(4)
   for (std::int64_t k = 0; k < depth; ++k, u += 16) {
     V weights[kVectors];
     HWY_UNROLL(16)
@@ -142,7 +143,7 @@ constexpr std::array<MultiplyTile, sizeof...(kRow)> multiply_tiles(std::index_se
   return {multiply_tile<static_cast<int>(kRow) + 1, kPanels>...};
 }
 
-void multiply(const Products& job) noexcept {
+void multiply_points(const Products& job) noexcept {
   static constexpr auto kSingle = multiply_tiles<1>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = multiply_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
   const std::int64_t tiles = (job.squares + kTileRows - 1) / kTileRows;
@@ -161,7 +162,7 @@ void multiply(const Products& job) noexcept {
   }
 }
 
-HWY_NOINLINE void output(const float* m, std::int64_t point, const TileRows& rows, const TileJob& job) noexcept {
+HWY_NOINLINE void transform_output(const float* m, std::int64_t point, const TileRows& rows, const TileJob& job) noexcept {
   const D d;
   for (std::int64_t first = 0; first < job.panel_count * 16; first += kVectorLanes) {
     V columns[4][6];
@@ -187,7 +188,8 @@ HWY_NOINLINE void output(const float* m, std::int64_t point, const TileRows& row
 }
 
 const WinogradTable& winograd_loops() noexcept {
-  static constexpr WinogradTable kTable{.input = input, .weights = weights, .multiply = multiply, .output = output};
+  static constexpr WinogradTable kTable{
+      .input = transform_input, .weights = transform_weights, .multiply = multiply_points, .output = transform_output};
   return kTable;
 }
 

@@ -1,0 +1,89 @@
+// Fits a kernel's rates to its samples: the terms of latency.h, none below zero, so that more work never lessens the fit.
+//
+// Least squares of relative errors (each sample's row is divided by its seconds), by coordinate descent: each coefficient in turn takes its
+// best value with the others fixed, or 0. Terms are scaled to comparable size first. The problem is convex and small: it always ends near
+// its one minimum.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/latency.h"
+
+namespace sluice::profiler {
+
+/// All samples are of one kernel; at least one.
+inline KernelRates fit_rates(std::span<const KernelSample> samples) {
+  constexpr int kSweeps = 3000;
+  std::vector<Terms> rows;
+  Terms scale{};
+  for (const KernelSample& sample : samples) {
+    rows.push_back(terms_of(sample.work));
+    for (double& term : rows.back()) term /= sample.seconds;
+    for (std::size_t i = 0; i < kTerms; ++i) scale[i] += rows.back()[i] * rows.back()[i];
+  }
+  Terms weights{};  // of the scaled terms
+  std::vector<double> left(rows.size(), 1.0);
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::size_t i = 0; i < kTerms; ++i) {
+      if (scale[i] == 0) continue;
+      double slope = 0;
+      for (std::size_t r = 0; r < rows.size(); ++r) slope += rows[r][i] * left[r];
+      const double next = std::max(0.0, weights[i] + slope / scale[i]);
+      for (std::size_t r = 0; r < rows.size(); ++r) left[r] -= (next - weights[i]) * rows[r][i];
+      weights[i] = next;
+    }
+  }
+  return {samples.front().kernel, weights};
+}
+
+/// Fills in what samples of one kernel are beside its rates.
+inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples) {
+  for (KernelSample& sample : samples) {
+    sample.point = detail::point_of(sample.work);
+    sample.deviation = std::log(sample.seconds / detail::fitted_seconds(rates, sample.work));
+  }
+}
+
+/// Sorts the samples and calls `body(samples of one kernel)` for each kernel in turn.
+template <class Body>
+void for_each_kernel(std::vector<KernelSample>& samples, const Body& body) {
+  const auto by_kernel = [](const KernelSample& a, const KernelSample& b) { return a.kernel < b.kernel; };
+  std::stable_sort(samples.begin(), samples.end(), by_kernel);
+  for (auto first = samples.begin(); first != samples.end();) {
+    const auto last = std::upper_bound(first, samples.end(), *first, by_kernel);
+    body(std::span<KernelSample>(first, last));
+    first = last;
+  }
+}
+
+/// Fits every kernel that has samples.
+inline void fit(DeviceProfile& profile) {
+  profile.kernels.clear();
+  for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
+    profile.kernels.push_back(fit_rates(samples));
+    place_samples(profile.kernels.back(), samples);
+  });
+}
+
+/// Median |predicted - measured| / measured over samples of one kernel, each predicted from the others: what a new shape may expect.
+inline double typical_error(std::span<const KernelSample> samples) {
+  std::vector<double> errors;
+  for (std::size_t left_out = 0; left_out < samples.size() && samples.size() > 1; ++left_out) {
+    std::vector<KernelSample> others(samples.begin(), samples.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
+    const KernelRates rates = fit_rates(others);
+    place_samples(rates, others);
+    const KernelSample& sample = samples[left_out];
+    errors.push_back(std::abs(detail::measured_seconds(rates, others, sample.work) / sample.seconds - 1));
+  }
+  if (errors.empty()) return 0;
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  return *middle;
+}
+
+}  // namespace sluice::profiler

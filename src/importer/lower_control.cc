@@ -1,0 +1,138 @@
+// If, Loop and Scan become the nodes of their bodies: a plan is a list of steps, and which steps is decided at convert.
+//
+//   If     a constant condition chooses the branch; with one of the run time both branches run and Where chooses their results
+//   Loop   a constant number of iterations, or a condition that is constant in each of them: unrolled
+//   Scan   unrolled over the extent of the axis that it scans
+#include <algorithm>
+
+#include "src/importer/lower_plain.h"
+
+namespace sluice::importer {
+namespace {
+
+constexpr std::int64_t kMaxIterations = 1 << 14;
+
+const OnnxGraph& body_of(const NodeContext& c, std::string_view attribute) {
+  const OnnxAttribute* a = c.attribute(attribute);
+  if (a == nullptr || !a->graph) c.malformed("attribute " + std::string(attribute) + " holds no graph");
+  return *a->graph;
+}
+
+bool all_valid(const std::vector<ValueId>& values) {
+  return std::all_of(values.begin(), values.end(), [](ValueId value) { return value.valid(); });
+}
+
+/// The truth of a constant, or nothing.
+std::optional<bool> constant_truth(const NodeContext& c, ValueId value) {
+  const Constant* constant = c.constant(value);
+  const auto truth = constant == nullptr ? std::nullopt : uniform_value(*constant);
+  if (!truth) return std::nullopt;
+  return *truth != 0;
+}
+
+void set_outputs(NodeContext& c, const std::vector<ValueId>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) c.set_output(i, values[i]);
+}
+
+void lower_if(NodeContext& c, BodyLowering& bodies) {
+  const OnnxGraph &then_body = body_of(c, "then_branch"), &else_body = body_of(c, "else_branch");
+  if (const auto truth = constant_truth(c, c.input(0))) return set_outputs(c, bodies.lower_body(*truth ? then_body : else_body, {}));
+  const std::vector<ValueId> yes = bodies.lower_body(then_body, {}), no = bodies.lower_body(else_body, {});
+  if (!all_valid(yes) || !all_valid(no)) return;
+  if (yes.size() != no.size()) c.malformed("its branches have different numbers of outputs");
+  for (std::size_t i = 0; i < yes.size(); ++i) {
+    if (!(c.shape(yes[i]) == c.shape(no[i])) || c.run_time_type(yes[i]) != c.run_time_type(no[i]))
+      c.refuse("the condition is computed at run time and the branches give " + c.shape(yes[i]).to_string() + " and " + c.shape(no[i]).to_string() +
+               "; supported are a constant condition, or branches that give equal shapes");
+    c.set_output(i, add_plain(c, "Where", {c.input(0), yes[i], no[i]}));
+  }
+}
+
+void lower_loop(NodeContext& c, BodyLowering& bodies) {
+  const OnnxGraph& body = body_of(c, "body");
+  std::int64_t most = kMaxIterations + 1;
+  if (c.has_input(0)) {
+    const std::vector<std::int64_t> count = c.constant_integers(0, "the number of iterations");
+    if (count.size() != 1) c.malformed("the number of iterations must be one number");
+    most = count[0];
+  }
+  ValueId condition = c.has_input(1) ? c.input(1) : ValueId();
+  std::vector<ValueId> carried;
+  for (std::size_t i = 2; i < c.input_count(); ++i) carried.push_back(c.input(i));
+  if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1) c.malformed("its body has not the inputs and outputs of a loop's");
+  std::vector<std::vector<ValueId>> scanned(body.outputs.size() - 1 - carried.size());
+  const std::int64_t yes = 1;
+  const ValueId truth = c.add_constant(make_constant(Shape{}, std::span(&yes, 1), DType::kBool));
+  for (std::int64_t i = 0; i < most; ++i) {
+    const auto goes_on = condition.valid() ? constant_truth(c, condition) : std::optional<bool>(true);
+    if (!goes_on) c.refuse("its condition is computed at run time; supported are loops whose iterations are known at convert");
+    if (!*goes_on) break;
+    if (i >= kMaxIterations) c.refuse("more than " + std::to_string(kMaxIterations) + " iterations");
+    std::vector<ValueId> inputs = {c.add_constant(make_constant(Shape{}, std::span(&i, 1))), condition.valid() ? condition : truth};
+    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    const std::vector<ValueId> outputs = bodies.lower_body(body, inputs);
+    if (!all_valid(outputs)) return;
+    condition = outputs[0];
+    for (std::size_t v = 0; v < carried.size(); ++v) carried[v] = outputs[v + 1];
+    for (std::size_t s = 0; s < scanned.size(); ++s) scanned[s].push_back(outputs[carried.size() + 1 + s]);
+  }
+  for (std::size_t s = 0; s < scanned.size(); ++s) {
+    if (!c.wants_output(carried.size() + s)) continue;
+    if (scanned[s].empty()) c.refuse("it never runs, so that the shape of its scan output is not known");
+    c.set_output(carried.size() + s, c.add_stack(scanned[s], 0));
+  }
+  set_outputs(c, carried);
+}
+
+void lower_scan(NodeContext& c, BodyLowering& bodies) {
+  if (c.opset() < 9) c.refuse("Scan of opset 8; supported is that of opset 9 and later");
+  const OnnxGraph& body = body_of(c, "body");
+  const std::int64_t scans = c.integer("num_scan_inputs", 0);
+  if (scans < 1 || scans > static_cast<std::int64_t>(c.input_count())) c.malformed("attribute num_scan_inputs is out of range");
+  const std::size_t states = c.input_count() - static_cast<std::size_t>(scans);
+  if (body.inputs.size() != c.input_count() || body.outputs.size() < states) c.malformed("its body has not the inputs and outputs of a scan's");
+  const auto listed = [&](std::string_view name, std::size_t i) {
+    const std::vector<std::int64_t> values = c.integers(name);
+    return i < values.size() ? values[i] : 0;
+  };
+  std::vector<ValueId> carried;
+  for (std::size_t i = 0; i < states; ++i) carried.push_back(c.input(i));
+  std::int64_t length = -1;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(scans); ++s) {
+    const Shape& shape = c.input_shape(states + s);
+    const std::int64_t extent = shape[c.axis(listed("scan_input_axes", s), shape.rank())];
+    if (length >= 0 && extent != length) c.malformed("its scanned inputs have different lengths");
+    length = extent;
+  }
+  if (length > kMaxIterations) c.refuse("more than " + std::to_string(kMaxIterations) + " iterations");
+  std::vector<std::vector<ValueId>> scanned(body.outputs.size() - states);
+  for (std::int64_t i = 0; i < length; ++i) {
+    std::vector<ValueId> inputs = carried;
+    for (std::size_t s = 0; s < static_cast<std::size_t>(scans); ++s) {
+      const ValueId x = c.input(states + s);
+      const std::int64_t place = listed("scan_input_directions", s) != 0 ? length - 1 - i : i;
+      inputs.push_back(c.add_row(x, c.axis(listed("scan_input_axes", s), c.shape(x).rank()), place));
+    }
+    const std::vector<ValueId> outputs = bodies.lower_body(body, inputs);
+    if (!all_valid(outputs)) return;
+    carried.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(states));
+    for (std::size_t s = 0; s < scanned.size(); ++s) scanned[s].push_back(outputs[states + s]);
+  }
+  for (std::size_t s = 0; s < scanned.size(); ++s) {
+    if (!c.wants_output(states + s)) continue;
+    if (scanned[s].empty()) c.refuse("it never runs, so that the shape of its scan output is not known");
+    if (listed("scan_output_directions", s) != 0) std::reverse(scanned[s].begin(), scanned[s].end());
+    c.set_output(states + s, c.add_stack(scanned[s], c.axis(listed("scan_output_axes", s), c.shape(scanned[s][0]).rank() + 1)));
+  }
+  set_outputs(c, carried);
+}
+
+}  // namespace
+
+void lower_control(NodeContext& c, BodyLowering& bodies) {
+  if (c.node().op_type == "If") return lower_if(c, bodies);
+  if (c.node().op_type == "Loop") return lower_loop(c, bodies);
+  lower_scan(c, bodies);
+}
+
+}  // namespace sluice::importer

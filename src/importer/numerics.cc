@@ -1,0 +1,37 @@
+#include "src/importer/numerics.h"
+
+#include "sluice/core/units.h"
+
+namespace sluice::importer {
+namespace {
+
+// Effective GFLOP/s of one thread (AVX-512), Winograd from raw weights / from transformed weights / direct:
+//
+//     56x56x64   563 / 558 / 169     28x28x128   541 / 617 / 171     14x14x256  384 / 410 / 173     7x7x512   157 / 163 / 160
+//     224x224x64 524 / 502 / 164     28x28x512   336 / 431 / 147     14x14x512  282 / 271 / 163     7x7x128   161 / 220 / 173
+//     55x55x16   353 / 353 / 177     13x13x64    284 / 330 / 180     10x10x128  244 / 308 / 164     8x8x512   205 / 202 / 163
+//     56x56x8    254 / 249 / 165     14x14x8     162 / 195 / 161     9x9x128    192 / 252 / 183     224x224x3  87 /  89 / 132
+//
+// So at least 16 channels, and at least four squares of 4x4 outputs of which not too much is cut off: 8x8 and 10x10 gain, 7x7 does not.
+constexpr std::int64_t kLeastChannels = 16;
+constexpr std::int64_t kLeastPixels = 64;
+/// Pixels computed for a pixel wanted, in tenths: 13x13 has 1.51, 9x9 has 1.78.
+constexpr std::int64_t kMostWasteTenths = 16;
+
+bool gains(const model::ConvAttributes& conv) noexcept {
+  const model::Window& w = conv.window;
+  const bool legal = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1 &&
+                     conv.groups == 1;
+  const std::int64_t pixels = w.out_h * w.out_w;
+  const std::int64_t computed = 16 * ceil_div(w.out_h, 4) * ceil_div(w.out_w, 4);
+  return legal && conv.in_channels >= kLeastChannels && pixels >= kLeastPixels && 10 * computed <= kMostWasteTenths * pixels;
+}
+
+}  // namespace
+
+void choose_numerics(model::Graph& graph) noexcept {
+  for (model::Node& node : graph.nodes)
+    if (node.op == model::OpKind::kConv && gains(node.as<model::ConvAttributes>())) node.numeric = model::NumericClass::kWinograd4;
+}
+
+}  // namespace sluice::importer

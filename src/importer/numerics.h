@@ -1,0 +1,12 @@
+// The last decision of convert: which convolutions are computed by Winograd. Made from shapes alone, so that a file gives the same bits
+// on every device and at every budget.
+#pragma once
+
+#include "sluice/model/graph.h"
+
+namespace sluice::importer {
+
+/// Gives convolutions that gain by it the class kWinograd4; all other nodes keep theirs.
+void choose_numerics(model::Graph& graph) noexcept;
+
+}  // namespace sluice::importer

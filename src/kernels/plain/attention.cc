@@ -1,0 +1,357 @@
+// Attention in all its forms, one query row at a time, and what goes with it. The fast form of the common case is kAttention.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+/// [batch, heads, rows, size], or [batch, rows, heads * size]: where a row of a head lies.
+struct Heads {
+  std::int64_t batches = 0, heads = 0, rows = 0, size = 0;
+  bool flat = false;
+  const float* row(const float* data, std::int64_t b, std::int64_t h, std::int64_t r) const noexcept {
+    return data + (flat ? (b * rows + r) * heads + h : (b * heads + h) * rows + r) * size;
+  }
+};
+
+bool heads_of(const Shape& shape, std::int64_t heads, Heads& out) noexcept {
+  if (shape.rank() == 4) {
+    out = {shape[0], shape[1], shape[2], shape[3], false};
+    return true;
+  }
+  if (shape.rank() != 3 || heads < 1 || shape[2] % heads != 0) return false;
+  out = {shape[0], heads, shape[1], shape[2] / heads, true};
+  return true;
+}
+
+bool floats(const PlainNode& node, std::initializer_list<int> inputs) noexcept {
+  return std::all_of(inputs.begin(), inputs.end(), [&](int i) { return !node.has(i) || is_f32(node.in(i).dtype); });
+}
+
+// ---- Attention: Q, K, V, mask, past key, past value, lengths of K without padding
+
+struct Geometry {
+  Heads q, k, v;
+  std::int64_t past = 0;
+  std::int64_t keys() const noexcept { return past + k.rows; }
+};
+
+bool geometry_of(const PlainNode& node, Geometry& g) noexcept {
+  if (!heads_of(node.in(0).shape, node.integer(2), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) ||
+      !heads_of(node.in(2).shape, node.integer(1), g.v))
+    return false;
+  if (g.k.size != g.q.size || g.k.rows != g.v.rows || g.k.heads != g.v.heads || g.q.heads % g.k.heads != 0) return false;
+  if (g.k.batches != g.q.batches || g.v.batches != g.q.batches || node.has(4) != node.has(5)) return false;
+  if (!node.has(4)) return true;
+  const Shape &key = node.in(4).shape, &value = node.in(5).shape;
+  if (key.rank() != 4) return false;
+  g.past = key[2];
+  return key == Shape{g.k.batches, g.k.heads, g.past, g.k.size} && value == Shape{g.v.batches, g.v.heads, g.past, g.v.size};
+}
+
+PlainRefusal infer_attention(const PlainNode& node, PlainTensor& out) noexcept {
+  for (const int i : {0, 1, 2})
+    if (!node.has(i)) return kMissingInput;
+  if (!floats(node, {0, 1, 2, 4, 5})) return kWrongType;
+  Geometry g;
+  if (!geometry_of(node, g)) return kWrongShape;
+  if (node.has(3)) {
+    const PlainTensor& mask = node.in(3);
+    if (!is_f32(mask.dtype) && mask.dtype != DType::kBool) return kWrongType;
+    const int rank = mask.shape.rank();
+    if (rank < 1 || rank > 4 || mask.shape.back() > g.keys()) return kWrongShape;
+    const std::int64_t full[] = {g.q.batches, g.q.heads, g.q.rows};
+    for (int axis = 0; axis + 1 < rank; ++axis) {
+      const std::int64_t extent = mask.shape[axis], wanted = full[axis + 4 - rank];
+      if (extent != 1 && extent != wanted) return kWrongShape;
+    }
+  }
+  if (node.has(6) && (!is_index(node.in(6).dtype) || node.in(6).count() != g.q.batches)) return kWrongShape;
+  out.dtype = DType::kF32;
+  switch (node.result()) {
+    case 0:
+      out.shape = node.in(0).shape.rank() == 4 ? Shape{g.q.batches, g.q.heads, g.q.rows, g.v.size} : Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size};
+      break;
+    case 1:
+      out.shape = {g.k.batches, g.k.heads, g.keys(), g.k.size};
+      break;
+    case 2:
+      out.shape = {g.v.batches, g.v.heads, g.keys(), g.v.size};
+      break;
+    default:
+      out.shape = {g.q.batches, g.q.heads, g.q.rows, g.keys()};
+  }
+  return nullptr;
+}
+
+std::uint64_t attention_scratch(const PlainNode& node) noexcept {
+  Geometry g;
+  return geometry_of(node, g) ? static_cast<std::uint64_t>(g.keys()) * sizeof(float) : 0;
+}
+
+const float* key_row(const PlainNode& node, const Geometry& g, int input, std::int64_t b, std::int64_t h, std::int64_t t) noexcept {
+  const Heads& now = input == 1 ? g.k : g.v;
+  if (t >= g.past) return now.row(node.in(input).as<const float>(), b, h, t - g.past);
+  return node.in(input + 3).as<const float>() + ((b * now.heads + h) * g.past + t) * now.size;
+}
+
+/// What the mask adds to the score of key t. A mask that ends before the keys hides the rest.
+float mask_at(const PlainTensor& mask, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t t) noexcept {
+  const int rank = mask.shape.rank();
+  if (t >= mask.shape.back()) return mask.shape.back() == 1 ? mask_at(mask, b, h, s, 0) : -HUGE_VALF;
+  const std::int64_t index[] = {b, h, s};
+  std::int64_t at = 0;
+  for (int axis = 0; axis + 1 < rank; ++axis) at = at * mask.shape[axis] + (mask.shape[axis] == 1 ? 0 : index[axis + 4 - rank]);
+  at = at * mask.shape.back() + t;
+  if (mask.dtype == DType::kBool) return mask.as<const std::uint8_t>()[at] != 0 ? 0.0f : -HUGE_VALF;
+  return mask.as<const float>()[at];
+}
+
+enum ScoreStage : std::int64_t { kProduct = 0, kCapped = 1, kMasked = 2, kSoftmaxed = 3 };
+
+/// The scores of one query row, as they are after `stage`.
+void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage, float* scores) noexcept {
+  const std::int64_t keys = g.keys(), key_head = h / (g.q.heads / g.k.heads);
+  const double scale = node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size));
+  const auto cap = static_cast<float>(node.real(5));
+  const float* q = g.q.row(node.in(0).as<const float>(), b, h, s);
+  for (std::int64_t t = 0; t < keys; ++t) {
+    const float* k = key_row(node, g, 1, b, key_head, t);
+    double sum = 0;
+    for (std::int64_t i = 0; i < g.q.size; ++i) sum += static_cast<double>(q[i]) * k[i];
+    scores[t] = static_cast<float>(sum * scale);
+  }
+  if (stage == kProduct) return;
+  if (cap != 0)
+    for (std::int64_t t = 0; t < keys; ++t) scores[t] = cap * std::tanh(scores[t] / cap);
+  if (stage == kCapped) return;
+  const std::int64_t valid = node.has(6) ? integer_at(node.in(6), b) : keys;
+  const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
+  for (std::int64_t t = 0; t < keys; ++t) {
+    if (node.has(3)) scores[t] += mask_at(node.in(3), b, h, s, t);
+    if (t >= valid || (node.integer(0) != 0 && t > s + offset)) scores[t] = -HUGE_VALF;
+  }
+  if (stage == kMasked) return;
+  const float highest = *std::max_element(scores, scores + keys);
+  double sum = 0;
+  for (std::int64_t t = 0; t < keys; ++t) {
+    // A row that may look at nothing has no weights at all.
+    scores[t] = std::isinf(highest) && highest < 0 ? 0.0f : std::exp(scores[t] - highest);
+    sum += scores[t];
+  }
+  for (std::int64_t t = 0; t < keys; ++t) scores[t] = sum == 0 ? 0.0f : static_cast<float>(scores[t] / sum);
+}
+
+PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  Geometry g;
+  geometry_of(node, g);
+  auto* to = out.as<float>();
+  if (node.result() == 1 || node.result() == 2) {
+    const Heads& now = node.result() == 1 ? g.k : g.v;
+    for (std::int64_t b = 0; b < now.batches; ++b)
+      for (std::int64_t h = 0; h < now.heads; ++h)
+        for (std::int64_t t = 0; t < g.keys(); ++t, to += now.size) std::copy_n(key_row(node, g, node.result(), b, h, t), now.size, to);
+    return nullptr;
+  }
+  auto* scores = reinterpret_cast<float*>(scratch);
+  Heads place = g.q;
+  place.size = g.v.size;
+  for (std::int64_t b = 0; b < g.q.batches; ++b)
+    for (std::int64_t h = 0; h < g.q.heads; ++h)
+      for (std::int64_t s = 0; s < g.q.rows; ++s) {
+        if (node.result() == 3) {
+          score_row(node, g, b, h, s, node.integer(3), to + ((b * g.q.heads + h) * g.q.rows + s) * g.keys());
+          continue;
+        }
+        score_row(node, g, b, h, s, kSoftmaxed, scores);
+        float* y = const_cast<float*>(place.row(to, b, h, s));
+        std::fill_n(y, g.v.size, 0.0f);
+        for (std::int64_t t = 0; t < g.keys(); ++t) {
+          if (scores[t] == 0.0f) continue;  // what a mask hides may be anything, NaN too
+          const float* v = key_row(node, g, 2, b, h / (g.q.heads / g.k.heads), t);
+          for (std::int64_t i = 0; i < g.v.size; ++i) y[i] += scores[t] * v[i];
+        }
+      }
+  return nullptr;
+}
+
+// ---- RotaryEmbedding: X, cosines, sines, positions
+
+PlainRefusal infer_rotary(const PlainNode& node, PlainTensor& out) noexcept {
+  for (const int i : {0, 1, 2})
+    if (!node.has(i)) return kMissingInput;
+  if (!floats(node, {0, 1, 2}) || (node.has(3) && !is_index(node.in(3).dtype))) return kWrongType;
+  Heads x;
+  if (!heads_of(node.in(0).shape, node.integer(1), x)) return kWrongShape;
+  const std::int64_t turned = node.integer(2) == 0 ? x.size : node.integer(2);
+  if (turned < 2 || turned > x.size || turned % 2 != 0) return kWrongArgument;
+  const Shape& cosines = node.in(1).shape;
+  if (!(cosines == node.in(2).shape) || cosines.back() != turned / 2) return kWrongShape;
+  if (node.has(3) ? cosines.rank() != 2 || !(node.in(3).shape == Shape{x.batches, x.rows}) : !(cosines == Shape{x.batches, x.rows, turned / 2}))
+    return kWrongShape;
+  out = {DType::kF32, node.in(0).shape};
+  return nullptr;
+}
+
+PlainRefusal run_rotary(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Heads x;
+  heads_of(node.in(0).shape, node.integer(1), x);
+  const std::int64_t turned = node.integer(2) == 0 ? x.size : node.integer(2), half = turned / 2;
+  const bool interleaved = node.integer(0) != 0;
+  for (std::int64_t b = 0; b < x.batches; ++b)
+    for (std::int64_t r = 0; r < x.rows; ++r) {
+      const std::int64_t at = node.has(3) ? integer_at(node.in(3), b * x.rows + r) : b * x.rows + r;
+      if (at < 0 || (node.has(3) && at >= node.in(1).shape[0])) return kWrongIndex;
+      const float *cosines = node.in(1).as<const float>() + at * half, *sines = node.in(2).as<const float>() + at * half;
+      for (std::int64_t h = 0; h < x.heads; ++h) {
+        const float* from = x.row(node.in(0).as<const float>(), b, h, r);
+        float* to = const_cast<float*>(x.row(out.as<float>(), b, h, r));
+        std::copy(from + turned, from + x.size, to + turned);
+        for (std::int64_t i = 0; i < half; ++i) {
+          const std::int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
+          to[first] = from[first] * cosines[i] - from[second] * sines[i];
+          to[second] = from[first] * sines[i] + from[second] * cosines[i];
+        }
+      }
+    }
+  return nullptr;
+}
+
+// ---- LinearAttention: query, key, value, past state, decay, beta; the state [B, heads, dk, dv] is a running sum of key x value
+
+enum Rule : std::int64_t { kLinear = 1, kGated = 2, kDelta = 3, kGatedDelta = 0 };
+
+struct LinearGeometry {
+  Heads q, k, v;
+};
+
+bool linear_geometry(const PlainNode& node, LinearGeometry& g) noexcept {
+  if (!heads_of(node.in(0).shape, node.integer(0), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) || !heads_of(node.in(2).shape, node.integer(1), g.v))
+    return false;
+  return g.q.flat && g.k.flat && g.v.flat && g.q.rows == g.k.rows && g.q.rows == g.v.rows && g.q.batches == g.k.batches && g.q.batches == g.v.batches &&
+         g.q.size == g.k.size && g.q.heads % g.k.heads == 0;
+}
+
+bool decays(const PlainNode& node) noexcept { return node.integer(2) == kGated || node.integer(2) == kGatedDelta; }
+bool corrects(const PlainNode& node) noexcept { return node.integer(2) == kDelta || node.integer(2) == kGatedDelta; }
+
+PlainRefusal infer_linear(const PlainNode& node, PlainTensor& out) noexcept {
+  for (const int i : {0, 1, 2})
+    if (!node.has(i)) return kMissingInput;
+  if (!floats(node, {0, 1, 2, 3, 4, 5})) return kWrongType;
+  LinearGeometry g;
+  if (!linear_geometry(node, g)) return kWrongShape;
+  const Shape state{g.k.batches, g.k.heads, g.k.size, g.v.size};
+  if (node.has(3) && !(node.in(3).shape == state)) return kWrongShape;
+  if ((decays(node) && !node.has(4)) || (corrects(node) && !node.has(5))) return kMissingInput;
+  const auto per_step = [&](int input, std::int64_t a, std::int64_t b) {
+    const Shape& s = node.in(input).shape;
+    return s == Shape{g.k.batches, g.k.rows, a} || s == Shape{g.k.batches, g.k.rows, b};
+  };
+  if (node.has(4) && !per_step(4, g.k.heads * g.k.size, g.k.heads)) return kWrongShape;
+  if (node.has(5) && !per_step(5, g.k.heads, 1)) return kWrongShape;
+  out.dtype = DType::kF32;
+  out.shape = node.result() == 0 ? Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size} : state;
+  return nullptr;
+}
+
+/// One state, and one correction.
+std::uint64_t linear_scratch(const PlainNode& node) noexcept {
+  LinearGeometry g;
+  if (!linear_geometry(node, g)) return 0;
+  return static_cast<std::uint64_t>((g.k.size + 1) * g.v.size) * sizeof(double);
+}
+
+PlainRefusal run_linear(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  LinearGeometry g;
+  linear_geometry(node, g);
+  const std::int64_t dk = g.k.size, dv = g.v.size, shared = g.q.heads / g.k.heads;
+  const double scale = node.given(3) && node.real(3) != 0 ? node.real(3) : 1 / std::sqrt(static_cast<double>(dk));
+  auto* state = reinterpret_cast<double*>(scratch);
+  double* delta = state + dk * dv;
+  for (std::int64_t b = 0; b < g.k.batches; ++b)
+    for (std::int64_t h = 0; h < g.k.heads; ++h) {
+      const std::int64_t at = (b * g.k.heads + h) * dk * dv;
+      for (std::int64_t i = 0; i < dk * dv; ++i) state[i] = node.has(3) ? node.in(3).as<const float>()[at + i] : 0.0;
+      for (std::int64_t t = 0; t < g.k.rows; ++t) {
+        const float *k = g.k.row(node.in(1).as<const float>(), b, h, t), *v = g.v.row(node.in(2).as<const float>(), b, h, t);
+        if (decays(node)) {
+          const bool whole_head = node.in(4).shape[2] == g.k.heads && dk != 1;
+          for (std::int64_t i = 0; i < dk; ++i) {
+            const std::int64_t place = (b * g.k.rows + t) * g.k.heads + h;
+            const double factor = std::exp(static_cast<double>(node.in(4).as<const float>()[whole_head ? place : place * dk + i]));
+            for (std::int64_t j = 0; j < dv; ++j) state[i * dv + j] *= factor;
+          }
+        }
+        for (std::int64_t j = 0; j < dv; ++j) {
+          delta[j] = v[j];
+          if (!corrects(node)) continue;
+          for (std::int64_t i = 0; i < dk; ++i) delta[j] -= state[i * dv + j] * k[i];
+          const std::int64_t row = b * g.k.rows + t;
+          delta[j] *= node.in(5).as<const float>()[node.in(5).shape[2] == 1 ? row : row * g.k.heads + h];
+        }
+        for (std::int64_t i = 0; i < dk; ++i)
+          for (std::int64_t j = 0; j < dv; ++j) state[i * dv + j] += k[i] * delta[j];
+        for (std::int64_t s = 0; node.result() == 0 && s < shared; ++s) {
+          const std::int64_t head = h * shared + s;
+          const float* q = g.q.row(node.in(0).as<const float>(), b, head, t);
+          float* y = out.as<float>() + ((b * g.q.rows + t) * g.q.heads + head) * dv;
+          for (std::int64_t j = 0; j < dv; ++j) {
+            double sum = 0;
+            for (std::int64_t i = 0; i < dk; ++i) sum += q[i] * state[i * dv + j];
+            y[j] = static_cast<float>(scale * sum);
+          }
+        }
+      }
+      for (std::int64_t i = 0; node.result() == 1 && i < dk * dv; ++i) out.as<float>()[at + i] = static_cast<float>(state[i]);
+    }
+  return nullptr;
+}
+
+// ---- CausalConvWithState: input [B, C, T], weight [C, 1, K], bias, the K - 1 values before
+
+PlainRefusal infer_causal(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  if (!floats(node, {0, 1, 2, 3})) return kWrongType;
+  const Shape &x = node.in(0).shape, &w = node.in(1).shape;
+  if (x.rank() != 3 || w.rank() != 3 || w[0] != x[1] || w[1] != 1) return kWrongShape;
+  const Shape state{x[0], x[1], w[2] - 1};
+  if ((node.has(2) && node.in(2).count() != x[1]) || (node.has(3) && !(node.in(3).shape == state))) return kWrongShape;
+  out = {DType::kF32, node.result() == 0 ? x : state};
+  return nullptr;
+}
+
+PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& x = node.in(0).shape;
+  const std::int64_t times = x[2], kernel = node.in(1).shape[2], before = kernel - 1;
+  for (std::int64_t row = 0; row < x[0] * x[1]; ++row) {
+    const std::int64_t c = row % x[1];
+    // Time counts from the first value of the state.
+    const auto value = [&](std::int64_t t) {
+      if (t >= before) return node.in(0).as<const float>()[row * times + t - before];
+      return node.has(3) ? node.in(3).as<const float>()[row * before + t] : 0.0f;
+    };
+    for (std::int64_t t = 0; node.result() == 0 && t < times; ++t) {
+      double sum = node.has(2) ? node.in(2).as<const float>()[c] : 0.0f;
+      for (std::int64_t k = 0; k < kernel; ++k) sum += static_cast<double>(value(t + k)) * node.in(1).as<const float>()[c * kernel + k];
+      out.as<float>()[row * times + t] = static_cast<float>(node.integer(0) != 0 ? sum / (1 + std::exp(-sum)) : sum);
+    }
+    for (std::int64_t t = 0; node.result() == 1 && t < before; ++t) out.as<float>()[row * before + t] = value(times + t);
+  }
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0", infer_attention,
+     run_attention, attention_scratch, nullptr, 4},
+    {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary, run_rotary},
+    {412, "LinearAttention", "q_num_heads:i=0 kv_num_heads:i=0 update_rule:s=gated_delta|linear|gated|delta scale:f chunk_size:i=0", infer_linear, run_linear,
+     linear_scratch, nullptr, 2},
+    {413, "CausalConvWithState", "activation:s=none|silu|swish", infer_causal, run_causal, nullptr, nullptr, 2},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> attention_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,407 @@
+// Images of any number of axes, sampled at places that a rule or a grid gives.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+// ---- Resize: axis by axis, each output index a weighted sum of at most a window of input indices
+
+enum Mode : std::int64_t { kNearest = 0, kLinear = 1, kCubic = 2 };
+enum Coordinates : std::int64_t { kHalfPixel = 0, kSymmetric = 1, kPytorch = 2, kAlignCorners = 3, kAsymmetric = 4, kCrop = 5 };
+enum Rounding : std::int64_t { kPreferFloor = 0, kPreferCeil = 1, kFloor = 2, kCeil = 3 };
+
+// Arguments in their order; `extents` and `scales` have one value an axis.
+enum ResizeArgument : std::size_t { kExtents, kScales, kMode, kCoordinates, kRounding, kCubicA, kExclude, kExtrapolation, kAntialias, kRoi };
+
+PlainRefusal infer_resize(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const PlainTensor& x = node.in(0);
+  const auto extents = node.list(kExtents);
+  const auto rank = static_cast<std::size_t>(x.shape.rank());
+  if (!is_number(x.dtype) || (!is_f32(x.dtype) && node.integer(kMode) != kNearest)) return kWrongType;
+  if (extents.size() != rank || node.list(kScales).size() != rank) return kWrongArgument;
+  if (node.integer(kCoordinates) == kCrop && node.list(kRoi).size() != 2 * rank) return kWrongArgument;
+  for (std::size_t a = 0; a < rank; ++a)
+    if (!(node.real(kScales, a) > 0) || extents[a] < 1) return kWrongArgument;
+  out.dtype = x.dtype;
+  return make_shape(extents, out.shape) ? nullptr : kWrongShape;
+}
+
+/// Two images of the largest size that the axes' order passes through.
+std::uint64_t resize_scratch(const PlainNode& node) noexcept {
+  std::uint64_t most = 1;
+  for (int axis = 0; axis < node.in(0).shape.rank(); ++axis)
+    most *= static_cast<std::uint64_t>(std::max(node.in(0).shape[axis], node.list(kExtents)[static_cast<std::size_t>(axis)]));
+  return node.integer(kMode) == kNearest ? 0 : 2 * most * sizeof(float);
+}
+
+/// Where output index i lies among the input's.
+double source_of(const PlainNode& node, int axis, std::int64_t i, std::int64_t in, std::int64_t out) noexcept {
+  const auto a = static_cast<std::size_t>(axis);
+  const double scale = node.real(kScales, a), length = scale * static_cast<double>(in), x = static_cast<double>(i);
+  switch (node.integer(kCoordinates)) {
+    case kSymmetric: {
+      const double adjustment = static_cast<double>(out) / length, centre = static_cast<double>(in) / 2;
+      return centre * (1 - adjustment) + (x + 0.5) / scale - 0.5;
+    }
+    case kPytorch:
+      return length > 1 ? (x + 0.5) / scale - 0.5 : 0.0;
+    case kAlignCorners:
+      return length == 1 ? 0.0 : x * static_cast<double>(in - 1) / (length - 1);
+    case kAsymmetric:
+      return x / scale;
+    case kCrop: {
+      const double start = node.real(kRoi, a), end = node.real(kRoi, a + static_cast<std::size_t>(node.in(0).shape.rank())), most = static_cast<double>(in - 1);
+      return out > 1 ? start * most + x * (end - start) * most / static_cast<double>(out - 1) : 0.5 * (start + end) * most;
+    }
+    default:
+      return (x + 0.5) / scale - 0.5;
+  }
+}
+
+std::int64_t nearest(const PlainNode& node, double x) noexcept {
+  switch (node.integer(kRounding)) {
+    case kPreferFloor:
+      return static_cast<std::int64_t>(std::ceil(x - 0.5));
+    case kPreferCeil:
+      return static_cast<std::int64_t>(std::floor(x + 0.5));
+    case kFloor:
+      return static_cast<std::int64_t>(std::floor(x));
+    default:
+      return static_cast<std::int64_t>(std::ceil(x));
+  }
+}
+
+double kernel_weight(const PlainNode& node, double distance) noexcept {
+  const double d = std::fabs(distance);
+  if (node.integer(kMode) == kLinear) return d < 1 ? 1 - d : 0;
+  const double a = node.real(kCubicA);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  return 0;
+}
+
+/// One axis: `from` [outer, in, inner] to `to` [outer, out, inner].
+void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
+                 std::int64_t inner) noexcept {
+  const double scale = node.real(kScales, static_cast<std::size_t>(axis));
+  // Shrinking with antialias widens the kernel to the pixels that one output stands for.
+  const double widening = node.integer(kAntialias) != 0 && scale < 1 ? scale : 1.0;
+  const double reach = (node.integer(kMode) == kLinear ? 1 : 2) / widening;
+  const bool excludes = node.integer(kExclude) != 0;
+  for (std::int64_t i = 0; i < out; ++i) {
+    const double x = source_of(node, axis, i, in, out);
+    const bool outside = node.integer(kCoordinates) == kCrop && (x < 0 || x > static_cast<double>(in - 1));
+    const auto first = static_cast<std::int64_t>(std::floor(x - reach)) + 1, last = static_cast<std::int64_t>(std::ceil(x + reach)) - 1;
+    double total = 0;
+    for (std::int64_t k = first; k <= last; ++k)
+      if (!excludes || (k >= 0 && k < in)) total += kernel_weight(node, (static_cast<double>(k) - x) * widening);
+    if (total == 0) total = 1;
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t j = 0; j < inner; ++j) {
+        double sum = 0;
+        for (std::int64_t k = first; k <= last && !outside; ++k) {
+          if (excludes && (k < 0 || k >= in)) continue;
+          sum += kernel_weight(node, (static_cast<double>(k) - x) * widening) / total * from[(o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + j];
+        }
+        to[(o * out + i) * inner + j] = static_cast<float>(outside ? node.real(kExtrapolation) : sum);
+      }
+  }
+}
+
+PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept {
+  const PlainTensor& x = node.in(0);
+  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at = 0;
+    bool outside = false;
+    for (int axis = 0; axis < out.shape.rank(); ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const std::int64_t in = x.shape[axis];
+      const double source = source_of(node, axis, i / to[a] % out.shape[axis], in, out.shape[axis]);
+      outside = outside || (node.integer(kCoordinates) == kCrop && (source < 0 || source > static_cast<double>(in - 1)));
+      at += std::clamp<std::int64_t>(nearest(node, source), 0, in - 1) * from[a];
+    }
+    copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
+    if (outside && is_f32(out.dtype)) out.as<float>()[i] = static_cast<float>(node.real(kExtrapolation));
+  }
+  return nullptr;
+}
+
+PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  if (node.integer(kMode) == kNearest) return run_nearest(node, out);
+  const PlainTensor& x = node.in(0);
+  auto* a = reinterpret_cast<float*>(scratch);
+  float* b = a + resize_scratch(node) / (2 * sizeof(float));
+  const float* from = x.as<const float>();
+  Shape now = x.shape;
+  for (int axis = 0; axis < now.rank(); ++axis) {
+    const std::int64_t in = now[axis], extent = out.shape[axis];
+    const bool keeps = in == extent && node.real(kScales, static_cast<std::size_t>(axis)) == 1.0 && node.integer(kCoordinates) != kCrop;
+    if (keeps) continue;
+    resize_axis(node, axis, from, a, now.count(0, axis), in, extent, now.count(axis + 1, now.rank()));
+    now[axis] = extent;
+    from = a;
+    std::swap(a, b);
+  }
+  std::copy_n(from, out.count(), out.as<float>());
+  return nullptr;
+}
+
+// ---- GridSample: X [N, C, D...], grid [N, d..., axes] in [-1, 1], the last coordinate along the first axis
+
+enum Padding : std::int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
+enum GridArgument : std::size_t { kAlign, kGridMode, kPadding };
+constexpr int kMaxGridAxes = 3;
+
+/// Linear, nearest, cubic: the old names of opset 16 are those of images.
+bool grid_cubic(const PlainNode& node) noexcept { return node.integer(kGridMode) == 2 || node.integer(kGridMode) == 4; }
+bool grid_nearest(const PlainNode& node) noexcept { return node.integer(kGridMode) == 1; }
+
+PlainRefusal infer_grid(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const Shape &x = node.in(0).shape, &grid = node.in(1).shape;
+  const int axes = x.rank() - 2;
+  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype)) return kWrongType;
+  if (axes < 1 || axes > kMaxGridAxes || grid.rank() != x.rank() || grid.back() != axes || grid[0] != x[0]) return kWrongShape;
+  Dims dims;
+  dims.add(x, 0, 2);
+  dims.add(grid, 1, grid.rank() - 1);
+  out.dtype = DType::kF32;
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+/// Folded back into [low, high] at its ends.
+double reflected(double x, double low, double high) noexcept {
+  const double range = high - low;
+  if (range <= 0 || !std::isfinite(x)) return low;
+  double folded = std::fmod(std::fabs(x - low), 2 * range);
+  if (folded > range) folded = 2 * range - folded;
+  return low + folded;
+}
+
+/// A place along an axis as the padding has it; -1: nothing lies there.
+std::int64_t padded_place(const PlainNode& node, std::int64_t place, std::int64_t extent) noexcept {
+  if (place >= 0 && place < extent) return place;
+  switch (node.integer(kPadding)) {
+    case kBorder:
+      return std::clamp<std::int64_t>(place, 0, extent - 1);
+    case kReflection: {
+      const double half = node.integer(kAlign) != 0 ? 0 : 0.5;
+      return std::clamp<std::int64_t>(static_cast<std::int64_t>(reflected(static_cast<double>(place), -half, static_cast<double>(extent - 1) + half)), 0, extent - 1);
+    }
+    default:
+      return -1;
+  }
+}
+
+/// The taps of one axis: places and weights.
+struct Taps {
+  std::array<std::int64_t, 4> place{};
+  std::array<double, 4> weight{};
+  int count = 0;
+};
+
+Taps taps_of(const PlainNode& node, double x, std::int64_t extent) noexcept {
+  Taps taps;
+  const auto last = static_cast<double>(extent - 1);
+  // In image coordinates; far away is as good as outside.
+  double at = node.integer(kAlign) != 0 ? (x + 1) / 2 * last : ((x + 1) * static_cast<double>(extent) - 1) / 2;
+  if (!(at > -1e9 && at < 1e9)) at = at > 0 ? 1e9 : -1e9;
+  const double half = node.integer(kAlign) != 0 ? 0 : 0.5;
+  if (grid_nearest(node)) at = std::nearbyint(at);
+  if (node.integer(kPadding) == kBorder && (at < 0 || at > last)) at = std::clamp(at, 0.0, last);
+  if (node.integer(kPadding) == kReflection && (at < -half || at > last + half)) at = reflected(at, -half, last + half);
+  if (grid_nearest(node)) {
+    taps.count = 1;
+    taps.place[0] = padded_place(node, static_cast<std::int64_t>(at), extent);
+    taps.weight[0] = 1;
+    return taps;
+  }
+  const auto floor = static_cast<std::int64_t>(std::floor(at));
+  const double t = at - static_cast<double>(floor);
+  const int before = grid_cubic(node) ? 1 : 0;
+  taps.count = grid_cubic(node) ? 4 : 2;
+  for (int k = 0; k < taps.count; ++k) {
+    const double d = std::fabs(t - (k - before));
+    constexpr double a = -0.75;
+    const double cubic = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+    taps.place[static_cast<std::size_t>(k)] = padded_place(node, floor + k - before, extent);
+    taps.weight[static_cast<std::size_t>(k)] = grid_cubic(node) ? cubic : 1 - d;
+  }
+  return taps;
+}
+
+PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& x = node.in(0).shape;
+  const int axes = x.rank() - 2;
+  const std::int64_t inputs = x.count(2, x.rank()), outputs = out.shape.count(2, out.shape.rank());
+  for (std::int64_t n = 0; n < x[0]; ++n)
+    for (std::int64_t at = 0; at < outputs; ++at) {
+      std::array<Taps, kMaxGridAxes> taps;
+      int combinations = 1;
+      for (int a = 0; a < axes; ++a) {
+        const float coordinate = node.in(1).as<const float>()[(n * outputs + at) * axes + axes - 1 - a];
+        taps[static_cast<std::size_t>(a)] = taps_of(node, coordinate, x[a + 2]);
+        combinations *= taps[static_cast<std::size_t>(a)].count;
+      }
+      for (std::int64_t c = 0; c < x[1]; ++c) {
+        const float* image = node.in(0).as<const float>() + (n * x[1] + c) * inputs;
+        double sum = 0;
+        for (int k = 0; k < combinations; ++k) {
+          std::int64_t place = 0;
+          double weight = 1;
+          bool inside = true;
+          for (int a = 0, left = k; a < axes; ++a) {
+            const Taps& t = taps[static_cast<std::size_t>(a)];
+            const auto tap = static_cast<std::size_t>(left % t.count);
+            left /= t.count;
+            inside = inside && t.place[tap] >= 0;
+            place = place * x[a + 2] + t.place[tap];
+            weight *= t.weight[tap];
+          }
+          if (inside) sum += weight * image[place];
+        }
+        out.as<float>()[(n * x[1] + c) * outputs + at] = static_cast<float>(sum);
+      }
+    }
+  return nullptr;
+}
+
+// ---- AffineGrid: theta [N, 2, 3] or [N, 3, 4] and a size
+
+PlainRefusal infer_affine(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const auto size = node.list(0);
+  if (size.size() != 4 && size.size() != 5) return kWrongArgument;
+  const auto axes = static_cast<std::int64_t>(size.size()) - 2;
+  if (!is_f32(node.in(0).dtype) || !(node.in(0).shape == Shape{size[0], axes, axes + 1})) return kWrongShape;
+  Dims dims;
+  dims.add(size[0]);
+  for (const std::int64_t extent : size.subspan(2)) dims.add(extent);
+  dims.add(axes);
+  out.dtype = DType::kF32;
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const auto axes = static_cast<int>(out.shape.back());
+  const std::int64_t places = out.shape.count(1, axes + 1);
+  const bool align = node.integer(1) != 0;
+  for (std::int64_t n = 0; n < out.shape[0]; ++n)
+    for (std::int64_t at = 0; at < places; ++at) {
+      // Coordinates x, y, z: the last axis first.
+      std::array<double, 4> coordinates{};
+      std::int64_t left = at;
+      for (int a = 0; a < axes; ++a) {
+        const std::int64_t extent = out.shape[axes - a];
+        const auto i = static_cast<double>(left % extent);
+        left /= extent;
+        const auto e = static_cast<double>(extent);
+        coordinates[static_cast<std::size_t>(a)] = align ? (extent > 1 ? 2 * i / (e - 1) - 1 : -1) : (2 * i + 1) / e - 1;
+      }
+      coordinates[static_cast<std::size_t>(axes)] = 1;
+      for (int row = 0; row < axes; ++row) {
+        double sum = 0;
+        for (int k = 0; k <= axes; ++k) sum += node.in(0).as<const float>()[(n * axes + row) * (axes + 1) + k] * coordinates[static_cast<std::size_t>(k)];
+        out.as<float>()[(n * places + at) * axes + row] = static_cast<float>(sum);
+      }
+    }
+  return nullptr;
+}
+
+// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch indices [R]
+
+enum RoiArgument : std::size_t { kRoiMode, kRoiHeight, kRoiWidth, kRoiSamples, kRoiScale, kRoiCoordinates, kRoiOpset };
+
+PlainRefusal infer_roi(const PlainNode& node, PlainTensor& out) noexcept {
+  for (const int i : {0, 1, 2})
+    if (!node.has(i)) return kMissingInput;
+  const Shape &x = node.in(0).shape, &rois = node.in(1).shape;
+  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype) || !is_index(node.in(2).dtype)) return kWrongType;
+  if (x.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || node.in(2).count() != rois[0]) return kWrongShape;
+  constexpr std::int64_t kMost = 1 << 14;
+  if (node.integer(kRoiHeight) < 1 || node.integer(kRoiWidth) < 1 || node.integer(kRoiHeight) > kMost || node.integer(kRoiWidth) > kMost) return kWrongArgument;
+  if (node.integer(kRoiSamples) < 0 || node.integer(kRoiSamples) > kMost) return kWrongArgument;
+  out = {DType::kF32, Shape{rois[0], x[1], node.integer(kRoiHeight), node.integer(kRoiWidth)}};
+  return nullptr;
+}
+
+/// One sample: the mean takes the interpolated value, the maximum the largest of the four weighted neighbours.
+double roi_sample(const float* image, std::int64_t height, std::int64_t width, double y, double x, bool largest) noexcept {
+  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return 0;
+  y = std::clamp(y, 0.0, static_cast<double>(height - 1));
+  x = std::clamp(x, 0.0, static_cast<double>(width - 1));
+  const auto top = static_cast<std::int64_t>(y), left = static_cast<std::int64_t>(x);
+  const std::int64_t bottom = std::min(top + 1, height - 1), right = std::min(left + 1, width - 1);
+  const double dy = y - static_cast<double>(top), dx = x - static_cast<double>(left);
+  const double parts[] = {(1 - dy) * (1 - dx) * image[top * width + left], (1 - dy) * dx * image[top * width + right],
+                          dy * (1 - dx) * image[bottom * width + left], dy * dx * image[bottom * width + right]};
+  return largest ? std::max({parts[0], parts[1], parts[2], parts[3]}) : parts[0] + parts[1] + parts[2] + parts[3];
+}
+
+PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const Shape& x = node.in(0).shape;
+  const std::int64_t rows = out.shape[2], columns = out.shape[3];
+  // output_half_pixel before opset 16, half_pixel since, unless the node says.
+  const bool half = node.integer(kRoiCoordinates) == 1 || (node.integer(kRoiCoordinates) == 0 && node.integer(kRoiOpset) >= 16);
+  const double scale = node.real(kRoiScale), shift = half ? 0.5 : 0.0;
+  const bool largest = node.integer(kRoiMode) == 1;
+  PlainRefusal fault = nullptr;
+  for (std::int64_t r = 0; r < out.shape[0]; ++r) {
+    const float* roi = node.in(1).as<const float>() + r * 4;
+    std::int64_t batch = integer_at(node.in(2), r);
+    if (batch < 0 || batch >= x[0]) {
+      fault = kWrongIndex;
+      batch = 0;
+    }
+    const double left = roi[0] * scale - shift, top = roi[1] * scale - shift;
+    double width = roi[2] * scale - shift - left, height = roi[3] * scale - shift - top;
+    if (!half) {
+      width = std::max(width, 1.0);
+      height = std::max(height, 1.0);
+    }
+    const double bin_h = height / static_cast<double>(rows), bin_w = width / static_cast<double>(columns);
+    const auto samples_of = [&](double bin) {
+      if (node.integer(kRoiSamples) > 0) return node.integer(kRoiSamples);
+      return bin > 0 && bin < 4096 ? static_cast<std::int64_t>(std::ceil(bin)) : std::int64_t{1};
+    };
+    const std::int64_t down = samples_of(bin_h), across = samples_of(bin_w);
+    for (std::int64_t c = 0; c < x[1]; ++c)
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          const float* image = node.in(0).as<const float>() + (batch * x[1] + c) * x[2] * x[3];
+          double sum = 0, most = -HUGE_VAL;
+          for (std::int64_t sy = 0; sy < down; ++sy)
+            for (std::int64_t sx = 0; sx < across; ++sx) {
+              const double yy = top + (static_cast<double>(i) + (static_cast<double>(sy) + 0.5) / static_cast<double>(down)) * bin_h;
+              const double xx = left + (static_cast<double>(j) + (static_cast<double>(sx) + 0.5) / static_cast<double>(across)) * bin_w;
+              const double value = roi_sample(image, x[2], x[3], yy, xx, largest);
+              sum += value;
+              most = std::max(most, value);
+            }
+          out.as<float>()[((r * x[1] + c) * rows + i) * columns + j] = static_cast<float>(largest ? most : sum / static_cast<double>(down * across));
+        }
+  }
+  return fault;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {430, "ResizeOfExtents",
+     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize, run_resize,
+     resize_scratch},
+    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection", infer_grid, run_grid},
+    {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, run_affine},
+    {433, "RoiAlign",
+     "mode:s=avg|max output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1 coordinate_transformation_mode:s=|half_pixel|output_half_pixel #",
+     infer_roi, run_roi},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> image_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,290 @@
+// Signals: Fourier transforms, windows, the mel scale, sequences of words.
+#include <numbers>
+
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+// ---- DFT: [..., n, ..., 1 or 2]; the last axis is real, or real and imaginary
+
+struct Transform {
+  int axis = 0;
+  std::int64_t taken = 0, length = 0, made = 0;  // values read, length of the transform, values written
+  bool inverse = false, onesided = false, real_result = false;
+};
+
+bool transform_of(const PlainNode& node, Transform& t) noexcept {
+  const Shape& in = node.in(0).shape;
+  const std::int64_t opset = node.integer(4);
+  const int rank = in.rank();
+  if (rank < 2 || in.back() < 1 || in.back() > 2) return false;
+  // The axis was an attribute (default 1) before opset 20 and is an input (default -2) since.
+  const std::int64_t axis = opset < 20 ? (node.given(3) ? node.integer(3) : 1) : node.given(1) ? node.integer(1) : -2;
+  t.axis = axis_of(axis, rank);
+  if (t.axis < 0 || t.axis == rank - 1) return false;
+  t.inverse = node.integer(2) != 0;
+  t.onesided = node.integer(5) != 0;
+  t.real_result = t.inverse && t.onesided;
+  t.taken = in[t.axis];
+  const std::int64_t whole = t.real_result ? 2 * (t.taken - 1) : t.taken;
+  t.length = node.given(0) ? node.integer(0) : whole;
+  if (t.length < 1 || t.length > (std::int64_t{1} << 24)) return false;
+  t.made = t.onesided && !t.inverse ? t.length / 2 + 1 : t.length;
+  return true;
+}
+
+PlainRefusal infer_dft(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (!is_f32(node.in(0).dtype)) return kWrongType;
+  Transform t;
+  if (!transform_of(node, t)) return kWrongArgument;
+  out = {DType::kF32, node.in(0).shape};
+  out.shape[t.axis] = t.made;
+  out.shape[out.shape.rank() - 1] = t.real_result ? 1 : 2;
+  return nullptr;
+}
+
+struct Complex {
+  double re = 0, im = 0;
+};
+
+/// Value k of the transform of `length` values that `value(n)` gives, by the definition.
+template <class Value>
+Complex transformed(std::int64_t k, std::int64_t length, bool inverse, const Value& value) noexcept {
+  Complex sum;
+  for (std::int64_t n = 0; n < length; ++n) {
+    const double angle = (inverse ? kTurn : -kTurn) * static_cast<double>(k * n % length) / static_cast<double>(length);
+    const double c = std::cos(angle), s = std::sin(angle);
+    const Complex x = value(n);
+    sum.re += x.re * c - x.im * s;
+    sum.im += x.re * s + x.im * c;
+  }
+  if (inverse) sum = {sum.re / static_cast<double>(length), sum.im / static_cast<double>(length)};
+  return sum;
+}
+
+PlainRefusal run_dft(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Transform t;
+  transform_of(node, t);
+  const PlainTensor& x = node.in(0);
+  const std::int64_t parts = x.shape.back(), made_parts = out.shape.back();
+  const std::int64_t outer = x.shape.count(0, t.axis), inner = x.shape.count(t.axis + 1, x.shape.rank() - 1);
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i = 0; i < inner; ++i) {
+      const auto value = [&](std::int64_t n) -> Complex {
+        // A real signal's upper half is the lower half mirrored.
+        const bool mirrored = t.real_result && n >= t.taken;
+        const std::int64_t from = mirrored ? t.length - n : n;
+        if (from >= t.taken || from < 0) return {};
+        const float* p = x.as<const float>() + ((o * t.taken + from) * inner + i) * parts;
+        return {p[0], parts == 2 ? (mirrored ? -p[1] : p[1]) : 0.0};
+      };
+      for (std::int64_t k = 0; k < t.made; ++k) {
+        const Complex y = transformed(k, t.length, t.inverse, value);
+        float* to = out.as<float>() + ((o * t.made + k) * inner + i) * made_parts;
+        to[0] = static_cast<float>(y.re);
+        if (made_parts == 2) to[1] = static_cast<float>(y.im);
+      }
+    }
+  return nullptr;
+}
+
+// ---- STFT: signal [batch, length, 1 or 2], window; frame step and length are constants
+
+struct Frames {
+  std::int64_t step = 0, length = 0, count = 0, bins = 0;
+};
+
+bool frames_of(const PlainNode& node, Frames& f) noexcept {
+  const Shape& in = node.in(0).shape;
+  if (in.rank() < 2 || in.rank() > 3 || (in.rank() == 3 && in[2] != 1 && in[2] != 2)) return false;
+  f.step = node.integer(0);
+  f.length = node.given(1) ? node.integer(1) : node.has(2) ? node.in(2).count() : 0;
+  if (f.step < 1 || f.length < 1 || f.length > in[1]) return false;
+  f.count = (in[1] - f.length) / f.step + 1;
+  f.bins = node.integer(2) != 0 ? f.length / 2 + 1 : f.length;
+  return true;
+}
+
+PlainRefusal infer_stft(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (!is_f32(node.in(0).dtype) || (node.has(2) && !is_f32(node.in(2).dtype))) return kWrongType;
+  Frames f;
+  if (!frames_of(node, f) || (node.has(2) && node.in(2).count() != f.length)) return kWrongArgument;
+  out = {DType::kF32, Shape{node.in(0).shape[0], f.count, f.bins, 2}};
+  return nullptr;
+}
+
+PlainRefusal run_stft(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Frames f;
+  frames_of(node, f);
+  const Shape& in = node.in(0).shape;
+  const std::int64_t parts = in.rank() == 3 ? in[2] : 1;
+  for (std::int64_t b = 0; b < in[0]; ++b)
+    for (std::int64_t frame = 0; frame < f.count; ++frame)
+      for (std::int64_t k = 0; k < f.bins; ++k) {
+        const Complex y = transformed(k, f.length, false, [&](std::int64_t n) -> Complex {
+          const float* p = node.in(0).as<const float>() + (b * in[1] + frame * f.step + n) * parts;
+          const double weight = node.has(2) ? node.in(2).as<const float>()[n] : 1.0;
+          return {p[0] * weight, parts == 2 ? p[1] * weight : 0.0};
+        });
+        float* to = out.as<float>() + ((b * f.count + frame) * f.bins + k) * 2;
+        to[0] = static_cast<float>(y.re);
+        to[1] = static_cast<float>(y.im);
+      }
+  return nullptr;
+}
+
+// ---- windows: a0 - a1 cos + a2 cos of the doubled angle
+
+struct WindowTerms {
+  double a0, a1, a2;
+};
+constexpr WindowTerms kHann{0.5, 0.5, 0}, kHamming{25.0 / 46.0, 1 - 25.0 / 46.0, 0}, kBlackman{0.42, 0.5, 0.08};
+
+PlainRefusal infer_window(const PlainNode& node, PlainTensor& out) noexcept {
+  const std::int64_t size = node.integer(0);
+  if (!node.given(0) || size < 0 || size > (std::int64_t{1} << 28) || node.integer(1) != 1) return kWrongArgument;
+  out = {DType::kF32, Shape{size}};
+  return nullptr;
+}
+
+PlainRefusal run_window(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const auto& w = *static_cast<const WindowTerms*>(node.op().detail);
+  const std::int64_t size = node.integer(0);
+  const double turns = static_cast<double>(node.integer(2) != 0 ? size : size - 1);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double angle = kTurn * static_cast<double>(i) / turns;
+    out.as<float>()[i] = static_cast<float>(w.a0 - w.a1 * std::cos(angle) + w.a2 * std::cos(2 * angle));
+  }
+  return nullptr;
+}
+
+// ---- MelWeightMatrix
+
+PlainRefusal infer_mel(const PlainNode& node, PlainTensor& out) noexcept {
+  const std::int64_t bins = node.integer(0), length = node.integer(1);
+  if (bins < 1 || length < 1 || bins > (1 << 20) || length > (1 << 20) || node.integer(2) < 1 || node.integer(5) != 1) return kWrongArgument;
+  out = {DType::kF32, Shape{length / 2 + 1, bins}};
+  return nullptr;
+}
+
+PlainRefusal run_mel(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const std::int64_t bins = node.integer(0), length = node.integer(1), rows = out.shape[0];
+  const auto rate = static_cast<double>(node.integer(2));
+  const auto mel = [](double hertz) { return 2595.0 * std::log10(1.0 + hertz / 700.0); };
+  const double low = mel(node.real(3)), step = (mel(node.real(4)) - low) / static_cast<double>(bins + 2);
+  // The spectrogram bin at which triangle edge i stands.
+  const auto edge = [&](std::int64_t i) {
+    const double hertz = 700.0 * (std::pow(10.0, (low + static_cast<double>(i) * step) / 2595.0) - 1.0);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)), 0, rows);
+  };
+  std::fill_n(out.as<float>(), out.count(), 0.0f);
+  for (std::int64_t b = 0; b < bins; ++b) {
+    const std::int64_t first = edge(b), top = edge(b + 1), last = edge(b + 2);
+    const auto set = [&](std::int64_t row, double value) {
+      if (row < rows) out.as<float>()[row * bins + b] = static_cast<float>(value);
+    };
+    if (top == first) set(top, 1.0);
+    for (std::int64_t row = first; top > first && row <= top; ++row) set(row, static_cast<double>(row - first) / static_cast<double>(top - first));
+    for (std::int64_t row = top; last > top && row < last; ++row) set(row, static_cast<double>(last - row) / static_cast<double>(last - top));
+  }
+  return nullptr;
+}
+
+// ---- TfIdfVectorizer over integers. Counts of n-grams, their weights, or both. Arguments: max_gram_length, max_skip_count, min_gram_length,
+// mode, ngram_counts, ngram_indexes, pool_int64s, weights.
+
+enum TfIdfMode : std::int64_t { kTf = 0, kIdf = 1, kTfIdf = 2 };
+
+std::int64_t tf_idf_width(const PlainNode& node) noexcept {
+  std::int64_t width = 0;
+  for (const std::int64_t index : node.list(5)) width = std::max(width, index + 1);
+  return width;
+}
+
+PlainRefusal infer_tf_idf(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const Shape& in = node.in(0).shape;
+  if (!is_index(node.in(0).dtype)) return kWrongType;
+  if (in.rank() < 1 || in.rank() > 2) return kWrongRank;
+  const auto counts = node.list(4), pool = node.list(6);
+  if (counts.empty() || pool.empty() || node.integer(0) < 1 || node.integer(2) < 1 || node.integer(1) < 0 || node.integer(2) > node.integer(0))
+    return kWrongArgument;
+  std::int64_t last = 0, grams = 0;
+  for (std::size_t n = 0; n < counts.size(); ++n) {
+    const std::int64_t end = n + 1 < counts.size() ? counts[n + 1] : static_cast<std::int64_t>(pool.size());
+    if (counts[n] < last || end < counts[n] || end > static_cast<std::int64_t>(pool.size()) || (end - counts[n]) % static_cast<std::int64_t>(n + 1) != 0)
+      return kWrongArgument;
+    grams += (end - counts[n]) / static_cast<std::int64_t>(n + 1);
+    last = counts[n];
+  }
+  if (grams != static_cast<std::int64_t>(node.list(5).size())) return kWrongArgument;
+  for (const std::int64_t index : node.list(5))
+    if (index < 0 || index > (1 << 24)) return kWrongArgument;
+  if (node.given(7) && node.list(7).size() != node.list(5).size()) return kWrongArgument;
+  out.dtype = DType::kF32;
+  out.shape = in.rank() == 1 ? Shape{tf_idf_width(node)} : Shape{in[0], tf_idf_width(node)};
+  return nullptr;
+}
+
+/// Occurrences of the gram in the row, with `skip` values between neighbours.
+std::int64_t occurrences(const PlainTensor& x, std::int64_t row, std::int64_t length, std::span<const std::int64_t> gram, std::int64_t skip) noexcept {
+  std::int64_t found = 0;
+  const auto n = static_cast<std::int64_t>(gram.size());
+  for (std::int64_t first = 0; first + (n - 1) * (skip + 1) < length; ++first) {
+    bool same = true;
+    for (std::int64_t i = 0; same && i < n; ++i) same = integer_at(x, row * length + first + i * (skip + 1)) == gram[static_cast<std::size_t>(i)];
+    found += same ? 1 : 0;
+  }
+  return found;
+}
+
+PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const std::int64_t rows = x.shape.rank() == 1 ? 1 : x.shape[0], length = x.shape.back(), width = out.shape.back();
+  const auto counts = node.list(4), places = node.list(5), pool = node.list(6);
+  std::fill_n(out.as<float>(), out.count(), 0.0f);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::size_t gram = 0;
+    for (std::size_t n = 1; n <= counts.size(); ++n) {
+      const auto end = static_cast<std::size_t>(n < counts.size() ? counts[n] : static_cast<std::int64_t>(pool.size()));
+      for (auto at = static_cast<std::size_t>(counts[n - 1]); at < end; at += n, ++gram) {
+        const auto size = static_cast<std::int64_t>(n);
+        if (size < node.integer(2) || size > node.integer(0)) continue;
+        std::int64_t found = 0;
+        for (std::int64_t skip = 0; skip <= (n == 1 ? 0 : std::min(node.integer(1), length)); ++skip)
+          found += occurrences(x, row, length, pool.subspan(at, n), skip);
+        const double weight = node.given(7) ? node.real(7, gram) : 1.0;
+        const std::int64_t mode = node.integer(3);
+        out.as<float>()[row * width + places[gram]] =
+            static_cast<float>(mode == kTf ? static_cast<double>(found) : mode == kIdf ? (found > 0 ? weight : 0.0) : static_cast<double>(found) * weight);
+      }
+    }
+  }
+  return nullptr;
+}
+
+constexpr std::string_view kWindowArguments = "size:i@0 output_datatype:i=1 periodic:i=1";
+
+constexpr PlainOperator kOperators[] = {
+    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, run_dft},
+    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, run_stft},
+    {462, "HannWindow", kWindowArguments, infer_window, run_window, nullptr, &kHann},
+    {463, "HammingWindow", kWindowArguments, infer_window, run_window, nullptr, &kHamming},
+    {464, "BlackmanWindow", kWindowArguments, infer_window, run_window, nullptr, &kBlackman},
+    {465, "MelWeightMatrix", "bins:i@0 length:i@1 rate:i@2 low:f@3 high:f@4 output_datatype:i=1", infer_mel, run_mel},
+    {466, "TfIdfVectorizer",
+     "max_gram_length:i=1 max_skip_count:i=0 min_gram_length:i=1 mode:s=TF|IDF|TFIDF ngram_counts:I ngram_indexes:I pool_int64s:I weights:F", infer_tf_idf,
+     run_tf_idf},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> signal_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

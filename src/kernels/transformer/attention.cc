@@ -1,0 +1,173 @@
+// Attention, a head at a time: its keys are turned and its values gathered once, then blocks of queries meet all keys. Only the scores of
+// one block exist, in the workspace:
+//
+//     workspace of a thread   | keys, turned [d][T] | values [T][e] | scores [rows of a block][T] |
+//
+//     a block of queries      scores = Q K^T, 64 keys at a time, which stay in the first cache for all rows of the block
+//                             weights = exp(scale * scores - greatest), row by row
+//                             out = weights V / total
+//
+// The order of operations is that of reference/attention.cc: a score and an output are one chain each, so neither blocks nor bands nor
+// threads show in the bits. A causal row has a chain of its own length: what the rows of a tile share is done together, the rest apart.
+#include "src/kernels/transformer/attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/kernels/elementwise/product.h"
+#include "src/kernels/reference/kernels.h"
+#include "src/kernels/transformer/rows.h"
+
+namespace sluice::kernels::transformer {
+namespace {
+
+using elementwise::kMaxProductRows;
+using elementwise::ProductTile;
+
+constexpr std::int64_t kVector = 16;    // floats; lines of the workspace are whole ones
+constexpr std::int64_t kKeyBlock = 64;  // keys whose turned values stay in the first cache
+constexpr std::int64_t kScoreFloats = 10 * 1024;
+constexpr std::int64_t kMaxBlockRows = 8 * kMaxProductRows;
+
+struct Sizes {
+  std::int64_t heads, depth, width;
+  std::int64_t queries, keys;  // of a batch
+  std::int64_t key_pitch;      // of turned keys and of scores
+  std::int64_t value_pitch;
+  std::int64_t block_rows;
+
+  Sizes(const model::AttentionAttributes& a, const Shape& q, const Shape& v) noexcept
+      : heads(a.heads),
+        depth(q.back() / a.heads),
+        width(v.back() / a.heads),
+        queries(q[q.rank() - 2]),
+        keys(v[v.rank() - 2]),
+        key_pitch(ceil_div(keys, kVector) * kVector),
+        value_pitch(ceil_div(width, kVector) * kVector),
+        block_rows(std::clamp(kScoreFloats / key_pitch / kMaxProductRows * kMaxProductRows, std::int64_t{kMaxProductRows}, kMaxBlockRows)) {
+  }
+
+  std::int64_t workspace_floats() const noexcept { return depth * key_pitch + keys * value_pitch + block_rows * key_pitch; }
+};
+
+/// One thread's part of the workspace.
+struct Room {
+  float *keys, *values, *scores;
+  Room(const Sizes& s, std::byte* workspace, int thread) noexcept
+      : keys(reinterpret_cast<float*>(workspace) + thread * s.workspace_floats()),
+        values(keys + s.depth * s.key_pitch),
+        scores(values + s.keys * s.value_pitch) {}
+};
+
+class HeadStep {
+ public:
+  HeadStep(const KernelCall& call, const Sizes& sizes, std::int64_t head, const Room& room) noexcept
+      : call_(call),
+        attributes_(call.node->as<model::AttentionAttributes>()),
+        s_(sizes),
+        head_(head),
+        room_(room),
+        rows_(row_table(active_isa())),
+        product_(elementwise::product_run(active_isa())) {}
+
+  /// Query rows [begin, end) of one batch.
+  void run(std::int64_t batch, RowRange rows) noexcept {
+    // No row sees more keys than the last.
+    gather(batch, seen(rows.end - 1 - batch * s_.queries));
+    for (std::int64_t row = rows.begin; row < rows.end; row += s_.block_rows) {
+      const RowRange block{row, std::min(rows.end, row + s_.block_rows)};
+      score(block, seen(block.end - 1 - batch * s_.queries));
+      for (std::int64_t r = block.begin; r < block.end; r += kMaxProductRows)
+        mix(block.begin, {r, std::min(block.end, r + kMaxProductRows)}, batch * s_.queries);
+    }
+  }
+
+ private:
+  /// How many keys the query of that place in its batch sees.
+  std::int64_t seen(std::int64_t query) const noexcept { return attributes_.causal ? s_.keys - s_.queries + query + 1 : s_.keys; }
+
+  void gather(std::int64_t batch, std::int64_t keys) noexcept {
+    const RowView &k = call_.inputs[1].view, &v = call_.inputs[2].view;
+    const std::int64_t first = batch * s_.keys;
+    rows_.transpose(k.at<const float>(first) + head_ * s_.depth, k.row_pitch / std::int64_t{sizeof(float)}, keys, s_.depth, room_.keys,
+                    s_.key_pitch);
+    for (std::int64_t t = 0; t < keys; ++t) {
+      std::memcpy(room_.values + t * s_.value_pitch, v.at<const float>(first + t) + head_ * s_.width,
+                  static_cast<std::size_t>(s_.width) * sizeof(float));
+    }
+  }
+
+  float* scores_of(std::int64_t block_row) const noexcept { return room_.scores + block_row * s_.key_pitch; }
+
+  void score(RowRange block, std::int64_t keys) noexcept {
+    for (std::int64_t t = 0; t < keys; t += kKeyBlock) {
+      for (std::int64_t r = block.begin; r < block.end; r += kMaxProductRows) {
+        ProductTile tile{
+            .right = room_.keys + t, .right_pitch = s_.key_pitch, .depth = s_.depth, .n = std::min(kKeyBlock, s_.key_pitch - t)};
+        for (; tile.rows < std::min<std::int64_t>(kMaxProductRows, block.end - r); ++tile.rows) {
+          tile.left[tile.rows] = call_.inputs[0].view.at<const float>(r + tile.rows) + head_ * s_.depth;
+          tile.out[tile.rows] = scores_of(r - block.begin + tile.rows) + t;
+        }
+        product_(tile);
+      }
+    }
+  }
+
+  /// Weights and outputs of a tile's rows.
+  void mix(std::int64_t block_begin, RowRange rows, std::int64_t first_query) noexcept {
+    const std::int64_t shared = seen(rows.begin - first_query);
+    ProductTile tile{.right = room_.values, .right_pitch = s_.value_pitch, .depth = shared, .n = s_.width};
+    float totals[kMaxProductRows];
+    for (std::int64_t row = rows.begin; row < rows.end; ++row, ++tile.rows) {
+      float* scores = scores_of(row - block_begin);
+      totals[tile.rows] = rows_.weigh(attributes_.scale, scores, seen(row - first_query));
+      tile.left[tile.rows] = scores;
+      tile.out[tile.rows] = call_.outputs[0].view.at<float>(row) + head_ * s_.width;
+    }
+    product_(tile);
+    for (int i = 0; i < tile.rows; ++i) {
+      if (const std::int64_t rest = seen(rows.begin + i - first_query) - shared; rest > 0) {
+        ProductTile own{.rows = 1, .right = room_.values + shared * s_.value_pitch, .right_pitch = s_.value_pitch, .depth = rest};
+        own.n = s_.width;
+        own.left[0] = tile.left[i] + shared;
+        own.out[0] = tile.out[i];
+        own.adds = true;
+        product_(own);
+      }
+      rows_.divide(tile.out[i], totals[i], s_.width);
+    }
+  }
+
+  const KernelCall& call_;
+  const model::AttentionAttributes& attributes_;
+  const Sizes& s_;
+  const std::int64_t head_;
+  const Room room_;
+  const RowTable& rows_;
+  const elementwise::ProductRun product_;
+};
+
+/// Rows of a ring that has turned do not lie at one distance.
+bool turned(const RowView& view) noexcept { return view.ring_rows != 0 && view.ring_rows < view.rows; }
+
+}  // namespace
+
+Bytes attention_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const Sizes sizes(node.as<model::AttentionAttributes>(), graph.tensor(node.inputs[0]).shape, graph.tensor(node.inputs[2]).shape);
+  return Bytes(static_cast<std::uint64_t>(sizes.workspace_floats() * extent.threads) * sizeof(float));
+}
+
+void attention_step(const KernelCall& call) noexcept {
+  if (turned(call.inputs[1].view)) return reference::attention(call);
+  const Sizes sizes(call.node->as<model::AttentionAttributes>(), call.inputs[0].shape, call.inputs[2].shape);
+  const std::int64_t first = call.rows.begin / sizes.queries, batches = ceil_div(call.rows.end, sizes.queries) - first;
+  const auto task = [&](std::int64_t index, int thread) {
+    const std::int64_t batch = first + index / sizes.heads;
+    const RowRange rows{std::max(call.rows.begin, batch * sizes.queries), std::min(call.rows.end, (batch + 1) * sizes.queries)};
+    HeadStep(call, sizes, index % sizes.heads, Room(sizes, call.workspace, thread)).run(batch, rows);
+  };
+  if (call.pool != nullptr) return parallel_for(*call.pool, batches * sizes.heads, task);
+  for (std::int64_t index = 0; index < batches * sizes.heads; ++index) task(index, 0);
+}
+
+}  // namespace sluice::kernels::transformer

@@ -1,0 +1,159 @@
+// Compiled once for each target of targets.h by including itself; start reading at `layer_norm`.
+#include "src/kernels/transformer/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/transformer/rows.cc"
+#include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/functions-inl.h"
+#include "src/kernels/elementwise/lane_sum-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::transformer {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+namespace fn = kernels::HWY_NAMESPACE::functions;
+namespace lanes = kernels::HWY_NAMESPACE::lanes;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
+
+struct AddValues {
+  const float* in;
+  template <class Part>
+  HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
+    return hn::Add(sum, part.load(D(), in + i));
+  }
+};
+
+struct AddSquares {
+  const float* in;
+  float mean;
+  template <class Part>
+  HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
+    const V difference = hn::Sub(part.load(D(), in + i), hn::Set(D(), mean));
+    return fn::fused(difference, difference, sum);
+  }
+};
+
+struct Normalise {
+  const float *in, *scale, *shift;
+  float* out;
+  float mean, factor;
+  template <class Part>
+  HWY_INLINE void operator()(const Part& part, std::int64_t i) const {
+    const D d;
+    const V x = hn::Mul(hn::Sub(part.load(d, in + i), hn::Set(d, mean)), hn::Set(d, factor));
+    part.store(fn::fused(x, part.load(d, scale + i), part.load(d, shift + i)), d, out + i);
+  }
+};
+
+void layer_norm(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n) noexcept {
+  const auto count = static_cast<float>(n);
+  const float mean = lanes::lane_sum(D(), n, AddValues{in}) / count;
+  const float variance = lanes::lane_sum(D(), n, AddSquares{in, mean}) / count;
+  lanes::each_part(n, Normalise{in, scale, shift, out, mean, 1.0f / std::sqrt(variance + epsilon)});
+}
+
+struct Scale {
+  float* values;
+  float factor;
+  V* best;
+  HWY_INLINE void operator()(const lanes::Whole& part, std::int64_t i) const {
+    const V scaled = hn::Mul(part.load(D(), values + i), hn::Set(D(), factor));
+    part.store(scaled, D(), values + i);
+    *best = fn::at_least(*best, scaled);
+  }
+  // The lanes that are not there count as the least value.
+  HWY_INLINE void operator()(const lanes::First& part, std::int64_t i) const {
+    const D d;
+    const V scaled = hn::Mul(part.load(d, values + i), hn::Set(d, factor));
+    part.store(scaled, d, values + i);
+    const V least = hn::Set(d, -std::numeric_limits<float>::infinity());
+    *best = fn::at_least(*best, hn::IfThenElse(hn::FirstN(d, part.count), scaled, least));
+  }
+};
+
+struct AddExponentials {
+  float* values;
+  float greatest;
+  template <class Part>
+  HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
+    const V weight = fn::exp(D(), hn::Sub(part.load(D(), values + i), hn::Set(D(), greatest)));
+    part.store(weight, D(), values + i);
+    return hn::Add(sum, weight);
+  }
+};
+
+float weigh(float factor, float* scores, std::int64_t n) noexcept {
+  V best = hn::Set(D(), -std::numeric_limits<float>::infinity());
+  lanes::each_part(n, Scale{scores, factor, &best});
+  HWY_ALIGN float values[16];
+  hn::Store(best, D(), values);
+  float greatest = values[0];
+  for (std::int64_t lane = 1; lane < kLanes; ++lane) greatest = greatest < values[lane] ? values[lane] : greatest;
+  return lanes::lane_sum(D(), n, AddExponentials{scores, greatest});
+}
+
+struct Divide {
+  float* values;
+  float divisor;
+  template <class Part>
+  HWY_INLINE void operator()(const Part& part, std::int64_t i) const {
+    part.store(hn::Div(part.load(D(), values + i), hn::Set(D(), divisor)), D(), values + i);
+  }
+};
+
+void divide(float* values, float divisor, std::int64_t n) noexcept { lanes::each_part(n, Divide{values, divisor}); }
+
+// Sixteen rows at a time, so that each line of theirs is used whole while it is in the first cache.
+void transpose(const float* from, std::int64_t from_pitch, std::int64_t rows, std::int64_t depth, float* to,
+               std::int64_t to_pitch) noexcept {
+  constexpr std::int64_t kBlock = 16;
+  for (std::int64_t t = 0; t < rows; t += kBlock) {
+    const std::int64_t count = std::min(kBlock, rows - t);
+    const float* block = from + t * from_pitch;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      float* line = to + k * to_pitch + t;
+      for (std::int64_t i = 0; i < count; ++i) line[i] = block[i * from_pitch + k];
+    }
+  }
+}
+
+constexpr RowTable kTable = {layer_norm, weigh, divide, transpose};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::transformer
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::kernels::transformer {
+
+const RowTable& row_table(Isa isa) noexcept {
+  switch (isa) {
+#if HWY_TARGETS & HWY_AVX3
+    case Isa::kAvx512:
+      return N_AVX3::kTable;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    case Isa::kAvx2:
+      return N_AVX2::kTable;
+#endif
+#if HWY_TARGETS & HWY_NEON
+    case Isa::kNeon:
+      return N_NEON::kTable;
+#endif
+    default:
+      return N_SCALAR::kTable;
+  }
+}
+
+}  // namespace sluice::kernels::transformer
+#endif  // HWY_ONCE

@@ -1,0 +1,113 @@
+#include "src/profiler/read_timer.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "sluice/core/hash.h"
+#include "sluice/core/native_thread.h"
+#include "sluice/model/weight_source.h"
+#include "src/model/aligned_buffer.h"
+
+namespace sluice::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
+constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
+constexpr std::uint64_t kLeastFile = 64 << 20;
+constexpr std::uint64_t kMostRead = 256 << 20;
+constexpr double kSecondsEach = 0.4;
+constexpr std::size_t kStackBytes = 64 * 1024;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Threads that take the next piece of the file until the time is up.
+class ReadRace {
+ public:
+  ReadRace(model::WeightSource& source, std::uint64_t piece, std::uint64_t first) : source_(source), piece_(piece), next_(first) {
+    limit_ = std::min(align_down(source.size().count(), kPieces.back()), kMostRead);
+  }
+
+  Result<double> rate(std::uint32_t depth) {
+    std::array<NativeThread, kDepths.back()> threads;
+    start_ = Clock::now();
+    for (std::uint32_t t = 1; t < depth; ++t) {
+      const auto main = [](void* self) noexcept { static_cast<ReadRace*>(self)->read_pieces(); };
+      SLUICE_RETURN_IF_ERROR(threads[t].start("read rate", kStackBytes, main, this));
+    }
+    read_pieces();
+    for (NativeThread& thread : threads) thread.join();
+    const double seconds = seconds_since(start_);
+    if (failed_) return fail(ErrorCode::kIo, "profile", "the file cannot be read at the rate that is to be measured");
+    return static_cast<double>(bytes_read_) / seconds;
+  }
+  /// Where the next race goes on, so that no cache of the disk serves it.
+  std::uint64_t next() const noexcept { return next_; }
+
+ private:
+  void read_pieces() noexcept {
+    const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(piece_));
+    while (buffer.data() != nullptr && !failed_ && seconds_since(start_) < kSecondsEach) {
+      const std::uint64_t at = (next_.fetch_add(piece_) / piece_ * piece_) % limit_;
+      if (source_.read({Bytes(at), Bytes(piece_)}, buffer.data())) {
+        bytes_read_ += piece_;
+      } else {
+        failed_ = true;
+      }
+    }
+  }
+
+  model::WeightSource& source_;
+  std::uint64_t piece_;
+  std::uint64_t limit_;
+  std::atomic<std::uint64_t> next_;
+  Clock::time_point start_;
+  std::atomic<std::uint64_t> bytes_read_{0};
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
+  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
+  if (source->size().count() < kLeastFile) {
+    return fail(
+        make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFile, source->size().count()));
+  }
+  std::vector<ReadRate> rates;
+  std::uint64_t at = 0;
+  for (const std::uint32_t depth : kDepths) {
+    for (const std::uint64_t piece : kPieces) {
+      ReadRace race(*source, piece, at);
+      SLUICE_ASSIGN_OR_RETURN(const double rate, race.rate(depth));
+      at = race.next();
+      rates.push_back({depth, piece, rate});
+    }
+  }
+  return rates;
+}
+
+double measure_verifying(const std::string& file) {
+  constexpr std::uint64_t kPiece = 512 << 10;
+  constexpr std::uint64_t kStretch = 64 << 10;
+  constexpr std::uint64_t kBytes = 32 << 20;
+  const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(kPiece));
+  if (buffer.data() == nullptr) return DeviceProfile().verify_bytes_per_second;
+  std::fill_n(buffer.data(), kPiece, std::byte{1});
+  const auto source = file.empty() ? nullptr : model::open_weight_source(file).value_or(nullptr);
+  double seconds = 0;
+  std::uint64_t sum = 0;
+  for (std::uint64_t at = 0; at < kBytes; at += kPiece) {
+    if (source != nullptr && !source->read({Bytes(at), Bytes(kPiece)}, buffer.data())) break;
+    const Clock::time_point start = Clock::now();
+    for (std::uint64_t s = 0; s < kPiece; s += kStretch) sum ^= xxh3_64({buffer.data() + s, kStretch});
+    seconds += seconds_since(start);
+  }
+  // `sum` is used, so that the work is done.
+  return seconds > 0 ? static_cast<double>(kBytes) / seconds + (sum == 1 ? 1 : 0) : DeviceProfile().verify_bytes_per_second;
+}
+
+}  // namespace sluice::profiler

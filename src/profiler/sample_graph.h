@@ -1,0 +1,11 @@
+// Layers of well-known networks, as nodes of one graph that is never run: what a profile measures when it is given no model.
+#pragma once
+
+#include "sluice/model/graph.h"
+
+namespace sluice::profiler {
+
+/// Its weights have sizes but no place in a file. Convolutions that have a Winograd form appear in both numeric classes.
+model::Graph sample_graph();
+
+}  // namespace sluice::profiler

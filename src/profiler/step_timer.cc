@@ -1,0 +1,185 @@
+#include "src/profiler/step_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace sluice::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kRingBytes = std::uint64_t{96} << 20;
+constexpr std::uint64_t kCacheLine = 64;
+constexpr double kLongEnough = 0.04;  // seconds of runs that make a sample
+constexpr double kTooLong = 0.3;
+constexpr std::size_t kLeastRuns = 5;
+
+std::uint64_t room_for(Bytes bytes) { return align_up(bytes.count() + kernels::kReadTail.count(), kCacheLine); }
+
+/// Values in [-1, 1): no kernel meets a slow denormal.
+void fill(std::byte* data, std::uint64_t bytes) {
+  auto* const floats = reinterpret_cast<float*>(data);
+  std::uint32_t state = 1;
+  for (std::uint64_t i = 0; i < bytes / sizeof(float); ++i) {
+    state = state * 1664525u + 1013904223u;
+    floats[i] = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
+  }
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+/// A step with its operands.
+struct StepTimer::Call {
+  const Request& request;
+  kernels::StepExtent extent;
+  std::vector<kernels::Operand> inputs;
+  std::vector<kernels::Operand> outputs;
+  std::vector<kernels::WeightOperand> weights;
+  kernels::DerivedOperand derived;
+  std::byte* workspace = nullptr;
+
+  const model::Tensor& tensor(TensorId id) const { return request.graph.tensor(id); }
+  const model::Weight& weight(std::size_t i) const { return request.graph.weight(request.node.weights[i]); }
+
+  PanelRange panels_of(std::size_t i) const {
+    const model::Weight& w = weight(i);
+    if (i > 0 || !request.kernel.slices_channels) return {0, w.panels};
+    if (w.panel_layout.layout == model::WeightLayout::kDepthwise) return {0, ceil_div(extent.channels.end, model::kPanelLanes)};
+    return model::panels_of_channels(extent.channels, model::outputs_per_group(request.node));
+  }
+  Bytes bytes_of_weight(std::size_t i) const { return weight(i).panel_bytes * static_cast<std::uint64_t>(panels_of(i).size()); }
+  Bytes derived_bytes() const {
+    if (request.use == KernelUse::kRun) return Bytes();
+    return request.kernel.derived_panel_bytes(request.graph, request.node) * static_cast<std::uint64_t>(panels_of(0).size());
+  }
+  /// Bytes that one run reads from the ring: weights, raw or derived, and constant inputs.
+  std::uint64_t ring_bytes() const {
+    std::uint64_t bytes = request.use == KernelUse::kRunDerived ? room_for(derived_bytes()) : 0;
+    for (std::size_t i = 0; i < request.node.weights.size(); ++i) bytes += room_for(bytes_of_weight(i));
+    for (TensorId id : request.node.inputs)
+      if (tensor(id).weight.valid()) bytes += room_for(tensor(id).bytes());
+    return bytes;
+  }
+};
+
+Result<StepTimer> StepTimer::create(int threads) {
+  StepTimer timer;
+  SLUICE_ASSIGN_OR_RETURN(timer.pool_, make_thread_pool(threads));
+  timer.ring_ = model::AlignedBuffer::allocate(Bytes(kRingBytes));
+  if (timer.ring_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, "profile", "there is no memory for the weights");
+  fill(timer.ring_.data(), kRingBytes);
+  return timer;
+}
+
+kernels::StepExtent StepTimer::extent_of(const Request& request) const {
+  const model::Node& node = request.node;
+  kernels::StepExtent extent{{0, row_extents(request.graph.tensor(node.outputs[0]).shape).rows},
+                             {0, model::step_channels(request.graph, node)},
+                             pool_->thread_count(),
+                             request.use == KernelUse::kRunDerived};
+  if (!request.kernel.slices_channels || node.weights.empty()) return extent;
+  const model::Weight& weight = request.graph.weight(node.weights[0]);
+  const double panel_bytes =
+      static_cast<double>(weight.panel_bytes.count()) +
+      (request.use == KernelUse::kRun ? 0.0 : static_cast<double>(request.kernel.derived_panel_bytes(request.graph, node).count()));
+  const double fits = static_cast<double>(kRingBytes) / 2 / (panel_bytes * static_cast<double>(weight.panels));
+  const double taken = std::min(request.share, fits);
+  if (taken >= 1) return extent;
+  const std::int64_t panels = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(weight.panels) * taken));
+  extent.channels = model::channels_of_panels({0, panels}, model::outputs_per_group(node), extent.channels.end);
+  return extent;
+}
+
+/// Lays out inputs, output, workspace, and the derived weights that a preparation writes.
+Status StepTimer::place(Call& call) {
+  const model::Node& node = call.request.node;
+  const auto workspace_of = call.request.use == KernelUse::kPrepare ? nullptr : call.request.kernel.workspace;
+  std::uint64_t bytes = 0;
+  const auto take = [&](Bytes size) {
+    const std::uint64_t at = bytes;
+    bytes += room_for(size);
+    return at;
+  };
+  std::vector<std::uint64_t> offsets;
+  for (const auto& ids : {node.inputs, node.outputs})
+    for (TensorId id : ids) offsets.push_back(take(call.tensor(id).bytes()));
+  const std::uint64_t workspace_at = take(workspace_of == nullptr ? Bytes() : workspace_of(call.request.graph, node, call.extent));
+  const std::uint64_t derived_at = take(call.derived_bytes());
+  if (bytes > arena_bytes_) {
+    arena_ = model::AlignedBuffer::allocate(Bytes(bytes));
+    arena_bytes_ = arena_.data() == nullptr ? 0 : bytes;
+    if (arena_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, node.name, "there is no memory for the tensors");
+  }
+  fill(arena_.data(), bytes);
+  std::size_t next = 0;
+  const auto operand_of = [&](TensorId id) {
+    const model::Tensor& tensor = call.tensor(id);
+    return kernels::Operand{dense_view(arena_.data() + offsets[next++], tensor.shape, tensor.dtype), tensor.shape};
+  };
+  for (TensorId id : node.inputs) call.inputs.push_back(operand_of(id));
+  for (TensorId id : node.outputs) call.outputs.push_back(operand_of(id));
+  for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), &call.weight(i)});
+  if (call.request.use != KernelUse::kRun) call.derived = {arena_.data() + derived_at, call.panels_of(0)};
+  call.workspace = arena_.data() + workspace_at;
+  return {};
+}
+
+/// The next run's weights: a part of the ring that was not read for long.
+void StepTimer::place_weights(Call& call) {
+  if (ring_at_ + call.ring_bytes() > kRingBytes) ring_at_ = 0;
+  const auto take = [&](Bytes size) {
+    std::byte* const data = ring_.data() + ring_at_;
+    ring_at_ += room_for(size);
+    return data;
+  };
+  for (std::size_t i = 0; i < call.weights.size(); ++i) call.weights[i].data = take(call.bytes_of_weight(i));
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const model::Tensor& tensor = call.tensor(call.request.node.inputs[i]);
+    if (tensor.weight.valid()) call.inputs[i].view.data = take(tensor.bytes());
+  }
+  if (call.request.use == KernelUse::kRunDerived) {
+    call.derived.data = take(call.derived_bytes());
+    call.weights[0].data = nullptr;
+  }
+}
+
+double StepTimer::run_once(Call& call) {
+  place_weights(call);
+  const kernels::KernelCall step{.graph = &call.request.graph,
+                                 .node = &call.request.node,
+                                 .inputs = call.inputs,
+                                 .outputs = call.outputs,
+                                 .weights = call.weights,
+                                 .derived = call.derived,
+                                 .rows = call.extent.rows,
+                                 .channels = call.extent.channels,
+                                 .workspace = call.workspace,
+                                 .pool = pool_.get()};
+  const auto run = call.request.use == KernelUse::kPrepare ? call.request.kernel.prepare : call.request.kernel.run;
+  const Clock::time_point start = Clock::now();
+  run(step);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
+  Call call{request, extent_of(request), {}, {}, {}, {}};
+  if (call.ring_bytes() > kRingBytes) return std::optional<TimedStep>();
+  SLUICE_RETURN_IF_ERROR(place(call));
+  double spent = run_once(call);  // touches pages, wakes threads
+  std::vector<double> seconds;
+  if (spent > kTooLong) seconds.push_back(spent);
+  while (spent < kTooLong && (spent < kLongEnough || seconds.size() < kLeastRuns)) {
+    seconds.push_back(run_once(call));
+    spent += seconds.back();
+  }
+  return std::optional<TimedStep>({call.extent, std::max(median(seconds), 1e-9)});
+}
+
+}  // namespace sluice::profiler

@@ -1,0 +1,55 @@
+// Runs one step of a node again and again, on memory of its own, and says how long it takes.
+//
+//     ring       | weights of run 0 | of run 1 | of run 2 | ...      larger than the caches: each run's weights come from memory
+//     arena      | inputs | output | workspace |                     the same in each run: warm as far as caches reach
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/core/threads.h"
+#include "sluice/kernels/kernel.h"
+#include "sluice/profiler/device_profile.h"
+#include "src/model/aligned_buffer.h"
+
+namespace sluice::profiler {
+
+struct TimedStep {
+  kernels::StepExtent extent;  // of what was run: channels are cut where the whole weight is larger than the ring
+  double seconds = 0;
+};
+
+class StepTimer {
+ public:
+  /// Errors: kOutOfMemory.
+  static Result<StepTimer> create(int threads);
+
+  /// What to run: all rows of a node and its first `share` of channels (all of them, where the kernel does not slice).
+  struct Request {
+    const model::Graph& graph;
+    const model::Node& node;
+    const kernels::KernelDescriptor& kernel;
+    KernelUse use = KernelUse::kRun;
+    double share = 1;
+  };
+  /// The median time. Nothing when the weights are larger than the ring however they are cut. Errors: kOutOfMemory.
+  Result<std::optional<TimedStep>> time(const Request& request);
+
+ private:
+  struct Call;
+
+  kernels::StepExtent extent_of(const Request& request) const;
+  Status place(Call& call);
+  void place_weights(Call& call);
+  double run_once(Call& call);
+
+  std::unique_ptr<ThreadPool> pool_;
+  model::AlignedBuffer ring_;
+  std::uint64_t ring_at_ = 0;
+  model::AlignedBuffer arena_;
+  std::uint64_t arena_bytes_ = 0;
+};
+
+}  // namespace sluice::profiler

@@ -1,0 +1,79 @@
+// Which convolutions `convert` computes by Winograd.
+#include "src/importer/numerics.h"
+
+#include <catch2/catch.hpp>
+
+#include "sluice/importer/importer.h"
+#include "sluice/model/model_file.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
+
+using namespace sluice;
+using namespace sluice::importer;
+using namespace sluice::test;
+using model::NumericClass;
+
+namespace {
+
+NumericClass chosen(const model::ConvAttributes& conv) {
+  model::Graph graph;
+  graph.nodes.resize(1);
+  graph.nodes[0].op = model::OpKind::kConv;
+  graph.nodes[0].attributes = conv;
+  choose_numerics(graph);
+  return graph.nodes[0].numeric;
+}
+
+model::ConvAttributes convolution(std::int64_t out_h, std::int64_t out_w, std::int64_t in_channels) {
+  return {{.in_h = out_h, .in_w = out_w, .out_h = out_h, .out_w = out_w, .kernel_h = 3, .kernel_w = 3}, 1, in_channels, 32};
+}
+
+}  // namespace
+
+TEST_CASE("convolutions that gain by Winograd are of its class") {
+  for (const auto& [pixels, channels] : {std::pair{224, 64}, {56, 16}, {28, 128}, {14, 512}, {13, 48}, {10, 32}, {8, 512}})
+    CHECK(chosen(convolution(pixels, pixels, channels)) == NumericClass::kWinograd4);
+}
+
+TEST_CASE("few channels, few pixels and squares mostly cut off stay exact") {
+  CHECK(chosen(convolution(224, 224, 3)) == NumericClass::kExact);
+  CHECK(chosen(convolution(7, 7, 512)) == NumericClass::kExact);
+  CHECK(chosen(convolution(9, 9, 128)) == NumericClass::kExact);
+  CHECK(chosen(convolution(1, 400, 64)) == NumericClass::kExact);
+}
+
+TEST_CASE("other windows and groups stay exact") {
+  model::ConvAttributes conv = convolution(28, 28, 64);
+  conv.groups = 2;
+  CHECK(chosen(conv) == NumericClass::kExact);
+  conv = convolution(28, 28, 64);
+  conv.window.stride_w = 2;
+  CHECK(chosen(conv) == NumericClass::kExact);
+  conv = convolution(28, 28, 64);
+  conv.window.dilation_h = 2;
+  CHECK(chosen(conv) == NumericClass::kExact);
+  conv = convolution(28, 28, 64);
+  conv.window.kernel_w = 1;
+  CHECK(chosen(conv) == NumericClass::kExact);
+}
+
+TEST_CASE("--numerics exact keeps Winograd out of the file; the weights are the same raw panels either way") {
+  const TemporaryFolder folder;
+  OnnxBuilder b;
+  b.input("x", {1, 16, 8, 8}).weight("w", {20, 16, 3, 3});
+  b.node("Conv", {"x", "w"}, {"y"}, {attribute("pads", Ints{1, 1, 1, 1})}).output("y");
+  write_file(folder.path("m.onnx"), b.bytes());
+  Bytes weight_bytes[2];
+  for (const bool exact : {false, true}) {
+    ConvertOptions options;
+    options.exact = exact;
+    ConvertReport report;
+    REQUIRE(convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report));
+    const auto file = model::ModelFile::open(folder.path("m.sluice"));
+    REQUIRE(file);
+    REQUIRE(file->graph().nodes.size() == 1);
+    CHECK(file->graph().nodes[0].numeric == (exact ? NumericClass::kExact : NumericClass::kWinograd4));
+    weight_bytes[exact ? 1 : 0] = file->graph().weights[0].bytes;
+  }
+  CHECK(weight_bytes[0] == weight_bytes[1]);
+}
