@@ -94,7 +94,6 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")->capture_default_str();
   command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command->add_option("--io-limit", run.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
   command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
   command->add_option("--read-size", run.read_size, "bytes of one read")->capture_default_str();
   command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16")->capture_default_str();
