@@ -31,7 +31,7 @@ void add_model(CLI::App* command, std::string& model) { command->add_option("mod
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, or unlimited")->capture_default_str();
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
@@ -43,7 +43,9 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
   add_model(command, line.inspect.model);
-  command->add_flag("--json", line.inspect.json, "print one JSON object");
+  command->add_flag("--json", line.inspect.json, "print one JSON object, every node in it");
+  command->add_flag("--nodes", line.inspect.nodes, "a line for every node: shapes, bytes, MACs, what was fused into it");
+  command->add_flag("--dot", line.inspect.dot, "print the graph in Graphviz's language")->excludes("--json")->excludes("--nodes");
   return command;
 }
 

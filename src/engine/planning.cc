@@ -30,16 +30,6 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   return profile;
 }
 
-Status check_options(const SessionOptions& options) noexcept {
-  if (options.threads < 1 || options.threads > 1024) {
-    return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
-  }
-  if (!(options.read.bytes_per_second_limit >= 0)) {
-    return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
-  }
-  return {};
-}
-
 Status verify_plan(const Model& model, const plan::Plan& plan) {
   return plan::verify(plan, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()});
 }
@@ -69,35 +59,54 @@ Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, B
   return PlannedBudget{*options.plan, overhead, needed};
 }
 
-Result<PlannedBudget> plan_with_overhead(const Model& model, const SessionOptions& options, Bytes overhead) {
-  const planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
-  Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
-  if (!plan) {
-    if (plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
-    return too_small(model, budget_of(Bytes(plan.error().needed), overhead, options.scope), options.budget);
-  }
-  SLUICE_RETURN_IF_ERROR(verify_plan(model, *plan));
-  const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options.scope);
-  if (options.budget < minimum) return too_small(model, minimum, options.budget);
-  return PlannedBudget{std::move(*plan), overhead, minimum};
+/// What the tables of a plan take beyond what the overhead has set aside for them.
+Bytes excess_of(const Model& model, const plan::Plan& plan) noexcept {
+  const Bytes tables = table_bytes(model.graph(), plan);
+  return tables - std::min(tables, table_bound(model.graph()));
+}
+
+Result<plan::Plan> plan_in(const Model& model, const SessionOptions& options, Bytes capacity) {
+  SLUICE_ASSIGN_OR_RETURN(plan::Plan plan, planner::make_plan(model.graph(), profile_for(options), request_for(model, options, capacity)));
+  SLUICE_RETURN_IF_ERROR(verify_plan(model, plan));
+  return plan;
+}
+
+/// The plan of the least capacity, with its tables: what the smallest budget that works is for.
+Result<PlannedBudget> least_plan(const Model& model, const SessionOptions& options, Bytes overhead, Bytes capacity) {
+  SLUICE_ASSIGN_OR_RETURN(plan::Plan plan, plan_in(model, options, capacity));
+  const Bytes all = overhead + excess_of(model, plan);
+  return PlannedBudget{std::move(plan), all, budget_of(capacity, all, options.scope)};
 }
 
 /// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well.
 Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOptions& options, Bytes overhead) {
-  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, plan_with_overhead(model, options, overhead));
-  const Bytes tables = table_bytes(model.graph(), planned.plan);
-  const Bytes set_aside = table_bound(model.graph());
-  if (tables <= set_aside || budget_of(planned.plan.arena_bytes, overhead + (tables - set_aside), options.scope) <= options.budget) {
-    return planned;
+  Result<plan::Plan> plan = plan_in(model, options, capacity_of(options.budget, overhead));
+  for (int attempt = 0; plan && attempt < 2; ++attempt) {
+    const Bytes all = overhead + excess_of(model, *plan);
+    const Bytes needed = budget_of(plan->arena_bytes, all, options.scope);
+    if (needed <= options.budget) return PlannedBudget{std::move(*plan), all, {}};
+    plan = plan_in(model, options, capacity_of(options.budget, all));
   }
-  return plan_with_overhead(model, options, overhead + (tables - set_aside));
+  if (!plan && plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
+  const Bytes capacity = plan ? plan->minimum_capacity : Bytes(plan.error().needed);
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget least, least_plan(model, options, overhead, capacity));
+  if (least.minimum_budget > options.budget) return too_small(model, least.minimum_budget, options.budget);
+  return least;
 }
 
 }  // namespace
 
-Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options) {
-  SLUICE_RETURN_IF_ERROR(check_options(options));
-  const Bytes overhead = overhead_of(model, options);
+Status check_options(const SessionOptions& options) noexcept {
+  if (options.threads < 1 || options.threads > 1024) {
+    return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
+  }
+  if (!(options.read.bytes_per_second_limit >= 0)) {
+    return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
+  }
+  return {};
+}
+
+Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {
   if (options.plan != nullptr) return adopt(model, options, overhead);
   return plan_with_its_tables(model, options, overhead);
 }
@@ -106,13 +115,22 @@ Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& opti
 
 namespace sluice {
 
-Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options) { return engine::plan_within(model, options); }
+Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  const Bytes overhead = engine::overhead_of(model, options);
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(model, options, overhead));
+  if (planned.minimum_budget != Bytes()) return planned;
+  SLUICE_ASSIGN_OR_RETURN(const PlannedBudget least, engine::least_plan(model, options, overhead, planned.plan.minimum_capacity));
+  planned.minimum_budget = least.minimum_budget;
+  return planned;
+}
 
 Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                           engine::request_for(model, options, Bytes())));
-  return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
+  SLUICE_ASSIGN_OR_RETURN(const PlannedBudget least, engine::least_plan(model, options, engine::overhead_of(model, options), capacity));
+  return least.minimum_budget;
 }
 
 }  // namespace sluice

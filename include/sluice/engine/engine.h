@@ -32,6 +32,7 @@ enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 struct SessionOptions {
   Bytes budget = kUnlimitedBytes;
+  Bytes largest_budget;  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
@@ -76,6 +77,14 @@ class Session {
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
+
+  /// Makes the run that is under way, or the next one, end with kCancelled. From any thread.
+  virtual void cancel() noexcept = 0;
+
+  /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights
+  /// that both plans hold at the same addresses are kept, others are read by the next run. Inputs must be set again; `plan()` refers to
+  /// the new plan. After an error (those of `create`) all is as before. Costs the planner's time, no reading.
+  virtual Status set_budget(Bytes budget) = 0;
 
   virtual const executor::RunStats& stats() const noexcept = 0;
   virtual const plan::Plan& plan() const noexcept = 0;
