@@ -179,13 +179,19 @@ void save_profile(const DeviceProfile& profile, const std::string& path) {
 
 FoundProfile find_profile(const std::string& option, int threads) {
   const char* const variable = std::getenv("SLUICE_PROFILE");
-  std::string path = !option.empty() ? option : variable != nullptr ? variable : "";
-  if (path == kNone) return {};
-  if (path.empty()) {
-    path = default_profile_path(threads);
-    if (path.empty() || !fs::exists(path)) return {};
+  const std::string named = !option.empty() ? option : variable != nullptr ? variable : "";
+  if (named == kNone) return {};
+  const std::string path = named.empty() ? default_profile_path(threads) : named;
+  if (named.empty() && (path.empty() || !fs::exists(path))) return {};
+  FoundProfile found;
+  try {
+    found = {path, load_profile(path)};
+  } catch (const Failure& failure) {
+    if (!named.empty()) throw;
+    // Nobody asked for it: what another version once wrote there must not keep models from running.
+    fmt::print(stderr, "sluice: {}; assumed rates are used, `sluice profile` measures anew\n", failure.what());
+    return {};
   }
-  FoundProfile found{path, load_profile(path)};
   if (found.profile->threads != threads) found.profile->kernels.clear();
   return found;
 }

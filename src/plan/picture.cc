@@ -11,9 +11,8 @@ namespace {
 
 // The page, in pixels.
 constexpr double kLeft = 76, kTop = 56, kPlotWidth = 1180, kPlotHeight = 560;
-constexpr double kLaneTop = kTop + kPlotHeight + 44, kLaneRow = 7;
-constexpr int kLaneRows = 4;  // loads overlap in time: neighbours go in different rows
-constexpr double kLegendTop = kLaneTop + kLaneRows * kLaneRow + 34;
+constexpr double kLaneTop = kTop + kPlotHeight + 44, kLaneHeight = 72;
+constexpr double kLegendTop = kLaneTop + kLaneHeight + 30;
 constexpr double kPageWidth = kLeft + kPlotWidth + 24, kPageHeight = kLegendTop + 20;
 
 struct Colour {
@@ -164,13 +163,15 @@ class Picture {
   void draw_load(std::size_t k) {
     const Load& load = plan_.loads[k];
     if (load.resident) return;
-    const double row = kLaneTop + kLaneRow * static_cast<double>(k % kLaneRows);
+    const double row_height = kLaneHeight / static_cast<double>(plan_.loads.size());
+    const double row = kLaneTop + row_height * static_cast<double>(k);
     const auto bar = [&](std::int64_t from, std::int64_t to) {
       svg_ += format(
           "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>load %zu: %llu bytes, after %lld steps, "
           "needed by step %lld</title></rect>\n",
-          x(from), row, std::max(1.0, x(to) - x(from)), kLaneRow - 2, kGate, k, static_cast<unsigned long long>(load.file.size.count()),
-          static_cast<long long>(load.gate), static_cast<long long>(load.uses.begin));
+          x(from), row, std::max(1.0, x(to) - x(from)), std::max(0.5, 0.75 * row_height), kGate, k,
+          static_cast<unsigned long long>(load.file.size.count()), static_cast<long long>(load.gate),
+          static_cast<long long>(load.uses.begin));
     };
     if (load.gate < 0) bar(steps_ + load.gate, steps_);
     bar(std::max<std::int64_t>(load.gate, 0), load.uses.begin);
@@ -194,7 +195,7 @@ class Picture {
                      x(step), kTop + kPlotHeight, x(step), kTop + kPlotHeight + 16, static_cast<long long>(step));
     }
     svg_ += format("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\">steps</text>\n", kLeft + kPlotWidth / 2, kTop + kPlotHeight + 30);
-    svg_ += format("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">loads</text>\n", kLeft - 7, kLaneTop + kLaneRows * kLaneRow / 2 + 3);
+    svg_ += format("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">loads</text>\n", kLeft - 7, kLaneTop + kLaneHeight / 2 + 3);
   }
 
   void legend() {

@@ -59,7 +59,7 @@ TEST_CASE("what is no profile is refused") {
                                  {"\"threads\": 2", "\"threads\": \"2\""},
                                  {"\"bytes_per_second\": 1000000000.0", "\"bytes_per_second\": -1"},
                                  {"\"use\": 0", "\"use\": 9"},
-                                 {"\"samples\"", "\"simples\""},
+                                 {"\"samples\": [", "\"simples\": ["},
                                  {"\"kernel\": 1", "\"kernel\": 2"},
                                  {"{", "["}}) {
     INFO(to);
@@ -77,6 +77,9 @@ TEST_CASE("the option comes before the variable, and that before the place where
   CHECK(find_profile("", 2).path == default_profile_path(2));
   CHECK(find_profile("", 1).get() == nullptr);
   CHECK(find_profile("none", 2).get() == nullptr);
+  std::ofstream(default_profile_path(1)) << "not a profile";
+  CHECK(find_profile("", 1).get() == nullptr);
+  CHECK_THROWS_AS(find_profile(default_profile_path(1), 1), Failure);
   ::setenv("SLUICE_PROFILE", "none", 1);
   CHECK(find_profile("", 2).get() == nullptr);
   save_profile(sample(), folder.path("other.json"));

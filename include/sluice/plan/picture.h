@@ -4,7 +4,9 @@
 //            | |  +-------+    +--:::::######+             |  a streamed weight: `:` from its gate on it may be loaded,
 //            | |  | act 1 |act2|             |             |                     `#` steps use it
 //            +-+--+-------+----+-------------+-------------+--> steps
-//     loader    |==0==|====1====|  ==2==                      each load from its gate to the first step that needs it
+//     loads     |==0==|                                       one below the other, each from its gate to the first step that needs it:
+//               |======1========|                             the longer, the more a late disk is forgiven
+//                      |===2====|
 //
 // SVG 1.1, self-contained; each rectangle tells its name, bytes, address and lifetime as a tooltip. For a plan that passed `verify`.
 #pragma once
