@@ -14,7 +14,9 @@ namespace sluice::cli {
 
 struct InspectOptions {
   std::string model;
-  bool json = false;
+  bool json = false;   // with every node
+  bool nodes = false;  // a line for every node
+  bool dot = false;    // the graph for Graphviz
 };
 void inspect(const InspectOptions& options);
 
@@ -50,6 +52,7 @@ struct PlanOptions {
   bool table = false;
   bool json = false;
   std::string save;
+  std::string svg;
 };
 void plan(const PlanOptions& options);
 

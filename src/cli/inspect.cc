@@ -2,6 +2,7 @@
 #include <map>
 
 #include "sluice/engine/engine.h"
+#include "sluice/kernels/plain.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/host_tensor.h"
@@ -21,13 +22,20 @@ struct OperatorCount {
 };
 
 struct Summary {
-  std::map<OpKind, OperatorCount> operators;
+  std::map<std::string, OperatorCount> operators;
   std::map<model::NumericClass, OperatorCount> numeric;  // of nodes that multiply
   std::uint64_t macs = 0;
   Bytes weight_bytes;
   Bytes activation_bytes;       // all activations together
   Bytes peak_activation_bytes;  // the most that is alive at one node, nothing in place
 };
+
+/// "conv", or for the long tail the ONNX operator: "TopK".
+std::string operator_of(const Node& node) {
+  if (node.op == OpKind::kPlain)
+    if (const kernels::PlainOperator* plain = kernels::find_plain(node.as<model::PlainAttributes>().op)) return std::string(plain->name);
+  return std::string(name_of(node.op));
+}
 
 /// Multiply-accumulates of a node, from its shapes.
 std::uint64_t macs_of(const Graph& graph, const Node& node) {
@@ -83,7 +91,7 @@ Bytes peak_activations(const Graph& graph) {
 Summary summarise(const Graph& graph) {
   Summary summary;
   for (const Node& node : graph.nodes) {
-    OperatorCount& row = summary.operators[node.op];
+    OperatorCount& row = summary.operators[operator_of(node)];
     const std::uint64_t macs = macs_of(graph, node);
     ++row.nodes;
     row.macs += macs;
@@ -101,6 +109,91 @@ Summary summarise(const Graph& graph) {
   return summary;
 }
 
+/// "bias, residual, relu": what ran as nodes of its own in the ONNX file.
+std::string fused_into(const Node& node) {
+  std::string fused;
+  const auto add = [&](std::string_view word) { fused += (fused.empty() ? "" : ", ") + std::string(word); };
+  if (node.epilogue.has_bias) add("bias");
+  if (node.epilogue.has_residual) add("residual");
+  const model::Function function = node.epilogue.activation.function;
+  if (function != model::Function::kNone && node.op != OpKind::kUnary) add(name_of(function));
+  return fused;
+}
+
+Bytes weight_bytes_of(const Graph& graph, const Node& node) {
+  std::vector<WeightId> weights;
+  model::weights_read_by(graph, node, weights);
+  Bytes bytes;
+  for (const WeightId id : weights) bytes += graph.weight(id).bytes;
+  return bytes;
+}
+
+Json json_of_nodes(const Graph& graph) {
+  Json list = Json::array();
+  for (const Node& node : graph.nodes) {
+    Json inputs = Json::array();
+    for (const TensorId id : node.inputs)
+      inputs.push_back(
+          {{"name", graph.tensor(id).name}, {"shape", json_of(graph.tensor(id).shape)}, {"dtype", name_of(graph.tensor(id).dtype)}});
+    const model::Tensor& out = graph.tensor(node.outputs.front());
+    list.push_back({{"name", node.name},
+                    {"operator", operator_of(node)},
+                    {"inputs", std::move(inputs)},
+                    {"output", out.name},
+                    {"shape", json_of(out.shape)},
+                    {"dtype", name_of(out.dtype)},
+                    {"weight_bytes", weight_bytes_of(graph, node).count()},
+                    {"activation_bytes", out.bytes().count()},
+                    {"macs", macs_of(graph, node)},
+                    {"fused", fused_into(node)}});
+  }
+  return list;
+}
+
+void print_nodes(const Graph& graph) {
+  fmt::print("\n  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11}  {}\n", "node", "operator", "output", "weights", "activation", "kMACs",
+             "fused");
+  for (const Node& node : graph.nodes) {
+    const model::Tensor& out = graph.tensor(node.outputs.front());
+    fmt::print("  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11.1f}  {}\n", node.name, operator_of(node), out.shape.to_string(),
+               weight_bytes_of(graph, node).count(), out.bytes().count(), static_cast<double>(macs_of(graph, node)) / 1e3,
+               fused_into(node));
+  }
+}
+
+/// Names from files may hold anything; a label may not hold a bare quote, a backslash or a line's end.
+std::string dot_text(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') safe += '\\';
+    safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return safe;
+}
+
+void print_as_dot(const Graph& graph) {
+  fmt::print("digraph \"{}\" {{\n  node [shape=box, fontname=monospace];\n", dot_text(graph.name));
+  std::vector<std::string> maker(graph.tensors.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    maker[graph.inputs[i].tensor.index()] = fmt::format("in{}", i);
+    fmt::print("  in{} [shape=oval, label=\"{}\"];\n", i, dot_text(graph.inputs[i].name));
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const std::string fused = fused_into(node);
+    fmt::print("  n{} [label=\"{}{}\\n{}\"];\n", n, operator_of(node), fused.empty() ? "" : " + " + fused, dot_text(node.name));
+    for (const TensorId id : node.inputs)
+      if (!maker[id.index()].empty()) fmt::print("  {} -> n{} [label=\"{}\"];\n", maker[id.index()], n, graph.tensor(id).shape.to_string());
+    for (const TensorId id : node.outputs) maker[id.index()] = fmt::format("n{}", n);
+  }
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    fmt::print("  out{} [shape=oval, label=\"{}\"];\n", i, dot_text(graph.outputs[i].name));
+    const std::string& from = maker[graph.outputs[i].tensor.index()];
+    if (!from.empty()) fmt::print("  {} -> out{};\n", from, i);
+  }
+  fmt::print("}}\n");
+}
+
 Json json_of_ports(const Graph& graph, const std::vector<model::Port>& ports) {
   Json list = Json::array();
   for (const model::Port& port : ports) {
@@ -112,13 +205,14 @@ Json json_of_ports(const Graph& graph, const std::vector<model::Port>& ports) {
 void print_as_json(const Model& model, const Summary& summary) {
   const Graph& graph = model.graph();
   Json operators = Json::object();
+  for (const auto& [op, row] : summary.operators) operators[op] = {{"nodes", row.nodes}, {"macs", row.macs}};
   Json numeric = Json::object();
   for (const auto& [name, row] : summary.numeric) numeric[std::string(name_of(name))] = {{"nodes", row.nodes}, {"macs", row.macs}};
-  for (const auto& [op, row] : summary.operators) operators[std::string(name_of(op))] = {{"nodes", row.nodes}, {"macs", row.macs}};
   print_json({{"name", graph.name},
               {"inputs", json_of_ports(graph, graph.inputs)},
               {"outputs", json_of_ports(graph, graph.outputs)},
               {"nodes", graph.nodes.size()},
+              {"node_list", json_of_nodes(graph)},
               {"operators", std::move(operators)},
               {"numeric", std::move(numeric)},
               {"macs", summary.macs},
@@ -148,7 +242,7 @@ void print_as_text(const Model& model, const Summary& summary) {
   fmt::print("  {:<12} {:.1f} million\n\n", "MACs", static_cast<double>(summary.macs) / 1e6);
   fmt::print("  {:<14}{:>7}{:>14}\n", "operator", "nodes", "million MACs");
   for (const auto& [op, row] : summary.operators) {
-    fmt::print("  {:<14}{:>7}{:>14.1f}\n", name_of(op), row.nodes, static_cast<double>(row.macs) / 1e6);
+    fmt::print("  {:<14}{:>7}{:>14.1f}\n", op, row.nodes, static_cast<double>(row.macs) / 1e6);
   }
 }
 
@@ -157,10 +251,13 @@ void print_as_text(const Model& model, const Summary& summary) {
 void inspect(const InspectOptions& options) {
   const auto model = unwrap(Model::open(options.model));
   const Summary summary = summarise(model->graph());
-  if (options.json) {
+  if (options.dot) {
+    print_as_dot(model->graph());
+  } else if (options.json) {
     print_as_json(*model, summary);
   } else {
     print_as_text(*model, summary);
+    if (options.nodes) print_nodes(model->graph());
   }
 }
 

@@ -43,7 +43,9 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
   add_model(command, line.inspect.model);
-  command->add_flag("--json", line.inspect.json, "print one JSON object");
+  command->add_flag("--json", line.inspect.json, "print one JSON object, every node in it");
+  command->add_flag("--nodes", line.inspect.nodes, "a line for every node: shapes, bytes, MACs, what was fused into it");
+  command->add_flag("--dot", line.inspect.dot, "print the graph in Graphviz's language")->excludes("--json")->excludes("--nodes");
   return command;
 }
 
@@ -71,6 +73,7 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   command->add_flag("--table", line.plan.table, "list every step with its loads");
   command->add_flag("--json", line.plan.json, "print one JSON object");
+  command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
   command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
   return command;
 }

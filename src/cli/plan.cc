@@ -1,7 +1,9 @@
 #include "sluice/engine/engine.h"
+#include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
+#include "src/cli/file.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/process.h"
@@ -101,6 +103,10 @@ void plan(const PlanOptions& options) {
   planned.budget = unwrap(plan_session(*model, planned.options));
   planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));
+  if (!options.svg.empty()) {
+    const std::string picture = plan::picture_of(planned.budget.plan, model->graph());
+    write_atomically(options.svg, std::as_bytes(std::span(picture)), {});
+  }
   if (options.json) {
     print_as_json(planned);
     return;

@@ -3,6 +3,7 @@
 #include "src/importer/fold.h"
 #include "src/importer/lower_plain.h"
 #include "src/importer/lowering.h"
+#include "src/importer/unsupported.h"
 
 namespace sluice::importer {
 namespace {
@@ -33,7 +34,8 @@ class Walk final : public BodyLowering {
     for (const OnnxPort& port : body.outputs) {
       const auto found = values_.find(port.name);
       outputs.push_back(found == values_.end() ? ValueId() : found->second);
-      if (!outputs.back().valid() && problems_.empty()) refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
+      if (!outputs.back().valid() && problems_.empty())
+        refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
     }
     --depth_;
     // The names of the body end with it; those that they hid come back.
@@ -135,7 +137,7 @@ class Walk final : public BodyLowering {
       const auto bound = dims_.find(name);
       if (bound == dims_.end()) continue;
       used_dims_.insert(name);
-      if (bound->second <= 0) throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + " must be positive");
+      if (bound->second < 0) throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + " must not be negative");
       return bound->second;
     }
     if (dim.param.empty() && dim.stated && dim.value == 0) return 0;
@@ -159,12 +161,12 @@ class Walk final : public BodyLowering {
 
   void lower_node(const OnnxNode& node) {
     const std::string op = node.domain.empty() ? std::string(node.op_type) : std::string(node.domain) + "::" + std::string(node.op_type);
-    const OperatorEntry* const entry = node.domain.empty() ? find(node.op_type) : nullptr;
+    const OperatorEntry* const entry = find(op);
     const kernels::PlainOperator* const plain = kernels::find_plain(op);
     const bool control = node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
     const bool known = control || entry != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
-      report(ErrorCode::kUnsupported, name_of_node(node), op, "the operator is not supported; docs/operators.md lists those that are");
+      report(ErrorCode::kUnsupported, name_of_node(node), op, unsupported_message(op));
       return;
     }
     std::vector<ValueId> inputs;
@@ -275,9 +277,10 @@ class Walk final : public BodyLowering {
     problems_.push_back({code, std::move(node), std::move(op), onnx_.opset, std::move(message)});
   }
 
-  static const OperatorEntry* find(std::string_view op_type) noexcept {
-    for (const OperatorEntry& entry : operator_table())
-      if (entry.op_type == op_type) return &entry;
+  static const OperatorEntry* find(std::string_view op) noexcept {
+    for (const auto table : {operator_table(), contrib_table()})
+      for (const OperatorEntry& entry : table)
+        if (entry.op_type == op) return &entry;
     return nullptr;
   }
 

@@ -16,12 +16,12 @@ Perm swap_last(int rank) {
 }
 
 /// x [..., K] times a constant [N, K]; `scale` multiplies all outputs.
-ValueId add_dense(NodeContext& c, ValueId x, std::size_t weight_input, Constant weight, float scale) {
+ValueId add_dense(NodeContext& c, ValueId x, std::string name, Constant weight, float scale) {
   const std::int64_t n = weight.shape[0], k = weight.shape[1];
   if (c.shape(x).rank() < 1 || c.shape(x).back() != k)
     c.malformed("a weight for " + std::to_string(k) + " features does not fit an input of shape " + c.shape(x).to_string());
   PanelValues panels;
-  panels.name = c.draft().value(c.input(weight_input)).name;
+  panels.name = std::move(name);
   panels.values = std::move(weight);
   if (scale != 1.0f) {
     if (n > kMaxFoldedElements) c.refuse("too many output features");
@@ -72,7 +72,7 @@ void lower_gemm(NodeContext& c) {
   ValueId y;
   if (const Constant* weight = c.constant(b); weight != nullptr && weight->elements() > 0) {
     Constant by_output = transpose_b ? *weight : permuted(*weight, swap_last(2));
-    y = add_dense(c, a, 1, std::move(by_output), alpha);
+    y = add_dense(c, a, c.draft().value(c.input(1)).name, std::move(by_output), alpha);
   } else {
     if (transpose_b) b = c.add_transpose(b, swap_last(2));
     y = scaled(c, add_matmul(c, a, b), alpha);
@@ -93,10 +93,10 @@ void lower_gemm(NodeContext& c) {
   c.set_output(0, c.add_binary(BinaryFunction::kAdd, y, scaled(c, bias, beta)));
 }
 
-void lower_matmul(NodeContext& c) {
-  ValueId a = c.float_input(0), b = c.float_input(1);
+ValueId add_product(NodeContext& c, ValueId a, ValueId b) {
   const Shape sa = c.shape(a), sb = c.shape(b);
   if (sa.rank() < 1 || sb.rank() < 1) c.malformed("a scalar cannot be a factor");
+  const std::string name = c.draft().value(b).name;
   // numpy: a vector on the left is a row, on the right a column; the axis added is dropped from the result.
   if (sa.rank() == 1) a = c.add_reshape(a, Shape{1, sa[0]});
   if (sb.rank() == 1) b = c.add_reshape(b, Shape{sb[0], 1});
@@ -107,7 +107,7 @@ void lower_matmul(NodeContext& c) {
   if (panels) {
     const int rank = weight->shape.rank();
     const Constant two = *reshaped(permuted(*weight, swap_last(rank)), Shape{weight->shape[rank - 1], weight->shape[rank - 2]});
-    y = add_dense(c, a, 1, two, 1.0f);
+    y = add_dense(c, a, name, two, 1.0f);
   } else {
     y = add_matmul(c, a, b);
   }
@@ -115,8 +115,10 @@ void lower_matmul(NodeContext& c) {
   std::vector<std::int64_t> dims(out.dims().begin(), out.dims().end());
   if (sb.rank() == 1) dims.pop_back();
   if (sa.rank() == 1) dims.erase(dims.end() - (sb.rank() == 1 ? 1 : 2));
-  c.set_output(0, c.add_reshape(y, c.make_shape(dims)));
+  return c.add_reshape(y, c.make_shape(dims));
 }
+
+void lower_matmul(NodeContext& c) { c.set_output(0, add_product(c, c.float_input(0), c.float_input(1))); }
 
 void lower_batch_normalization(NodeContext& c) {
   const ValueId x = c.float_input(0);

@@ -189,12 +189,19 @@ void lower_cast_like(NodeContext& c) {
   c.set_output(0, from == to ? c.input(0) : add_plain(c, "Cast", {c.input(0)}, {{kTypes[static_cast<int>(to)]}}));
 }
 
+/// An optional value is there or is not, which is known at convert.
+void lower_optional_has_element(NodeContext& c) {
+  const std::int64_t there = c.has_input(0) ? 1 : 0;
+  c.set_output(0, c.add_constant(make_constant(Shape{}, std::span(&there, 1), DType::kBool)));
+}
+
 void lower_identity(NodeContext& c) { c.set_output(0, c.input(0)); }
 
 void lower_dropout(NodeContext& c) {
   if (c.has_input(2)) {
     const auto training = uniform_value(c.require_constant(2, "training_mode"));
-    if (!training || *training != 0.0) c.refuse("training mode; export the model for inference");
+    const auto ratio = c.has_input(1) ? uniform_value(c.require_constant(1, "the ratio")) : std::optional<double>(0.5);
+    if (!training || (*training != 0.0 && ratio != 0.0)) c.refuse("training mode drops values at random; export the model for inference");
   }
   if (c.wants_output(1)) {
     // The mask of a dropout that drops nothing.

@@ -36,14 +36,17 @@ ValueId add_slice(NodeContext& c, ValueId x, const SliceSpec& spec) {
 
 }  // namespace
 
+ValueId NodeContext::add_range(ValueId x, int axis, std::int64_t first, std::int64_t extent) {
+  SliceSpec spec = SliceSpec::whole(shape(x));
+  spec.start[static_cast<std::size_t>(axis)] = first;
+  spec.extent[static_cast<std::size_t>(axis)] = extent;
+  return add_slice(*this, x, spec);
+}
+
 ValueId NodeContext::add_row(ValueId x, int axis, std::int64_t place) {
-  const Shape in = shape(x);
-  SliceSpec spec = SliceSpec::whole(in);
-  spec.start[static_cast<std::size_t>(axis)] = place;
-  spec.extent[static_cast<std::size_t>(axis)] = 1;
-  std::vector<std::int64_t> dims(in.dims().begin(), in.dims().end());
+  std::vector<std::int64_t> dims(shape(x).dims().begin(), shape(x).dims().end());
   dims.erase(dims.begin() + axis);
-  return add_reshape(add_slice(*this, x, spec), make_shape(dims));
+  return add_reshape(add_range(x, axis, place, 1), make_shape(dims));
 }
 
 ValueId NodeContext::add_stack(const std::vector<ValueId>& parts, int axis) {
@@ -59,7 +62,8 @@ ValueId NodeContext::add_stack(const std::vector<ValueId>& parts, int axis) {
   if (rows.size() == 1) return rows[0];
   Shape out = row;
   out[axis] = static_cast<std::int64_t>(rows.size());
-  if (std::all_of(rows.begin(), rows.end(), [&](ValueId r) { return constant(r) != nullptr; }) && out.element_count() <= kMaxFoldedElements) {
+  if (std::all_of(rows.begin(), rows.end(), [&](ValueId r) { return constant(r) != nullptr; }) &&
+      out.element_count() <= kMaxFoldedElements) {
     std::vector<Constant> values;
     for (const ValueId r : rows) values.push_back(*constant(r));
     return add_constant(concatenated(values, axis, make_shape(out.dims())));

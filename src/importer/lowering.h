@@ -73,6 +73,8 @@ class NodeContext {
   /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
   ValueId add_reshape(ValueId x, const Shape& shape);
   ValueId add_transpose(ValueId x, const Perm& perm);
+  /// Places [first, first + extent) of an axis.
+  ValueId add_range(ValueId x, int axis, std::int64_t first, std::int64_t extent);
   /// One place of an axis, with the axis gone.
   ValueId add_row(ValueId x, int axis, std::int64_t place);
   /// Values of one shape and type, one after the other along a new axis.
@@ -122,6 +124,12 @@ struct OperatorEntry {
 /// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
 std::span<const OperatorEntry> operator_table() noexcept;
 
+/// Those of other domains, by their full names, and those that ONNX has given up.
+std::span<const OperatorEntry> contrib_table() noexcept;
+
+/// MatMul: a dense layer where `b` is a constant matrix.
+ValueId add_product(NodeContext& c, ValueId a, ValueId b);
+
 /// The shape that numpy broadcasting gives; refuses shapes that do not fit.
 Shape broadcast_shape(const Shape& a, const Shape& b);
 
@@ -155,6 +163,7 @@ void lower_where(NodeContext& c);
 void lower_mod(NodeContext& c);
 void lower_bit_shift(NodeContext& c);
 void lower_cast_like(NodeContext& c);
+void lower_optional_has_element(NodeContext& c);
 void lower_identity(NodeContext& c);
 void lower_dropout(NodeContext& c);
 void lower_cast(NodeContext& c);

@@ -1,6 +1,6 @@
 # One real model through convert, plan and run: the known answer, and the same bits at every budget and number of threads.
 #
-#   MODEL, INPUT, EXPECTED   relative to the models folder; INPUT may be random:SEED; EXPECTED a .pb, empty: none
+#   MODEL, INPUT, EXPECTED   relative to the models folder; INPUT may be random:SEED; EXPECTED a .pb or .npz, empty: none
 #   TOP_INDEX, TOP_SCORE     the first place and its score, within 0.01; empty: none
 #   RUN_OPTIONS              further words for `run`
 #   BUDGETS                  process budgets beside `unlimited` and the smallest that works
@@ -13,12 +13,27 @@ include(${CMAKE_CURRENT_LIST_DIR}/../cli/program.cmake)
 
 separate_arguments(RUN_OPTIONS)
 separate_arguments(BUDGETS)
+# The first array of a .npz: a zip file of .npy files.
+function(locate variable)
+  set(file ${models}/${${variable}})
+  if(file MATCHES "[.]npz$")
+    file(ARCHIVE_EXTRACT INPUT ${file} DESTINATION ${WORK_DIR}/${variable})
+    foreach(name arr_0 input output)
+      if(EXISTS ${WORK_DIR}/${variable}/${name}.npy)
+        set(file ${WORK_DIR}/${variable}/${name}.npy)
+        break()
+      endif()
+    endforeach()
+  endif()
+  set(${variable} ${file} PARENT_SCOPE)
+endfunction()
 if(NOT INPUT MATCHES "^random")
-  set(INPUT ${models}/${INPUT})
+  locate(INPUT)
 endif()
 set(arguments model.sluice --input ${INPUT} ${RUN_OPTIONS} --top 1 --json ${SCOPE})
 if(EXPECTED)
-  list(APPEND arguments --expect ${models}/${EXPECTED})
+  locate(EXPECTED)
+  list(APPEND arguments --expect ${EXPECTED})
 endif()
 
 sluice(0 convert ${models}/${MODEL} -o model.sluice)

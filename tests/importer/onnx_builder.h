@@ -125,6 +125,9 @@ class OnnxBuilder {
     return model;
   }
 
+  /// The GraphProto alone: a body.
+  const std::string& graph() const { return graph_; }
+
  private:
   OnnxBuilder& port(std::uint32_t tag, const std::string& name, const Ints& dims, int type, const std::string& param = "") {
     std::string shape, tensor_type, type_bytes, bytes;
@@ -151,6 +154,16 @@ class OnnxBuilder {
   int opset_;
   std::string graph_;
 };
+
+/// A body of If, Loop or Scan.
+inline std::string attribute(const std::string& name, const OnnxBuilder& body) {
+  std::string bytes;
+  protozero::pbf_writer w(bytes);
+  w.add_string(1, name);
+  w.add_message(6, body.graph());
+  w.add_enum(20, 5);
+  return bytes;
+}
 
 inline void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

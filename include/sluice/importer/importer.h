@@ -1,7 +1,8 @@
 // ONNX in, model file out.
 //
 //     ONNX file --read--> OnnxGraph --lower--> Draft: one form an operator, shapes known --rewrite--> fused, NHWC
-//               --emit--> model::Graph --pack--> file                                   (src/importer: draft.h, lowering.h, rewrite/, emit.h)
+//               --emit--> model::Graph --pack--> file                                   (src/importer: draft.h, lowering.h, rewrite/,
+//               emit.h)
 //
 // The file is mapped, weights are located on the wire and packed one stretch at a time: converting takes under 128 MiB of anonymous memory
 // whatever the model. All problems of a file are reported at once.
@@ -13,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "sluice/core/dtype.h"
 #include "sluice/core/error.h"
+#include "sluice/core/shape.h"
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 
@@ -47,7 +50,7 @@ struct ConvertOptions {
 
 /// What convert did, for its report.
 struct ConvertReport {
-  std::vector<Problem> problems;  // empty on success
+  std::vector<Problem> problems;          // empty on success
   std::vector<std::string> value_inputs;  // inputs that would have to be bound (ConvertOptions::values), where that was a problem
   std::int64_t onnx_nodes = 0;
   std::int64_t nodes = 0;

@@ -21,12 +21,14 @@ namespace sluice::planner {
 struct Costs {
   std::vector<double> step;
   std::vector<double> load;
-  double compute = 0;  // all steps of a period
+  double compute = 0;       // all steps of a period
+  double beside_reads = 1;  // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
 inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
                    const profiler::DeviceProfile& profile, int threads) {
   Costs costs;
+  costs.beside_reads = profile.step_time_beside_reads;
   for (const StepSpec& step : schedule.steps) {
     const NodeId id = order[step.position];
     const model::Node& node = graph.node(id);
@@ -43,11 +45,20 @@ inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const
   return costs;
 }
 
+/// Seconds of all reading in the prologue or in a period.
+inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool prologue) {
+  double sum = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k)
+    if (prologue || schedule.loads[k].streamed()) sum += costs.load[k];
+  return sum;
+}
+
 /// End of the last step. `prologue`: all loads and steps run.
 inline double simulate(const Schedule& schedule, const Costs& costs, const std::vector<std::int64_t>& gates, bool prologue) {
   std::vector<double> step_end(schedule.steps.size() + 1, 0.0);  // [i]: the first i steps are over
   double load_end = 0;
   std::size_t next_load = 0;
+  const double slower = profiler::slowdown(costs.beside_reads, costs.compute, reading_seconds(schedule, costs, prologue));
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     double ready = step_end[i];
     for (; next_load < schedule.steps[i].loads_needed; ++next_load) {
@@ -60,17 +71,9 @@ inline double simulate(const Schedule& schedule, const Costs& costs, const std::
       continue;
     }
     if (schedule.steps[i].loads_needed > 0) ready = std::max(ready, load_end);
-    step_end[i + 1] = ready + costs.step[i];
+    step_end[i + 1] = ready + costs.step[i] * slower;
   }
   return step_end.back();
-}
-
-/// Seconds of all reading in the prologue or in a period.
-inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool prologue) {
-  double sum = 0;
-  for (std::size_t k = 0; k < schedule.loads.size(); ++k)
-    if (prologue || schedule.loads[k].streamed()) sum += costs.load[k];
-  return sum;
 }
 
 /// The earliest gates that the bytes alone allow: for load k the least g such that, in every step of [g, end of its first use), the fixed

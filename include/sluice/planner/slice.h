@@ -5,7 +5,7 @@
 //     steps    [ conv1 ][conv2 c0-64][conv2 c64-128][conv3][conv4]
 //
 // Small weights share a load; a weight that is too large for one becomes several, and its node as many steps, if its kernel takes slices
-// of the output channels. Slices are equal runs of stretches, pairs of panels where that costs nothing (a lone panel runs at 86 %).
+// of the output channels. Slices are even runs of stretches, pairs of panels where that costs nothing (a lone panel runs at 86 %).
 // A node whose weights are kept transformed gets a prepare step before each of its steps:
 //
 //     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
@@ -97,7 +97,8 @@ class Cutter {
         order_(order),
         rule_(rule),
         load_of_(graph.weights.size(), kNoLoad),
-        readers_(graph.weights.size(), 0) {}
+        readers_(graph.weights.size(), 0),
+        cuts_(graph.weights.size()) {}
 
   Schedule cut() {
     std::vector<std::vector<WeightId>> reads(order_.size());
@@ -117,9 +118,10 @@ class Cutter {
  private:
   static constexpr std::uint32_t kNoLoad = ~0u;
 
-  std::uint64_t limit(std::size_t position) const noexcept {
+  /// What a load may be when `more` others are made before it.
+  std::uint64_t limit(std::size_t position, unsigned more = 0) const noexcept {
     std::uint64_t most = rule_.target;
-    if (rule_.ramp && streamed_ < 16) most = std::min(most, kFirstLoadBytes << streamed_);
+    if (rule_.ramp && streamed_ + more < 16) most = std::min(most, kFirstLoadBytes << (streamed_ + more));
     return rule_.room.empty() ? most : std::min(most, rule_.room[position]);
   }
 
@@ -168,7 +170,7 @@ class Cutter {
     const model::Node& node = graph_.node(order_[position]);
     const model::Weight& weight = graph_.weight(w);
     return kernel.slices_channels && !node.weights.empty() && node.weights[0] == w && !weight.always_resident && weight.stretch_count > 1 &&
-           weight.panel_layout.layout != model::WeightLayout::kPlain && weight.bytes.count() > limit(position);
+           weight.panel_layout.layout != model::WeightLayout::kPlain && (weight.bytes.count() > limit(position) || fits(position, w));
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
@@ -209,14 +211,10 @@ class Cutter {
     std::vector<std::int64_t> first_panel{0};  // of each stretch, and the end
     for (const model::Stretch& s : stretches)
       first_panel.push_back(first_panel.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
-    const std::uint64_t stretch_bytes = stretches.front().stored_size.count();
-    const std::size_t unit = first_panel[1] % 2 != 0 && 2 * stretch_bytes <= limit(position) ? 2 : 1;
-    const std::size_t units = (stretches.size() + unit - 1) / unit;
-    const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(limit(position) / (unit * stretch_bytes)));
-    const std::size_t slices = sliced(position, cut) ? (units + units_each - 1) / units_each : 1;
-    for (std::size_t i = 0; i < slices; ++i) {
-      const std::size_t begin = i * units / slices * unit;
-      const std::size_t end = std::min((i + 1) * units / slices * unit, stretches.size());
+    std::vector<Interval<std::size_t>>& cuts = cuts_[cut.index()];
+    // Readers of one weight cut it alike where they can: what is kept in memory is then kept once.
+    if (!fits(position, cut)) cuts = sliced(position, cut) ? even_cuts(position, cut, first_panel[1]) : whole_cut(cut);
+    for (const auto& [begin, end] : cuts) {
       const PanelRange panels{first_panel[begin], first_panel[end]};
       const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
                                         model::panel_range(weight, panels), limit(position), false);
@@ -227,6 +225,35 @@ class Cutter {
       }
       add_step(position, part, reads, cut, panels, load);
     }
+  }
+
+  std::vector<Interval<std::size_t>> whole_cut(WeightId w) const { return {{0, graph_.weight(w).stretch_count}}; }
+
+  /// Runs of stretches of a weight, as large as loads may be at their turn and as even as that allows.
+  std::vector<Interval<std::size_t>> even_cuts(std::size_t position, WeightId w, std::int64_t panels_of_stretch) const {
+    const auto stretches = graph_.stretches_of(graph_.weight(w));
+    const std::uint64_t stretch_bytes = stretches.front().stored_size.count();
+    const std::size_t unit = panels_of_stretch % 2 != 0 && 2 * stretch_bytes <= limit(position) ? 2 : 1;
+    const std::size_t units = (stretches.size() + unit - 1) / unit;
+    std::vector<Interval<std::size_t>> cuts;
+    for (std::size_t done = 0; done < units;) {
+      const std::uint64_t most = limit(position, static_cast<unsigned>(cuts.size()));
+      const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(most / (unit * stretch_bytes)));
+      const std::size_t slices = (units - done + units_each - 1) / units_each;
+      const std::size_t next = done + (units - done + slices - 1) / slices;
+      cuts.push_back({done * unit, std::min(next * unit, stretches.size())});
+      done = next;
+    }
+    return cuts;
+  }
+
+  /// Has an earlier reader cut the weight, and into runs that are small enough here?
+  bool fits(std::size_t position, WeightId w) const {
+    const std::vector<Interval<std::size_t>>& cuts = cuts_[w.index()];
+    if (cuts.empty()) return false;
+    const std::uint64_t stretch_bytes = graph_.stretches_of(graph_.weight(w)).front().stored_size.count();
+    return std::all_of(cuts.begin(), cuts.end(),
+                       [&](const auto& cut) { return cut.size() == 1 || cut.size() * stretch_bytes <= limit(position); });
   }
 
   void add_prepare_step(std::size_t position, ChannelRange channels, OperandSpec raw) {
@@ -264,10 +291,11 @@ class Cutter {
   const std::vector<NodeId>& order_;
   const SliceRule& rule_;
   Schedule schedule_;
-  std::vector<std::uint32_t> load_of_;  // by weight: where its last reader finds it whole
-  std::vector<std::uint32_t> readers_;  // by weight
-  unsigned streamed_ = 0;               // loads made so far, those of the resident segment apart
-  bool open_ = false;                   // may the last load grow?
+  std::vector<std::uint32_t> load_of_;                    // by weight: where its last reader finds it whole
+  std::vector<std::uint32_t> readers_;                    // by weight
+  std::vector<std::vector<Interval<std::size_t>>> cuts_;  // by weight: runs of stretches, as its last reader cut it
+  unsigned streamed_ = 0;                                 // loads made so far, those of the resident segment apart
+  bool open_ = false;                                     // may the last load grow?
   std::uint64_t open_limit_ = 0;
   std::size_t node_of_open_load_ = ~std::size_t{0};
 };

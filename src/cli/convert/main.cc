@@ -8,6 +8,7 @@
 
 #include "sluice/importer/importer.h"
 #include "src/cli/failure.h"
+#include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
@@ -20,6 +21,7 @@ struct CommandLine {
   std::string onnx;
   std::string model;
   std::vector<std::string> dims;
+  std::vector<std::string> values;
   std::string numerics = "fast";
   std::string preprocess = "none";
   std::string labels;
@@ -34,9 +36,17 @@ std::pair<std::string, std::int64_t> parse_dim(const std::string& text) {
   const char* const end = text.data() + text.size();
   const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
   const auto [stop, error] = std::from_chars(begin, end, value);
-  if (equals == std::string::npos || equals == 0 || error != std::errc{} || stop != end || value <= 0)
-    raise(make_error(ErrorCode::kInvalidArgument, text, "--dim wants NAME=EXTENT with a positive extent"));
+  if (equals == std::string::npos || equals == 0 || error != std::errc{} || stop != end || value < 0)
+    raise(make_error(ErrorCode::kInvalidArgument, text, "--dim wants NAME=EXTENT"));
   return {text.substr(0, equals), value};
+}
+
+/// NAME=FILE.
+std::pair<std::string, importer::InputValue> read_value(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) raise(make_error(ErrorCode::kInvalidArgument, text, "--value wants NAME=FILE"));
+  HostTensor tensor = read_tensor_file(text.substr(equals + 1));
+  return {text.substr(0, equals), {tensor.dtype, tensor.shape, std::move(tensor.data)}};
 }
 
 model::Preprocess preset(const std::string& name) {
@@ -75,6 +85,7 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
 int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
   for (const std::string& dim : line.dims) options.dims.insert(parse_dim(dim));
+  for (const std::string& value : line.values) options.values.insert(read_value(value));
   options.exact = line.numerics == "exact";
   options.preprocess = preset(line.preprocess);
   if (!line.labels.empty()) options.labels = read_labels(line.labels);
@@ -91,6 +102,8 @@ int convert_file(const CommandLine& line) {
   }
   const int status = converted ? 0 : exit_status(converted.error().code);
   print_problems(line, report.problems);
+  for (const std::string& name : report.value_inputs)
+    fmt::print(stderr, "sluice-convert: the values of input `{}` decide shapes: bind them with --value {}=FILE\n", name, name);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (line.json) print_json(json_of(line, report, status));
   if (converted && !line.json && !line.quiet)
@@ -106,6 +119,8 @@ int dispatch(int argc, char** argv) {
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
   app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")
+      ->allow_extra_args(false);
+  app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
       ->allow_extra_args(false);
   app.add_option(
          "--numerics", line.numerics,

@@ -70,7 +70,8 @@ PlainRefusal infer_attention(const PlainNode& node, PlainTensor& out) noexcept {
   out.dtype = DType::kF32;
   switch (node.result()) {
     case 0:
-      out.shape = node.in(0).shape.rank() == 4 ? Shape{g.q.batches, g.q.heads, g.q.rows, g.v.size} : Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size};
+      out.shape = node.in(0).shape.rank() == 4 ? Shape{g.q.batches, g.q.heads, g.q.rows, g.v.size}
+                                               : Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size};
       break;
     case 1:
       out.shape = {g.k.batches, g.k.heads, g.keys(), g.k.size};
@@ -110,7 +111,8 @@ float mask_at(const PlainTensor& mask, std::int64_t b, std::int64_t h, std::int6
 enum ScoreStage : std::int64_t { kProduct = 0, kCapped = 1, kMasked = 2, kSoftmaxed = 3 };
 
 /// The scores of one query row, as they are after `stage`.
-void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage, float* scores) noexcept {
+void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
+               float* scores) noexcept {
   const std::int64_t keys = g.keys(), key_head = h / (g.q.heads / g.k.heads);
   const double scale = node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size));
   const auto cap = static_cast<float>(node.real(5));
@@ -125,7 +127,7 @@ void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::in
   if (cap != 0)
     for (std::int64_t t = 0; t < keys; ++t) scores[t] = cap * std::tanh(scores[t] / cap);
   if (stage == kCapped) return;
-  const std::int64_t valid = node.has(6) ? integer_at(node.in(6), b) : keys;
+  const std::int64_t valid = node.has(6) ? std::clamp<std::int64_t>(integer_at(node.in(6), b), 0, keys) : keys;
   const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
   for (std::int64_t t = 0; t < keys; ++t) {
     if (node.has(3)) scores[t] += mask_at(node.in(3), b, h, s, t);
@@ -187,7 +189,8 @@ PlainRefusal infer_rotary(const PlainNode& node, PlainTensor& out) noexcept {
   if (turned < 2 || turned > x.size || turned % 2 != 0) return kWrongArgument;
   const Shape& cosines = node.in(1).shape;
   if (!(cosines == node.in(2).shape) || cosines.back() != turned / 2) return kWrongShape;
-  if (node.has(3) ? cosines.rank() != 2 || !(node.in(3).shape == Shape{x.batches, x.rows}) : !(cosines == Shape{x.batches, x.rows, turned / 2}))
+  if (node.has(3) ? cosines.rank() != 2 || !(node.in(3).shape == Shape{x.batches, x.rows})
+                  : !(cosines == Shape{x.batches, x.rows, turned / 2}))
     return kWrongShape;
   out = {DType::kF32, node.in(0).shape};
   return nullptr;
@@ -226,10 +229,11 @@ struct LinearGeometry {
 };
 
 bool linear_geometry(const PlainNode& node, LinearGeometry& g) noexcept {
-  if (!heads_of(node.in(0).shape, node.integer(0), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) || !heads_of(node.in(2).shape, node.integer(1), g.v))
+  if (!heads_of(node.in(0).shape, node.integer(0), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) ||
+      !heads_of(node.in(2).shape, node.integer(1), g.v))
     return false;
-  return g.q.flat && g.k.flat && g.v.flat && g.q.rows == g.k.rows && g.q.rows == g.v.rows && g.q.batches == g.k.batches && g.q.batches == g.v.batches &&
-         g.q.size == g.k.size && g.q.heads % g.k.heads == 0;
+  return g.q.flat && g.k.flat && g.v.flat && g.q.rows == g.k.rows && g.q.rows == g.v.rows && g.q.batches == g.k.batches &&
+         g.q.batches == g.v.batches && g.q.size == g.k.size && g.q.heads % g.k.heads == 0;
 }
 
 bool decays(const PlainNode& node) noexcept { return node.integer(2) == kGated || node.integer(2) == kGatedDelta; }
@@ -342,11 +346,11 @@ PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr PlainOperator kOperators[] = {
-    {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0", infer_attention,
-     run_attention, attention_scratch, nullptr, 4},
+    {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0",
+     infer_attention, run_attention, attention_scratch, nullptr, 4},
     {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary, run_rotary},
-    {412, "LinearAttention", "q_num_heads:i=0 kv_num_heads:i=0 update_rule:s=gated_delta|linear|gated|delta scale:f chunk_size:i=0", infer_linear, run_linear,
-     linear_scratch, nullptr, 2},
+    {412, "LinearAttention", "q_num_heads:i=0 kv_num_heads:i=0 update_rule:s=gated_delta|linear|gated|delta scale:f chunk_size:i=0",
+     infer_linear, run_linear, linear_scratch, nullptr, 2},
     {413, "CausalConvWithState", "activation:s=none|silu|swish", infer_causal, run_causal, nullptr, nullptr, 2},
 };
 

@@ -49,7 +49,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
-      const std::int64_t z = f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
+      const std::int64_t z =
+          f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
       if (f.to_bool)
         out.as<std::uint8_t>()[i] = z != 0;
       else
@@ -81,8 +82,10 @@ constexpr Functions kAdd{[](float x, float y) { return x + y; }, [](std::int64_t
 constexpr Functions kSub{[](float x, float y) { return x - y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) - u(y)); }};
 constexpr Functions kMul{[](float x, float y) { return x * y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) * u(y)); }};
 constexpr Functions kDiv{[](float x, float y) { return x / y; }, divide};
-constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? x : y; }, [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
-constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; }, [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
+constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? x : y; },
+                         [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
+constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; },
+                         [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
 constexpr Functions kPow{[](float x, float y) { return std::pow(x, y); }, power};
 constexpr Functions kModPython{nullptr, remainder_python};
 constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
@@ -98,13 +101,14 @@ constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { re
 constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }, true, Takes::kBools};
 constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }, true, Takes::kBools};
 constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }, true, Takes::kBools};
-constexpr Functions kEqual{[](float x, float y) { return x == y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x == y}; },
-                           true, Takes::kNumbersAndBools};
-constexpr Functions kLess{[](float x, float y) { return x < y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x < y}; }, true};
+constexpr Functions kEqual{[](float x, float y) { return x == y ? 1.0f : 0.0f; },
+                           [](std::int64_t x, std::int64_t y) { return std::int64_t{x == y}; }, true, Takes::kNumbersAndBools};
+constexpr Functions kLess{[](float x, float y) { return x < y ? 1.0f : 0.0f; },
+                          [](std::int64_t x, std::int64_t y) { return std::int64_t{x < y}; }, true};
 constexpr Functions kLessOrEqual{[](float x, float y) { return x <= y ? 1.0f : 0.0f; },
                                  [](std::int64_t x, std::int64_t y) { return std::int64_t{x <= y}; }, true};
-constexpr Functions kGreater{[](float x, float y) { return x > y ? 1.0f : 0.0f; }, [](std::int64_t x, std::int64_t y) { return std::int64_t{x > y}; },
-                             true};
+constexpr Functions kGreater{[](float x, float y) { return x > y ? 1.0f : 0.0f; },
+                             [](std::int64_t x, std::int64_t y) { return std::int64_t{x > y}; }, true};
 constexpr Functions kGreaterOrEqual{[](float x, float y) { return x >= y ? 1.0f : 0.0f; },
                                     [](std::int64_t x, std::int64_t y) { return std::int64_t{x >= y}; }, true};
 
@@ -126,7 +130,9 @@ PlainRefusal infer_where(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_where(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &c = node.in(0), &x = node.in(1), &y = node.in(2);
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  walk(out.shape, std::array<Extents, 3>{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
+  walk(out.shape,
+       std::array<Extents, 3>{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
+                              broadcast_strides(y.shape, out.shape)},
        [&](std::int64_t i, const auto& at) {
          const bool holds = c.as<const std::uint8_t>()[at[0]] != 0;
          copy_elements(out.data + i * size, holds ? x.data + at[1] * size : y.data + at[2] * size, 1, out.dtype);
@@ -170,16 +176,17 @@ PlainRefusal infer_pow(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &x = node.in(0), &y = node.in(1);
-  walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)}, [&](std::int64_t i, const auto& at) {
-    if (is_f32(out.dtype)) {
-      out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
-    } else if (is_f32(y.dtype)) {
-      const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
-      set_integer(out, i, value > -9.2e18 && value < 9.2e18 ? static_cast<std::int64_t>(value) : 0);
-    } else {
-      set_integer(out, i, power(integer_at(x, at[0]), integer_at(y, at[1])));
-    }
-  });
+  walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
+       [&](std::int64_t i, const auto& at) {
+         if (is_f32(out.dtype)) {
+           out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
+         } else if (is_f32(y.dtype)) {
+           const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
+           set_integer(out, i, value > -9.2e18 && value < 9.2e18 ? static_cast<std::int64_t>(value) : 0);
+         } else {
+           set_integer(out, i, power(integer_at(x, at[0]), integer_at(y, at[1])));
+         }
+       });
   return nullptr;
 }
 

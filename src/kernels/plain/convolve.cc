@@ -53,7 +53,9 @@ PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte*)
   const float* bias = node.has(2) ? node.in(2).as<const float>() : nullptr;
   convolve<double>(
       node, 1, w, [&](std::int64_t i, std::int64_t j) { return static_cast<double>(x[i]) * k[j]; },
-      [&](std::int64_t at, std::int64_t m, double sum) { out.as<float>()[at] = static_cast<float>(sum + (bias == nullptr ? 0.0f : bias[m])); });
+      [&](std::int64_t at, std::int64_t m, double sum) {
+        out.as<float>()[at] = static_cast<float>(sum + (bias == nullptr ? 0.0f : bias[m]));
+      });
   return nullptr;
 }
 
@@ -66,7 +68,8 @@ PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
   if (!convolution_of(node, 1, w)) return kWrongShape;
   const std::int64_t channels = node.in(1).shape[0];
   if (node.has(2) && (node.in(2).dtype != node.in(0).dtype || node.in(2).count() != 1)) return kWrongType;
-  if (node.has(3) && (node.in(3).dtype != node.in(1).dtype || (node.in(3).count() != 1 && node.in(3).count() != channels))) return kWrongType;
+  if (node.has(3) && (node.in(3).dtype != node.in(1).dtype || (node.in(3).count() != 1 && node.in(3).count() != channels)))
+    return kWrongType;
   out.dtype = DType::kI32;
   return window_shape(w, node.in(0).shape[0], channels, out.shape) ? nullptr : kWrongShape;
 }
@@ -183,7 +186,7 @@ PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::
               left /= w.in[a];
               tap_left /= w.kernel[a];
               inside = inside && place >= 0 && place < w.out[a];
-              at += place * scale;
+              if (inside) at += place * scale;
               scale *= w.out[a];
             }
             if (inside) to[at] += from[i] * weight[tap];
@@ -258,7 +261,9 @@ double sample(const float* image, std::int64_t height, std::int64_t width, doubl
   if (!(y > -1 && x > -1 && y < static_cast<double>(height) && x < static_cast<double>(width))) return 0;
   const auto top = static_cast<std::int64_t>(std::floor(y)), left = static_cast<std::int64_t>(std::floor(x));
   const double dy = y - static_cast<double>(top), dx = x - static_cast<double>(left);
-  const auto at = [&](std::int64_t r, std::int64_t c) { return r >= 0 && r < height && c >= 0 && c < width ? static_cast<double>(image[r * width + c]) : 0.0; };
+  const auto at = [&](std::int64_t r, std::int64_t c) {
+    return r >= 0 && r < height && c >= 0 && c < width ? static_cast<double>(image[r * width + c]) : 0.0;
+  };
   return (1 - dy) * ((1 - dx) * at(top, left) + dx * at(top, left + 1)) + dy * ((1 - dx) * at(top + 1, left) + dx * at(top + 1, left + 1));
 }
 
@@ -278,7 +283,8 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
             const std::int64_t offset = (n * offset_groups + channel / per_offset_group) * taps + tap;
             const float* moves = node.in(2).as<const float>() + offset * 2 * outputs + at;
             const double y = static_cast<double>(at / w.out[1] * w.stride[0] + tap / w.kernel[1] * w.dilation[0] - w.before[0]) + moves[0];
-            const double xx = static_cast<double>(at % w.out[1] * w.stride[1] + tap % w.kernel[1] * w.dilation[1] - w.before[1]) + moves[outputs];
+            const double xx =
+                static_cast<double>(at % w.out[1] * w.stride[1] + tap % w.kernel[1] * w.dilation[1] - w.before[1]) + moves[outputs];
             const double mask = node.has(4) ? node.in(4).as<const float>()[offset * outputs + at] : 1.0f;
             sum += sample(node.in(0).as<const float>() + (n * x[1] + channel) * inputs, w.in[0], w.in[1], y, xx) * mask *
                    node.in(1).as<const float>()[(m * depth + c) * taps + tap];

@@ -51,9 +51,19 @@ decltype(auto) with_type(DType dtype, Body&& body) noexcept {
   }
 }
 
+/// The whole part of a real that an i64 holds; 0 for what none does.
+inline std::int64_t whole(double x) noexcept { return x > -9.2e18 && x < 9.2e18 ? static_cast<std::int64_t>(x) : 0; }
+
 /// Element i of a tensor of integers, booleans or reals, as an i64 (reals cut).
 inline std::int64_t integer_at(const PlainTensor& t, std::int64_t i) noexcept {
-  return with_type(t.dtype, [&](auto zero) { return static_cast<std::int64_t>(t.as<const decltype(zero)>()[i]); });
+  if (t.dtype == DType::kF32) return whole(static_cast<double>(t.as<const float>()[i]));
+  return with_type(t.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, float>)
+      return std::int64_t{0};
+    else
+      return static_cast<std::int64_t>(t.as<const T>()[i]);
+  });
 }
 inline double real_at(const PlainTensor& t, std::int64_t i) noexcept {
   return with_type(t.dtype, [&](auto zero) { return static_cast<double>(t.as<const decltype(zero)>()[i]); });

@@ -50,7 +50,8 @@ PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte
       std::int64_t place = integer_at(indices, k);
       const bool inside = resolve(place, view.extent);
       if (!inside) fault = kWrongIndex;
-      copy_or_clear(out.data + (o * count + k) * view.inner * size, data.data + (o * view.extent + place) * view.inner * size, inside, view.inner, out.dtype);
+      copy_or_clear(out.data + (o * count + k) * view.inner * size, data.data + (o * view.extent + place) * view.inner * size, inside,
+                    view.inner, out.dtype);
     }
   return fault;
 }

@@ -1,155 +1,9 @@
-// Images of any number of axes, sampled at places that a rule or a grid gives.
+// Images of any number of axes, sampled at places that other values give.
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
 namespace {
-
-// ---- Resize: axis by axis, each output index a weighted sum of at most a window of input indices
-
-enum Mode : std::int64_t { kNearest = 0, kLinear = 1, kCubic = 2 };
-enum Coordinates : std::int64_t { kHalfPixel = 0, kSymmetric = 1, kPytorch = 2, kAlignCorners = 3, kAsymmetric = 4, kCrop = 5 };
-enum Rounding : std::int64_t { kPreferFloor = 0, kPreferCeil = 1, kFloor = 2, kCeil = 3 };
-
-// Arguments in their order; `extents` and `scales` have one value an axis.
-enum ResizeArgument : std::size_t { kExtents, kScales, kMode, kCoordinates, kRounding, kCubicA, kExclude, kExtrapolation, kAntialias, kRoi };
-
-PlainRefusal infer_resize(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const auto extents = node.list(kExtents);
-  const auto rank = static_cast<std::size_t>(x.shape.rank());
-  if (!is_number(x.dtype) || (!is_f32(x.dtype) && node.integer(kMode) != kNearest)) return kWrongType;
-  if (extents.size() != rank || node.list(kScales).size() != rank) return kWrongArgument;
-  if (node.integer(kCoordinates) == kCrop && node.list(kRoi).size() != 2 * rank) return kWrongArgument;
-  for (std::size_t a = 0; a < rank; ++a)
-    if (!(node.real(kScales, a) > 0) || extents[a] < 1) return kWrongArgument;
-  out.dtype = x.dtype;
-  return make_shape(extents, out.shape) ? nullptr : kWrongShape;
-}
-
-/// Two images of the largest size that the axes' order passes through.
-std::uint64_t resize_scratch(const PlainNode& node) noexcept {
-  std::uint64_t most = 1;
-  for (int axis = 0; axis < node.in(0).shape.rank(); ++axis)
-    most *= static_cast<std::uint64_t>(std::max(node.in(0).shape[axis], node.list(kExtents)[static_cast<std::size_t>(axis)]));
-  return node.integer(kMode) == kNearest ? 0 : 2 * most * sizeof(float);
-}
-
-/// Where output index i lies among the input's.
-double source_of(const PlainNode& node, int axis, std::int64_t i, std::int64_t in, std::int64_t out) noexcept {
-  const auto a = static_cast<std::size_t>(axis);
-  const double scale = node.real(kScales, a), length = scale * static_cast<double>(in), x = static_cast<double>(i);
-  switch (node.integer(kCoordinates)) {
-    case kSymmetric: {
-      const double adjustment = static_cast<double>(out) / length, centre = static_cast<double>(in) / 2;
-      return centre * (1 - adjustment) + (x + 0.5) / scale - 0.5;
-    }
-    case kPytorch:
-      return length > 1 ? (x + 0.5) / scale - 0.5 : 0.0;
-    case kAlignCorners:
-      return length == 1 ? 0.0 : x * static_cast<double>(in - 1) / (length - 1);
-    case kAsymmetric:
-      return x / scale;
-    case kCrop: {
-      const double start = node.real(kRoi, a), end = node.real(kRoi, a + static_cast<std::size_t>(node.in(0).shape.rank())), most = static_cast<double>(in - 1);
-      return out > 1 ? start * most + x * (end - start) * most / static_cast<double>(out - 1) : 0.5 * (start + end) * most;
-    }
-    default:
-      return (x + 0.5) / scale - 0.5;
-  }
-}
-
-std::int64_t nearest(const PlainNode& node, double x) noexcept {
-  switch (node.integer(kRounding)) {
-    case kPreferFloor:
-      return static_cast<std::int64_t>(std::ceil(x - 0.5));
-    case kPreferCeil:
-      return static_cast<std::int64_t>(std::floor(x + 0.5));
-    case kFloor:
-      return static_cast<std::int64_t>(std::floor(x));
-    default:
-      return static_cast<std::int64_t>(std::ceil(x));
-  }
-}
-
-double kernel_weight(const PlainNode& node, double distance) noexcept {
-  const double d = std::fabs(distance);
-  if (node.integer(kMode) == kLinear) return d < 1 ? 1 - d : 0;
-  const double a = node.real(kCubicA);
-  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  return 0;
-}
-
-/// One axis: `from` [outer, in, inner] to `to` [outer, out, inner].
-void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
-                 std::int64_t inner) noexcept {
-  const double scale = node.real(kScales, static_cast<std::size_t>(axis));
-  // Shrinking with antialias widens the kernel to the pixels that one output stands for.
-  const double widening = node.integer(kAntialias) != 0 && scale < 1 ? scale : 1.0;
-  const double reach = (node.integer(kMode) == kLinear ? 1 : 2) / widening;
-  const bool excludes = node.integer(kExclude) != 0;
-  for (std::int64_t i = 0; i < out; ++i) {
-    const double x = source_of(node, axis, i, in, out);
-    const bool outside = node.integer(kCoordinates) == kCrop && (x < 0 || x > static_cast<double>(in - 1));
-    const auto first = static_cast<std::int64_t>(std::floor(x - reach)) + 1, last = static_cast<std::int64_t>(std::ceil(x + reach)) - 1;
-    double total = 0;
-    for (std::int64_t k = first; k <= last; ++k)
-      if (!excludes || (k >= 0 && k < in)) total += kernel_weight(node, (static_cast<double>(k) - x) * widening);
-    if (total == 0) total = 1;
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t j = 0; j < inner; ++j) {
-        double sum = 0;
-        for (std::int64_t k = first; k <= last && !outside; ++k) {
-          if (excludes && (k < 0 || k >= in)) continue;
-          sum += kernel_weight(node, (static_cast<double>(k) - x) * widening) / total * from[(o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + j];
-        }
-        to[(o * out + i) * inner + j] = static_cast<float>(outside ? node.real(kExtrapolation) : sum);
-      }
-  }
-}
-
-PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept {
-  const PlainTensor& x = node.in(0);
-  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    bool outside = false;
-    for (int axis = 0; axis < out.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const std::int64_t in = x.shape[axis];
-      const double source = source_of(node, axis, i / to[a] % out.shape[axis], in, out.shape[axis]);
-      outside = outside || (node.integer(kCoordinates) == kCrop && (source < 0 || source > static_cast<double>(in - 1)));
-      at += std::clamp<std::int64_t>(nearest(node, source), 0, in - 1) * from[a];
-    }
-    copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
-    if (outside && is_f32(out.dtype)) out.as<float>()[i] = static_cast<float>(node.real(kExtrapolation));
-  }
-  return nullptr;
-}
-
-PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
-  if (node.integer(kMode) == kNearest) return run_nearest(node, out);
-  const PlainTensor& x = node.in(0);
-  auto* a = reinterpret_cast<float*>(scratch);
-  float* b = a + resize_scratch(node) / (2 * sizeof(float));
-  const float* from = x.as<const float>();
-  Shape now = x.shape;
-  for (int axis = 0; axis < now.rank(); ++axis) {
-    const std::int64_t in = now[axis], extent = out.shape[axis];
-    const bool keeps = in == extent && node.real(kScales, static_cast<std::size_t>(axis)) == 1.0 && node.integer(kCoordinates) != kCrop;
-    if (keeps) continue;
-    resize_axis(node, axis, from, a, now.count(0, axis), in, extent, now.count(axis + 1, now.rank()));
-    now[axis] = extent;
-    from = a;
-    std::swap(a, b);
-  }
-  std::copy_n(from, out.count(), out.as<float>());
-  return nullptr;
-}
 
 // ---- GridSample: X [N, C, D...], grid [N, d..., axes] in [-1, 1], the last coordinate along the first axis
 
@@ -191,7 +45,8 @@ std::int64_t padded_place(const PlainNode& node, std::int64_t place, std::int64_
       return std::clamp<std::int64_t>(place, 0, extent - 1);
     case kReflection: {
       const double half = node.integer(kAlign) != 0 ? 0 : 0.5;
-      return std::clamp<std::int64_t>(static_cast<std::int64_t>(reflected(static_cast<double>(place), -half, static_cast<double>(extent - 1) + half)), 0, extent - 1);
+      return std::clamp<std::int64_t>(
+          static_cast<std::int64_t>(reflected(static_cast<double>(place), -half, static_cast<double>(extent - 1) + half)), 0, extent - 1);
     }
     default:
       return -1;
@@ -306,7 +161,8 @@ PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte
       coordinates[static_cast<std::size_t>(axes)] = 1;
       for (int row = 0; row < axes; ++row) {
         double sum = 0;
-        for (int k = 0; k <= axes; ++k) sum += node.in(0).as<const float>()[(n * axes + row) * (axes + 1) + k] * coordinates[static_cast<std::size_t>(k)];
+        for (int k = 0; k <= axes; ++k)
+          sum += node.in(0).as<const float>()[(n * axes + row) * (axes + 1) + k] * coordinates[static_cast<std::size_t>(k)];
         out.as<float>()[(n * places + at) * axes + row] = static_cast<float>(sum);
       }
     }
@@ -324,7 +180,8 @@ PlainRefusal infer_roi(const PlainNode& node, PlainTensor& out) noexcept {
   if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype) || !is_index(node.in(2).dtype)) return kWrongType;
   if (x.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || node.in(2).count() != rois[0]) return kWrongShape;
   constexpr std::int64_t kMost = 1 << 14;
-  if (node.integer(kRoiHeight) < 1 || node.integer(kRoiWidth) < 1 || node.integer(kRoiHeight) > kMost || node.integer(kRoiWidth) > kMost) return kWrongArgument;
+  if (node.integer(kRoiHeight) < 1 || node.integer(kRoiWidth) < 1 || node.integer(kRoiHeight) > kMost || node.integer(kRoiWidth) > kMost)
+    return kWrongArgument;
   if (node.integer(kRoiSamples) < 0 || node.integer(kRoiSamples) > kMost) return kWrongArgument;
   out = {DType::kF32, Shape{rois[0], x[1], node.integer(kRoiHeight), node.integer(kRoiWidth)}};
   return nullptr;
@@ -383,20 +240,20 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
               sum += value;
               most = std::max(most, value);
             }
-          out.as<float>()[((r * x[1] + c) * rows + i) * columns + j] = static_cast<float>(largest ? most : sum / static_cast<double>(down * across));
+          out.as<float>()[((r * x[1] + c) * rows + i) * columns + j] =
+              static_cast<float>(largest ? most : sum / static_cast<double>(down * across));
         }
   }
   return fault;
 }
 
 constexpr PlainOperator kOperators[] = {
-    {430, "ResizeOfExtents",
-     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize, run_resize,
-     resize_scratch},
-    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection", infer_grid, run_grid},
+    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection", infer_grid,
+     run_grid},
     {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, run_affine},
     {433, "RoiAlign",
-     "mode:s=avg|max output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1 coordinate_transformation_mode:s=|half_pixel|output_half_pixel #",
+     "mode:s=avg|max output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1 "
+     "coordinate_transformation_mode:s=|half_pixel|output_half_pixel #",
      infer_roi, run_roi},
 };
 

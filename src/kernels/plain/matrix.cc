@@ -41,17 +41,19 @@ void multiply(const Product& p, const Sum& sum, const Body& body) noexcept {
   Shape batch_a, batch_b;
   make_shape(p.a.dims().first(static_cast<std::size_t>(p.a.rank() - 2)), batch_a);
   make_shape(p.b.dims().first(static_cast<std::size_t>(p.b.rank() - 2)), batch_b);
-  walk(p.batch, std::array<Extents, 2>{broadcast_strides(batch_a, p.batch), broadcast_strides(batch_b, p.batch)}, [&](std::int64_t i, const auto& at) {
-    for (std::int64_t r = 0; r < p.m; ++r)
-      for (std::int64_t c = 0; c < p.n; ++c) body((i * p.m + r) * p.n + c, r, c, sum((at[0] * p.m + r) * p.k, at[1] * p.k * p.n + c, r, c));
-  });
+  walk(p.batch, std::array<Extents, 2>{broadcast_strides(batch_a, p.batch), broadcast_strides(batch_b, p.batch)},
+       [&](std::int64_t i, const auto& at) {
+         for (std::int64_t r = 0; r < p.m; ++r)
+           for (std::int64_t c = 0; c < p.n; ++c)
+             body((i * p.m + r) * p.n + c, r, c, sum((at[0] * p.m + r) * p.k, at[1] * p.k * p.n + c, r, c));
+       });
 }
 
 bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
 
 /// A's zero point may be one a row, B's one a column.
-std::int64_t integer_sum(const PlainNode& node, const Product& p, int b_input, int zero_a, int zero_b, std::int64_t a, std::int64_t b, std::int64_t r,
-                         std::int64_t c) noexcept {
+std::int64_t integer_sum(const PlainNode& node, const Product& p, int b_input, int zero_a, int zero_b, std::int64_t a, std::int64_t b,
+                         std::int64_t r, std::int64_t c) noexcept {
   const std::int64_t za = zero_point(node, zero_a, r), zb = zero_point(node, zero_b, c);
   std::int64_t sum = 0;
   for (std::int64_t k = 0; k < p.k; ++k) sum += (integer_at(node.in(0), a + k) - za) * (integer_at(node.in(b_input), b + k * p.n) - zb);
@@ -132,7 +134,8 @@ PlainRefusal run_matmul(const PlainNode& node, const PlainTensor& out, std::byte
       [&](std::int64_t a, std::int64_t b, std::int64_t, std::int64_t) {
         std::uint64_t sum = 0;
         for (std::int64_t k = 0; k < p.k; ++k)
-          sum += static_cast<std::uint64_t>(integer_at(node.in(0), a + k)) * static_cast<std::uint64_t>(integer_at(node.in(1), b + k * p.n));
+          sum +=
+              static_cast<std::uint64_t>(integer_at(node.in(0), a + k)) * static_cast<std::uint64_t>(integer_at(node.in(1), b + k * p.n));
         return static_cast<std::int64_t>(sum);
       },
       [&](std::int64_t i, std::int64_t, std::int64_t, std::int64_t sum) { set_integer(out, i, sum); });
@@ -186,8 +189,8 @@ PlainRefusal run_det(const PlainNode& node, const PlainTensor& out, std::byte* s
   return nullptr;
 }
 
-// ---- Einsum. Arguments: for each axis of each input, one after the other, the number of its letter; then the letters of the output. Letters
-// are numbered by first appearance; repeated letters are summed over unless the output has them.
+// ---- Einsum. Arguments: for each axis of each input, one after the other, the number of its letter; then the letters of the output.
+// Letters are numbered by first appearance; repeated letters are summed over unless the output has them.
 
 constexpr std::size_t kMaxLetters = 16;
 
@@ -226,6 +229,7 @@ bool sum_of(const PlainNode& node, Sum& sum) noexcept {
   if (axes != node.list(0).size()) return false;
   sum.kept = static_cast<int>(node.integer(1));
   if (node.integer(1) < 0 || node.integer(1) > letters) return false;
+  if (std::find(extent.begin(), extent.begin() + letters, 0) != extent.begin() + letters) return false;  // a letter that no input has
   return make_shape(std::span(extent).first(static_cast<std::size_t>(letters)), sum.extents);
 }
 
@@ -247,7 +251,8 @@ PlainRefusal run_einsum(const PlainNode& node, const PlainTensor& out, std::byte
     const Shape& shape = node.inputs()[i].shape;
     const Extents own = strides_of(shape);
     for (int axis = 0; axis < shape.rank(); ++axis)
-      if (shape[axis] > 1) strides[i][static_cast<std::size_t>(letters_of(node, i)[static_cast<std::size_t>(axis)])] += own[static_cast<std::size_t>(axis)];
+      if (shape[axis] > 1)
+        strides[i][static_cast<std::size_t>(letters_of(node, i)[static_cast<std::size_t>(axis)])] += own[static_cast<std::size_t>(axis)];
   }
   const std::int64_t terms = sum.extents.count(sum.kept, sum.extents.rank());
   with_type(out.dtype, [&](auto zero) {

@@ -135,9 +135,11 @@ PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* s
   const std::array<Extents, 1> strides{broadcast_strides(kept, x.shape)};
   const auto* from = x.as<const float>();
   walk(x.shape, strides, [&](std::int64_t i, const auto& at) { mean[at[0]] += from[i] / terms; });
-  walk(x.shape, strides, [&](std::int64_t i, const auto& at) { variance[at[0]] += (from[i] - mean[at[0]]) * (from[i] - mean[at[0]]) / terms; });
   walk(x.shape, strides,
-       [&](std::int64_t i, const auto& at) { out.as<float>()[i] = static_cast<float>((from[i] - mean[at[0]]) / (std::sqrt(variance[at[0]]) + 1e-9)); });
+       [&](std::int64_t i, const auto& at) { variance[at[0]] += (from[i] - mean[at[0]]) * (from[i] - mean[at[0]]) / terms; });
+  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
+    out.as<float>()[i] = static_cast<float>((from[i] - mean[at[0]]) / (std::sqrt(variance[at[0]]) + 1e-9));
+  });
   return nullptr;
 }
 

@@ -50,7 +50,8 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
         if (place >= 0 && (best < 0 || from[place] > from[best])) best = place;
       }
       if (node.result() == 1)
-        out.as<std::int64_t>()[image * outputs + at] = image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(best, 0)) : best);
+        out.as<std::int64_t>()[image * outputs + at] =
+            image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(best, 0)) : best);
       else
         out.as<T>()[image * outputs + at] = best < 0 ? std::numeric_limits<T>::lowest() : from[best];
     }
@@ -109,7 +110,8 @@ PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte
   for (std::int64_t image = 0; image < images; ++image) {
     const float* from = x.as<const float>() + image * inner;
     double sum = 0;
-    for (std::int64_t i = 0; i < inner; ++i) sum += kind_of(node) == Pool::kLp ? std::pow(std::fabs(static_cast<double>(from[i])), power) : from[i];
+    for (std::int64_t i = 0; i < inner; ++i)
+      sum += kind_of(node) == Pool::kLp ? std::pow(std::fabs(static_cast<double>(from[i])), power) : from[i];
     const double y = kind_of(node) == Pool::kMax       ? *std::max_element(from, from + inner)
                      : kind_of(node) == Pool::kAverage ? sum / static_cast<double>(inner)
                                                        : std::pow(sum, 1 / power);
@@ -125,7 +127,8 @@ PlainRefusal infer_unpool(const PlainNode& node, PlainTensor& out) noexcept {
   const PlainTensor& x = node.in(0);
   if (node.in(1).dtype != DType::kI64 || !(node.in(1).shape == x.shape)) return kWrongType;
   out.dtype = x.dtype;
-  if (node.given(6)) return static_cast<int>(node.list(6).size()) == x.shape.rank() && make_shape(node.list(6), out.shape) ? nullptr : kWrongShape;
+  if (node.given(6))
+    return static_cast<int>(node.list(6).size()) == x.shape.rank() && make_shape(node.list(6), out.shape) ? nullptr : kWrongShape;
   Windows w;
   if (!read_windows(node, x.shape, {}, w)) return kWrongArgument;
   for (std::size_t a = 0; a < static_cast<std::size_t>(w.axes); ++a) {

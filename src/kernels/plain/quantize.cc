@@ -6,9 +6,7 @@
 namespace sluice::kernels::plain {
 namespace {
 
-bool storable(DType dtype) noexcept {
-  return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16;
-}
+bool storable(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16; }
 
 /// How scales lie along the tensor: one for all, one for each place of an axis, or one for each block of an axis.
 struct Scales {
@@ -36,7 +34,7 @@ bool scales_of(const PlainNode& node, Scales& scales) noexcept {
   if (node.integer(1) == 0) return s.rank() == 1 && s[0] == x[axis];
   scales.block = node.integer(1);
   scales.blocked = true;
-  if (scales.block < 1 || s.rank() != x.rank()) return false;
+  if (scales.block < 1 || scales.block > (std::int64_t{1} << 30) || s.rank() != x.rank()) return false;
   for (int a = 0; a < x.rank(); ++a)
     if (s[a] != (a == axis ? scales.ceil_blocks() : x[a])) return false;
   return true;
@@ -110,7 +108,7 @@ PlainRefusal run_dynamic(const PlainNode& node, const PlainTensor& out, std::byt
     high = std::max(high, x.as<const float>()[i]);
   }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  const auto zero = static_cast<std::int64_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
+  const std::int64_t zero = whole(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
   if (node.result() == 1) *out.as<float>() = scale;
   if (node.result() == 2) *out.as<std::uint8_t>() = static_cast<std::uint8_t>(zero);
   if (node.result() == 0)

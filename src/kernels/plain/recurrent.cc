@@ -1,4 +1,5 @@
-// RNN, GRU, LSTM: X [T, B, I] (layout 1: [B, T, I]), W [D, gates * H, I], R [D, gates * H, H], B [D, 2 * gates * H], lengths, initial state.
+// RNN, GRU, LSTM: X [T, B, I] (layout 1: [B, T, I]), W [D, gates * H, I], R [D, gates * H, H], B [D, 2 * gates * H], lengths, initial
+// state.
 //
 // One direction after the other, one time step after the other; a state of each batch entry lies in the scratch.
 #include "src/kernels/plain/elements.h"
@@ -12,8 +13,9 @@ constexpr Cell kRnn = Cell::kRnn, kGru = Cell::kGru, kLstm = Cell::kLstm;
 
 // Arguments in their order.
 enum Argument : std::size_t { kHidden, kDirection, kLayout, kClip, kLinear, kForget, kActivations, kAlpha, kBeta };
-#define SLUICE_RECURRENT_ARGUMENTS \
-  "hidden_size:i=0 direction:s=forward|reverse|bidirectional layout:i=0 clip:f=0 linear_before_reset:i=0 input_forget:i=0 functions:I alpha:F beta:F"
+#define SLUICE_RECURRENT_ARGUMENTS                                                                                                      \
+  "hidden_size:i=0 direction:s=forward|reverse|bidirectional layout:i=0 clip:f=0 linear_before_reset:i=0 input_forget:i=0 functions:I " \
+  "alpha:F beta:F"
 
 struct Sizes {
   std::int64_t times = 0, batches = 0, inputs = 0, hidden = 0, directions = 1, gates = 1;
@@ -37,13 +39,16 @@ PlainRefusal sizes_of(const PlainNode& node, Sizes& s) noexcept {
   s.gates = cell_of(node) == Cell::kRnn ? 1 : cell_of(node) == Cell::kGru ? 3 : 4;
   s.directions = node.integer(kDirection) == 2 ? 2 : 1;
   if (node.integer(kHidden) != 0 && node.integer(kHidden) != s.hidden) return kWrongShape;
-  if (!(w == Shape{s.directions, s.gates * s.hidden, s.inputs}) || !(r == Shape{s.directions, s.gates * s.hidden, s.hidden})) return kWrongShape;
+  if (!(w == Shape{s.directions, s.gates * s.hidden, s.inputs}) || !(r == Shape{s.directions, s.gates * s.hidden, s.hidden}))
+    return kWrongShape;
   if (node.has(3) && !(node.in(3).shape == Shape{s.directions, 2 * s.gates * s.hidden})) return kWrongShape;
   if (node.has(4) && (node.in(4).dtype != DType::kI32 || node.in(4).count() != s.batches)) return kWrongShape;
   for (const int i : {5, 6})
     if (node.has(i) && node.in(i).count() != s.directions * s.batches * s.hidden) return kWrongShape;
   if (node.has(7) && !(node.in(7).shape == Shape{s.directions, 3 * s.hidden})) return kWrongShape;
-  const std::size_t functions = static_cast<std::size_t>(s.directions) * (cell_of(node) == Cell::kRnn ? 1 : cell_of(node) == Cell::kGru ? 2 : 3);
+  const std::size_t functions = static_cast<std::size_t>(s.directions) * (cell_of(node) == Cell::kRnn   ? 1
+                                                                          : cell_of(node) == Cell::kGru ? 2
+                                                                                                        : 3);
   return node.list(kActivations).size() == functions ? nullptr : kWrongArgument;
 }
 
@@ -151,7 +156,9 @@ class Direction {
   const float* weights_of_state(std::int64_t row) const noexcept {
     return node_.in(2).as<const float>() + (d_ * s_.gates * s_.hidden + row) * s_.hidden;
   }
-  float bias(std::int64_t row) const noexcept { return node_.has(3) ? node_.in(3).as<const float>()[d_ * 2 * s_.gates * s_.hidden + row] : 0.0f; }
+  float bias(std::int64_t row) const noexcept {
+    return node_.has(3) ? node_.in(3).as<const float>()[d_ * 2 * s_.gates * s_.hidden + row] : 0.0f;
+  }
   float peephole(std::int64_t gate, std::int64_t i) const noexcept {
     return node_.has(7) ? node_.in(7).as<const float>()[(d_ * 3 + gate) * s_.hidden + i] : 0.0f;
   }
@@ -219,7 +226,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
         const std::int64_t at = s.batch_first ? (b * s.times + t) * s.directions + d : (t * s.directions + d) * s.batches + b;
         std::copy_n(direction.hidden(), s.hidden, out.as<float>() + at * s.hidden);
       }
-      if (node.result() != 0) std::copy_n(node.result() == 1 ? direction.hidden() : direction.cell(), s.hidden, out.as<float>() + direction.state_at(b));
+      if (node.result() != 0)
+        std::copy_n(node.result() == 1 ? direction.hidden() : direction.cell(), s.hidden, out.as<float>() + direction.state_at(b));
     }
   }
   return fault;

@@ -6,7 +6,8 @@ namespace sluice::kernels::plain {
 namespace {
 
 enum class Fold : std::uint8_t { kSum, kMean, kProd, kMax, kMin, kL1, kL2, kLogSum, kLogSumExp, kSumSquare };
-constexpr Fold kFolds[] = {Fold::kSum, Fold::kMean, Fold::kProd, Fold::kMax, Fold::kMin, Fold::kL1, Fold::kL2, Fold::kLogSum, Fold::kLogSumExp, Fold::kSumSquare};
+constexpr Fold kFolds[] = {Fold::kSum, Fold::kMean, Fold::kProd,   Fold::kMax,       Fold::kMin,
+                           Fold::kL1,  Fold::kL2,   Fold::kLogSum, Fold::kLogSumExp, Fold::kSumSquare};
 
 Fold fold_of(const PlainNode& node) noexcept { return *static_cast<const Fold*>(node.op().detail); }
 
@@ -78,13 +79,17 @@ T start_of(Fold fold, DType dtype) noexcept {
 
 template <class T>
 T added(T a, T b) noexcept {
-  if constexpr (std::is_same_v<T, double>) return a + b;
-  else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  if constexpr (std::is_same_v<T, double>)
+    return a + b;
+  else
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 template <class T>
 T multiplied(T a, T b) noexcept {
-  if constexpr (std::is_same_v<T, double>) return a * b;
-  else return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  if constexpr (std::is_same_v<T, double>)
+    return a * b;
+  else
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
 template <class T>
@@ -130,8 +135,10 @@ double finished(Fold fold, double sum, double terms, double highest) noexcept {
 /// Loads element i in the type that sums have.
 template <class T>
 T value_at(const PlainTensor& x, std::int64_t i) noexcept {
-  if constexpr (std::is_same_v<T, double>) return x.as<const float>()[i];
-  else return integer_at(x, i);
+  if constexpr (std::is_same_v<T, double>)
+    return x.as<const float>()[i];
+  else
+    return integer_at(x, i);
 }
 
 template <class T>
@@ -164,7 +171,7 @@ void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_by
       out.as<float>()[r] = static_cast<float>(finished(fold, sums[r], terms, highest[r]));
     } else {
       const bool rounds = fold == Fold::kMean || fold == Fold::kL2 || fold == Fold::kLogSum || fold == Fold::kLogSumExp;
-      set_integer(out, r, rounds ? static_cast<std::int64_t>(finished(fold, static_cast<double>(sums[r]), terms, 0)) : sums[r]);
+      set_integer(out, r, rounds ? whole(finished(fold, static_cast<double>(sums[r]), terms, 0)) : sums[r]);
     }
   }
 }

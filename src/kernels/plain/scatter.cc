@@ -19,7 +19,10 @@ void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype,
     const auto* x = reinterpret_cast<const T*>(from);
     for (std::int64_t i = 0; i < count; ++i) {
       const auto a = static_cast<Wide>(y[i]), b = static_cast<Wide>(x[i]);
-      y[i] = reduction == kAdd ? static_cast<T>(a + b) : reduction == kMul ? static_cast<T>(a * b) : reduction == kMax ? std::max(y[i], x[i]) : std::min(y[i], x[i]);
+      y[i] = reduction == kAdd   ? static_cast<T>(a + b)
+             : reduction == kMul ? static_cast<T>(a * b)
+             : reduction == kMax ? std::max(y[i], x[i])
+                                 : std::min(y[i], x[i]);
     }
   });
 }
@@ -138,7 +141,8 @@ PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte
     if (start < 0 || start >= view.extent || (node.integer(1) == kLinear && start + rows > view.extent)) return kWrongIndex;
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t to = (start + r) % view.extent;
-      copy_elements(out.data + (o * view.extent + to) * view.inner * size, node.in(1).data + (o * rows + r) * view.inner * size, view.inner, out.dtype);
+      copy_elements(out.data + (o * view.extent + to) * view.inner * size, node.in(1).data + (o * rows + r) * view.inner * size, view.inner,
+                    out.dtype);
     }
   }
   return nullptr;

@@ -140,7 +140,8 @@ PlainRefusal run_trilu(const PlainNode& node, const PlainTensor& out, std::byte*
   const std::int64_t all_rows = out.count() / columns;
   for (std::int64_t r = 0; r < all_rows; ++r) {
     const std::int64_t edge = r % rows + k;
-    const std::int64_t first = std::clamp<std::int64_t>(upper ? 0 : edge + 1, 0, columns), last = std::clamp<std::int64_t>(upper ? edge : columns, first, columns);
+    const std::int64_t first = std::clamp<std::int64_t>(upper ? 0 : edge + 1, 0, columns),
+                       last = std::clamp<std::int64_t>(upper ? edge : columns, first, columns);
     std::memset(out.data + (r * columns + first) * size, 0, static_cast<std::size_t>((last - first) * size));
   }
   return nullptr;
@@ -224,7 +225,8 @@ PlainRefusal infer_eye(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   if (node.in(0).shape.rank() != 2) return kWrongRank;
   out = {node.in(0).dtype, node.in(0).shape};
-  if (node.given(0)) out.dtype = node.integer(0) == 1 ? DType::kF32 : node.integer(0) == 6 ? DType::kI32 : node.integer(0) == 7 ? DType::kI64 : DType::kU64;
+  if (node.given(0))
+    out.dtype = node.integer(0) == 1 ? DType::kF32 : node.integer(0) == 6 ? DType::kI32 : node.integer(0) == 7 ? DType::kI64 : DType::kU64;
   return is_number(out.dtype) ? nullptr : kWrongType;
 }
 

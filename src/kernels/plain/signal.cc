@@ -168,7 +168,8 @@ PlainRefusal run_window(const PlainNode& node, const PlainTensor& out, std::byte
 
 PlainRefusal infer_mel(const PlainNode& node, PlainTensor& out) noexcept {
   const std::int64_t bins = node.integer(0), length = node.integer(1);
-  if (bins < 1 || length < 1 || bins > (1 << 20) || length > (1 << 20) || node.integer(2) < 1 || node.integer(5) != 1) return kWrongArgument;
+  if (bins < 1 || length < 1 || bins > (1 << 20) || length > (1 << 20) || node.integer(2) < 1 || node.integer(5) != 1)
+    return kWrongArgument;
   out = {DType::kF32, Shape{length / 2 + 1, bins}};
   return nullptr;
 }
@@ -181,7 +182,7 @@ PlainRefusal run_mel(const PlainNode& node, const PlainTensor& out, std::byte*) 
   // The spectrogram bin at which triangle edge i stands.
   const auto edge = [&](std::int64_t i) {
     const double hertz = 700.0 * (std::pow(10.0, (low + static_cast<double>(i) * step) / 2595.0) - 1.0);
-    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate)), 0, rows);
+    return std::clamp<std::int64_t>(whole(std::floor(static_cast<double>(length + 1) * hertz / rate)), 0, rows);
   };
   std::fill_n(out.as<float>(), out.count(), 0.0f);
   for (std::int64_t b = 0; b < bins; ++b) {
@@ -190,14 +191,16 @@ PlainRefusal run_mel(const PlainNode& node, const PlainTensor& out, std::byte*) 
       if (row < rows) out.as<float>()[row * bins + b] = static_cast<float>(value);
     };
     if (top == first) set(top, 1.0);
-    for (std::int64_t row = first; top > first && row <= top; ++row) set(row, static_cast<double>(row - first) / static_cast<double>(top - first));
-    for (std::int64_t row = top; last > top && row < last; ++row) set(row, static_cast<double>(last - row) / static_cast<double>(last - top));
+    for (std::int64_t row = first; top > first && row <= top; ++row)
+      set(row, static_cast<double>(row - first) / static_cast<double>(top - first));
+    for (std::int64_t row = top; last > top && row < last; ++row)
+      set(row, static_cast<double>(last - row) / static_cast<double>(last - top));
   }
   return nullptr;
 }
 
-// ---- TfIdfVectorizer over integers. Counts of n-grams, their weights, or both. Arguments: max_gram_length, max_skip_count, min_gram_length,
-// mode, ngram_counts, ngram_indexes, pool_int64s, weights.
+// ---- TfIdfVectorizer over integers. Counts of n-grams, their weights, or both. Arguments: max_gram_length, max_skip_count,
+// min_gram_length, mode, ngram_counts, ngram_indexes, pool_int64s, weights.
 
 enum TfIdfMode : std::int64_t { kTf = 0, kIdf = 1, kTfIdf = 2 };
 
@@ -213,12 +216,14 @@ PlainRefusal infer_tf_idf(const PlainNode& node, PlainTensor& out) noexcept {
   if (!is_index(node.in(0).dtype)) return kWrongType;
   if (in.rank() < 1 || in.rank() > 2) return kWrongRank;
   const auto counts = node.list(4), pool = node.list(6);
-  if (counts.empty() || pool.empty() || node.integer(0) < 1 || node.integer(2) < 1 || node.integer(1) < 0 || node.integer(2) > node.integer(0))
+  if (counts.empty() || pool.empty() || node.integer(0) < 1 || node.integer(2) < 1 || node.integer(1) < 0 ||
+      node.integer(2) > node.integer(0))
     return kWrongArgument;
   std::int64_t last = 0, grams = 0;
   for (std::size_t n = 0; n < counts.size(); ++n) {
     const std::int64_t end = n + 1 < counts.size() ? counts[n + 1] : static_cast<std::int64_t>(pool.size());
-    if (counts[n] < last || end < counts[n] || end > static_cast<std::int64_t>(pool.size()) || (end - counts[n]) % static_cast<std::int64_t>(n + 1) != 0)
+    if (counts[n] < last || end < counts[n] || end > static_cast<std::int64_t>(pool.size()) ||
+        (end - counts[n]) % static_cast<std::int64_t>(n + 1) != 0)
       return kWrongArgument;
     grams += (end - counts[n]) / static_cast<std::int64_t>(n + 1);
     last = counts[n];
@@ -233,12 +238,14 @@ PlainRefusal infer_tf_idf(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 /// Occurrences of the gram in the row, with `skip` values between neighbours.
-std::int64_t occurrences(const PlainTensor& x, std::int64_t row, std::int64_t length, std::span<const std::int64_t> gram, std::int64_t skip) noexcept {
+std::int64_t occurrences(const PlainTensor& x, std::int64_t row, std::int64_t length, std::span<const std::int64_t> gram,
+                         std::int64_t skip) noexcept {
   std::int64_t found = 0;
   const auto n = static_cast<std::int64_t>(gram.size());
   for (std::int64_t first = 0; first + (n - 1) * (skip + 1) < length; ++first) {
     bool same = true;
-    for (std::int64_t i = 0; same && i < n; ++i) same = integer_at(x, row * length + first + i * (skip + 1)) == gram[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; same && i < n; ++i)
+      same = integer_at(x, row * length + first + i * (skip + 1)) == gram[static_cast<std::size_t>(i)];
     found += same ? 1 : 0;
   }
   return found;
@@ -261,8 +268,9 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
           found += occurrences(x, row, length, pool.subspan(at, n), skip);
         const double weight = node.given(7) ? node.real(7, gram) : 1.0;
         const std::int64_t mode = node.integer(3);
-        out.as<float>()[row * width + places[gram]] =
-            static_cast<float>(mode == kTf ? static_cast<double>(found) : mode == kIdf ? (found > 0 ? weight : 0.0) : static_cast<double>(found) * weight);
+        out.as<float>()[row * width + places[gram]] = static_cast<float>(mode == kTf    ? static_cast<double>(found)
+                                                                         : mode == kIdf ? (found > 0 ? weight : 0.0)
+                                                                                        : static_cast<double>(found) * weight);
       }
     }
   }
@@ -279,8 +287,9 @@ constexpr PlainOperator kOperators[] = {
     {464, "BlackmanWindow", kWindowArguments, infer_window, run_window, nullptr, &kBlackman},
     {465, "MelWeightMatrix", "bins:i@0 length:i@1 rate:i@2 low:f@3 high:f@4 output_datatype:i=1", infer_mel, run_mel},
     {466, "TfIdfVectorizer",
-     "max_gram_length:i=1 max_skip_count:i=0 min_gram_length:i=1 mode:s=TF|IDF|TFIDF ngram_counts:I ngram_indexes:I pool_int64s:I weights:F", infer_tf_idf,
-     run_tf_idf},
+     "max_gram_length:i=1 max_skip_count:i=0 min_gram_length:i=1 mode:s=TF|IDF|TFIDF ngram_counts:I ngram_indexes:I pool_int64s:I "
+     "weights:F",
+     infer_tf_idf, run_tf_idf},
 };
 
 }  // namespace

@@ -8,11 +8,10 @@ namespace {
 
 using Family = std::span<const PlainOperator> (*)() noexcept;
 constexpr Family kFamilies[] = {
-    plain::unary_operators,  plain::binary_operators, plain::cast_operators,    plain::reduce_operators,
-    plain::select_operators, plain::gather_operators, plain::scatter_operators, plain::normalize_operators,
-    plain::loss_operators,   plain::quantize_operators, plain::matrix_operators,  plain::pool_operators,
-    plain::convolve_operators, plain::recurrent_operators, plain::attention_operators, plain::image_operators,
-    plain::signal_operators,
+    plain::unary_operators,  plain::binary_operators,  plain::cast_operators,      plain::reduce_operators,    plain::select_operators,
+    plain::gather_operators, plain::scatter_operators, plain::normalize_operators, plain::loss_operators,      plain::quantize_operators,
+    plain::matrix_operators, plain::pool_operators,    plain::convolve_operators,  plain::recurrent_operators, plain::attention_operators,
+    plain::resize_operators, plain::image_operators,   plain::signal_operators,
 };
 
 constexpr std::size_t kMaxOperators = 400;
@@ -51,7 +50,8 @@ std::span<const PlainOperator* const> plain_operators() noexcept { return {table
 
 const PlainOperator* find_plain(std::uint16_t number) noexcept {
   const auto lines = plain_operators();
-  const auto found = std::lower_bound(lines.begin(), lines.end(), number, [](const PlainOperator* line, std::uint16_t n) { return line->number < n; });
+  const auto found =
+      std::lower_bound(lines.begin(), lines.end(), number, [](const PlainOperator* line, std::uint16_t n) { return line->number < n; });
   return found != lines.end() && (*found)->number == number ? *found : nullptr;
 }
 

@@ -72,7 +72,9 @@ constexpr Functions kAbs{[](float x, float, float) { return std::fabs(x); },
                          [](std::int64_t x) { return x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x; }};
 constexpr Functions kNeg{[](float x, float, float) { return -x; },
                          [](std::int64_t x) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)); }};
-constexpr Functions kSign{[](float x, float, float) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; },
+constexpr Functions kSign{[](float x, float, float) { return x > 0   ? 1.0f
+                                                             : x < 0 ? -1.0f
+                                                                     : x; },
                           [](std::int64_t x) { return std::int64_t{x > 0} - std::int64_t{x < 0}; }};
 constexpr Functions kRelu{[](float x, float, float) { return x > 0 ? x : 0.0f; }, [](std::int64_t x) { return x > 0 ? x : 0; }};
 constexpr Functions kNot{nullptr, [](std::int64_t x) { return std::int64_t{x == 0}; }, true};

@@ -8,8 +8,7 @@
 namespace sluice::kernels::plain {
 
 /// A macro, so that an operator's line can append its own to the literal.
-#define SLUICE_WINDOW_ARGUMENTS \
-  "kernel_shape:I strides:I dilations:I pads:I auto_pad:s=NOTSET|SAME_UPPER|SAME_LOWER|VALID ceil_mode:i=0 "
+#define SLUICE_WINDOW_ARGUMENTS "kernel_shape:I strides:I dilations:I pads:I auto_pad:s=NOTSET|SAME_UPPER|SAME_LOWER|VALID ceil_mode:i=0 "
 enum AutoPad : std::int64_t { kNotSet = 0, kSameUpper = 1, kSameLower = 2, kValid = 3 };
 inline constexpr int kMaxSpatial = Shape::kMaxRank - 2;
 inline constexpr std::int64_t kMaxWindowExtent = std::int64_t{1} << 30;
@@ -29,7 +28,8 @@ struct Windows {
 };
 
 /// One value an axis from an argument, or `otherwise` for all.
-inline bool read_axes(const PlainNode& node, std::size_t argument, int axes, std::int64_t otherwise, std::int64_t least, Extents& to) noexcept {
+inline bool read_axes(const PlainNode& node, std::size_t argument, int axes, std::int64_t otherwise, std::int64_t least,
+                      Extents& to) noexcept {
   const auto values = node.list(argument);
   if (!values.empty() && static_cast<int>(values.size()) != axes) return false;
   for (std::size_t a = 0; a < static_cast<std::size_t>(axes); ++a) {
@@ -39,11 +39,20 @@ inline bool read_axes(const PlainNode& node, std::size_t argument, int axes, std
   return true;
 }
 
+/// No kernel of a real model comes near; the product of its extents must stay a number.
+inline bool taps_bounded(const Windows& w) noexcept {
+  std::int64_t taps = 1;
+  for (int a = 0; a < w.axes; ++a)
+    if (__builtin_mul_overflow(taps, w.kernel[static_cast<std::size_t>(a)], &taps) || taps > kMaxWindowExtent) return false;
+  return true;
+}
+
 /// Everything but `out`; `kernel` is given by a weight's shape, or read when it is empty.
 inline bool read_windows(const PlainNode& node, const Shape& x, std::span<const std::int64_t> kernel, Windows& w) noexcept {
   w.axes = x.rank() - 2;
   if (w.axes < 1 || w.axes > kMaxSpatial) return false;
-  if (!read_axes(node, 0, w.axes, 0, 0, w.kernel) || !read_axes(node, 1, w.axes, 1, 1, w.stride) || !read_axes(node, 2, w.axes, 1, 1, w.dilation))
+  if (!read_axes(node, 0, w.axes, 0, 0, w.kernel) || !read_axes(node, 1, w.axes, 1, 1, w.stride) ||
+      !read_axes(node, 2, w.axes, 1, 1, w.dilation))
     return false;
   const auto pads = node.list(3);
   if (!pads.empty() && static_cast<int>(pads.size()) != 2 * w.axes) return false;
@@ -58,7 +67,7 @@ inline bool read_windows(const PlainNode& node, const Shape& x, std::span<const 
     w.after[a] = pads.empty() ? 0 : pads[a + static_cast<std::size_t>(w.axes)];
     if (w.before[a] < 0 || w.after[a] < 0 || w.before[a] > kMaxWindowExtent || w.after[a] > kMaxWindowExtent) return false;
   }
-  return true;
+  return taps_bounded(w);
 }
 
 /// The extents of a convolution's or pool's output; applies auto_pad.
@@ -104,7 +113,7 @@ inline std::int64_t tap_place(const Windows& w, std::int64_t at, std::int64_t ta
     tap /= w.kernel[a];
     inside = inside && i >= 0 && i < w.in[a];
     if (padded != nullptr && i >= w.in[a] + w.after[a]) *padded = false;
-    place += i * scale;
+    if (inside) place += i * scale;
     scale *= w.in[a];
   }
   return inside ? place : -1;

@@ -1,6 +1,6 @@
 // Runs a model while its budget goes down and up again, as on a device whose other programs come and go:
 //
-//     03_change_the_budget MODEL.sluice 200MiB 40MiB 16MiB 200MiB
+//     09_change_the_budget MODEL.sluice 200MiB 40MiB 16MiB 200MiB
 //
 // For each budget: what the change cost, what the process holds after it, and the first and the middle of eight runs.
 #include <sluice/sluice.h>

@@ -1,0 +1,226 @@
+// Operators that the suite of ONNX does not reach: control flow in its forms, com.microsoft, inputs whose values decide shapes, values of
+// the run time that no kernel can take. Each model is written here, converted and run.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+struct Run {
+  importer::ConvertReport report;
+  Status status;
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Session> session;
+
+  explicit Run(const OnnxBuilder& builder, const importer::ConvertOptions& options = {}) {
+    write_file(folder_.path("m.onnx"), builder.bytes());
+    status = importer::convert(folder_.path("m.onnx"), folder_.path("m.sluice"), options, report);
+    if (!status) return;
+    model = *Model::open(folder_.path("m.sluice"));
+    auto made = Session::create(model, {});
+    REQUIRE(made);
+    session = std::move(*made);
+  }
+
+  template <class T>
+  void set(std::size_t port, const std::vector<T>& values, DType dtype) {
+    REQUIRE(session->set_input(port, dtype, std::as_bytes(std::span(values))));
+  }
+  Floats floats(std::size_t port = 0) {
+    Floats values(static_cast<std::size_t>(model->graph().outputs[port].onnx_shape.element_count()));
+    REQUIRE(session->get_output(port, std::as_writable_bytes(std::span(values))));
+    return values;
+  }
+  Floats run(const Floats& x) {
+    for (const importer::Problem& problem : report.problems) UNSCOPED_INFO(problem.op_type + ": " + problem.message);
+    REQUIRE(status);
+    set(0, x, DType::kF32);
+    REQUIRE(session->run());
+    return floats();
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+constexpr int kBool = 9, kI64 = 7;
+
+OnnxBuilder branch(const char* op) {
+  OnnxBuilder body;
+  body.node(op, {"x"}, {"y"}).output("y");
+  return body;
+}
+
+}  // namespace
+
+TEST_CASE("If with a condition of the run time runs both branches and chooses") {
+  OnnxBuilder b;
+  b.input("x", {3})
+      .input("c", {}, kBool)
+      .node("If", {"c"}, {"z"}, {attribute("then_branch", branch("Neg")), attribute("else_branch", branch("Abs"))})
+      .output("z");
+  Run r(b);
+  REQUIRE(r.status);
+  for (const std::uint8_t c : {0, 1}) {
+    r.set<std::uint8_t>(1, {c}, DType::kBool);
+    CHECK(r.run({1, -2, 3}) == (c != 0 ? Floats{-1, 2, -3} : Floats{1, 2, 3}));
+  }
+}
+
+TEST_CASE("If with a constant condition is the branch") {
+  OnnxBuilder b;
+  b.input("x", {3}).node("Size", {"x"}, {"n"}).initializer(tensor("three", {}, Ints{3})).node("Equal", {"n", "three"}, {"c"});
+  b.node("If", {"c"}, {"z"}, {attribute("then_branch", branch("Neg")), attribute("else_branch", branch("NonZero"))}).output("z");
+  Run r(b);
+  CHECK(r.run({1, -2, 3}) == Floats{-1, 2, -3});
+  CHECK(r.model->graph().nodes.size() == 1);
+}
+
+TEST_CASE("Loop unrolls: carried values, scan outputs, a condition that ends it") {
+  OnnxBuilder body;
+  body.input("i", {}, kI64).input("go", {}, kBool).input("v", {2});
+  body.node("Add", {"v", "v"}, {"twice"}).initializer(tensor("two", {}, Ints{2})).node("Less", {"i", "two"}, {"more"});
+  body.output("more").output("twice").output("twice");
+  OnnxBuilder b;
+  b.input("x", {2}).initializer(tensor("count", {}, Ints{10}));
+  b.node("Loop", {"count", "", "x"}, {"last", "all"}, {attribute("body", body)}).output("last").output("all");
+  Run r(b);
+  CHECK(r.run({1, -1}) == Floats{8, -8});
+  CHECK(r.floats(1) == Floats{2, -2, 4, -4, 8, -8});
+}
+
+TEST_CASE("a body that never ends, or nests without end, is refused") {
+  OnnxBuilder body;
+  body.input("i", {}, kI64).input("go", {}, kBool).input("v", {2}).node("Neg", {"v"}, {"w"}).output("go").output("w");
+  OnnxBuilder b;
+  b.input("x", {2}).node("Loop", {"", "", "x"}, {"y"}, {attribute("body", body)}).output("y");
+  CHECK_FALSE(Run(b).status);
+  OnnxBuilder inner = branch("Neg");
+  for (int depth = 0; depth < 20; ++depth) {
+    OnnxBuilder outer;
+    outer.node("If", {"c"}, {"y"}, {attribute("then_branch", inner), attribute("else_branch", inner)}).output("y");
+    inner = outer;
+    if (inner.graph().size() > 100000) break;
+  }
+  OnnxBuilder deep;
+  deep.input("x", {2})
+      .input("c", {}, kBool)
+      .node("If", {"c"}, {"z"}, {attribute("then_branch", inner), attribute("else_branch", inner)})
+      .output("z");
+  CHECK_FALSE(Run(deep).status);
+}
+
+TEST_CASE("an index outside its table is an error of the run, and the session goes on") {
+  OnnxBuilder b;
+  b.input("x", {3}).input("i", {2}, kI64).node("Gather", {"x", "i"}, {"y"}).output("y");
+  Run r(b);
+  REQUIRE(r.status);
+  r.set(0, Floats{1, 2, 3}, DType::kF32);
+  r.set(1, Ints{0, 3}, DType::kI64);
+  const Status status = r.session->run();
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == ErrorCode::kInvalidArgument);
+  r.set(1, Ints{-1, 0}, DType::kI64);
+  CHECK(r.run({1, 2, 3}) == Floats{3, 1});
+}
+
+TEST_CASE("an input whose values decide a shape is named, and can be bound") {
+  OnnxBuilder b;
+  b.input("x", {4}).input("shape", {2}, kI64).node("Reshape", {"x", "shape"}, {"y"}).output("y");
+  Run refused(b);
+  REQUIRE_FALSE(refused.status);
+  CHECK(refused.report.value_inputs == std::vector<std::string>{"shape"});
+  importer::ConvertOptions options;
+  const Ints shape = {2, -1};
+  const auto bytes = std::as_bytes(std::span(shape));
+  options.values["shape"] = {DType::kI64, Shape{2}, {bytes.begin(), bytes.end()}};
+  Run bound(b, options);
+  CHECK(bound.run({1, 2, 3, 4}) == Floats{1, 2, 3, 4});
+  CHECK(bound.model->graph().outputs[0].onnx_shape == Shape{2, 2});
+  options.values["shape"].data.pop_back();
+  CHECK_FALSE(Run(b, options).status);
+}
+
+TEST_CASE("MatMulNBits: four bits, two blocks, zero points") {
+  const std::int64_t k = 32, n = 2, block = 16;
+  std::string packed, zeros;
+  Floats scales;
+  Floats expected(static_cast<std::size_t>(n));
+  const Floats x = ramp(k, 0.1f);
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (std::int64_t g = 0; g < 2; ++g) scales.push_back(0.5f + static_cast<float>(row + g));
+    zeros += static_cast<char>(3 | 7 << 4);  // of blocks 0 and 1
+    for (std::int64_t i = 0; i < k; i += 2) {
+      const auto low = static_cast<unsigned>((i * 5 + row) % 16), high = static_cast<unsigned>((i + row * 3) % 16);
+      packed += static_cast<char>(low | high << 4);
+      for (const std::int64_t j : {i, i + 1}) {
+        const float q = static_cast<float>(j == i ? low : high), zero = j < block ? 3 : 7;
+        expected[static_cast<std::size_t>(row)] +=
+            x[static_cast<std::size_t>(j)] * (q - zero) * (0.5f + static_cast<float>(row + j / block));
+      }
+    }
+  }
+  OnnxBuilder b;
+  b.input("x", {1, k})
+      .initializer(raw_tensor("B", {n, 2, 8}, 2, packed))
+      .initializer(tensor("s", {n * 2}, scales))
+      .initializer(raw_tensor("z", {n}, 2, zeros));
+  b.node("MatMulNBits", {"x", "B", "s", "z"}, {"y"},
+         {attribute("K", k), attribute("N", n), attribute("bits", std::int64_t{4}), attribute("block_size", block)}, "com.microsoft");
+  b.output("y");
+  const Floats y = Run(b).run(x);
+  for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == Approx(expected[i]).epsilon(1e-4));
+}
+
+TEST_CASE("FusedConv is a convolution, a sum and an activation") {
+  const auto builder = [](bool fused) {
+    OnnxBuilder b;
+    b.input("x", {1, 2, 3, 3}).weight("w", {2, 2, 1, 1}, 0.1f).weight("b", {2}).weight("z", {1, 2, 3, 3});
+    if (fused) return b.node("FusedConv", {"x", "w", "b", "z"}, {"y"}, {attribute("activation", "Relu")}, "com.microsoft").output("y");
+    return b.node("Conv", {"x", "w", "b"}, {"c"}).node("Add", {"c", "z"}, {"s"}).node("Relu", {"s"}, {"y"}).output("y");
+  };
+  CHECK(Run(builder(true)).run(ramp(18, 0.3f)) == Run(builder(false)).run(ramp(18, 0.3f)));
+}
+
+TEST_CASE("Einsum by letters") {
+  OnnxBuilder b;
+  b.input("x", {2, 3}).initializer(tensor("w", {3, 2}, Floats{1, 2, 3, 4, 5, 6}));
+  b.node("Einsum", {"x", "w"}, {"y"}, {attribute("equation", "ij, jk -> ki")}).output("y");
+  CHECK(Run(b).run({1, 0, 1, 0, 2, 0}) == Floats{6, 6, 8, 8});
+}
+
+TEST_CASE("outputs that are constants, inputs, or without elements") {
+  OnnxBuilder b;
+  b.input("x", {3}).initializer(tensor("k", {2}, Floats{5, 6})).initializer(tensor("none", {0}, Ints{}));
+  b.node("Identity", {"x"}, {"same"}).node("Identity", {"k"}, {"fixed"}).node("Gather", {"x", "none"}, {"empty"});
+  b.output("same").output("fixed").output("empty");
+  Run r(b);
+  CHECK(r.run({1, 2, 3}) == Floats{1, 2, 3});
+  CHECK(r.floats(1) == Floats{5, 6});
+  CHECK(r.floats(2).empty());
+}
+
+TEST_CASE("what is not supported is named, each with what comes nearest") {
+  OnnxBuilder b;
+  b.input("x", {3})
+      .node("NonZero", {"x"}, {"a"})
+      .node("Relux", {"x"}, {"b"})
+      .node("SequenceAt", {"x"}, {"c"})
+      .output("a")
+      .output("b")
+      .output("c");
+  Run r(b);
+  REQUIRE_FALSE(r.status);
+  REQUIRE(r.report.problems.size() == 3);
+  CHECK(r.report.problems[0].message.find("TopK") != std::string::npos);
+  CHECK(r.report.problems[1].message.find("Relu;") != std::string::npos);
+  CHECK(r.report.problems[2].message.find("sequences") != std::string::npos);
+  CHECK(r.report.problems[2].opset == 13);
+}
