@@ -37,7 +37,7 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   std::size_t most_items = ~std::size_t{0};
   double bound = std::numeric_limits<double>::infinity();
-  int together_left = 3;  // drafts that may be placed together: each costs some milliseconds
+  int together_left = search.work > 0 ? 5 : 1;  // placements of everything together: each costs milliseconds even without the search
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
@@ -107,7 +107,8 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
     if (!run.fluid.fits) return;
     run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
-    if (!search.promises(run.times.seconds())) return;
+    if (search.together_left == 0 || !search.promises(run.times.seconds())) return;
+    --search.together_left;
     const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
     auto placed = place_together(draft, trimmed, room, search.take_search());
     if (!placed) continue;
@@ -136,7 +137,6 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run) {
       search.offer(finish(search.problem, draft, draft.layout, Policy::kSluice, std::move(*ring)));
   }
   if (search.together_left == 0 || (search.best && search.best->seconds <= bound * kWorthSearching)) return;
-  --search.together_left;
   detail::stream_together(search, draft, bound * kCloseEnough);
 }
 
