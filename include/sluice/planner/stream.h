@@ -26,6 +26,8 @@ namespace sluice::planner {
 inline constexpr double kWorthwhile = 0.999;
 /// A candidate this close to its bound is not worked on further.
 inline constexpr double kCloseEnough = 1.002;
+/// No trim at all is tried only where trimmed gates are this far away.
+inline constexpr double kWorthwhileEarly = 1.01;
 /// One that is further away is worth placing everything together, and the exact search.
 inline constexpr double kWorthSearching = 1.005;
 
@@ -37,7 +39,7 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   std::size_t most_items = ~std::size_t{0};
   double bound = std::numeric_limits<double>::infinity();
-  int together_left = search.work > 0 ? 5 : 1;  // placements of everything together: each costs milliseconds even without the search
+  int together_left = search.work > 0 ? 3 : 1;  // placements of everything together: each costs milliseconds even without the search
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
@@ -86,6 +88,7 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
   for (const TrimSlack slack : {TrimSlack{}, TrimSlack{0.0, 0.5}, TrimSlack{1.0, 0.0}}) {
+    if (slack.share == 1.0 && search.best && search.best->seconds <= enough * kWorthwhileEarly) return;
     rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
     for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
       rule.address = address;
