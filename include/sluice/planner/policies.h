@@ -112,8 +112,14 @@ class StreamPolicies {
     }
     std::stable_sort(drafts_.begin(), drafts_.end(),
                      [](const Judged& a, const Judged& b) { return a.run.times.seconds() < b.run.times.seconds(); });
+    constexpr int kMostPlaced = 4;  // once something good is found; at the least budgets the promising drafts find no place at all
+    constexpr double kGood = 1.02;
+    int placed = 0;
     for (Judged& judged : drafts_) {
-      if (!search_.promises(judged.run.times.seconds())) break;
+      const double bound = judged.run.times.seconds();
+      search_.bound = std::min(search_.bound, bound);
+      const double enough = placed++ < kMostPlaced ? kCloseEnough : kGood;
+      if (search_.best && search_.best->seconds <= bound * enough) break;
       stream(search_, judged.draft, judged.run);
     }
   }

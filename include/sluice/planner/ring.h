@@ -4,11 +4,11 @@
 //             |  slot 0: load 0, 2, 4 ...  |      slot = the largest region
 //     base    |  activations, workspaces   |
 //
-// It fits whenever capacity >= kept + packed activations + 2 slots, and every step needs at most two loads that stream. Proof: load k may
-// begin when load k - 2 has been used for the last time, gate(k) = end of uses(k - 2). No step needs loads k - 2 and k together: they are
-// not neighbours, and loads that a step needs are consecutive. Loads are ordered by first use, so uses(k - 2) end before uses(k) begin:
-// gate(k) <= first use. Gates rise with k by the running maximum, which keeps that bound because first uses rise too. Slots and
-// activations have no byte in common; two loads of one slot have no step in common.
+// It fits whenever capacity >= kept + packed activations + 2 slots, and no step needs a load and the one after the next (each step needs
+// one, or two neighbours). Proof: load k may begin when load k - 2 has been used for the last time, gate(k) = end of uses(k - 2). Loads are
+// ordered by first use and share no step with the one after the next, so uses(k - 2) end before uses(k) begin: gate(k) <= first use. Gates
+// rise with k by the running maximum, which keeps that bound because first uses rise too. Slots and activations have no byte in common; two
+// loads of one slot have no step in common.
 // While one slot is used the other fills: reading and computing overlap, whatever the shapes of the activations.
 #pragma once
 

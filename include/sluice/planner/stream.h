@@ -26,6 +26,8 @@ namespace sluice::planner {
 inline constexpr double kWorthwhile = 0.999;
 /// A candidate this close to its bound is not worked on further.
 inline constexpr double kCloseEnough = 1.002;
+/// No trim at all is tried only where trimmed gates are this far away.
+inline constexpr double kWorthwhileEarly = 1.01;
 /// One that is further away is worth placing everything together, and the exact search.
 inline constexpr double kWorthSearching = 1.005;
 
@@ -37,7 +39,7 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   std::size_t most_items = ~std::size_t{0};
   double bound = std::numeric_limits<double>::infinity();
-  int together_left = 3;  // drafts that may be placed together: each costs some milliseconds
+  int together_left = search.work > 0 ? 3 : 1;  // placements of everything together: each costs milliseconds even without the search
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
@@ -86,6 +88,7 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
   for (const TrimSlack slack : {TrimSlack{}, TrimSlack{0.0, 0.5}, TrimSlack{1.0, 0.0}}) {
+    if (slack.share == 1.0 && search.best && search.best->seconds <= enough * kWorthwhileEarly) return;
     rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
     for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
       rule.address = address;
@@ -107,7 +110,8 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
     if (!run.fluid.fits) return;
     run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
-    if (!search.promises(run.times.seconds())) return;
+    if (search.together_left == 0 || !search.promises(run.times.seconds())) return;
+    --search.together_left;
     const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
     auto placed = place_together(draft, trimmed, room, search.take_search());
     if (!placed) continue;
@@ -136,7 +140,6 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run) {
       search.offer(finish(search.problem, draft, draft.layout, Policy::kSluice, std::move(*ring)));
   }
   if (search.together_left == 0 || (search.best && search.best->seconds <= bound * kWorthSearching)) return;
-  --search.together_left;
   detail::stream_together(search, draft, bound * kCloseEnough);
 }
 
