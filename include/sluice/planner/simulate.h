@@ -1,7 +1,7 @@
 // Pass: what a schedule with gates will take. Two lanes, in order (planner.md section 1):
 //
-//     start_load(k) = max(end_load(k-1), end of the first gate_k steps)
-//     start_step(i) = max(end_step(i-1), end_load(last load that i needs))
+//     start_load(k) = max(end_load(k-1), end of the first gate_k steps + load_start, if that is later than end_load(k-1))
+//     start_step(i) = max(end_step(i-1), end_load(last load that i needs) + wake, if that is later than end_step(i-1))
 //
 // The prologue runs all loads and prepare steps, a period only the streamed loads and the other steps; with gates >= 0 periods do not
 // overlap, so one of each is enough. The fluid bound ignores addresses: each load starts as soon as the bytes that must live with it fit.
@@ -22,12 +22,16 @@ struct Costs {
   std::vector<double> step;
   std::vector<double> load;
   double compute = 0;       // all steps of a period
+  double load_start = 0;    // before a load that waited for its gate
+  double wake = 0;          // before a step that waited for a load
   double beside_reads = 1;  // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
 inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
                    const profiler::DeviceProfile& profile, int threads) {
   Costs costs;
+  costs.load_start = profile.load_start_seconds;
+  costs.wake = profile.wake_seconds;
   costs.beside_reads = profile.step_time_beside_reads;
   for (const StepSpec& step : schedule.steps) {
     const NodeId id = order[step.position];
@@ -64,13 +68,13 @@ inline double simulate(const Schedule& schedule, const Costs& costs, const std::
     for (; next_load < schedule.steps[i].loads_needed; ++next_load) {
       if (!schedule.loads[next_load].streamed() && !prologue) continue;
       const auto gate = static_cast<std::size_t>(std::max<std::int64_t>(gates[next_load], 0));
-      load_end = std::max(load_end, step_end[gate]) + costs.load[next_load];
+      load_end = (step_end[gate] > load_end ? step_end[gate] + costs.load_start : load_end) + costs.load[next_load];
     }
     if (schedule.steps[i].prepare && !prologue) {
       step_end[i + 1] = step_end[i];
       continue;
     }
-    if (schedule.steps[i].loads_needed > 0) ready = std::max(ready, load_end);
+    if (load_end > ready) ready = load_end + costs.wake;
     step_end[i + 1] = ready + costs.step[i] * slower;
   }
   return step_end.back();
