@@ -67,7 +67,7 @@ std::vector<float> planes(const Picture& picture, bool bgr, const Value& value) 
   return input;
 }
 
-[[noreturn]] inline void fail(const sluice::Error& error) {
+[[noreturn]] inline void quit(const sluice::Error& error) {
   std::fprintf(stderr, "%s\n", error.to_string().c_str());
   std::exit(sluice::exit_status(error.code));
 }
@@ -77,23 +77,23 @@ class Runner {
  public:
   explicit Runner(const char* path) {
     auto model = sluice::Model::open(path);
-    if (!model) fail(model.error());
+    if (!model) quit(model.error());
     model_ = *model;
     auto session = sluice::Session::create(model_, {});
-    if (!session) fail(session.error());
+    if (!session) quit(session.error());
     session_ = std::move(*session);
   }
 
   template <class T>
   void set(std::size_t port, std::span<const T> values, sluice::DType dtype = sluice::DType::kF32) {
-    if (auto set = session_->set_input(port, dtype, std::as_bytes(values)); !set) fail(set.error());
+    if (auto set = session_->set_input(port, dtype, std::as_bytes(values)); !set) quit(set.error());
   }
   void run() {
-    if (auto run = session_->run(); !run) fail(run.error());
+    if (auto run = session_->run(); !run) quit(run.error());
   }
   std::vector<float> output(std::size_t port) {
     std::vector<float> values(static_cast<std::size_t>(shape(port).element_count()));
-    if (auto got = session_->get_output(port, std::as_writable_bytes(std::span(values))); !got) fail(got.error());
+    if (auto got = session_->get_output(port, std::as_writable_bytes(std::span(values))); !got) quit(got.error());
     return values;
   }
   const sluice::Shape& shape(std::size_t port) const { return model_->graph().outputs[port].onnx_shape; }

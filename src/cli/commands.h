@@ -50,6 +50,8 @@ struct PlanOptions {
   BudgetOptions budget;
   bool repeat = false;
   bool table = false;
+  bool sweep = false;
+  std::string search = "50ms";
   bool json = false;
   std::string save;
   std::string svg;

@@ -1,6 +1,8 @@
 // `sluice run`. The order of things is for the budget's sake: whatever needs memory of its own (decoding, labels, room for the outputs)
 // happens before the session measures the process, so that the arena gets exactly what is left.
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <optional>
 
 #include "sluice/engine/auto_budget.h"
@@ -71,6 +73,19 @@ void follow_memory(Session& session) {
   }
 }
 
+/// A read that the system does not end holds whoever closes the session, so the program ends without.
+[[noreturn]] void abandon(const Error& error) {
+  fmt::print(stderr, "sluice: {}\n", error.to_string());
+  std::fflush(nullptr);
+  std::_Exit(exit_status(error.code));
+}
+
+void run_once(Session& session) {
+  const Status status = session.run();
+  if (!status && status.error().os_error == ETIMEDOUT) abandon(status.error());
+  unwrap(status);
+}
+
 std::vector<executor::RunStats> run_all(Session& session, const RunOptions& options, const std::vector<HostTensor>& inputs) {
   std::vector<executor::RunStats> counted;
   counted.reserve(static_cast<std::size_t>(options.repeat));
@@ -80,7 +95,7 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
     progress.update(static_cast<std::uint64_t>(i), fmt::format("run {} of {}", i + 1, all));
     if (options.budget.budget == "auto" && i > 0) follow_memory(session);
     set_inputs(session, inputs);
-    unwrap(session.run());
+    run_once(session);
     if (i >= options.warmup) counted.push_back(session.stats());
   }
   return counted;

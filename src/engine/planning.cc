@@ -14,7 +14,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .policy = options.policy,
           .repeat = options.repeat,
           .keep_inputs = options.keep_inputs,
-          .model_hash = model.file().hash()};
+          .model_hash = model.file().hash(),
+          .search_ms = options.search_ms};
 }
 
 profiler::DeviceProfile profile_for(const SessionOptions& options) {
@@ -65,27 +66,46 @@ Bytes excess_of(const Model& model, const plan::Plan& plan) noexcept {
   return tables - std::min(tables, table_bound(model.graph()));
 }
 
-Result<plan::Plan> plan_in(const Model& model, const SessionOptions& options, Bytes capacity) {
-  SLUICE_ASSIGN_OR_RETURN(plan::Plan plan, planner::make_plan(model.graph(), profile_for(options), request_for(model, options, capacity)));
+Result<plan::Plan> plan_in(const Model& model, const SessionOptions& options, Bytes capacity,
+                           std::size_t most_items = planner::PlanRequest().most_items) {
+  planner::PlanRequest request = request_for(model, options, capacity);
+  request.most_items = most_items;
+  SLUICE_ASSIGN_OR_RETURN(plan::Plan plan, planner::make_plan(model.graph(), profile_for(options), request));
   SLUICE_RETURN_IF_ERROR(verify_plan(model, plan));
   return plan;
 }
 
-/// The plan of the least capacity, with its tables: what the smallest budget that works is for.
+/// As many steps and loads as what was set aside for tables can name, when `plan` has too many.
+std::size_t fewer_items(const Model& model, const plan::Plan& plan) noexcept {
+  const double share =
+      static_cast<double>(table_bound(model.graph()).count()) / static_cast<double>(table_bytes(model.graph(), plan).count());
+  return static_cast<std::size_t>(static_cast<double>(plan.steps.size() + plan.loads.size()) * share);
+}
+
+/// The plan of the least capacity, with its tables: what the smallest budget that works is for. Fewer steps and loads where that is less.
 Result<PlannedBudget> least_plan(const Model& model, const SessionOptions& options, Bytes overhead, Bytes capacity) {
   SLUICE_ASSIGN_OR_RETURN(plan::Plan plan, plan_in(model, options, capacity));
+  const Bytes excess = excess_of(model, plan);
+  if (excess > Bytes()) {
+    Result<plan::Plan> lean = plan_in(model, options, capacity, fewer_items(model, plan));
+    if (lean && excess_of(model, *lean) < excess) plan = std::move(*lean);
+  }
   const Bytes all = overhead + excess_of(model, plan);
   return PlannedBudget{std::move(plan), all, budget_of(capacity, all, options.scope)};
 }
 
-/// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well.
+/// A plan with more steps and loads than was set aside for is made again, with what it lacks set aside as well; where that leaves too
+/// little, with fewer of them.
 Result<PlannedBudget> plan_with_its_tables(const Model& model, const SessionOptions& options, Bytes overhead) {
   Result<plan::Plan> plan = plan_in(model, options, capacity_of(options.budget, overhead));
   for (int attempt = 0; plan && attempt < 2; ++attempt) {
     const Bytes all = overhead + excess_of(model, *plan);
     const Bytes needed = budget_of(plan->arena_bytes, all, options.scope);
     if (needed <= options.budget) return PlannedBudget{std::move(*plan), all, {}};
+    const std::size_t fewer = fewer_items(model, *plan);
     plan = plan_in(model, options, capacity_of(options.budget, all));
+    if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall)
+      plan = plan_in(model, options, capacity_of(options.budget, overhead), fewer);
   }
   if (!plan && plan.error().code != ErrorCode::kBudgetTooSmall) return fail(plan.error());
   const Bytes capacity = plan ? plan->minimum_capacity : Bytes(plan.error().needed);

@@ -204,8 +204,10 @@ class Walk final : public BodyLowering {
     if (entry == nullptr && plain != nullptr) return otherwise();
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
-        if (context.has_input(i)) context.require_constant(i, "every input");
-      refuse_unsupported("it is supported only where its inputs are constant, and here they are not");
+        if (context.has_input(i) && context.input_constant(i) == nullptr) context.note_value_inputs(context.input(i));
+      const std::string_view advice = advice_for(context.node().op_type);
+      refuse_unsupported("its inputs are computed at run time, and it runs at convert only" +
+                         (advice.empty() ? "" : ": " + std::string(advice)));
     }
     if (plain == nullptr && entry->otherwise == nullptr) return entry->lower(context);
     const std::size_t values = draft_.values.size(), nodes = draft_.nodes.size();

@@ -4,6 +4,7 @@
 //   Loop   a constant number of iterations, or a condition that is constant in each of them: unrolled
 //   Scan   unrolled over the extent of the axis that it scans
 #include <algorithm>
+#include <optional>
 
 #include "src/importer/lower_plain.h"
 
@@ -42,8 +43,8 @@ void lower_if(NodeContext& c, BodyLowering& bodies) {
   if (yes.size() != no.size()) c.malformed("its branches have different numbers of outputs");
   for (std::size_t i = 0; i < yes.size(); ++i) {
     if (!(c.shape(yes[i]) == c.shape(no[i])) || c.run_time_type(yes[i]) != c.run_time_type(no[i]))
-      c.refuse("the condition is computed at run time and the branches give " + c.shape(yes[i]).to_string() + " and " + c.shape(no[i]).to_string() +
-               "; supported are a constant condition, or branches that give equal shapes");
+      c.refuse("the condition is computed at run time and the branches give " + c.shape(yes[i]).to_string() + " and " +
+               c.shape(no[i]).to_string() + "; supported are a constant condition, or branches that give equal shapes");
     c.set_output(i, add_plain(c, "Where", {c.input(0), yes[i], no[i]}));
   }
 }
@@ -59,7 +60,8 @@ void lower_loop(NodeContext& c, BodyLowering& bodies) {
   ValueId condition = c.has_input(1) ? c.input(1) : ValueId();
   std::vector<ValueId> carried;
   for (std::size_t i = 2; i < c.input_count(); ++i) carried.push_back(c.input(i));
-  if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1) c.malformed("its body has not the inputs and outputs of a loop's");
+  if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1)
+    c.malformed("its body has not the inputs and outputs of a loop's");
   std::vector<std::vector<ValueId>> scanned(body.outputs.size() - 1 - carried.size());
   const std::int64_t yes = 1;
   const ValueId truth = c.add_constant(make_constant(Shape{}, std::span(&yes, 1), DType::kBool));
@@ -84,47 +86,89 @@ void lower_loop(NodeContext& c, BodyLowering& bodies) {
   set_outputs(c, carried);
 }
 
-void lower_scan(NodeContext& c, BodyLowering& bodies) {
-  if (c.opset() < 9) c.refuse("Scan of opset 8; supported is that of opset 9 and later");
+/// One run of a scan over its sequence: the states that it ends with, and for each scan output its values in order. False: the body has a
+/// problem, which has been reported.
+struct ScanRun {
+  std::vector<ValueId> states;                // before, then after
+  std::vector<std::vector<ValueId>> scanned;  // by scan output
+};
+
+bool scan(NodeContext& c, BodyLowering& bodies, const std::vector<ValueId>& sequences, const std::vector<std::int64_t>& axes,
+          const std::vector<std::int64_t>& directions, ScanRun& run) {
   const OnnxGraph& body = body_of(c, "body");
-  const std::int64_t scans = c.integer("num_scan_inputs", 0);
-  if (scans < 1 || scans > static_cast<std::int64_t>(c.input_count())) c.malformed("attribute num_scan_inputs is out of range");
-  const std::size_t states = c.input_count() - static_cast<std::size_t>(scans);
-  if (body.inputs.size() != c.input_count() || body.outputs.size() < states) c.malformed("its body has not the inputs and outputs of a scan's");
-  const auto listed = [&](std::string_view name, std::size_t i) {
-    const std::vector<std::int64_t> values = c.integers(name);
-    return i < values.size() ? values[i] : 0;
-  };
-  std::vector<ValueId> carried;
-  for (std::size_t i = 0; i < states; ++i) carried.push_back(c.input(i));
+  const std::size_t states = run.states.size();
+  const auto listed = [](const std::vector<std::int64_t>& values, std::size_t i) { return i < values.size() ? values[i] : 0; };
   std::int64_t length = -1;
-  for (std::size_t s = 0; s < static_cast<std::size_t>(scans); ++s) {
-    const Shape& shape = c.input_shape(states + s);
-    const std::int64_t extent = shape[c.axis(listed("scan_input_axes", s), shape.rank())];
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    const Shape& shape = c.shape(sequences[s]);
+    const std::int64_t extent = shape[c.axis(listed(axes, s), shape.rank())];
     if (length >= 0 && extent != length) c.malformed("its scanned inputs have different lengths");
     length = extent;
   }
   if (length > kMaxIterations) c.refuse("more than " + std::to_string(kMaxIterations) + " iterations");
-  std::vector<std::vector<ValueId>> scanned(body.outputs.size() - states);
+  run.scanned.resize(body.outputs.size() - states);
   for (std::int64_t i = 0; i < length; ++i) {
-    std::vector<ValueId> inputs = carried;
-    for (std::size_t s = 0; s < static_cast<std::size_t>(scans); ++s) {
-      const ValueId x = c.input(states + s);
-      const std::int64_t place = listed("scan_input_directions", s) != 0 ? length - 1 - i : i;
-      inputs.push_back(c.add_row(x, c.axis(listed("scan_input_axes", s), c.shape(x).rank()), place));
+    std::vector<ValueId> inputs = run.states;
+    for (std::size_t s = 0; s < sequences.size(); ++s) {
+      const std::int64_t place = listed(directions, s) != 0 ? length - 1 - i : i;
+      inputs.push_back(c.add_row(sequences[s], c.axis(listed(axes, s), c.shape(sequences[s]).rank()), place));
     }
     const std::vector<ValueId> outputs = bodies.lower_body(body, inputs);
-    if (!all_valid(outputs)) return;
-    carried.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(states));
-    for (std::size_t s = 0; s < scanned.size(); ++s) scanned[s].push_back(outputs[states + s]);
+    if (!all_valid(outputs)) return false;
+    run.states.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(states));
+    for (std::size_t s = 0; s < run.scanned.size(); ++s) run.scanned[s].push_back(outputs[states + s]);
   }
-  for (std::size_t s = 0; s < scanned.size(); ++s) {
-    if (!c.wants_output(states + s)) continue;
-    if (scanned[s].empty()) c.refuse("it never runs, so that the shape of its scan output is not known");
-    if (listed("scan_output_directions", s) != 0) std::reverse(scanned[s].begin(), scanned[s].end());
-    c.set_output(states + s, c.add_stack(scanned[s], c.axis(listed("scan_output_axes", s), c.shape(scanned[s][0]).rank() + 1)));
+  for (const auto& values : run.scanned)
+    if (values.empty()) c.refuse("it never runs, so that the shapes of its scan outputs are not known");
+  return true;
+}
+
+void lower_scan(NodeContext& c, BodyLowering& bodies) {
+  const OnnxGraph& body = body_of(c, "body");
+  // Opset 8: the lengths come first, and every input and output has a batch axis in front.
+  const bool batched = c.opset() < 9;
+  if (batched && c.has_input(0)) c.refuse("lengths of its sequences");
+  const std::size_t first = batched ? 1 : 0;
+  const std::int64_t scans = c.integer("num_scan_inputs", 0);
+  if (c.input_count() < first || scans < 1 || scans > static_cast<std::int64_t>(c.input_count() - first))
+    c.malformed("attribute num_scan_inputs is out of range");
+  const std::size_t states = c.input_count() - first - static_cast<std::size_t>(scans);
+  if (body.inputs.size() != c.input_count() - first || body.outputs.size() < states)
+    c.malformed("its body has not the inputs and outputs of a scan's");
+  std::vector<ValueId> before, sequences;
+  for (std::size_t i = first; i < c.input_count(); ++i) (i < first + states ? before : sequences).push_back(c.input(i));
+  if (!batched) {
+    ScanRun run{before, {}};
+    if (!scan(c, bodies, sequences, c.integers("scan_input_axes"), c.integers("scan_input_directions"), run)) return;
+    const std::vector<std::int64_t> axes = c.integers("scan_output_axes"), directions = c.integers("scan_output_directions");
+    for (std::size_t s = 0; s < run.scanned.size(); ++s) {
+      if (!c.wants_output(states + s)) continue;
+      std::vector<ValueId>& values = run.scanned[s];
+      if (s < directions.size() && directions[s] != 0) std::reverse(values.begin(), values.end());
+      c.set_output(states + s, c.add_stack(values, c.axis(s < axes.size() ? axes[s] : 0, c.shape(values[0]).rank() + 1)));
+    }
+    return set_outputs(c, run.states);
   }
-  set_outputs(c, carried);
+  if (c.shape(sequences[0]).rank() < 2) c.malformed("its sequences have no batch axis");
+  const std::int64_t batches = c.shape(sequences[0])[0];
+  if (batches > kMaxIterations) c.refuse("more than " + std::to_string(kMaxIterations) + " sequences");
+  std::vector<std::vector<ValueId>> outputs(body.outputs.size());  // by output, one for each entry of the batch
+  for (std::int64_t b = 0; b < batches; ++b) {
+    const auto entry = [&](const std::vector<ValueId>& values) {
+      std::vector<ValueId> rows;
+      for (const ValueId value : values) {
+        if (c.shape(value).rank() < 1 || c.shape(value)[0] != batches) c.malformed("its inputs differ in their batch axis");
+        rows.push_back(c.add_row(value, 0, b));
+      }
+      return rows;
+    };
+    ScanRun run{entry(before), {}};
+    if (!scan(c, bodies, entry(sequences), {}, c.integers("directions"), run)) return;
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      outputs[o].push_back(o < states ? run.states[o] : c.add_stack(run.scanned[o - states], 0));
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    if (c.wants_output(o)) c.set_output(o, c.add_stack(outputs[o], 0));
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ class NodeContext {
   const Constant* input_constant(std::size_t index) const { return constant(input(index)); }
   /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
   const Constant& require_constant(std::size_t index, const char* what) const;
+  /// Notes the graph inputs that `value` is computed from: bound to values (ConvertOptions::values) they would make it constant.
+  void note_value_inputs(ValueId value) const;
   std::vector<std::int64_t> constant_integers(std::size_t index, const char* what) const;
   /// The type a value has when the model runs: all reals are f32.
   DType run_time_type(ValueId value) const noexcept;
@@ -90,7 +92,6 @@ class NodeContext {
 
  private:
   std::string unique_name();
-  void note_value_inputs(ValueId value) const;
 
   Draft& draft_;
   const OnnxNode& node_;

@@ -26,7 +26,6 @@ const Constant& NodeContext::require_constant(std::size_t index, const char* wha
   return *c;
 }
 
-/// The graph inputs that `value` is computed from: bound to values (ConvertOptions::values) they would make it constant.
 void NodeContext::note_value_inputs(ValueId value) const {
   std::set<ValueId> wanted = {value};
   for (auto node = draft_.nodes.rbegin(); node != draft_.nodes.rend(); ++node)

@@ -74,10 +74,15 @@ std::string_view nearest(std::string_view op) {
 
 }  // namespace
 
+std::string_view advice_for(std::string_view op) noexcept {
+  for (const Hint& hint : kHints)
+    if (op.starts_with(hint.begins)) return hint.advice;
+  return {};
+}
+
 std::string unsupported_message(std::string_view op) {
   std::string message = "the operator is not supported";
-  for (const Hint& hint : kHints)
-    if (op.starts_with(hint.begins)) return message + ": " + std::string(hint.advice);
+  if (const std::string_view advice = advice_for(op); !advice.empty()) return message + ": " + std::string(advice);
   if (const std::string_view near = nearest(op); !near.empty()) message += "; the nearest that is: " + std::string(near);
   return message + "; docs/operators.md lists those that are";
 }

@@ -115,7 +115,7 @@ const std::vector<std::pair<std::string, Make>>& malformed() {
       {"two inputs of one name", [] { return OnnxBuilder().input("x", {1}).input("x", {1}).node("Relu", {"x"}, {"y"}).output("y"); }},
       {"an input with a free extent",
        [] {
-         return one("Relu", {0, 4}, {});
+         return one("Relu", {-1, 4}, {});
        }},
       {"an input that overflows",
        [] {

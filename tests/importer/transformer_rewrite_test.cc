@@ -94,9 +94,9 @@ TEST_CASE("causal attention of packed queries, keys and values: no transpose, no
   OnnxBuilder b;
   TransformerBuilder t(b);
   b.input("x", {1, 6, 8});
-  const Lowered result = rewritten_to(b, t.attention("x", 6, 2, 4));
-  REQUIRE(operators(result.draft) == "dense slice slice slice attention");
-  const auto& attributes = std::get<model::AttentionAttributes>(last(result.draft).attributes);
+  const Lowered result = rewritten_to(b, t.dense(t.attention("x", 6, 2, 4), 8, 8));
+  REQUIRE(operators(result.draft) == "dense slice slice slice attention dense");
+  const auto& attributes = std::get<model::AttentionAttributes>(result.draft.nodes[4].attributes);
   CHECK((attributes.heads == 2 && attributes.causal && attributes.scale == 0.5f));
 }
 

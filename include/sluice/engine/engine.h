@@ -36,8 +36,9 @@ struct SessionOptions {
   BudgetScope scope = BudgetScope::kLibrary;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
-  bool repeat = false;      // plan for repeated runs
-  bool keep_inputs = true;  // inputs set once serve many runs; false saves their bytes during the run
+  bool repeat = false;           // plan for repeated runs
+  bool keep_inputs = true;       // inputs set once serve many runs; false saves their bytes during the run
+  std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do (planner::PlanRequest)
   executor::ReadOptions read;
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates

@@ -8,7 +8,8 @@ using model::OpKind;
 
 class Drop {
  public:
-  explicit Drop(Draft& draft) : draft_(draft), uses_(draft), before_(draft.values.size()), same_(draft.values.size()) {}
+  explicit Drop(Draft& draft)
+      : draft_(draft), uses_(draft), before_(draft.values.size()), same_(draft.values.size()), maker_(draft.values.size(), Uses::kNone) {}
 
   void run() {
     std::vector<DraftNode> nodes;
@@ -18,7 +19,6 @@ class Drop {
       for (ValueId& input : node.inputs)
         if (same_[input.index()].valid()) input = same_[input.index()];
       if (node.op == OpKind::kReshape && !draft_.value(node.inputs[0]).constant) place(node);
-      maker_.resize(draft_.values.size(), Uses::kNone);
       maker_[node.output.index()] = draft_.nodes.size();
       draft_.nodes.push_back(std::move(node));
     }
@@ -75,6 +75,7 @@ class Drop {
     value.shape = extents;
     before_.emplace_back();
     same_.emplace_back();
+    maker_.push_back(Uses::kNone);
     return draft_.add_value(std::move(value));
   }
 

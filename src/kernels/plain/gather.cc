@@ -10,11 +10,12 @@ PlainRefusal check_types(const PlainNode& node) noexcept {
   return is_index(node.in(1).dtype) ? nullptr : kWrongType;
 }
 
-/// The place counted from the end when negative; false outside.
+/// The place counted from the end when negative; false, and place 0, outside.
 bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
-  if (place < -extent || place >= extent) return false;
+  const bool inside = place >= -extent && place < extent;
+  if (!inside) place = 0;
   if (place < 0) place += extent;
-  return true;
+  return inside;
 }
 
 void copy_or_clear(std::byte* to, const std::byte* from, bool inside, std::int64_t count, DType dtype) noexcept {
