@@ -106,6 +106,8 @@ DeviceProfile profile_of(const Json& json) {
   if (profile.threads < 1) throw std::invalid_argument("it is of no thread");
   profile.step_overhead_seconds = positive(json.at("step_overhead_seconds"));
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
+  profile.load_start_seconds = positive(json.at("load_start_seconds"));
+  profile.wake_seconds = positive(json.at("wake_seconds"));
   profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
   for (const Json& rates : json.at("kernels")) profile.kernels.push_back(rates_of(rates));
@@ -145,6 +147,8 @@ std::string text_of_profile(const DeviceProfile& profile) {
                {"threads", profile.threads},
                {"step_overhead_seconds", profile.step_overhead_seconds},
                {"verify_bytes_per_second", profile.verify_bytes_per_second},
+               {"load_start_seconds", profile.load_start_seconds},
+               {"wake_seconds", profile.wake_seconds},
                {"read_rate_beside_compute", profile.read_rate_beside_compute},
                {"step_time_beside_reads", profile.step_time_beside_reads},
                {"reads", Json::array()},

@@ -42,6 +42,8 @@ class Measurement {
       SLUICE_RETURN_IF_ERROR(measure(timer, tasks_[i % tasks_.size()], i < tasks_.size()));
     }
     fit(profile_);
+    profile_.wake_seconds = measure_waking();
+    profile_.load_start_seconds += profile_.wake_seconds;
     profile_.verify_bytes_per_second = measure_verifying(options_.file);
     if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(measure_disk(timer));
     return std::move(profile_);
@@ -90,6 +92,9 @@ class Measurement {
 
   Status measure_disk(StepTimer& timer) {
     SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
+    // The smallest piece, read alone, is nearly all waiting.
+    const ReadRate& smallest = profile_.reads.front();
+    profile_.load_start_seconds = profile_.wake_seconds + static_cast<double>(smallest.piece_bytes) / smallest.bytes_per_second;
     // Of all tasks a wide and deep convolution: it keeps every thread busy with what most networks do most of the time.
     const auto busy =
         std::max_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return flops_of(a) < flops_of(b); });

@@ -1,11 +1,14 @@
 #include "src/profiler/read_timer.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 
 #include "sluice/core/hash.h"
+#include "sluice/core/lane.h"
 #include "sluice/core/native_thread.h"
 #include "sluice/model/weight_source.h"
 #include "src/model/aligned_buffer.h"
@@ -88,6 +91,37 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
     }
   }
   return rates;
+}
+
+double measure_waking() {
+  constexpr std::uint64_t kRounds = 300;
+  constexpr timespec kPause{0, 200'000};  // long enough that the other thread sleeps, as a loader does between loads
+  struct Pair {
+    Lane there;
+    Lane back;
+  };
+  Pair pair;
+  NativeThread thread;
+  const auto main = [](void* context) noexcept {
+    Pair& p = *static_cast<Pair*>(context);
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      p.there.wait_for(round);
+      p.back.advance();
+    }
+  };
+  if (!thread.start("waking", kStackBytes, main, &pair)) return DeviceProfile().wake_seconds;
+  std::vector<double> seconds;
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    nanosleep(&kPause, nullptr);
+    const Clock::time_point start = Clock::now();
+    pair.there.advance();
+    pair.back.wait_for(round);
+    seconds.push_back(seconds_since(start) / 2);
+  }
+  thread.join();
+  const auto middle = seconds.begin() + kRounds / 2;
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
 }
 
 Result<Together> measure_together(const std::string& file, double (*work)(void* context), void* context) {

@@ -12,6 +12,9 @@ namespace sluice::profiler {
 /// By depth, then size. Reads at most the first 256 MiB of the file for each. Errors: kIo; kInvalidArgument for a file that is too small.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
+/// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.
+double measure_waking();
+
 /// Reads a file as a loader does, on threads of its own, while `work` runs again and again on the caller's.
 struct Together {
   double bytes_per_second = 0;

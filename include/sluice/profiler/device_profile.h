@@ -77,7 +77,11 @@ struct DeviceProfile {
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
   double step_overhead_seconds = 3e-6;    // dispatch of one step
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
-  double read_latency_seconds = 80e-6;    // fixed cost of one read
+
+  // What it costs to begin anew: a loader that waited for a gate first wakes and then waits for its first bytes; a step that waited for a
+  // load wakes.
+  double load_start_seconds = 100e-6;
+  double wake_seconds = 20e-6;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.

@@ -101,11 +101,11 @@ inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, cons
   return std::max(arithmetic, traffic) + profile.step_overhead_seconds;
 }
 
-/// Seconds of one load of `bytes`, when the loader is busy with others before and after it.
+/// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.
 inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   const auto size = static_cast<double>(bytes.count());
   const std::uint32_t depth = profile.reads_in_flight;
-  double reading = profile.read_latency_seconds + size / profile.read_bytes_per_second;
+  double reading = size / profile.read_bytes_per_second;
   const auto first = std::find_if(profile.reads.begin(), profile.reads.end(), [&](const ReadRate& r) { return r.depth >= depth; });
   if (first != profile.reads.end()) {
     const auto last = std::find_if(first, profile.reads.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
