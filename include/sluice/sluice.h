@@ -23,6 +23,7 @@
 
 #include "sluice/core/error.h"
 #include "sluice/core/units.h"
+#include "sluice/engine/auto_budget.h"
 #include "sluice/engine/engine.h"
 #include "sluice/model/model_file.h"
 #include "sluice/plan/plan.h"

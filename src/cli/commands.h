@@ -50,8 +50,11 @@ struct PlanOptions {
   BudgetOptions budget;
   bool repeat = false;
   bool table = false;
+  bool sweep = false;
+  std::string search = "50ms";
   bool json = false;
   std::string save;
+  std::string svg;
 };
 void plan(const PlanOptions& options);
 

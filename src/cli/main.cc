@@ -31,7 +31,7 @@ void add_model(CLI::App* command, std::string& model) { command->add_option("mod
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, or unlimited")->capture_default_str();
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
@@ -72,7 +72,11 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   add_budget(command, line.plan.budget);
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   command->add_flag("--table", line.plan.table, "list every step with its loads");
+  command->add_option("--search", line.plan.search, "how long the exact search for addresses may take: 0ms, 50ms, 1s")
+      ->capture_default_str();
+  command->add_flag("--sweep", line.plan.sweep, "plan ten budgets, from the smallest that works to one that keeps all weights");
   command->add_flag("--json", line.plan.json, "print one JSON object");
+  command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
   command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
   return command;
 }

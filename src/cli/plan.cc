@@ -1,9 +1,15 @@
+#include <algorithm>
+#include <cstdlib>
+
 #include "sluice/engine/engine.h"
+#include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
+#include "src/cli/file.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
+#include "src/cli/plan_sweep.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
@@ -26,6 +32,24 @@ Json json_of_budget(Bytes budget) {
   return budget.count();
 }
 
+/// What a run waits for: the disk (whatever the budget), the budget (whatever the addresses), and addresses.
+struct Stalls {
+  double disk, budget, addresses;
+};
+
+Stalls stalls_of(const plan::Plan& plan) {
+  const plan::Prediction& p = plan.prediction;
+  const double all = plan.repeat ? p.period_ms : p.cold_ms;
+  const double addresses = std::max(0.0, all - std::max(p.bound_ms, p.unbounded_ms));
+  const double disk = std::max(0.0, std::min(all, p.unbounded_ms) - p.compute_ms);
+  return {disk, std::max(0.0, all - p.compute_ms - disk - addresses), addresses};
+}
+
+Json json_of_stalls(const plan::Plan& plan) {
+  const Stalls stalls = stalls_of(plan);
+  return {{"disk", stalls.disk}, {"budget", stalls.budget}, {"addresses", stalls.addresses}};
+}
+
 void print_as_json(const Planned& planned) {
   const plan::Plan& plan = planned.budget.plan;
   print_json({{"policy", plan.policy},
@@ -41,11 +65,22 @@ void print_as_json(const Planned& planned) {
               {"bound_ms", plan.prediction.bound_ms},
               {"pipe_bound_ms", plan.prediction.pipe_bound_ms},
               {"compute_ms", plan.prediction.compute_ms},
+              {"stalls_ms", json_of_stalls(plan)},
               {"planning_ms", planned.planning_ms},
               {"threads", plan.threads},
               {"profile", planned.profile.empty() ? "assumed" : planned.profile},
               {"steps", plan.steps.size()},
               {"loads", plan.loads.size()}});
+}
+
+std::uint64_t parse_search(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double ms = unit == "ms" ? value : unit == "s" ? value * 1e3 : -1;
+  if (end == text.c_str() || !(ms >= 0 && ms <= 1e6))
+    throw Failure(ErrorCode::kInvalidArgument, "--search " + text + ": is not a time such as 50ms or 1s");
+  return static_cast<std::uint64_t>(ms);
 }
 
 void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
@@ -66,6 +101,9 @@ void print_as_text(const Planned& planned, const std::string& model) {
   print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
   print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan in this budget is faster");
   print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");
+  const Stalls stalls = stalls_of(plan);
+  print_row("stalls", milliseconds(stalls.disk + stalls.budget + stalls.addresses),
+            fmt::format("disk {:.1f}, budget {:.1f}, addresses {:.1f}", stalls.disk, stalls.budget, stalls.addresses));
   if (planned.profile.empty()) print_row("profile", "assumed", "`sluice profile` measures this device");
   print_row("steps", std::to_string(plan.steps.size()),
             fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
@@ -91,16 +129,25 @@ void plan(const PlanOptions& options) {
   Planned planned;
   planned.options = session_options(options.budget);
   planned.options.repeat = options.repeat;
+  planned.options.search_ms = parse_search(options.search);
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;
   const auto model = unwrap(Model::open(options.budget.model));
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
+  if (options.sweep) {
+    print_sweep(*model, planned.options, options.json);
+    return;
+  }
   const Clock::time_point start = Clock::now();
   planned.budget = unwrap(plan_session(*model, planned.options));
   planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));
+  if (!options.svg.empty()) {
+    const std::string picture = plan::picture_of(planned.budget.plan, model->graph());
+    write_atomically(options.svg, std::as_bytes(std::span(picture)), {});
+  }
   if (options.json) {
     print_as_json(planned);
     return;

@@ -92,7 +92,9 @@ void print_as_text(const DeviceProfile& profile, const std::string& path) {
   fmt::print("\n  {:<28}{:>8}{:>16}\n", "reads of", "at once", "rate");
   for (const profiler::ReadRate& read : profile.reads)
     fmt::print("  {:<28}{:>8}{:>11.2f} GB/s\n", format_bytes(Bytes(read.piece_bytes)), read.depth, read.bytes_per_second * 1e-9);
-  fmt::print("  {:<36}{:>11.2f} GB/s\n\nwritten to {}\n", "checksums", profile.verify_bytes_per_second * 1e-9, path);
+  fmt::print("  {:<36}{:>11.2f} GB/s\n", "checksums", profile.verify_bytes_per_second * 1e-9);
+  fmt::print("\n  beside one another, reads keep {:.0f}% of their rate and steps take {:.0f}% of their time\n\nwritten to {}\n",
+             100 * profile.read_rate_beside_compute, 100 * profile.step_time_beside_reads, path);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 //     $XDG_CACHE_HOME/sluice/intel-r-xeon-r-processor-avx512-1t.json        (else ~/.cache/sluice)
 //
 // Which profile holds: --profile, else the environment variable SLUICE_PROFILE, each a file or `none` (the assumed rates); else the file
-// above, if it is there. A file that is found but makes no sense is an error: no plan is made from half a profile.
+// above, if it is there. A file that was named and makes no sense is an error; one that was only found is told about and left out: no plan
+// is made from half a profile.
 #pragma once
 
 #include <optional>

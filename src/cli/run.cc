@@ -1,8 +1,11 @@
 // `sluice run`. The order of things is for the budget's sake: whatever needs memory of its own (decoding, labels, room for the outputs)
 // happens before the session measures the process, so that the arena gets exactly what is left.
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <optional>
 
+#include "sluice/engine/auto_budget.h"
 #include "sluice/engine/engine.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
@@ -61,6 +64,28 @@ void set_inputs(Session& session, const std::vector<HostTensor>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) unwrap(session.set_input(i, inputs[i].dtype, inputs[i].data));
 }
 
+/// `--budget auto`: what a change would free or use is asked again before each run.
+void follow_memory(Session& session) {
+  if (const std::optional<Bytes> budget = changed_budget(read_memory_outlook(), session.memory().budget)) {
+    const Status changed = session.set_budget(*budget);
+    // Less than the least that works is not to be had: the run goes on with what it has.
+    if (!changed && changed.error().code != ErrorCode::kBudgetTooSmall) raise(changed.error());
+  }
+}
+
+/// A read that the system does not end holds whoever closes the session, so the program ends without.
+[[noreturn]] void abandon(const Error& error) {
+  fmt::print(stderr, "sluice: {}\n", error.to_string());
+  std::fflush(nullptr);
+  std::_Exit(exit_status(error.code));
+}
+
+void run_once(Session& session) {
+  const Status status = session.run();
+  if (!status && status.error().os_error == ETIMEDOUT) abandon(status.error());
+  unwrap(status);
+}
+
 std::vector<executor::RunStats> run_all(Session& session, const RunOptions& options, const std::vector<HostTensor>& inputs) {
   std::vector<executor::RunStats> counted;
   counted.reserve(static_cast<std::size_t>(options.repeat));
@@ -68,8 +93,9 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   Progress progress(options.budget.model, static_cast<std::uint64_t>(all));
   for (int i = 0; i < all; ++i) {
     progress.update(static_cast<std::uint64_t>(i), fmt::format("run {} of {}", i + 1, all));
+    if (options.budget.budget == "auto" && i > 0) follow_memory(session);
     set_inputs(session, inputs);
-    unwrap(session.run());
+    run_once(session);
     if (i >= options.warmup) counted.push_back(session.stats());
   }
   return counted;
@@ -125,6 +151,7 @@ void run(const RunOptions& options) {
   report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, report.outputs);
   report.top = static_cast<std::size_t>(options.top);
   report.options = session_config;
+  report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
   if (options.json) {
     print_as_json(report, *model, plan);

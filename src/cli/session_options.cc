@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "sluice/engine/auto_budget.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
 
@@ -27,8 +28,14 @@ BudgetScope parse_scope(const std::string& text) {
 
 SessionOptions session_options(const BudgetOptions& options) {
   SessionOptions result;
-  result.budget = parse_size(options.budget, "--budget");
   result.scope = parse_scope(options.scope);
+  if (options.budget == "auto") {
+    if (result.scope != BudgetScope::kProcess) raise(make_error(ErrorCode::kInvalidArgument, "--budget", "auto is of process scope"));
+    result.budget = first_budget(read_memory_outlook());
+    result.largest_budget = kUnlimitedBytes;
+  } else {
+    result.budget = parse_size(options.budget, "--budget");
+  }
   result.policy = parse_policy(options.policy);
   result.read.bytes_per_second_limit = parse_rate(options.io_limit);
   result.threads = options.threads.value_or(1);
@@ -43,7 +50,8 @@ SessionOptions session_options(const BudgetOptions& options) {
 Bytes parse_size(const std::string& text, const char* option) {
   const std::optional<Bytes> size = parse_bytes(text);
   if (!size)
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a size such as 48MiB, 50331648 or unlimited", option, text));
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("{} {}: is not a size such as 48MiB, 50331648, unlimited or auto", option, text));
   return *size;
 }
 

@@ -5,8 +5,12 @@
 
 namespace sluice::engine {
 
-/// A plan that fits the budget, and the overhead it leaves room for. Errors: kInvalidArgument; kBudgetTooSmall with the smallest budget
-/// that works in the scope of the options; those of make_plan and verify.
-Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options);
+/// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
+Status check_options(const SessionOptions& options) noexcept;
+
+/// A plan that fits the budget where Sluice holds `overhead` (budget.h) beside the arena; the overhead of the result is larger where the
+/// plan's tables are. Errors: kBudgetTooSmall with the smallest budget that works in the scope of the options; those of
+/// make_plan and verify.
+Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead);
 
 }  // namespace sluice::engine

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,21 +42,36 @@ class Occupation {
 
 class PlannedSession final : public Session {
  public:
-  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, PlannedBudget planned) noexcept
-      : model_(std::move(model)), options_(options), planned_(std::move(planned)) {
+  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, Bytes overhead, PlannedBudget planned) noexcept
+      : model_(std::move(model)), options_(options), overhead_(overhead), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
     options_.plan = nullptr;
+    if (options.profile != nullptr) options_.profile = &profile_.emplace(*options.profile);
   }
 
   /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
   Status build() {
     SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(planned_.plan.arena_bytes));
-    SLUICE_ASSIGN_OR_RETURN(model::WeightSource * source, open_source());
-    const executor::ExecutorOptions executor_options{.read = options_.read};
-    SLUICE_ASSIGN_OR_RETURN(executor_, executor::Executor::create(graph(), planned_.plan, *source, arena_, *pool_, executor_options));
-    SLUICE_RETURN_IF_ERROR(bind_ports());
-    SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_.plan));
-    return arena_.commit(planned_.plan.arena_bytes);
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve()));
+    SLUICE_RETURN_IF_ERROR(open_source());
+    SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
+    take(std::move(prepared));
+    SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_->plan));
+    return arena_.commit(planned_->plan.arena_bytes);
+  }
+
+  Status set_budget(Bytes budget) override {
+    const Occupation occupation(busy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SessionOptions options = options_;
+    options.budget = budget;
+    SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_within(*model_, options, overhead_));
+    auto next = std::make_unique<PlannedBudget>(std::move(made));
+    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget);
+    const std::vector<bool> held = executor::held_by_both(planned_->plan, executor_->held(), next->plan, graph().stretches.size());
+    SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(next->plan, held));
+    if (next->plan.arena_bytes > arena_.committed()) SLUICE_RETURN_IF_ERROR(arena_.commit(next->plan.arena_bytes));
+    take(std::move(prepared));
+    return settle_in(std::move(next), budget);
   }
 
   Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept override {
@@ -98,34 +114,87 @@ class PlannedSession final : public Session {
     return status;
   }
 
+  void cancel() noexcept override { executor_->cancel(); }
+
   const executor::RunStats& stats() const noexcept override { return executor_->stats(); }
-  const plan::Plan& plan() const noexcept override { return planned_.plan; }
+  const plan::Plan& plan() const noexcept override { return planned_->plan; }
   MemoryReport memory() const noexcept override {
-    return {options_.budget, planned_.overhead, planned_.plan.arena_bytes, engine::read_process_memory().peak_resident};
+    return {options_.budget, planned_->overhead, planned_->plan.arena_bytes, engine::read_process_memory().peak_resident};
   }
 
  private:
   const model::Graph& graph() const noexcept { return model_->graph(); }
 
+  /// What follows from a plan.
+  struct Prepared {
+    std::unique_ptr<executor::Executor> executor;
+    std::vector<BoundPort> inputs;
+    std::vector<BoundPort> outputs;
+  };
+
   /// The model's own source, or one of the session's when it asks for another way of reading.
-  Result<model::WeightSource*> open_source() {
-    if (options_.read_mode == model::ReadMode::kAuto) return &model_->file().source();
-    SLUICE_ASSIGN_OR_RETURN(source_, model::open_weight_source(model_->file().path(), options_.read_mode));
-    return source_.get();
+  Status open_source() {
+    source_ = &model_->file().source();
+    if (options_.read_mode == model::ReadMode::kAuto) return {};
+    SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model_->file().path(), options_.read_mode));
+    source_ = own_source_.get();
+    return {};
   }
 
-  Status bind_ports() {
-    inputs_.reserve(graph().inputs.size());
-    outputs_.reserve(graph().outputs.size());
+  /// Addresses for the largest plan that is to come. They hold no memory.
+  Bytes bytes_to_reserve() const {
+    Bytes bytes = planned_->plan.arena_bytes;
+    if (options_.largest_budget <= options_.budget) return bytes;
+    SessionOptions options = options_;
+    options.budget = options_.largest_budget;
+    const Result<PlannedBudget> largest = engine::plan_within(*model_, options, overhead_);
+    return largest ? std::max(bytes, largest->plan.arena_bytes) : bytes;
+  }
+
+  Result<Prepared> prepare(const plan::Plan& plan, const std::vector<bool>& held) {
+    const executor::ExecutorOptions executor_options{.read = options_.read, .held = held};
+    Prepared prepared;
+    SLUICE_ASSIGN_OR_RETURN(prepared.executor, executor::Executor::create(graph(), plan, *source_, arena_, *pool_, executor_options));
     for (std::size_t i = 0; i < graph().inputs.size(); ++i) {
-      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().inputs[i], executor_->input(i)));
-      inputs_.push_back(port);
+      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().inputs[i], prepared.executor->input(i)));
+      prepared.inputs.push_back(port);
     }
     for (std::size_t i = 0; i < graph().outputs.size(); ++i) {
-      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().outputs[i], executor_->output(i)));
-      outputs_.push_back(port);
+      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().outputs[i], prepared.executor->output(i)));
+      prepared.outputs.push_back(port);
     }
-    return {};
+    return prepared;
+  }
+
+  /// The executor before ends here, and with it the loads that it had wrapped.
+  void take(Prepared prepared) noexcept {
+    executor_ = std::move(prepared.executor);
+    inputs_ = std::move(prepared.inputs);
+    outputs_ = std::move(prepared.outputs);
+    outputs_hold_ = false;
+  }
+
+  /// After `take`: nothing refers to the plan before, and what lies above the new one goes back to the system.
+  Status settle_in(std::unique_ptr<PlannedBudget> next, Bytes budget) {
+    planned_ = std::move(next);
+    options_.budget = budget;
+    const Status committed = arena_.commit(planned_->plan.arena_bytes);
+    if (options_.scope == BudgetScope::kProcess) engine::release_free_heap();
+    return committed;
+  }
+
+  /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
+  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget) {
+    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes));
+    std::swap(arena_, arena);
+    Result<Prepared> prepared = prepare(next->plan, {});
+    if (!prepared) {
+      std::swap(arena_, arena);
+      return fail(prepared.error());
+    }
+    take(std::move(*prepared));
+    arena = Arena();  // the one before: it must be gone before the new one takes memory
+    return settle_in(std::move(next), budget);
   }
 
   Result<BoundPort> bind_port(const model::Port& port, const RowView& view) const {
@@ -145,8 +214,11 @@ class PlannedSession final : public Session {
   // In the order in which each needs those before it.
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
-  PlannedBudget planned_;
-  std::unique_ptr<model::WeightSource> source_;
+  const Bytes overhead_;  // measured at the beginning, when there was no arena yet
+  std::optional<profiler::DeviceProfile> profile_;
+  std::unique_ptr<PlannedBudget> planned_;
+  std::unique_ptr<model::WeightSource> own_source_;
+  model::WeightSource* source_ = nullptr;
   std::unique_ptr<ThreadPool> pool_;
   Arena arena_;
   std::unique_ptr<executor::Executor> executor_;
@@ -160,8 +232,10 @@ class PlannedSession final : public Session {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
-  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options));
-  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, std::move(planned)));
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  const Bytes overhead = engine::overhead_of(*model, options);
+  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options, overhead));
+  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, overhead, std::move(planned)));
   if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
   SLUICE_RETURN_IF_ERROR(session->build());
   return std::unique_ptr<Session>(std::move(session));

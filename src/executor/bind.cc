@@ -66,8 +66,7 @@ class Binder {
       SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
     }
-    bound.loads_in_prologue = step.loads_needed;
-    bound.loads_in_period = streamed_among(step.loads_needed);
+    for (Pass pass : kPasses) bound.loads_needed[static_cast<std::size_t>(pass)] = running_among(step.loads_needed, pass);
     bound_.steps.push_back(bound);
     return {};
   }
@@ -215,7 +214,8 @@ class Binder {
     const model::Tensor& tensor = graph_.tensor(port.tensor);
     if (!tensor.weight.valid()) {
       const RowView view = activation_view(port.tensor);
-      if (view.data == nullptr && tensor.shape.element_count() > 0) return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
+      if (view.data == nullptr && tensor.shape.element_count() > 0)
+        return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
       return view;
     }
     const model::FileRange bytes = graph_.weight(tensor.weight).range();
@@ -227,9 +227,10 @@ class Binder {
     return fail(ErrorCode::kInvalidPlan, port.name, "the plan keeps no load for an output that is a constant");
   }
 
-  std::uint32_t streamed_among(std::uint32_t loads) const noexcept {
-    return static_cast<std::uint32_t>(
-        std::count_if(plan_.loads.begin(), plan_.loads.begin() + loads, [](const plan::Load& load) { return load.streamed(); }));
+  std::uint32_t running_among(std::uint32_t loads, Pass pass) const noexcept {
+    std::uint32_t count = 0;
+    for (std::uint32_t k = 0; k < loads; ++k) count += runs_in(pass, plan_.loads[k], context_.held[k]);
+    return count;
   }
 
   const BindContext& context_;

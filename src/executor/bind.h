@@ -5,6 +5,7 @@
 // for derived panels that it asks for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/model/graph.h"
 #include "sluice/plan/plan.h"
+#include "src/executor/pass.h"
 
 namespace sluice::executor {
 
@@ -23,17 +25,17 @@ struct BindContext {
   const plan::Plan& plan;
   std::byte* arena;
   ThreadPool& pool;
+  const std::vector<bool>& held;  // by load
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept;
 };
 
-/// One step, ready. `loads_in_prologue` and `loads_in_period` are how many loads of that run must have ended before it.
+/// One step, ready. `loads_needed` is how many loads of a pass must have ended before it.
 struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
   bool prologue_only = false;
   kernels::KernelCall call;
   kernels::StepFault fault;  // `call.fault` points here
-  std::uint32_t loads_in_prologue = 0;
-  std::uint32_t loads_in_period = 0;
+  std::array<std::uint32_t, kPasses.size()> loads_needed{};
 };
 
 /// The calls of one run, and the operands that their spans point to.

@@ -1,5 +1,7 @@
 #include "sluice/executor/executor.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -9,6 +11,7 @@
 #include "src/executor/bind.h"
 #include "src/executor/clock.h"
 #include "src/executor/loader.h"
+#include "src/executor/pass.h"
 
 namespace sluice::executor {
 namespace {
@@ -16,9 +19,15 @@ namespace {
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
-               const ExecutorOptions& options, BoundPlan bound) noexcept
-      : plan_(plan), pool_(pool), bound_(std::move(bound)), loader_({graph, plan, source, arena.data(), steps_, loads_}, options.read) {
-    for (const plan::Load& load : plan.loads) streamed_ += load.streamed();
+               const ExecutorOptions& options, std::vector<bool> held, BoundPlan bound) noexcept
+      : plan_(plan),
+        pool_(pool),
+        bound_(std::move(bound)),
+        held_(std::move(held)),
+        loader_({graph, plan, held_, source, arena.data(), steps_, loads_}, options.read) {
+    for (std::size_t k = 0; k < plan.loads.size(); ++k) {
+      for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
+    }
     for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
   }
 
@@ -32,19 +41,30 @@ class PlanExecutor final : public Executor {
     stats_ = {};
     const std::int64_t wall = wall_now_ns();
     const std::int64_t cpu = cpu_now_ns();
-    const bool prologue = !primed_;
-    const bool loading = prologue ? !plan_.loads.empty() : streamed_ > 0;
-    Status status = begin(prologue, loading);
+    const bool loading = loads_in_pass() > 0;
+    Status status = begin(loading);
     if (status) {
-      run_steps(prologue);
-      if (loading) status = finish_loads(prologue);
+      run_steps();
+      if (loading) status = finish_loads();
       status = end(status);
     }
-    if (loading) primed_ = status.has_value();
+    if (status) {
+      pass_ = Pass::kPeriod;
+    } else if (loading || pass_ != Pass::kPeriod) {
+      pass_ = Pass::kFirst;
+    }
     const Status values = status.has_value() ? take_faults() : status;
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
     return values;
+  }
+
+  std::vector<bool> held() const override {
+    std::vector<bool> held(plan_.loads.size(), false);
+    for (std::size_t k = 0; k < held.size(); ++k) {
+      held[k] = plan_.loads[k].resident && (pass_ == Pass::kPeriod || (pass_ == Pass::kTakenOver && held_[k]));
+    }
+    return held;
   }
 
   void cancel() noexcept override {
@@ -65,8 +85,10 @@ class PlanExecutor final : public Executor {
     return first;
   }
 
+  std::uint64_t loads_in_pass() const noexcept { return loads_in_[static_cast<std::size_t>(pass_)]; }
+
   /// The lock orders a cancellation: it meets lanes that are armed for this run, or it comes before and the run does not start.
-  Status begin(bool prologue, bool loading) noexcept {
+  Status begin(bool loading) noexcept {
     const std::lock_guard lock(mutex_);
     if (cancelled_) return take_cancellation();
     if (failed_) {
@@ -74,14 +96,14 @@ class PlanExecutor final : public Executor {
       loads_.rearm();
       failed_ = false;
     }
-    if (prologue) loads_base_ = loads_.count();
-    if (loading) loader_.begin(prologue, steps_.count());
+    if (pass_ != Pass::kPeriod) loads_base_ = loads_.count();
+    if (loading) loader_.begin(pass_, steps_.count());
     return {};
   }
 
-  Status finish_loads(bool prologue) noexcept {
+  Status finish_loads() noexcept {
     const Status status = loader_.finish();
-    loads_base_ += prologue ? plan_.loads.size() : streamed_;
+    loads_base_ += loads_in_pass();
     stats_.load_ns = loader_.stats().busy_ns;
     stats_.bytes_read = loader_.stats().bytes_read;
     return status;
@@ -101,12 +123,12 @@ class PlanExecutor final : public Executor {
   }
 
   /// Ends early when the loader gave up; its error is the run's.
-  void run_steps(bool prologue) noexcept {
+  void run_steps() noexcept {
     for (const BoundStep& step : bound_.steps) {
       if (cancelled_.load(std::memory_order_relaxed)) return;
-      const std::uint64_t needed = loads_base_ + (prologue ? step.loads_in_prologue : step.loads_in_period);
+      const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
-      if (prologue || !step.prologue_only) step.run(step.call);
+      if (pass_ != Pass::kPeriod || !step.prologue_only) step.run(step.call);
       steps_.advance();
     }
   }
@@ -124,9 +146,10 @@ class PlanExecutor final : public Executor {
   BoundPlan bound_;
   Lane steps_;
   Lane loads_;
-  std::uint64_t streamed_ = 0;    // loads of a period
+  std::vector<bool> held_;  // by load
+  std::array<std::uint64_t, kPasses.size()> loads_in_{};
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
-  bool primed_ = false;           // resident weights have arrived
+  Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted
   std::mutex mutex_;              // orders cancel() and the beginning and end of a run
   std::atomic<bool> cancelled_{false};
@@ -170,12 +193,36 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 
 }  // namespace
 
+std::vector<bool> held_by_both(const plan::Plan& before, const std::vector<bool>& held, const plan::Plan& next, std::size_t stretches) {
+  // A stretch's bytes lie at its file offset plus the shift of the load that brings it.
+  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  const auto shift = [](const plan::Plan& plan, const plan::Load& load) {
+    return plan.buffer(load.target).offset.count() - load.file.offset.count();  // modulo 2^64
+  };
+  std::vector<std::uint64_t> shifts(stretches, kNowhere);
+  for (std::size_t k = 0; k < before.loads.size(); ++k) {
+    const plan::Load& load = before.loads[k];
+    if (held[k]) std::fill_n(shifts.begin() + load.first_stretch, load.stretch_count, shift(before, load));
+  }
+  std::vector<bool> both(next.loads.size(), false);
+  for (std::size_t k = 0; k < next.loads.size(); ++k) {
+    const plan::Load& load = next.loads[k];
+    const auto first = shifts.begin() + load.first_stretch;
+    both[k] = load.resident && std::all_of(first, first + load.stretch_count, [&](std::uint64_t at) { return at == shift(next, load); });
+  }
+  return both;
+}
+
 Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                    Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options.read));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
-  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, options.find_kernel}));
-  std::unique_ptr<PlanExecutor> executor(new (std::nothrow) PlanExecutor(graph, plan, source, arena, pool, options, std::move(bound)));
+  std::vector<bool> held = options.held;
+  held.resize(plan.loads.size(), false);
+  for (std::size_t k = 0; k < held.size(); ++k) held[k] = held[k] && plan.loads[k].resident;
+  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, held, options.find_kernel}));
+  std::unique_ptr<PlanExecutor> executor(new (std::nothrow)
+                                             PlanExecutor(graph, plan, source, arena, pool, options, std::move(held), std::move(bound)));
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");
   SLUICE_RETURN_IF_ERROR(executor->start());
   return std::unique_ptr<Executor>(std::move(executor));

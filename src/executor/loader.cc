@@ -27,6 +27,7 @@ tl::unexpected<Error> cancelled(std::string_view name) noexcept {
 Loader::Loader(const LoaderContext& context, const ReadOptions& options) noexcept
     : graph_(context.graph),
       plan_(context.plan),
+      held_(context.held),
       source_(context.source),
       arena_(context.arena),
       options_(options),
@@ -49,8 +50,8 @@ Status Loader::start() noexcept {
   return thread_.start("loader", kStackBytes, &Loader::thread_main, this);
 }
 
-void Loader::begin(bool prologue, std::uint64_t steps_base) noexcept {
-  prologue_ = prologue;
+void Loader::begin(Pass pass, std::uint64_t steps_base) noexcept {
+  asked_ = pass;
   steps_base_ = steps_base;
   begun_.advance();
 }
@@ -101,8 +102,8 @@ void Loader::publish(Status result) noexcept {
 Status Loader::run_loads() noexcept {
   const Status ahead = std::exchange(ahead_result_, Status());
   base_ = steps_base_;
-  all_loads_ = prologue_;
-  if (prologue_) {
+  pass_ = asked_;
+  if (pass_ != Pass::kPeriod) {
     SLUICE_RETURN_IF_ERROR(clear_leftovers());
     front_ = end_ = 0;
     ahead_ = false;
@@ -154,7 +155,7 @@ void Loader::take_over() noexcept {
 /// Goes to the first load from `load` on that runs; behind the last, to the first of the next run whose gate lies in this one.
 void Loader::enter(std::uint32_t load) noexcept {
   const auto count = static_cast<std::uint32_t>(plan_.loads.size());
-  const auto skipped = [&](std::uint32_t k) { return k < count && !plan_.loads[k].streamed() && !(all_loads_ && !ahead_); };
+  const auto skipped = [&](std::uint32_t k) { return k < count && !runs_in(ahead_ ? Pass::kPeriod : pass_, plan_.loads[k], held_[k]); };
   while (skipped(load)) ++load;
   if (load == count && !ahead_) {
     ahead_ = true;

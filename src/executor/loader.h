@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sluice/core/error.h"
 #include "sluice/core/lane.h"
@@ -26,6 +27,7 @@
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
+#include "src/executor/pass.h"
 #include "src/executor/read_queue.h"
 
 namespace sluice::executor {
@@ -40,6 +42,7 @@ struct LoadStats {
 struct LoaderContext {
   const model::Graph& graph;
   const plan::Plan& plan;
+  const std::vector<bool>& held;  // by load
   model::WeightSource& source;
   std::byte* arena;
   Lane& steps;
@@ -56,9 +59,8 @@ class Loader {
   /// Errors: kOutOfMemory; kUnsupported where ReadMethod::kRing is refused.
   Status start() noexcept;
 
-  /// Begins a run: all loads (`prologue`, and nothing is under way) or the streamed ones. `steps_base` is the count of steps at which this
-  /// run starts.
-  void begin(bool prologue, std::uint64_t steps_base) noexcept;
+  /// Begins a run: the loads of `pass`; nothing is under way unless it is kPeriod. `steps_base` is the count of steps at which it starts.
+  void begin(Pass pass, std::uint64_t steps_base) noexcept;
   /// Waits until the loads of the run that `begin` started have ended, and returns their error.
   Status finish() noexcept;
 
@@ -103,6 +105,7 @@ class Loader {
 
   const model::Graph& graph_;
   const plan::Plan& plan_;
+  const std::vector<bool>& held_;
   model::WeightSource& source_;
   std::byte* const arena_;
   const ReadOptions options_;
@@ -115,7 +118,7 @@ class Loader {
   Lane rested_;  // runs after which nothing is left to do before the next begins
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cancelled_{false};
-  bool prologue_ = false;
+  Pass asked_ = Pass::kFirst;
   std::uint64_t steps_base_ = 0;
   Status result_;
   LoadStats stats_;
@@ -128,10 +131,10 @@ class Loader {
   int in_flight_ = 0;
   std::uint32_t next_load_ = 0;
   Bytes next_at_;
-  bool all_loads_ = false;  // the run under way is a prologue
-  bool ahead_ = false;      // the next piece is of the run after the one under way
-  bool parked_ = false;     // nothing more to start before the next `begin`
-  std::uint64_t base_ = 0;  // of the run under way
+  Pass pass_ = Pass::kFirst;  // of the run under way
+  bool ahead_ = false;        // the next piece is of the run after the one under way
+  bool parked_ = false;       // nothing more to start before the next `begin`
+  std::uint64_t base_ = 0;    // of the run under way
   std::uint32_t next_stretch_ = 0;
   std::int64_t device_free_ns_ = 0;
   std::int64_t busy_since_ns_ = 0;

@@ -77,7 +77,7 @@ std::vector<std::byte> encode_body(const Plan& plan) {
   const auto operands = structs<schema::PlanOperand>(builder, plan.operands, as_struct);
   const auto loads = structs<schema::PlanLoad>(builder, plan.loads, as_struct);
   const Prediction& p = plan.prediction;
-  const schema::PlanPrediction prediction(p.cold_ms, p.period_ms, p.bound_ms, p.pipe_bound_ms, p.compute_ms);
+  const schema::PlanPrediction prediction(p.cold_ms, p.period_ms, p.bound_ms, p.pipe_bound_ms, p.compute_ms, p.unbounded_ms);
   schema::FinishPlanBuffer(
       builder, schema::CreatePlan(builder, policy, plan.model_hash, plan.threads, plan.block, plan.repeat, plan.capacity.count(),
                                   plan.arena_bytes.count(), plan.resident_bytes.count(), plan.streamed_bytes.count(),
@@ -143,8 +143,8 @@ class PlanDecoder {
 
   Status prediction(const schema::PlanPrediction* from, Prediction& to) {
     if (from == nullptr) return {};
-    to = {from->cold_ms(), from->period_ms(), from->bound_ms(), from->pipe_bound_ms(), from->compute_ms()};
-    for (const double ms : {to.cold_ms, to.period_ms, to.bound_ms, to.pipe_bound_ms, to.compute_ms}) {
+    to = {from->cold_ms(), from->period_ms(), from->bound_ms(), from->pipe_bound_ms(), from->compute_ms(), from->unbounded_ms()};
+    for (const double ms : {to.cold_ms, to.period_ms, to.bound_ms, to.pipe_bound_ms, to.compute_ms, to.unbounded_ms}) {
       if (!std::isfinite(ms)) return invalid("a prediction is not a finite number");
     }
     return {};

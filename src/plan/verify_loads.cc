@@ -39,19 +39,20 @@ Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k)
 }
 
 Status check_gates(const Plan& plan) {
+  std::vector<std::int64_t> latest_gate(plan.loads.size());  // of the loads up to this one
   std::int64_t in_prologue = 0;
   std::int64_t in_period = -static_cast<std::int64_t>(plan.steps.size());
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     const Load& load = plan.loads[k];
-    const std::int64_t gate = std::max<std::int64_t>(load.gate, 0);
-    if (gate < in_prologue || (load.streamed() && load.gate < in_period))
-      return broken("load", k, "I5: its gate lies before that of the load before it");
-    in_prologue = gate;
+    // In the prologue a load waits for whatever comes before it, so what only the prologue runs needs no order of gates.
+    if (load.streamed() && load.gate < in_period) return broken("load", k, "I5: its gate lies before that of the load before it");
+    in_prologue = std::max(in_prologue, load.gate);
     if (load.streamed()) in_period = load.gate;
+    latest_gate[k] = in_prologue;
   }
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const std::uint32_t needed = plan.steps[i].loads_needed;
-    if (needed > 0 && plan.loads[needed - 1].gate > static_cast<std::int64_t>(i))
+    if (needed > 0 && latest_gate[needed - 1] > static_cast<std::int64_t>(i))
       return broken("step", i, "I5: it waits for a load whose gate waits for it");
   }
   return {};

@@ -15,7 +15,7 @@ constexpr std::size_t kMostToReorder = 1 << 13;
 /// Orders and aliases the graph: what does not depend on capacity or policy.
 Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
-  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}};
+  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}, {}};
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -27,6 +27,8 @@ Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile
     if (graph.tensor(port.tensor).weight.valid())
       return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant has no buffer");
   if (request.repeat) problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
+  problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
+  if (request.repeat) problem.residency = best_residency(problem);
   return problem;
 }
 
@@ -51,13 +53,14 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
     return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.arena_bytes,
                            request.capacity.count()));
   }
-  const std::uint64_t capacity = std::min(request.capacity.count(), ample_capacity(problem, least));
-  const Candidate chosen = choose(problem, request.policy, least, capacity);
-  plan::Plan plan = emit(problem, chosen);
+  const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
+  Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms), request.most_items};
+  choose(search, request.policy, least);
+  plan::Plan plan = emit(problem, *search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least.arena_bytes);
-  plan.prediction = predict(problem, chosen, capacity);
+  plan.prediction = predict(problem, *search.best, search.bound);
   SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
   return plan;
 }

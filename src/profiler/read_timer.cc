@@ -19,7 +19,7 @@ constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10,
 constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
 constexpr std::uint64_t kLeastFile = 64 << 20;
 constexpr std::uint64_t kMostRead = 256 << 20;
-constexpr double kSecondsEach = 0.4;
+constexpr double kSecondsEach = 0.3;
 constexpr std::size_t kStackBytes = 64 * 1024;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -88,6 +88,31 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
     }
   }
   return rates;
+}
+
+Result<Together> measure_together(const std::string& file, double (*work)(void* context), void* context) {
+  struct Reader {
+    ReadRace race;
+    Result<double> rate = 0.0;
+    std::atomic<bool> over{false};
+  };
+  const DeviceProfile usual;
+  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
+  Reader reader{ReadRace(*source, usual.read_piece_bytes, 0)};
+  const auto main = [](void* self) noexcept {
+    Reader& r = *static_cast<Reader*>(self);
+    r.rate = r.race.rate(DeviceProfile().reads_in_flight);
+    r.over = true;
+  };
+  NativeThread thread;
+  SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader));
+  std::vector<double> seconds;
+  while (!reader.over) seconds.push_back(work(context));
+  thread.join();
+  if (!reader.rate) return fail(reader.rate.error());
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return Together{*reader.rate, seconds.empty() ? 0 : *middle};
 }
 
 double measure_verifying(const std::string& file) {

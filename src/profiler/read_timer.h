@@ -12,6 +12,14 @@ namespace sluice::profiler {
 /// By depth, then size. Reads at most the first 256 MiB of the file for each. Errors: kIo; kInvalidArgument for a file that is too small.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
+/// Reads a file as a loader does, on threads of its own, while `work` runs again and again on the caller's.
+struct Together {
+  double bytes_per_second = 0;
+  double work_seconds = 0;  // the median of its runs
+};
+/// Errors: kIo, kOutOfMemory.
+Result<Together> measure_together(const std::string& file, double (*work)(void* context), void* context);
+
 /// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).
 double measure_verifying(const std::string& file);
 

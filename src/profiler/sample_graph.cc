@@ -53,8 +53,8 @@ class Builder {
     for (const auto& [extent, channels, kernel, stride] : kPools) pool(extent, channels, kernel, stride);
     for (const auto& [extent, channels] : kMaps) elementwise({1, extent, extent, channels});
     for (const auto& [positions, features] : kSequences) sequence({positions, features});
-    attention(197, 12, false);
-    attention(64, 12, true);
+    for (const std::int64_t positions : {16, 64, 197, 384})
+      for (const std::int64_t heads : {4, 12}) attention(positions, heads, positions != 197);
     return std::move(graph_);
   }
 

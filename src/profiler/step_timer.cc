@@ -182,4 +182,18 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   return std::optional<TimedStep>({call.extent, std::max(median(seconds), 1e-9)});
 }
 
+Result<Together> StepTimer::time_beside_reads(const Request& request, const std::string& file) {
+  struct Work {
+    StepTimer& timer;
+    Call call;
+  };
+  Work work{*this, Call{request, extent_of(request), {}, {}, {}, {}}};
+  SLUICE_RETURN_IF_ERROR(place(work.call));
+  const auto run = [](void* context) {
+    Work& w = *static_cast<Work*>(context);
+    return w.timer.run_once(w.call);
+  };
+  return measure_together(file, run, &work);
+}
+
 }  // namespace sluice::profiler

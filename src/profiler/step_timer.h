@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sluice/core/error.h"
@@ -13,6 +14,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/profiler/device_profile.h"
 #include "src/model/aligned_buffer.h"
+#include "src/profiler/read_timer.h"
 
 namespace sluice::profiler {
 
@@ -36,6 +38,9 @@ class StepTimer {
   };
   /// The median time. Nothing when the weights are larger than the ring however they are cut. Errors: kOutOfMemory.
   Result<std::optional<TimedStep>> time(const Request& request);
+
+  /// The same step while a file is read beside it. Errors: those of both.
+  Result<Together> time_beside_reads(const Request& request, const std::string& file);
 
  private:
   struct Call;

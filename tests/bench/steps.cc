@@ -2,7 +2,8 @@
 //
 //     sluice-bench-steps MODEL.sluice [THREADS] [RUNS]
 //
-// Of each step the least time of all runs counts. The last columns are its speed and its share of the FMA peak measured between the runs.
+// Clocks wander by a fifth, so each run is measured by the FMA peak before and after it: a step's time is scaled to the highest peak seen.
+// Of each step the least such time counts; the last columns are its speed and its share of the peak.
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -91,23 +92,26 @@ void measure(const char* path, int threads, int runs) {
   read_weights(*model, plan, arena);
   fill_inputs(bound);
 
-  double peak = 0, total = 1e9;
-  std::vector<double> shares;
-  std::vector<double> least(bound.steps.size(), 1e9);
+  double peak = fma_peak(active_isa()), before = peak, total = 1e9;
+  std::vector<double> least(bound.steps.size(), 1e9), spent(bound.steps.size()), shares;
   for (int run = 0; run < runs; ++run) {
     const double begin = wall_seconds();
     double last = begin;
     for (std::size_t i = 0; i < bound.steps.size(); ++i) {
       if (run == 0 || !bound.steps[i].prologue_only) bound.steps[i].run(bound.steps[i].call);
       const double now = wall_seconds();
-      least[i] = std::min(least[i], now - last);
+      spent[i] = now - last;
       last = now;
     }
+    const double after = fma_peak(active_isa());
+    const double meanwhile = (before + after) / 2;
+    before = after;
+    peak = std::max(peak, after);
+    for (std::size_t i = 0; i < spent.size(); ++i) least[i] = std::min(least[i], spent[i] * meanwhile);
     total = std::min(total, last - begin);
-    const double peak_now = fma_peak(active_isa());
-    peak = std::max(peak, peak_now);
-    shares.push_back(flops_of(bound, plan, threads) * 1e-9 / ((last - begin) * peak_now * threads));
+    shares.push_back(flops_of(bound, plan, threads) * 1e-9 / ((last - begin) * meanwhile * threads));
   }
+  for (double& step : least) step /= peak;
   std::sort(shares.begin(), shares.end());
   double sum = 0;
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {

@@ -2,6 +2,7 @@
 # and SANITIZE: under sanitizers a process is large whatever it does, so budgets then bound the library alone.
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
+set(ENV{SLUICE_PROFILE} none)  # what a developer once measured is no part of a test
 if(SANITIZE)
   set(SCOPE --scope library)
 else()

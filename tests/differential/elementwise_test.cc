@@ -144,5 +144,6 @@ TEST_CASE("products of activations") {
   }
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{3, 1, 5}, Shape{3, 5, 70}}, Shape{3, 1, 70}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{4, 5}, Shape{2, 5, 20}}, Shape{2, 4, 20}), kernel_id::kMatMul);
+  check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{9, 700}, Shape{700, 150}}, Shape{9, 150}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 4, 5}, Shape{3, 5, 20}}, Shape{2, 3, 4, 20}), kernel_id::kMatMul);
 }

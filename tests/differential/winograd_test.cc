@@ -77,6 +77,24 @@ TEST_CASE("Winograd: several blocks of squares, their weights kept or transforme
   check_all_cuts(winograd_problem(4, 230, 48, 96));
 }
 
+TEST_CASE("Winograd's cost: a quarter of the products, and the transforms; derived weights are larger") {
+  const Problem p = winograd_problem(28, 28, 64, 64);
+  const StepExtent raw{{0, 28}, {0, 64}};
+  const StepExtent derived{{0, 28}, {0, 64}, 1, true};
+  const CostFeatures from_raw = winograd().cost(p.graph, p.node(), raw), from_derived = winograd().cost(p.graph, p.node(), derived);
+  const CostFeatures direct = find_kernel(kernel_id::kConvDirect)->cost(p.graph, p.node(), raw);
+  const CostFeatures prepare = winograd().prepare_cost(p.graph, p.node(), raw);
+  CHECK(from_raw.flops * 2 < direct.flops);
+  CHECK(from_raw.flops * 4 > direct.flops);
+  CHECK(from_raw.flops > prepare.flops);
+  CHECK(from_raw.weight_bytes == direct.weight_bytes);
+  CHECK(from_derived.weight_bytes == prepare.output_bytes);
+  CHECK(from_derived.weight_bytes == 4 * winograd().derived_panel_bytes(p.graph, p.node()).count());
+  const Problem large = winograd_problem(56, 56, 64, 64);  // read again for each of four blocks of squares
+  CHECK(winograd().cost(large.graph, large.node(), {{0, 56}, {0, 64}, 1, true}).weight_bytes == 4 * prepare.output_bytes);
+  CHECK(winograd().workspace(p.graph, p.node(), raw) < Bytes(1 << 20));
+}
+
 TEST_CASE("Winograd stays within 2e-5 of the largest exact output") {
   for (const std::int64_t depth : {16, 64, 256}) {
     Problem p = winograd_problem(14, 14, depth, 16);

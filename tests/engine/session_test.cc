@@ -6,6 +6,7 @@
 
 #include "sluice/engine/engine.h"
 #include "sluice/plan/verify.h"
+#include "src/engine/process_memory.h"
 #include "tests/executor/toy_file.h"
 
 namespace sluice {
@@ -185,6 +186,74 @@ TEST_CASE("inputs that are kept serve many runs, others must be set again") {
     CHECK(fixture.run(**session) == true);
     CHECK((*session)->run().has_value() == keep);
   }
+}
+
+TEST_CASE("a budget that changes between runs keeps the bits, and gives memory back at once") {
+  const Fixture fixture({.rows = 2, .widths = {64, 1024, 1024, 1024, 10}});
+  const auto minimum = minimum_budget(*fixture.model, {.repeat = true});
+  REQUIRE(minimum);
+  for (Bytes largest : {0_B, kUnlimitedBytes}) {
+    for (bool run_between : {true, false}) {
+      CAPTURE(largest.count(), run_between);
+      auto created = Session::create(fixture.model, {.budget = *minimum + 2_MiB, .largest_budget = largest, .repeat = true});
+      REQUIRE(created);
+      Session& session = **created;
+      REQUIRE(fixture.run(session) == true);
+      for (Bytes budget :
+           {*minimum, *minimum + 4_MiB, *minimum + 1_MiB, kUnlimitedBytes, *minimum + 512_KiB, *minimum + 768_KiB, *minimum}) {
+        CAPTURE(budget.count());
+        const Bytes before = engine::read_process_memory().resident;
+        const Bytes arena_before = session.plan().arena_bytes;
+        const Status changed = session.set_budget(budget);
+        if (!changed) FAIL(changed.error().to_string());
+        const Bytes after = engine::read_process_memory().resident;
+        const Bytes arena = session.plan().arena_bytes;
+        CHECK(session.memory().budget == budget);
+        CHECK(session.memory().overhead + arena <= budget);
+        if (run_between && arena + 2_MiB < arena_before) CHECK(after + Bytes((arena_before - arena).count() / 2) < before);
+        if (!run_between) continue;
+        CHECK_FALSE(session.run());  // inputs are to be set again
+        for (int i = 0; i < 3; ++i) REQUIRE(fixture.run(session) == true);
+      }
+      REQUIRE(fixture.run(session) == true);
+    }
+  }
+}
+
+TEST_CASE("resident weights that two plans hold at the same addresses are not read again") {
+  const Fixture fixture({.rows = 2, .widths = {64, 1024, 1024, 1024, 10}});
+  auto session = Session::create(fixture.model, {.repeat = true});
+  REQUIRE(session);
+  REQUIRE(fixture.run(**session) == true);
+  CHECK((*session)->stats().bytes_read > 8_MiB);
+  REQUIRE((*session)->set_budget(1_GiB));
+  REQUIRE(fixture.run(**session) == true);
+  CHECK((*session)->stats().bytes_read == 0_B);
+}
+
+TEST_CASE("a budget that is too small leaves the session as it was") {
+  const Fixture fixture;
+  const auto minimum = minimum_budget(*fixture.model, {});
+  REQUIRE(minimum);
+  auto session = Session::create(fixture.model, {.budget = *minimum + 1_MiB});
+  REQUIRE(session);
+  REQUIRE(fixture.run(**session) == true);
+  const Status refused = (*session)->set_budget(*minimum - 1_B);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
+  CHECK(refused.error().needed == minimum->count());
+  CHECK((*session)->memory().budget == *minimum + 1_MiB);
+  CHECK(fixture.run(**session) == true);
+}
+
+TEST_CASE("a session that is called off goes on with the next run") {
+  const Fixture fixture;
+  auto session = Session::create(fixture.model, {});
+  REQUIRE(session);
+  (*session)->cancel();
+  REQUIRE((*session)->set_input(0, DType::kF32, fixture.input()));
+  CHECK(code_of((*session)->run()) == ErrorCode::kCancelled);
+  CHECK(fixture.run(**session) == true);
 }
 
 TEST_CASE("two sessions of one model run at once") {

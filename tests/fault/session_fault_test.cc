@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 
 #include "sluice/core/file.h"
 #include "sluice/engine/engine.h"
@@ -51,6 +52,29 @@ struct FaultyReads {
     replace_file_ops(&ops);
   }
   ~FaultyReads() { replace_file_ops(nullptr); }
+  FileOps ops;
+};
+
+/// Reads of which one in sixteen takes 0 to 200 ms, and the others up to 1 ms.
+struct SlowReads {
+  static void delay() noexcept {
+    static std::atomic<std::uint32_t> count{0};
+    const std::uint32_t random = (count++ * 2654435761u) >> 8;
+    usleep(random % 16 == 0 ? random / 16 % 200'000 : random / 16 % 1000);
+  }
+  SlowReads() {
+    ops = system_file_ops();
+    ops.pread = [](int fd, void* target, std::size_t size, std::int64_t offset) noexcept {
+      delay();
+      return system_file_ops().pread(fd, target, size, offset);
+    };
+    ops.arrived = [](std::int64_t result) noexcept {
+      delay();
+      return result;
+    };
+    replace_file_ops(&ops);
+  }
+  ~SlowReads() { replace_file_ops(nullptr); }
   FileOps ops;
 };
 
@@ -154,6 +178,45 @@ TEST_CASE("short and interrupted reads change nothing") {
         REQUIRE(fixture.set_and_run(*session));
         CHECK(fixture.right(*session));
       }
+    }
+  }
+}
+
+TEST_CASE("reads that take up to 200 ms change nothing, in single and in repeated runs") {
+  const Fixture fixture;
+  for (ReadMethod method : fixture.methods()) {
+    for (bool repeat : {false, true}) {
+      CAPTURE(static_cast<int>(method), repeat);
+      const SlowReads ops;
+      const auto session = fixture.create(method, repeat);
+      for (int run = 0; run < 3; ++run) {
+        REQUIRE(fixture.set_and_run(*session));
+        REQUIRE(fixture.right(*session));
+      }
+    }
+  }
+}
+
+TEST_CASE("a file that is cut while a session runs is an error of that run, never a wrong answer") {
+  const std::vector<ReadMethod> methods = Fixture().methods();
+  for (unsigned after_ms : {0u, 5u, 20u}) {
+    for (ReadMethod method : methods) {
+      const Fixture fixture;
+      CAPTURE(after_ms, static_cast<int>(method));
+      const SlowReads ops;
+      const auto session = fixture.create(method, true);
+      std::thread cutter([&] {
+        usleep(after_ms * 1000);
+        REQUIRE(truncate(fixture.path.str().c_str(), 8192) == 0);
+      });
+      int failures = 0;
+      for (int run = 0; run < 3; ++run) {
+        const Status status = fixture.set_and_run(*session);
+        if (status) CHECK(fixture.right(*session));
+        failures += !status;
+        if (run == 0) cutter.join();
+      }
+      CHECK(failures >= 2);
     }
   }
 }

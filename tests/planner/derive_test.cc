@@ -43,7 +43,7 @@ struct Toy {
     const auto chosen = select_kernels(graph);
     REQUIRE(chosen.has_value());
     kernels.reserve(graph.nodes.size());
-    problem = {&graph, &profile, 1, true, *chosen, {}, {}};
+    problem = {&graph, &profile, 1, true, *chosen, {}, {}, {}, {}};
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const auto* conv = std::get_if<model::ConvAttributes>(&graph.nodes[n].attributes);
       if (conv == nullptr || conv->window.kernel_h != 3 || conv->depthwise()) continue;
@@ -57,11 +57,16 @@ struct Toy {
     }
     problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
     problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, 1);
+    problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
+    problem.residency = best_residency(problem);
   }
 
   plan::Plan plan(std::uint64_t capacity) {
     const Candidate least = least_candidate(problem, Policy::kSluice);
-    plan::Plan plan = emit(problem, choose(problem, Policy::kSluice, least, std::min(capacity, ample_capacity(problem, least))));
+    Search search{problem, ample_capacity(problem, least, capacity)};
+    choose(search, Policy::kSluice, least);
+    plan::Plan plan = emit(problem, *search.best);
+    plan.repeat = problem.repeat;
     plan.capacity = Bytes(capacity);
     const Bytes end = align_up(graph.stretches.back().offset + graph.stretches.back().stored_size, 4096);
     const Status status = plan::verify(plan, graph, {end, 0, Bytes(64)});
@@ -103,7 +108,7 @@ TEST_CASE("with memory to spare every weight whose transform shortens the period
 TEST_CASE("transforms are kept as far as memory goes, those that save most for a byte first") {
   Toy toy(three_convolutions());
   const Candidate least = least_candidate(toy.problem, Policy::kSluice);
-  const std::uint64_t most = ample_capacity(toy.problem, least);
+  const std::uint64_t most = ample_capacity(toy.problem, least, kEndlessArena);
   std::size_t before = 0;
   std::size_t distinct = 0;
   for (std::uint64_t twentieth = 0; twentieth <= 20; ++twentieth) {
@@ -121,7 +126,7 @@ TEST_CASE("a single run transforms nothing: what it would save comes only later"
   CHECK(prepared(toy.plan(std::uint64_t{1} << 40)) == 0);
 }
 
-TEST_CASE("weights that share, or lie in the resident segment, are no options") {
+TEST_CASE("weights that are shared, or lie in the resident segment, are no options") {
   NetBuilder net("tiny");
   net.output(net.conv(net.input({1, 8, 8, 16}), {.channels = 16, .kernel = 3}));  // 9 KiB
   const Toy toy(net.finish());

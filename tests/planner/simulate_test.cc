@@ -1,8 +1,11 @@
 #include "sluice/planner/simulate.h"
 
 #include <catch2/catch.hpp>
+#include <random>
 
+#include "sluice/planner/fluid.h"
 #include "sluice/planner/place_loads.h"
+#include "sluice/planner/trim.h"
 
 namespace sluice::planner {
 namespace {
@@ -25,34 +28,134 @@ struct Pipeline {
 
 TEST_CASE("loads hide behind steps as far as gates allow") {
   const Pipeline p({1, 1, 1});
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, true) == Approx(4));  // only the first load shows
-  CHECK(simulate(p.schedule, p.costs, {0, 1, 2}, true) == Approx(6));  // on demand: one after the other
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 1}, true) == Approx(4));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPrologue).seconds() == Approx(4));  // only the first load shows
+  CHECK(simulate(p.schedule, p.costs, {0, 1, 2}, Run::kPrologue).seconds() == Approx(6));  // on demand: one after the other
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 1}, Run::kPrologue).seconds() == Approx(4));
 }
 
 TEST_CASE("a slow load stalls, and the loader works ahead behind a slow step") {
   Pipeline p({1, 3, 0.5});
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, true) == Approx(6));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPrologue).seconds() == Approx(6));
   p.costs.step[0] = 5;
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, true) == Approx(8));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPrologue).seconds() == Approx(8));
 }
 
 TEST_CASE("resident loads run in the prologue only") {
   Pipeline p({2, 1, 1});
   p.schedule.loads[0].resident = true;
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, true) == Approx(5));
-  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, false) == Approx(3));
-  CHECK(reading_seconds(p.schedule, p.costs, true) == Approx(4));
-  CHECK(reading_seconds(p.schedule, p.costs, false) == Approx(2));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPrologue).seconds() == Approx(5));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPeriod).seconds() == Approx(3));
+  CHECK(reading_seconds(p.schedule, p.costs, Run::kPrologue) == Approx(4));
+  CHECK(reading_seconds(p.schedule, p.costs, Run::kPeriod) == Approx(2));
+}
+
+TEST_CASE("decoding is a lane of its own") {
+  Pipeline p({1, 1, 1});
+  p.costs.decode = {2, 2, 2};
+  // Reads end at 1, 2, 3; decodes at 3, 5, 7; steps at 4, 6, 8.
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 0}, Run::kPrologue).seconds() == Approx(8));
+}
+
+TEST_CASE("a wrapped load hides behind the run before") {
+  const Pipeline p({1, 1, 1});
+  // Everything read just before its step: only the very first run waits.
+  CHECK(simulate(p.schedule, p.costs, {-1, 0, 1}, Run::kPrologue).seconds() == Approx(4));
+  CHECK(simulate(p.schedule, p.costs, {-1, 0, 1}, Run::kPeriod).seconds() == Approx(3));
+  CHECK(simulate(p.schedule, p.costs, {0, 0, 1}, Run::kPeriod).seconds() == Approx(4));
+  // A disk that is slower than the steps decides the period, however early loads start.
+  const Pipeline slow({2, 2, 2});
+  CHECK(simulate(slow.schedule, slow.costs, {-2, -1, 0}, Run::kPeriod).seconds() == Approx(6));
 }
 
 TEST_CASE("fluid gates count bytes and nothing else") {
   const Pipeline p({1, 1, 1, 1});
   const std::vector<std::uint64_t> nothing(4, 0);
-  CHECK(fluid_gates(p.schedule, nothing, 4 * kBlockBytes) == std::vector<std::int64_t>{0, 0, 0, 0});
-  CHECK(fluid_gates(p.schedule, nothing, 2 * kBlockBytes) == std::vector<std::int64_t>{0, 0, 1, 2});
-  CHECK(fluid_gates(p.schedule, nothing, kBlockBytes) == std::vector<std::int64_t>{0, 1, 2, 3});
-  CHECK(fluid_gates(p.schedule, {0, 0, kBlockBytes, 0}, 2 * kBlockBytes) == std::vector<std::int64_t>{0, 0, 1, 3});
+  const auto gates = [&](const std::vector<std::uint64_t>& fixed, std::uint64_t blocks) {
+    return fluid_gates(p.schedule, fixed, blocks * kBlockBytes, Run::kPrologue, false).gates;
+  };
+  CHECK(gates(nothing, 4) == Gates{0, 0, 0, 0});
+  CHECK(gates(nothing, 2) == Gates{0, 0, 1, 2});
+  CHECK(gates(nothing, 1) == Gates{0, 1, 2, 3});
+  CHECK(gates({0, 0, kBlockBytes, 0}, 2) == Gates{0, 0, 1, 3});
+  CHECK_FALSE(fluid_gates(p.schedule, {0, 0, kBlockBytes, 0}, kBlockBytes, Run::kPrologue, false).fits);
+}
+
+TEST_CASE("fluid gates of a period go round") {
+  const Pipeline p({1, 1, 1, 1});
+  const std::vector<std::uint64_t> nothing(4, 0);
+  CHECK(fluid_gates(p.schedule, nothing, 2 * kBlockBytes, Run::kPeriod, true).gates == Gates{-1, 0, 1, 2});
+  CHECK(fluid_gates(p.schedule, nothing, kBlockBytes, Run::kPeriod, true).gates == Gates{0, 1, 2, 3});
+  // A region is free again only after its last use: load k cannot begin before step k of the run before is over.
+  CHECK(fluid_gates(p.schedule, nothing, 64 * kBlockBytes, Run::kPeriod, true).gates == Gates{-3, -2, -1, 0});
+}
+
+/// The definition: gates one by one, each the least that leaves no column over the room. O(loads * steps).
+Gates plain_fluid_gates(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t room) {
+  std::vector<std::uint64_t> used = fixed;
+  Gates gates(schedule.loads.size(), 0);
+  std::int64_t former = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
+    const LoadSpec& load = schedule.loads[k];
+    gates[k] = former;
+    if (load.resident) continue;
+    std::int64_t gate = load.uses.begin;
+    while (gate > former && used[static_cast<std::size_t>(gate - 1)] + load.region_bytes() <= room) --gate;
+    for (std::int64_t i = gate; i < load.uses.end; ++i) used[static_cast<std::size_t>(i)] += load.region_bytes();
+    gates[k] = former = gate;
+  }
+  return gates;
+}
+
+/// Loads of unlike sizes and uses beside fixed bytes of unlike heights.
+Pipeline random_pipeline(std::mt19937& random, std::vector<std::uint64_t>& fixed) {
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  Pipeline p(std::vector<double>(3 + below(12), 0.0));
+  const std::int64_t steps = p.schedule.step_count();
+  std::int64_t first = 0;
+  for (LoadSpec& load : p.schedule.loads) {
+    load.payload.size = Bytes((1 + below(6)) * kBlockBytes);
+    load.uses = {first, std::min<std::int64_t>(steps, first + 1 + static_cast<std::int64_t>(below(3)))};
+    first = std::min<std::int64_t>(steps - 1, first + static_cast<std::int64_t>(below(3)));
+    load.resident = below(8) == 0;
+  }
+  fixed.clear();
+  for (std::int64_t i = 0; i < steps; ++i) fixed.push_back(below(8) * kBlockBytes);
+  for (double& seconds : p.costs.load) seconds = 0.25 * static_cast<double>(1 + below(8));
+  for (double& seconds : p.costs.step) seconds = 0.25 * static_cast<double>(1 + below(8));
+  for (StepSpec& step : p.schedule.steps) step.loads_needed = 0;
+  for (std::size_t k = 0; k < p.schedule.loads.size(); ++k) {
+    StepSpec& step = p.schedule.steps[static_cast<std::size_t>(p.schedule.loads[k].uses.begin)];
+    step.loads_needed = static_cast<std::uint32_t>(k + 1);
+  }
+  return p;
+}
+
+TEST_CASE("the sweep gives the gates of the definition, and trimming them costs no time") {
+  std::mt19937 random(5);
+  std::vector<std::uint64_t> fixed;
+  std::size_t later = 0;
+  for (int n = 0; n < 2000; ++n) {
+    INFO("problem " << n);
+    const Pipeline p = random_pipeline(random, fixed);
+    const std::uint64_t room = (14 + static_cast<std::uint64_t>(n % 40)) * kBlockBytes;
+    const FluidGates fluid = fluid_gates(p.schedule, fixed, room, Run::kPrologue, false);
+    if (!fluid.fits) continue;
+    REQUIRE(fluid.gates == plain_fluid_gates(p.schedule, fixed, room));
+    for (const Run run : {Run::kPrologue, Run::kPeriod}) {
+      const bool wrap = run == Run::kPeriod;
+      const FluidGates early = fluid_gates(p.schedule, fixed, room, run, wrap);
+      const Timeline times = simulate(p.schedule, p.costs, early.gates, run);
+      const Gates trimmed = trim_gates(p.schedule, p.costs, early.gates, times, run, {0.0, 0.0});
+      for (std::size_t k = 0; k < trimmed.size(); ++k) {
+        REQUIRE(trimmed[k] >= early.gates[k]);
+        REQUIRE(trimmed[k] <= p.schedule.loads[k].uses.begin);
+        later += trimmed[k] > early.gates[k] ? 1 : 0;
+      }
+      REQUIRE(simulate(p.schedule, p.costs, trimmed, run).seconds() <= times.seconds() + 1e-6);
+      REQUIRE(times.seconds() <= simulate(p.schedule, p.costs, fluid.gates, run).seconds() + 1e-6);
+    }
+  }
+  CHECK(later > 100);
 }
 
 TEST_CASE("placed loads reach the fluid gates where addresses do not matter, and go round what is fixed") {
@@ -73,6 +176,27 @@ TEST_CASE("placed loads reach the fluid gates where addresses do not matter, and
   REQUIRE(on_demand.has_value());
   CHECK(on_demand->gates == std::vector<std::int64_t>{0, 1, 2, 3});
   CHECK(on_demand->height == kBlockBytes);
+}
+
+TEST_CASE("a wrapped load keeps its place across the end of the run, and others keep off it") {
+  const Pipeline p({1, 1, 1, 1});
+  const PlaceRule rule{.arena = {0, 2 * kBlockBytes}, .least_gates = {-1, 0, 1, 2}};
+  const auto placed = place_loads(p.schedule, {}, rule);
+  REQUIRE(placed.has_value());
+  CHECK(placed->gates == Gates{-1, 0, 1, 2});
+  CHECK(placed->offsets[3] != placed->offsets[0]);
+  CHECK(placed->offsets[1] != placed->offsets[0]);
+}
+
+TEST_CASE("the left extension moves gates as early as regions allow and keeps addresses") {
+  const Pipeline p({1, 1, 1, 1});
+  PlaceRule rule{.arena = {0, 2 * kBlockBytes}};
+  rule.least_gates = {0, 1, 2, 3};
+  const auto placed = place_loads(p.schedule, {}, rule);
+  REQUIRE(placed.has_value());
+  const LoadPlacement extended = extend_left(p.schedule, {}, rule, *placed);
+  CHECK(extended.offsets == placed->offsets);
+  for (std::size_t k = 0; k < 4; ++k) CHECK(extended.gates[k] <= placed->gates[k]);
 }
 
 TEST_CASE("the latency model takes the longer of arithmetic and traffic") {

@@ -50,6 +50,25 @@ TEST_CASE("concatenations nest by placement") {
   CHECK(at[b.index()].row_pitch == 4 * 96 * 4);
 }
 
+TEST_CASE("rows a multiple of 4096 bytes apart get a line between them, unless their layout is somebody's") {
+  NetBuilder net("aliasing");
+  const TensorId x = net.input({7, 1024});
+  const TensorId wide = net.dense(x, 1024);
+  const TensorId odd = net.dense(wide, 1000);
+  const TensorId flat = net.dense(odd, 1024);
+  const TensorId split = net.reshape(flat, {7, 2, 512});
+  net.output(net.dense(net.reshape(split, {7, 1024}), 1024));
+  const model::Graph graph = net.finish();
+  const Views views = views_of(graph, FakeKernels(graph));
+  const auto& at = views.tensors;
+  CHECK(at[x.index()].row_pitch == 4096);
+  CHECK(at[wide.index()].row_pitch == 4096 + 64);
+  CHECK(views.blocks[at[wide.index()].buffer.index()].bytes == 7 * (4096 + 64));
+  CHECK(at[odd.index()].row_pitch == 4000);
+  CHECK(at[flat.index()].row_pitch == 4096);
+  CHECK(at[graph.outputs[0].tensor.index()].row_pitch == 4096);
+}
+
 TEST_CASE("concatenation along rows and pixels places runs of rows and of pixels") {
   for (const int axis : {1, 2}) {
     NetBuilder net("spatial");

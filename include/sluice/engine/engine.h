@@ -32,11 +32,13 @@ enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 struct SessionOptions {
   Bytes budget = kUnlimitedBytes;
+  Bytes largest_budget;  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
-  bool repeat = false;      // plan for repeated runs
-  bool keep_inputs = true;  // inputs set once serve many runs; false saves their bytes during the run
+  bool repeat = false;           // plan for repeated runs
+  bool keep_inputs = true;       // inputs set once serve many runs; false saves their bytes during the run
+  std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do (planner::PlanRequest)
   executor::ReadOptions read;
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
@@ -76,6 +78,14 @@ class Session {
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
+
+  /// Makes the run that is under way, or the next one, end with kCancelled. From any thread.
+  virtual void cancel() noexcept = 0;
+
+  /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights
+  /// that both plans hold at the same addresses are kept, others are read by the next run. Inputs must be set again; `plan()` refers to
+  /// the new plan. After an error (those of `create`) all is as before. Costs the planner's time, no reading.
+  virtual Status set_budget(Bytes budget) = 0;
 
   virtual const executor::RunStats& stats() const noexcept = 0;
   virtual const plan::Plan& plan() const noexcept = 0;

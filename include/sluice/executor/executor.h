@@ -52,8 +52,13 @@ struct ReadOptions {
 
 struct ExecutorOptions {
   ReadOptions read;
+  /// By load of the plan: resident weights that lie in the arena already, left there by an executor before. Empty: none. Copied.
+  std::vector<bool> held;
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
+
+/// The resident loads of `next` that need not be read because `held` loads of `before` left the same bytes at the same addresses.
+std::vector<bool> held_by_both(const plan::Plan& before, const std::vector<bool>& held, const plan::Plan& next, std::size_t stretches);
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool.
 class Executor {
@@ -76,6 +81,10 @@ class Executor {
   /// the next run and the destructor wait for it.
   virtual void cancel() noexcept = 0;
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
+
+  /// By load: those whose weights lie in the arena now and stay there until the next run: all resident ones after a run, those that were
+  /// held from the beginning before the first, none after an error.
+  virtual std::vector<bool> held() const = 0;
 };
 
 }  // namespace sluice::executor

@@ -10,8 +10,8 @@
 //     period:   each later run. Resident loads are out.  the executor skips them; counts follow from Load::resident
 //
 // A gate may be negative: gate -k of a streamed load means "k steps before the end of the previous period" (wrap-around: the first loads
-// of the next run go in this one's tail; only where `repeat`). In the prologue a negative gate counts as 0. Gates never fall in the order
-// in which loads run: over all loads with negative gates as 0 (the prologue), and over the streamed loads as they are (a period).
+// of the next run go in this one's tail; only where `repeat`). In the prologue a negative gate counts as 0. Gates of streamed loads never
+// fall; what only the prologue runs may have any gate, because a load waits for those before it anyway.
 //
 // Addresses: buffers have offsets in the arena; a tensor is a view of a buffer; the bytes of a weight lie inside the region of a load, at
 // the same place modulo the direct-I/O block as in the file:
@@ -114,6 +114,8 @@ struct Prediction {
   double bound_ms = 0;       // T_LB at this budget, addresses ignored (of the cold run, or of the period when planned for repeats)
   double pipe_bound_ms = 0;  // max(all compute, all streamed reading)
   double compute_ms = 0;
+  double unbounded_ms =
+      0;  // with these loads, were there room for all: what is above compute is the disk's doing, below the plan the budget's
 };
 
 struct Plan {

@@ -1,16 +1,24 @@
 // A candidate: one way to run the graph in a capacity, complete but for being written as a Plan. Policies make candidates, the simulator
 // prices them, `emit` writes the best one.
+//
+//     arena   | resident segment | kept pieces, in residency order | transforms | activations, workspaces, streamed loads |
+//             0                                                                 base                                      capacity
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "sluice/planner/fluid.h"
 #include "sluice/planner/layout.h"
+#include "sluice/planner/memo.h"
+#include "sluice/planner/place_loads.h"
 #include "sluice/planner/planner.h"
+#include "sluice/planner/residency.h"
 #include "sluice/planner/simulate.h"
 
 namespace sluice::planner {
@@ -24,6 +32,11 @@ struct Problem {
   KernelChoice kernels;
   Views views;
   std::vector<DeriveOption> options;  // transforms that could be kept
+  Pieces pieces;
+  std::vector<std::uint32_t> residency;  // pieces, those to keep first at the front
+  std::shared_ptr<Memo> memo = std::make_shared<Memo>();
+
+  Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
 
 struct Candidate {
@@ -34,8 +47,7 @@ struct Candidate {
   std::vector<std::uint64_t> derived_offsets;  // by Schedule::derived
   std::uint64_t base = 0;                      // resident and derived weights end, activations begin
   std::uint64_t arena_bytes = 0;
-  double cold = 0;  // seconds
-  double period = 0;
+  double seconds = 0;  // of the run that counts: the period where runs are repeated, else the prologue
 };
 
 /// A schedule with what follows from it alone.
@@ -43,65 +55,8 @@ struct Draft {
   Schedule schedule;
   FixedLayout layout;
   Costs costs;
+  std::uint64_t base = 0;  // bytes that are kept
 };
-
-/// By position: what must lie in memory beside a slice of the node's first weight: its other streamed weights, and blocks that rounding
-/// adds.
-inline std::vector<std::uint64_t> bytes_beside_slices(const Problem& problem) {
-  constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
-  std::vector<std::uint64_t> bytes;
-  std::vector<WeightId> reads;
-  for (NodeId id : problem.views.order) {
-    const model::Node& node = problem.graph->node(id);
-    reads.clear();
-    model::weights_read_by(*problem.graph, node, reads);
-    bytes.push_back(kRounding);
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      const model::Weight& weight = problem.graph->weight(reads[i]);
-      const bool cut = i == 0 && !node.weights.empty();
-      if (!cut && !weight.always_resident) bytes.back() += weight.bytes.count() + kRounding;
-    }
-  }
-  return bytes;
-}
-
-inline Draft make_draft(const Problem& problem, const SliceRule& rule) {
-  Draft draft;
-  draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
-  draft.layout =
-      pack_fixed(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
-  draft.costs = price(*problem.graph, problem.kernels, problem.views.order, draft.schedule, *problem.profile, problem.threads);
-  return draft;
-}
-
-/// Makes the chosen loads resident. A load that brings the same bytes as an earlier resident one (a weight that several nodes read) goes.
-inline void keep_resident(Draft& draft, const std::vector<bool>& chosen) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kept;
-  std::vector<std::uint32_t> renumbered(draft.schedule.loads.size());
-  std::vector<LoadSpec> loads;
-  std::vector<double> seconds;
-  for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
-    LoadSpec load = draft.schedule.loads[k];
-    load.resident = load.resident || (chosen[k] && !load.prologue_only);
-    const auto [same, is_new] = kept.try_emplace({load.first_stretch, load.stretch_count}, static_cast<std::uint32_t>(loads.size()));
-    if (!is_new && load.resident && loads[same->second].resident) {
-      renumbered[k] = same->second;
-      loads[same->second].uses = loads[same->second].uses.hull(load.uses);
-      continue;
-    }
-    renumbered[k] = static_cast<std::uint32_t>(loads.size());
-    loads.push_back(load);
-    seconds.push_back(draft.costs.load[k]);
-  }
-  draft.schedule.loads = std::move(loads);
-  draft.costs.load = std::move(seconds);
-  for (OperandSpec& operand : draft.schedule.operands) operand.load = renumbered[operand.load];
-  for (StepSpec& step : draft.schedule.steps) {
-    step.loads_needed = 0;
-    for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
-      step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
-  }
-}
 
 /// Bytes that are taken for good: kept loads, then transforms, rounded up to a block.
 inline std::uint64_t resident_bytes(const Schedule& schedule) {
@@ -112,52 +67,129 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
   return align_up(bytes, kBlockBytes);
 }
 
-/// The fluid bound of a schedule beside a layout, in seconds.
-inline double fluid_bound(const Schedule& schedule, const Costs& costs, const FixedLayout& layout, std::uint64_t capacity, bool prologue) {
-  std::vector<std::uint64_t> live(schedule.steps.size(), 0);
-  for (const FixedRect& rect : fixed_rects(layout, schedule, 0))
-    for (std::int64_t i = rect.time.begin; i < rect.time.end; ++i) live[static_cast<std::size_t>(i)] += rect.bytes.size();
-  return simulate(schedule, costs, fluid_gates(schedule, live, capacity), prologue);
+inline Costs price(const Problem& problem, const Schedule& schedule) {
+  Costs costs;
+  costs.beside_reads = problem.profile->step_time_beside_reads;
+  costs.step.reserve(schedule.steps.size());
+  for (const StepSpec& step : schedule.steps) {
+    costs.step.push_back(problem.memo->step_seconds(step, [&] {
+      return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
+    }));
+    if (!step.prepare) costs.compute += costs.step.back();
+  }
+  for (const LoadSpec& load : schedule.loads) {
+    costs.load.push_back(profiler::load_seconds(*problem.profile, Bytes(load.region_bytes())));
+    costs.decode.push_back(decode_seconds(*problem.profile, load.region_bytes()));
+  }
+  return costs;
 }
 
-/// Resident weights lie at the bottom of the arena, in load order; transforms above them.
-inline Candidate finish(const Draft& draft, const FixedLayout& layout, Policy policy, std::uint64_t base, LoadPlacement placement) {
-  Candidate candidate;
-  candidate.policy = policy;
-  candidate.base = base;
-  std::uint64_t at = 0;
+/// Without addresses: its layout is not packed.
+inline Draft make_draft(const Problem& problem, SliceRule rule) {
+  rule.threads = problem.threads;
+  Draft draft;
+  draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
+  draft.layout.blocks = problem.views.blocks.size();
+  draft.layout.items =
+      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+  draft.costs = price(problem, draft.schedule);
+  draft.base = resident_bytes(draft.schedule);
+  return draft;
+}
+
+/// Makes all loads resident. A load that brings the same bytes as an earlier one (a weight that several nodes read) goes.
+inline void keep_all(Draft& draft) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kept;
+  std::vector<std::uint32_t> renumbered(draft.schedule.loads.size());
+  std::vector<LoadSpec> loads;
+  Costs costs = draft.costs;
+  costs.load.clear();
+  costs.decode.clear();
   for (std::size_t k = 0; k < draft.schedule.loads.size(); ++k) {
-    if (!draft.schedule.loads[k].resident) continue;
-    placement.offsets[k] = at;
-    at += draft.schedule.loads[k].region_bytes();
+    LoadSpec load = draft.schedule.loads[k];
+    load.resident = !load.prologue_only;
+    const auto [same, is_new] = kept.try_emplace({load.first_stretch, load.stretch_count}, static_cast<std::uint32_t>(loads.size()));
+    if (!is_new && load.resident && loads[same->second].resident) {
+      renumbered[k] = same->second;
+      loads[same->second].uses = loads[same->second].uses.hull(load.uses);
+      continue;
+    }
+    renumbered[k] = static_cast<std::uint32_t>(loads.size());
+    loads.push_back(load);
+    costs.load.push_back(draft.costs.load[k]);
+    costs.decode.push_back(draft.costs.decode[k]);
   }
-  const std::uint64_t regions_end = std::max(at, placement.height);
-  for (const DerivedSpec& derived : draft.schedule.derived) {
+  draft.schedule.loads = std::move(loads);
+  draft.costs = std::move(costs);
+  for (OperandSpec& operand : draft.schedule.operands) operand.load = renumbered[operand.load];
+  for (StepSpec& step : draft.schedule.steps) {
+    step.loads_needed = 0;
+    for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
+      step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
+  }
+  draft.base = resident_bytes(draft.schedule);
+}
+
+/// Addresses of what is kept. Returns the end of the kept loads, and of all with the transforms.
+inline std::pair<std::uint64_t, std::uint64_t> place_kept(const Problem& problem, const Schedule& schedule, Candidate& candidate) {
+  std::vector<std::uint32_t> load_of_piece(problem.pieces.all.size(), ~0u);
+  std::uint64_t at = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
+    const LoadSpec& load = schedule.loads[k];
+    if (!load.resident) continue;
+    if (load.piece != kNoPiece) {
+      load_of_piece[load.piece] = static_cast<std::uint32_t>(k);
+      continue;
+    }
+    candidate.placement.offsets[k] = at;
+    at += load.region_bytes();
+  }
+  for (std::uint32_t piece : problem.residency) {
+    if (load_of_piece[piece] == ~0u) continue;
+    candidate.placement.offsets[load_of_piece[piece]] = at;
+    at += problem.pieces.all[piece].region_bytes();
+  }
+  const std::uint64_t loads_end = at;
+  for (const DerivedSpec& derived : schedule.derived) {
     candidate.derived_offsets.push_back(at);
     at += derived.bytes;
   }
-  std::uint64_t fixed_end = at;
+  return {loads_end, at};
+}
+
+inline Candidate finish(const Problem& problem, const Draft& draft, const FixedLayout& layout, Policy policy, LoadPlacement placement) {
+  Candidate candidate;
+  candidate.policy = policy;
+  candidate.base = draft.base;
+  candidate.placement = std::move(placement);
+  const auto [kept_end, all_kept_end] = place_kept(problem, draft.schedule, candidate);
+  const std::uint64_t regions_end = std::max(kept_end, candidate.placement.height);
+  std::uint64_t fixed_end = all_kept_end;
   for (std::size_t i = 0; i < layout.items.size(); ++i)
-    if (layout.items[i].size > 0) fixed_end = std::max(fixed_end, base + layout.offsets[i] + layout.items[i].size);
+    if (layout.items[i].size > 0) fixed_end = std::max(fixed_end, draft.base + layout.offsets[i] + layout.items[i].size);
   // A kernel may read past the last weight of the arena.
   candidate.arena_bytes = std::max(fixed_end, regions_end == 0 ? 0 : regions_end + kernels::kReadTail.count());
-  candidate.cold = simulate(draft.schedule, draft.costs, placement.gates, true);
-  candidate.period = simulate(draft.schedule, draft.costs, placement.gates, false);
+  candidate.seconds = simulate(draft.schedule, draft.costs, candidate.placement.gates, problem.objective_run()).seconds();
   candidate.schedule = draft.schedule;
   candidate.layout = layout;
-  candidate.placement = std::move(placement);
   return candidate;
 }
 
-/// Places a draft: activations above the resident weights, streamed loads round them below `capacity`. Nothing if it does not fit.
-inline std::optional<Candidate> complete(const Draft& draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
-  const std::uint64_t base = resident_bytes(draft.schedule);
+/// Where streamed loads of a draft may lie; empty if it does not fit `capacity`.
+inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t capacity) {
   const std::uint64_t tail = kernels::kReadTail.count();
-  if (base + draft.layout.height > capacity || base + tail > capacity) return std::nullopt;
-  rule.arena = {base, std::max(base, align_down(capacity - tail, kBlockBytes))};
-  auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, base), rule);
+  if (draft.base + draft.layout.height > capacity || draft.base + tail > capacity) return {};
+  return {draft.base, std::max(draft.base, align_down(capacity - tail, kBlockBytes))};
+}
+
+/// Places a draft by the rule, above what is kept and below `capacity`. Nothing if it does not fit.
+inline std::optional<Candidate> complete(const Problem& problem, Draft draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
+  problem.memo->pack(draft.layout);
+  if (draft.base + std::max(draft.layout.height, kernels::kReadTail.count()) > capacity) return std::nullopt;
+  rule.arena = arena_for_loads(draft, capacity);
+  auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, draft.base), rule);
   if (!placement) return std::nullopt;
-  return finish(draft, draft.layout, policy, base, std::move(*placement));
+  return finish(problem, draft, draft.layout, policy, std::move(*placement));
 }
 
 }  // namespace sluice::planner

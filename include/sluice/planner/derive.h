@@ -79,4 +79,10 @@ inline std::vector<bool> choose_derived(std::vector<DeriveOption> options, std::
   return chosen;
 }
 
+/// By position, what to keep transformed in `bytes` when nothing else of those nodes is kept: most seconds a byte first.
+inline std::vector<bool> choose_derived_alone(std::vector<DeriveOption> options, std::size_t positions, std::uint64_t bytes) {
+  for (DeriveOption& option : options) option.raw_bytes = 0;
+  return choose_derived(std::move(options), positions, bytes);
+}
+
 }  // namespace sluice::planner

@@ -127,17 +127,21 @@ class Emitter {
 
 inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { return detail::Emitter(problem, candidate).emit(); }
 
-/// `bound_ms` is the fluid bound T_LB for the plan's own loads and residency.
-inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, std::uint64_t capacity) {
+/// `bound`: the least fluid bound, in seconds, of all drafts that were looked at.
+inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
   const Schedule& schedule = candidate.schedule;
-  const Costs costs = price(*problem.graph, problem.kernels, problem.views.order, schedule, *problem.profile, problem.threads);
-  const bool prologue = !problem.repeat;
+  const Costs costs = price(problem, schedule);
+  const auto seconds = [&](Run run) { return simulate(schedule, costs, candidate.placement.gates, run).seconds(); };
   plan::Prediction prediction;
-  prediction.cold_ms = candidate.cold * detail::kMilliseconds;
-  prediction.period_ms = candidate.period * detail::kMilliseconds;
-  prediction.bound_ms = fluid_bound(schedule, costs, candidate.layout, capacity, prologue) * detail::kMilliseconds;
+  prediction.cold_ms = seconds(Run::kPrologue) * detail::kMilliseconds;
+  prediction.period_ms = seconds(Run::kPeriod) * detail::kMilliseconds;
+  prediction.bound_ms = std::min(bound, candidate.seconds) * detail::kMilliseconds;
   prediction.compute_ms = costs.compute * detail::kMilliseconds;
-  prediction.pipe_bound_ms = std::max(costs.compute, reading_seconds(schedule, costs, prologue)) * detail::kMilliseconds;
+  const std::vector<std::uint64_t> nothing(schedule.steps.size(), 0);
+  const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.repeat).gates;
+  prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
+  const double reading = reading_seconds(schedule, costs, problem.objective_run());
+  prediction.pipe_bound_ms = std::min(std::max(costs.compute, reading), candidate.seconds) * detail::kMilliseconds;
   return prediction;
 }
 

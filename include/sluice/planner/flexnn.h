@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sluice/planner/candidate.h"
+#include "sluice/planner/room.h"
 
 namespace sluice::planner {
 
@@ -87,20 +88,19 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
   SliceRule slices{.target = kWhole, .span_nodes = false, .ramp = false};
   Draft draft = make_draft(problem, slices);  // uncut, for the resident segment and the workspaces
-  const std::uint64_t base = resident_bytes(draft.schedule);
+  const std::uint64_t base = draft.base;
   if (base >= capacity) return std::nullopt;
   constexpr std::size_t kMostBlocks = 4096;  // the rule's search for room costs their square
   if (draft.layout.blocks > kMostBlocks) return std::nullopt;
   const std::uint64_t top = align_down(capacity - base, kBufferAlignment);
   FixedLayout layout = draft.layout;
+  layout.offsets.assign(layout.items.size(), 0);
   if (!detail::place_at_both_ends(layout, top)) return std::nullopt;
   layout.height = top;
 
   FixedLayout blocks_only = layout;
   for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
-  slices.room = free_room(blocks_only, problem.views.order.size(), 0, top);
-  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
-  for (std::size_t p = 0; p < slices.room.size(); ++p) slices.room[p] -= std::min(slices.room[p], layout.workspace(p).size + beside[p]);
+  slices.room = Room::beside_blocks(layout, problem.views.order.size()).within(top);
   const Draft cut = make_draft(problem, slices);
   layout.items = cut.layout.items;
   for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];
@@ -130,7 +130,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
       if (!preloaded) return std::nullopt;
       again = true;
     }
-    if (!again) return finish(cut, layout, Policy::kFlexnn, base, std::move(*placement));
+    if (!again) return finish(problem, cut, layout, Policy::kFlexnn, std::move(*placement));
   }
   return std::nullopt;
 }

@@ -20,7 +20,7 @@ namespace sluice::planner {
 
 inline constexpr std::uint64_t kBufferAlignment = 64;
 
-/// Offsets are relative to the base.
+/// Offsets are relative to the base; there are none before Memo::pack (planner/memo.h) has found them.
 struct FixedLayout {
   std::vector<Rectangle> items;        // blocks, then one workspace for each position (size 0: none)
   std::vector<std::uint64_t> offsets;  // by item
@@ -65,16 +65,6 @@ inline std::vector<Rectangle> fixed_items(const Views& views, const std::vector<
   return items;
 }
 
-inline FixedLayout pack_fixed(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
-  FixedLayout layout;
-  layout.blocks = views.blocks.size();
-  layout.items = fixed_items(views, workspace_bytes);
-  Placement placement = place({layout.items}).placement;
-  layout.offsets = std::move(placement.offsets);
-  layout.height = placement.height;
-  return layout;
-}
-
 /// The layout as rectangles in steps and arena bytes, sorted by begin of time: what `place_loads` goes round.
 inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Schedule& schedule, std::uint64_t base) {
   std::vector<FixedRect> rects;
@@ -88,35 +78,6 @@ inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Sched
   }
   std::stable_sort(rects.begin(), rects.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   return rects;
-}
-
-/// By position: the largest run of bytes of [base, capacity) that the layout leaves free while the position's steps run. Nothing (no limit
-/// is known) for graphs so entangled that listing who lives when would take more memory than the plan is worth.
-inline std::vector<std::uint64_t> free_room(const FixedLayout& layout, std::size_t positions, std::uint64_t base, std::uint64_t capacity) {
-  constexpr std::uint64_t kMostLives = std::uint64_t{1} << 22;
-  std::uint64_t lives = 0;
-  for (const Rectangle& item : layout.items) lives += static_cast<std::uint64_t>(item.time.end - item.time.begin);
-  if (lives > kMostLives) return {};
-  std::vector<std::vector<Interval<std::uint64_t>>> taken(positions);
-  for (std::size_t i = 0; i < layout.items.size(); ++i) {
-    if (layout.items[i].size == 0) continue;
-    const std::uint64_t at = base + layout.offsets[i];
-    for (std::int64_t p = layout.items[i].time.begin; p < layout.items[i].time.end; ++p)
-      taken[static_cast<std::size_t>(p)].push_back({at, at + layout.items[i].size});
-  }
-  std::vector<std::uint64_t> room;
-  for (auto& runs : taken) {
-    std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    std::uint64_t free_from = base;
-    std::uint64_t best = 0;
-    for (const auto& run : runs) {
-      if (run.begin > free_from) best = std::max(best, run.begin - free_from);
-      free_from = std::max(free_from, run.end);
-    }
-    if (capacity > free_from) best = std::max(best, capacity - free_from);
-    room.push_back(best);
-  }
-  return room;
 }
 
 }  // namespace sluice::planner

@@ -6,7 +6,7 @@
 // that double, and with several threads side by side.
 //
 // Invariant: the same problem and options give the same placement, on every machine and for every number of threads. Therefore the search
-// is bounded by counted work, not by a clock: a limit of 50 ms is the work that the reference machine (docs/architecture.md) does in 50 ms,
+// is bounded by counted work, not by a clock: a limit of 50 ms is the work that the machine of docs/cost-model.md does in 50 ms,
 // and a device that is four times slower takes 200 ms. Where two rules succeed, the one that comes first in turn wins, not the one that
 // ends first.
 #pragma once

@@ -1,10 +1,18 @@
-// Pass: gates and addresses of streamed loads, in load order: each at the earliest gate for which some address is free until its last use.
+// Pass: gates and addresses of streamed loads, in load order: each at the earliest gate, from the one that is asked for on, for which some
+// address is free until its last use.
 //
 //     arena ^  until 3 |      until 9     | until 5 |  0   |     the skyline: for each byte, the step before which it is taken
 //           +----------+------------------+---------+------+     by what is placed so far
 //
 // A load of m bytes may start at address a with gate max(skyline over [a, a + m)). Fixed buffers enter the skyline when a load's lifetime
 // reaches them. Because loads come in order of use, one skyline serves all: a placed load overwrites what lay below it.
+//
+// Wrapped loads come first. Each lives in two pieces, the tail of the run before and the head of its own, at one address:
+//
+//     | 0: head  |                 | 0: tail |      the tails then count as fixed buffers for the loads of the middle
+//     | 1: head     |          | 1: tail     |
+//     0 ------------------------------- steps
+//
 // Invariants: gates never fall; gate <= first use; regions are multiples of the block and disjoint, while live, from everything placed.
 #pragma once
 
@@ -27,7 +35,7 @@ struct FixedRect {
 enum class AddressRule : std::uint8_t { kLowest, kHighest, kRing };
 
 struct LoadPlacement {
-  std::vector<std::int64_t> gates;     // by load; resident loads inherit the gate before them
+  std::vector<std::int64_t> gates;     // by load; negative: wrapped; resident loads inherit the gate before them
   std::vector<std::uint64_t> offsets;  // by load; those of resident loads are not set here
   std::uint64_t height = 0;            // end of the highest region
 };
@@ -36,7 +44,7 @@ struct PlaceRule {
   Interval<std::uint64_t> arena;  // where regions may lie; both ends multiples of the block
   AddressRule address = AddressRule::kLowest;
   bool preload = true;                         // false: gate = first use (on demand)
-  std::vector<std::int64_t> least_gates = {};  // by load, or empty
+  std::vector<std::int64_t> least_gates = {};  // by load, or empty (0); negative: wrap it if an address is free
 };
 
 namespace detail {
@@ -70,6 +78,14 @@ class Skyline {
       consider(top, part_at(top));
     }
     return best;
+  }
+
+  /// The step before which some of these bytes are taken.
+  std::int64_t until(Interval<std::uint64_t> bytes) const {
+    std::int64_t latest = 0;
+    for (std::size_t p = part_at(bytes.begin); p < parts_.size() && parts_[p].begin < bytes.end; ++p)
+      latest = std::max(latest, parts_[p].until);
+    return latest;
   }
 
   void take(Interval<std::uint64_t> bytes, std::int64_t until) {
@@ -131,33 +147,148 @@ class Skyline {
 
 }  // namespace detail
 
-/// Places all streamed loads among `fixed` (sorted by begin of time), or nothing when one finds no address even at its first use.
-/// O(loads * parts of the skyline).
-inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule) {
-  LoadPlacement placement;
-  placement.gates.resize(schedule.loads.size(), 0);
-  placement.offsets.resize(schedule.loads.size(), 0);
-  detail::Skyline skyline(rule.arena);
-  std::size_t next_fixed = 0;
-  std::int64_t former = 0;
-  std::uint64_t after = 0;
-  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
-    const LoadSpec& load = schedule.loads[k];
-    placement.gates[k] = former;
-    if (load.resident) continue;
-    for (; next_fixed < fixed.size() && fixed[next_fixed].time.begin < load.uses.end; ++next_fixed)
-      skyline.take(fixed[next_fixed].bytes, fixed[next_fixed].time.end);
-    std::int64_t least = rule.preload ? former : std::max(former, load.uses.begin);
-    if (!rule.least_gates.empty()) least = std::max(least, std::min(rule.least_gates[k], load.uses.begin));
-    const auto fit = skyline.find(load.region_bytes(), least, load.uses.begin, rule.address, after);
-    if (!fit) return std::nullopt;
-    placement.gates[k] = former = fit->until;
-    placement.offsets[k] = fit->offset;
-    after = fit->offset + load.region_bytes();
-    placement.height = std::max(placement.height, after);
-    skyline.take({fit->offset, after}, load.uses.end);
+namespace detail {
+
+class LoadPlacer {
+ public:
+  LoadPlacer(const Schedule& schedule, std::vector<FixedRect> fixed, const PlaceRule& rule)
+      : schedule_(schedule), rule_(rule), fixed_(std::move(fixed)), skyline_(rule.arena) {
+    placement_.gates.resize(schedule.loads.size(), 0);
+    placement_.offsets.resize(schedule.loads.size(), 0);
   }
-  return placement;
+
+  std::optional<LoadPlacement> place() {
+    place_wrapped();
+    std::int64_t former = 0;
+    std::uint64_t after = 0;
+    for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
+      const LoadSpec& load = schedule_.loads[k];
+      if (k < wrapped_ && load.streamed()) continue;
+      placement_.gates[k] = former;
+      if (load.resident) continue;
+      enter_fixed(load.uses.end);
+      // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
+      const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
+      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, rule_.address, after);
+      if (!fit) return std::nullopt;
+      placement_.gates[k] = fit->until;
+      if (load.streamed()) former = fit->until;
+      placement_.offsets[k] = fit->offset;
+      after = fit->offset + load.region_bytes();
+      placement_.height = std::max(placement_.height, after);
+      skyline_.take({fit->offset, after}, load.uses.end);
+    }
+    return std::move(placement_);
+  }
+
+  /// Keeps the addresses of `placed` and moves each gate as early as its region and the order of loads allow.
+  LoadPlacement extend(LoadPlacement placed) {
+    for (; wrapped_ < placed.gates.size(); ++wrapped_) {
+      if (schedule_.loads[wrapped_].streamed() && placed.gates[wrapped_] >= 0) break;
+      if (schedule_.loads[wrapped_].streamed()) keep_wrapped(wrapped_, placed.gates[wrapped_], placed.offsets[wrapped_]);
+    }
+    sort_fixed();
+    std::int64_t former = 0;
+    for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
+      const LoadSpec& load = schedule_.loads[k];
+      if (k < wrapped_ && load.streamed()) continue;
+      placed.gates[k] = former;
+      if (load.resident) continue;
+      enter_fixed(load.uses.end);
+      const Interval<std::uint64_t> region{placed.offsets[k], placed.offsets[k] + load.region_bytes()};
+      placed.gates[k] = load.streamed() ? std::max(former, skyline_.until(region)) : skyline_.until(region);
+      if (load.streamed()) former = placed.gates[k];
+      skyline_.take(region, load.uses.end);
+    }
+    return placed;
+  }
+
+ private:
+  std::int64_t least_gate(std::size_t k, std::int64_t former) const {
+    const std::int64_t use = schedule_.loads[k].uses.begin;
+    if (!rule_.preload) return std::max(former, use);
+    return rule_.least_gates.empty() ? former : std::max(former, std::min(rule_.least_gates[k], use));
+  }
+
+  void enter_fixed(std::int64_t end) {
+    for (; next_fixed_ < fixed_.size() && fixed_[next_fixed_].time.begin < end; ++next_fixed_)
+      skyline_.take(fixed_[next_fixed_].bytes, fixed_[next_fixed_].time.end);
+  }
+
+  /// Loads whose least gate lies before the run, until one finds no address there: it and those after it are not wrapped.
+  void place_wrapped() {
+    std::int64_t former = -schedule_.step_count();
+    for (; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
+      const LoadSpec& load = schedule_.loads[wrapped_];
+      if (!load.streamed()) continue;
+      const std::int64_t gate = std::max(rule_.least_gates[wrapped_], former);
+      if (gate >= 0) break;
+      auto at = lowest_address(load, gate);
+      const bool late = !at;
+      if (late) at = lowest_address(load, -1);
+      if (!at) break;
+      former = late ? -1 : gate;
+      placement_.gates[wrapped_] = former;
+      placement_.offsets[wrapped_] = *at;
+      placement_.height = std::max(placement_.height, *at + load.region_bytes());
+      keep_wrapped(wrapped_, former, *at);
+    }
+    sort_fixed();
+  }
+
+  void keep_wrapped(std::size_t k, std::int64_t gate, std::uint64_t at) {
+    const LoadSpec& load = schedule_.loads[k];
+    const Interval<std::uint64_t> bytes{at, at + load.region_bytes()};
+    const std::int64_t steps = schedule_.step_count();
+    if (gate + steps < steps) tails_.push_back({{gate + steps, steps}, bytes});
+    skyline_.take(bytes, load.uses.end);
+  }
+
+  void sort_fixed() {
+    fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
+    std::stable_sort(fixed_.begin(), fixed_.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+  }
+
+  /// Free from `gate`, in the run before, to the last use.
+  std::optional<std::uint64_t> lowest_address(const LoadSpec& load, std::int64_t gate) const {
+    const Interval<std::int64_t> head{0, load.uses.end};
+    const Interval<std::int64_t> tail{gate + schedule_.step_count(), schedule_.step_count()};
+    std::vector<Interval<std::uint64_t>> taken;
+    for (const FixedRect& rect : fixed_)
+      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) taken.push_back(rect.bytes);
+    for (const FixedRect& rect : tails_) taken.push_back(rect.bytes);
+    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::uint64_t at = rule_.arena.begin;
+    for (const auto& bytes : taken) {
+      if (bytes.begin >= at + load.region_bytes()) break;
+      at = std::max(at, align_up(bytes.end, kBlockBytes));
+    }
+    if (at + load.region_bytes() > rule_.arena.end) return std::nullopt;
+    return at;
+  }
+
+  const Schedule& schedule_;
+  const PlaceRule& rule_;
+  std::vector<FixedRect> fixed_;  // by begin of time
+  std::vector<FixedRect> tails_;  // of wrapped loads
+  Skyline skyline_;
+  LoadPlacement placement_;
+  std::size_t next_fixed_ = 0;
+  std::size_t wrapped_ = 0;  // streamed loads before this one are wrapped
+};
+
+}  // namespace detail
+
+/// Places all loads that are not resident among `fixed` (sorted by begin of time), or nothing when one finds no address even at its first
+/// use. O(loads * parts of the skyline).
+inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule) {
+  return detail::LoadPlacer(schedule, fixed, rule).place();
+}
+
+/// Left extension: a load that starts earlier than it must is a load that may come late. Gates only fall; addresses stay.
+inline LoadPlacement extend_left(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule,
+                                 LoadPlacement placed) {
+  return detail::LoadPlacer(schedule, fixed, rule).extend(std::move(placed));
 }
 
 }  // namespace sluice::planner

@@ -27,6 +27,8 @@ struct PlanRequest {
   bool repeat = false;       // optimise the period rather than the cold run
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
+  std::size_t most_items = ~std::size_t{0};  // steps and loads together, as far as any plan does with so few: their tables take memory too
+  std::uint64_t search_ms = 50;              // how much work the exact search for addresses may do, on a core of the reference machine
 };
 
 /// Errors: kBudgetTooSmall with needed = the least capacity that works for this policy; kUnsupported when a node has no kernel here.

@@ -3,7 +3,7 @@
 //   resident    all weights kept; loads are gated by nothing
 //   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
 //   flexnn      the paper's rule (planner/flexnn.h)
-//   sluice      the best simulated of all: resident if it fits, else slice sizes x address rules x residency
+//   sluice      the best simulated of all: resident if it fits, else slice sizes x kept bytes x transforms, streamed
 //
 // Invariants: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
 // least capacity fits at every larger one. Candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request
@@ -13,38 +13,30 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sluice/planner/candidate.h"
 #include "sluice/planner/flexnn.h"
-#include "sluice/planner/residency.h"
+#include "sluice/planner/room.h"
+#include "sluice/planner/stream.h"
 
 namespace sluice::planner {
 
 /// Stands for "no limit"; low enough that offsets never overflow.
 inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
 
-inline double objective(const Problem& problem, const Candidate& candidate) { return problem.repeat ? candidate.period : candidate.cold; }
-
-inline constexpr double kWorthwhile = 0.999;
-
-/// Keeps the better of two candidates; on a near tie the one that came first.
-inline void keep_better(const Problem& problem, std::optional<Candidate>& best, std::optional<Candidate> candidate) {
-  if (!candidate) return;
-  if (!best || objective(problem, *candidate) < objective(problem, *best) * kWorthwhile) best = std::move(candidate);
-}
-
 inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
                                                    std::vector<bool> derived = {}) {
   Draft draft = make_draft(problem, {.target = target, .derived = std::move(derived)});
-  keep_resident(draft, std::vector<bool>(draft.schedule.loads.size(), true));
-  return complete(draft, Policy::kResident, capacity, {});
+  keep_all(draft);
+  return complete(problem, draft, Policy::kResident, capacity, {});
 }
 
 inline std::optional<Candidate> on_demand_candidate(const Problem& problem, const SliceRule& slices, std::uint64_t capacity) {
   PlaceRule rule;
   rule.preload = false;
-  return complete(make_draft(problem, slices), Policy::kOnDemand, capacity, rule);
+  return complete(problem, make_draft(problem, slices), Policy::kOnDemand, capacity, rule);
 }
 
 inline constexpr std::uint64_t kResidentTarget = 4u << 20;
@@ -66,135 +58,172 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
   return std::move(*least);
 }
 
-/// By position, what a load may have at `capacity`: the free run beside the activations over `depth` loads at a time.
-inline std::vector<std::uint64_t> room_for_loads(const Problem& problem, const FixedLayout& layout, std::uint64_t base,
-                                                 std::uint64_t capacity, std::uint64_t depth) {
-  std::vector<std::uint64_t> room = free_room(layout, problem.views.order.size(), base, capacity);
-  const std::vector<std::uint64_t> beside = bytes_beside_slices(problem);
-  for (std::size_t p = 0; p < room.size(); ++p) {
-    room[p] /= depth;
-    room[p] -= std::min(room[p], beside[p]);
-  }
-  return room;
-}
-
-inline std::optional<Candidate> best_on_demand(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
-  std::optional<Candidate> best;
-  const SliceRule slices{.room = room_for_loads(problem, least.layout, least.base, capacity, 1)};
-  for (const std::uint64_t target : kTargets) {
-    SliceRule rule = slices;
-    rule.target = target;
-    keep_better(problem, best, on_demand_candidate(problem, rule, capacity));
-  }
-  return best;
-}
-
-/// Streams a draft by each address rule, unless its fluid bound says that it cannot beat the best.
-inline void stream(const Problem& problem, const Draft& draft, std::uint64_t capacity, std::optional<Candidate>& best) {
-  const double bound = fluid_bound(draft.schedule, draft.costs, draft.layout, capacity, !problem.repeat);
-  for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
-    if (best && bound > objective(problem, *best) * kWorthwhile) return;
-    PlaceRule rule;
-    rule.address = address;
-    keep_better(problem, best, complete(draft, Policy::kSluice, capacity, rule));
-  }
-}
-
-/// Slice sizes x address rules with no more residents than the resident segment.
-inline void stream_all(const Problem& problem, const Candidate& least, std::uint64_t capacity, std::optional<Candidate>& best) {
-  for (const std::uint64_t depth : {2, 3}) {
-    SliceRule rule{.room = room_for_loads(problem, least.layout, least.base, capacity, depth)};
-    for (const std::uint64_t target : kTargets) {
-      rule.target = target;
-      stream(problem, make_draft(problem, rule), capacity, best);
-    }
-  }
-}
-
-/// Streams with a share of the spare memory given to weights that stay. Only worth it for repeated runs: one run reads all of them anyway.
-inline void stream_the_rest(const Problem& problem, const Candidate& least, std::uint64_t capacity, std::optional<Candidate>& best) {
-  const std::uint64_t spare = capacity - least.arena_bytes;
-  for (const std::uint64_t twentieths : {20, 19, 17, 14, 10, 6, 3}) {
-    const std::uint64_t kept = spare / 20 * twentieths;
-    SliceRule rule{.room = room_for_loads(problem, least.layout, least.base, capacity - kept, 2)};
-    for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]}) {
-      rule.target = target;
-      const Draft draft = make_draft(problem, rule);
-      for (const ResidencyOrder order : {ResidencyOrder::kFront, ResidencyOrder::kEven}) {
-        Draft with_residents = draft;
-        keep_resident(with_residents, choose_resident(draft.schedule, kept, order));
-        stream(problem, with_residents, capacity, best);
-      }
-    }
-  }
-}
-
 /// Cuts at which keeping every weight is tried: the disk's rate, an early start, few steps.
 inline constexpr std::uint64_t kResidentTargets[] = {kTargets[0], kTargets[2], kTargets[4], kTargets[7]};
 
 /// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
-/// otherwise put a buffer at the far end of an endless one.
-inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least) {
+/// otherwise put a buffer at the far end of an endless one. `capacity` itself, if it is no larger than all that there is.
+inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+  std::uint64_t all = least.arena_bytes;
+  for (const Piece& piece : problem.pieces.all) all += piece.region_bytes();
+  for (const DeriveOption& option : problem.options) all += option.derived_bytes;
+  if (capacity <= all) return capacity;
   std::uint64_t ample = least.arena_bytes;
   for (const std::uint64_t target : kResidentTargets) {
     ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->arena_bytes);
     if (problem.options.empty()) continue;
-    std::vector<bool> all = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
-    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(all))->arena_bytes);
+    std::vector<bool> transformed = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(transformed))->arena_bytes);
   }
-  return ample;
+  return std::min(ample, capacity);
 }
 
+namespace detail {
+
+/// Everything that streams in one capacity.
+class StreamPolicies {
+ public:
+  StreamPolicies(const Problem& problem, const Candidate& least, Search& search)
+      : problem_(problem),
+        least_(least),
+        search_(search),
+        room_(Room::beside_blocks(least.layout, problem.views.order.size())),
+        segment_(segment_bytes()) {}
+
+  void on_demand() {
+    SliceRule rule{.room = room_.within(search_.capacity - segment_)};
+    for (const std::uint64_t target : kTargets) {
+      rule.target = target;
+      search_.offer(on_demand_candidate(problem_, rule, search_.capacity));
+    }
+  }
+
+  /// Slice sizes x shares of the spare memory that go to pieces and transforms that stay. Keeping is only worth it for repeated runs: one
+  /// run reads everything anyway. All are judged by their fluid bounds; addresses are sought for the most promising first.
+  void stream_all() {
+    for (const std::uint64_t target : kTargets) add(rule_keeping(0, 0), target);
+    const std::uint64_t spare = search_.capacity - std::min(search_.capacity, least_.arena_bytes);
+    for (const std::uint64_t twentieths : {20, 19, 17, 14, 10, 6, 3}) {
+      if (!problem_.repeat) break;
+      const std::uint64_t kept = spare / 20 * twentieths;
+      for (const std::uint64_t target : {kTargets[0], kTargets[2], kTargets[4]}) add(rule_keeping(kept, 0), target);
+      for (const std::uint64_t quarters : {1, 2, 4})
+        if (!problem_.options.empty()) add(rule_keeping(kept, kept / 4 * quarters), kTargets[0]);
+    }
+    std::stable_sort(drafts_.begin(), drafts_.end(),
+                     [](const Judged& a, const Judged& b) { return a.run.times.seconds() < b.run.times.seconds(); });
+    for (Judged& judged : drafts_) {
+      if (!search_.promises(judged.run.times.seconds())) break;
+      stream(search_, judged.draft, judged.run);
+    }
+  }
+
+ private:
+  struct Judged {
+    Draft draft;
+    FluidRun run;
+  };
+
+  void add(SliceRule rule, std::uint64_t target) {
+    rule.target = target;
+    Judged judged{make_draft(problem_, std::move(rule)), {}};
+    const Draft& draft = judged.draft;
+    // What nothing can beat costs less to find out than the fluid bound.
+    const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
+    if (!search_.promises(pipe)) return;
+    judged.run = fluid_run(problem_, draft, search_.capacity);
+    if (judged.run.fluid.fits) drafts_.push_back(std::move(judged));
+  }
+
+  /// `kept` bytes for pieces and transforms together.
+  SliceRule rule_keeping(std::uint64_t kept, std::uint64_t for_transforms) {
+    SliceRule rule{.room = room_.within(search_.capacity - std::min(search_.capacity, segment_ + kept)), .depth = 2};
+    rule.pieces = &problem_.pieces;
+    std::vector<bool> skipped;
+    if (for_transforms > 0) {
+      rule.derived = choose_derived_alone(problem_.options, problem_.views.order.size(), for_transforms);
+      skipped.assign(problem_.pieces.all.size(), false);
+      for (const DeriveOption& option : problem_.options) {
+        if (!rule.derived[option.position]) continue;
+        kept -= std::min(kept, option.derived_bytes);
+        const WeightId weight = problem_.graph->node(problem_.views.order[option.position]).weights[0];
+        const Interval<std::uint32_t> pieces = problem_.pieces.of_weight[weight.index()];
+        for (std::uint32_t p = pieces.begin; p < pieces.end; ++p) skipped[p] = pieces.size() > 1 || alone(p, weight);
+      }
+    }
+    rule.kept = keep_prefix(problem_.pieces, problem_.residency, kept, skipped);
+    return rule;
+  }
+
+  bool alone(std::uint32_t piece, WeightId weight) const {
+    return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
+  }
+
+  /// What every plan keeps, and its transforms and pieces apart from it.
+  std::uint64_t segment_bytes() const { return make_draft(problem_, {.target = kTargets[0]}).base; }
+
+  const Problem& problem_;
+  const Candidate& least_;
+  Search& search_;
+  std::vector<Judged> drafts_;
+  const Room room_;
+  const std::uint64_t segment_;  // bytes that every plan keeps
+};
+
 /// Everything kept, and transforms in place of raw weights as far as memory goes.
-inline void derive_all(const Problem& problem, std::uint64_t target, std::uint64_t capacity, std::optional<Candidate>& best) {
-  const std::optional<Candidate> raw = resident_candidate(problem, target, capacity);
+inline void derive_all(Search& search, std::uint64_t target) {
+  const Problem& problem = search.problem;
+  const std::optional<Candidate> raw = resident_candidate(problem, target, search.capacity);
   if (!raw || problem.options.empty()) return;
-  const std::uint64_t spare = capacity - raw->arena_bytes;
+  const std::uint64_t spare = search.capacity - raw->arena_bytes;
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
   for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
-    auto candidate =
-        resident_candidate(problem, target, capacity, choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
+    auto candidate = resident_candidate(problem, target, search.capacity,
+                                        choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
     if (!candidate) continue;
-    keep_better(problem, best, std::move(candidate));
+    search.offer(std::move(candidate));
     return;
   }
 }
 
-inline std::optional<Candidate> best_of_all(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
-  std::optional<Candidate> best;
-  for (const std::uint64_t target : kResidentTargets) keep_better(problem, best, resident_candidate(problem, target, capacity));
-  if (best && problem.repeat)
-    for (const std::uint64_t target : kResidentTargets) derive_all(problem, target, capacity, best);
+inline void best_of_all(Search& search, const Candidate& least) {
+  const Problem& problem = search.problem;
+  for (const std::uint64_t target : kResidentTargets) search.offer(resident_candidate(problem, target, search.capacity));
+  const bool all_fit = search.best.has_value();
+  if (all_fit && problem.repeat)
+    for (const std::uint64_t target : kResidentTargets) derive_all(search, target);
   // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
-  if (best) return best;
-  keep_better(problem, best, flexnn_candidate(problem, capacity));
-  stream_all(problem, least, capacity, best);
-  if (problem.repeat) stream_the_rest(problem, least, capacity, best);
-  keep_better(problem, best, best_on_demand(problem, least, capacity));
-  return best;
+  if (all_fit && problem.options.empty()) return;
+  search.offer(flexnn_candidate(problem, search.capacity));
+  StreamPolicies streams(problem, least, search);
+  streams.on_demand();
+  streams.stream_all();
 }
 
-/// The policy's choice at a capacity that is not below `least`. Where a policy's own rule finds nothing, its least candidate stands in.
-inline Candidate choose(const Problem& problem, Policy policy, const Candidate& least, std::uint64_t capacity) {
-  std::optional<Candidate> best;
+}  // namespace detail
+
+/// The policy's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least
+/// candidate stands in.
+inline void choose(Search& search, Policy policy, const Candidate& least) {
+  const Problem& problem = search.problem;
   switch (policy) {
     case Policy::kResident:
-      best = resident_candidate(problem, kResidentTarget, capacity);
-      break;
-    case Policy::kOnDemand:
-      best = best_on_demand(problem, least, capacity);
+      search.offer(resident_candidate(problem, kResidentTarget, search.capacity));
       break;
     case Policy::kFlexnn:
-      best = flexnn_candidate(problem, capacity);
-      if (!best) best = best_on_demand(problem, least, capacity);
+      search.offer(flexnn_candidate(problem, search.capacity));
+      if (search.best) break;
+      [[fallthrough]];
+    case Policy::kOnDemand:
+      detail::StreamPolicies(problem, least, search).on_demand();
       break;
     case Policy::kSluice:
-      best = best_of_all(problem, least, capacity);
+      detail::best_of_all(search, least);
       break;
   }
-  if (!best || policy == Policy::kSluice) keep_better(problem, best, least);
-  best->policy = policy;
-  return std::move(*best);
+  if (policy == Policy::kSluice) search.offer(least);
+  if (!search.best) search.best = least;
+  search.best->policy = policy;
 }
 
 }  // namespace sluice::planner

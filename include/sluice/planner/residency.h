@@ -1,51 +1,80 @@
-// Pass: which streamed loads stay in memory between runs, when there is memory to spare but not for all of them.
+// Pass: which pieces stay in memory between runs, when there is memory to spare but not for all of them.
 //
-// Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: the first loads of a
-// period have nothing to hide behind (front), and kept loads spread over the run leave the reader time to get ahead (even). Both orders
-// are tried, with several shares of the spare memory; the simulator decides.
-// Invariant: loads that bring the same bytes are kept together, and count once.
+//     order    | 7 | 3 | 9 | 0 | 5 | ...          one order of pieces for a model and a profile; a budget keeps a prefix,
+//     32 MiB   |===|===|                          each piece at the address that its place in the order gives it:
+//     48 MiB   |===|===|===|===|                  a change of budget moves the end of the prefix and nothing else
+//
+// Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: kept pieces spread over
+// the run (even) leave the reader time to get ahead everywhere; where reading takes long beside computing (dense) it falls behind first.
+// Several orders are tried at a few sizes with the fluid bound, and the best one stays.
+// Invariant: an order holds each piece once.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <utility>
+#include <numeric>
 #include <vector>
 
-#include "sluice/planner/slice.h"
+#include "sluice/planner/pieces.h"
 
 namespace sluice::planner {
 
-enum class ResidencyOrder : std::uint8_t { kFront, kEven };
+enum class ResidencyOrder : std::uint8_t { kEven, kDense, kLarge, kFront };
+inline constexpr ResidencyOrder kResidencyOrders[] = {ResidencyOrder::kEven, ResidencyOrder::kDense, ResidencyOrder::kLarge,
+                                                      ResidencyOrder::kFront};
 
-/// By load: keep it? The regions kept sum to at most `spare` bytes.
-inline std::vector<bool> choose_resident(const Schedule& schedule, std::uint64_t spare, ResidencyOrder order) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> first_of;
-  std::uint64_t total = 0;
-  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
-    const LoadSpec& load = schedule.loads[k];
-    if (first_of.try_emplace({load.first_stretch, load.stretch_count}, k).second && !load.resident) total += load.region_bytes();
-  }
-  std::vector<bool> keep(schedule.loads.size(), false);
-  std::uint64_t kept = 0;
-  std::uint64_t passed = 0;
-  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
-    const LoadSpec& load = schedule.loads[k];
-    const std::size_t first = first_of.at({load.first_stretch, load.stretch_count});
-    if (load.resident || first != k) {
-      keep[k] = keep[first];
-      continue;
+namespace detail {
+
+/// Van der Corput's sequence: each prefix of the order that it gives is spread evenly.
+inline std::uint32_t mirrored_bits(std::uint32_t n) noexcept {
+  std::uint32_t mirrored = 0;
+  for (int bit = 0; bit < 32; ++bit) mirrored |= (n >> bit & 1u) << (31 - bit);
+  return mirrored;
+}
+
+}  // namespace detail
+
+/// `compute`: seconds of each position.
+inline std::vector<std::uint32_t> order_pieces(const Pieces& pieces, const std::vector<double>& compute, ResidencyOrder rule) {
+  std::vector<double> key(pieces.all.size(), 0.0);  // least first
+  double passed = 0;
+  double total = 0;
+  for (const Piece& piece : pieces.all) total += static_cast<double>(piece.region_bytes());
+  for (std::size_t p = 0; p < key.size(); ++p) {
+    const auto bytes = static_cast<double>(pieces.all[p].region_bytes());
+    switch (rule) {
+      case ResidencyOrder::kEven:
+        key[p] = detail::mirrored_bits(static_cast<std::uint32_t>((passed + bytes / 2) / total * 65536.0));
+        break;
+      case ResidencyOrder::kDense:
+        key[p] = compute[pieces.all[p].position] / bytes;
+        break;
+      case ResidencyOrder::kLarge:
+        key[p] = -bytes;
+        break;
+      case ResidencyOrder::kFront:
+        key[p] = static_cast<double>(p);
     }
-    const std::uint64_t bytes = load.region_bytes();
     passed += bytes;
-    const bool due =
-        order == ResidencyOrder::kFront ||
-        static_cast<double>(kept + bytes) <= static_cast<double>(spare) / static_cast<double>(total) * static_cast<double>(passed);
-    if (!due || kept + bytes > spare) continue;
-    keep[k] = true;
-    kept += bytes;
   }
-  return keep;
+  std::vector<std::uint32_t> order(key.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key[a] < key[b]; });
+  return order;
+}
+
+/// By piece: the longest prefix of the order that fits `bytes`. `skipped`: pieces that need not be kept (they are transformed), or empty.
+inline std::vector<bool> keep_prefix(const Pieces& pieces, const std::vector<std::uint32_t>& order, std::uint64_t bytes,
+                                     const std::vector<bool>& skipped = {}) {
+  std::vector<bool> kept(pieces.all.size(), false);
+  for (std::uint32_t p : order) {
+    if (!skipped.empty() && skipped[p]) continue;
+    const std::uint64_t region = pieces.all[p].region_bytes();
+    if (region > bytes) break;
+    bytes -= region;
+    kept[p] = true;
+  }
+  return kept;
 }
 
 }  // namespace sluice::planner

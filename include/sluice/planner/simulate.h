@@ -1,14 +1,18 @@
-// Pass: what a schedule with gates will take. Two lanes, in order (planner.md section 1):
+// Pass: what a schedule with gates will take. Three lanes, each in order (planner.md section 1):
 //
-//     start_load(k) = max(end_load(k-1), end of the first gate_k steps)
-//     start_step(i) = max(end_step(i-1), end_load(last load that i needs))
+//     read     |== 0 ==|= 1 =|   |=== 2 ===|            start_load(k) = max(end_load(k-1), end of the first gate_k steps)
+//     decode           |0|    |1|          |2|          end_decode(k) = max(end_load(k), end_decode(k-1)) + d_k
+//     compute            | 0 | | 1 |        | 2 |       start_step(i) = max(end_step(i-1), end_decode(last load that i needs))
 //
-// The prologue runs all loads and prepare steps, a period only the streamed loads and the other steps; with gates >= 0 periods do not
-// overlap, so one of each is enough. The fluid bound ignores addresses: each load starts as soon as the bytes that must live with it fit.
-// No plan with the same loads in the same order is faster, because each of its gates is at least the fluid one.
+// The prologue runs all loads and prepare steps; a period the streamed loads and the other steps. A run's wrapped loads (gate < 0) go in
+// the tail of the run before: a period is then simulated again and again until two in a row take equally long, which is what every later
+// one takes too.
+// Invariants: times of a run count from its begin; step_end[i] is the end of the first i steps, step_end[0] = 0; more work, or a later
+// gate, never makes a run shorter.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -21,81 +25,116 @@ namespace sluice::planner {
 struct Costs {
   std::vector<double> step;
   std::vector<double> load;
-  double compute = 0;  // all steps of a period
+  std::vector<double> decode;  // by load; empty: none
+  double compute = 0;          // all steps of a period
+  double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
-inline Costs price(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const Schedule& schedule,
-                   const profiler::DeviceProfile& profile, int threads) {
-  Costs costs;
-  for (const StepSpec& step : schedule.steps) {
-    const NodeId id = order[step.position];
-    const model::Node& node = graph.node(id);
-    const kernels::KernelDescriptor& kernel = *kernels[id.index()];
-    const kernels::StepExtent extent{
-        {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
-    const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
-    using profiler::KernelUse;
-    const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
-    costs.step.push_back(profiler::step_seconds(profile, {kernel.id, use}, node, cost(graph, node, extent)));
-    if (!step.prepare) costs.compute += costs.step.back();
-  }
-  for (const LoadSpec& load : schedule.loads) costs.load.push_back(profiler::load_seconds(profile, Bytes(load.region_bytes())));
-  return costs;
+inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
+                         const profiler::DeviceProfile& profile, int threads) {
+  const model::Node& node = graph.node(id);
+  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
+  const kernels::StepExtent extent{
+      {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
+  const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
+  using profiler::KernelUse;
+  const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
+  return profiler::step_seconds(profile, {kernel.id, use}, node, cost(graph, node, extent));
 }
 
-/// End of the last step. `prologue`: all loads and steps run.
-inline double simulate(const Schedule& schedule, const Costs& costs, const std::vector<std::int64_t>& gates, bool prologue) {
-  std::vector<double> step_end(schedule.steps.size() + 1, 0.0);  // [i]: the first i steps are over
-  double load_end = 0;
-  std::size_t next_load = 0;
-  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-    double ready = step_end[i];
-    for (; next_load < schedule.steps[i].loads_needed; ++next_load) {
-      if (!schedule.loads[next_load].streamed() && !prologue) continue;
-      const auto gate = static_cast<std::size_t>(std::max<std::int64_t>(gates[next_load], 0));
-      load_end = std::max(load_end, step_end[gate]) + costs.load[next_load];
-    }
-    if (schedule.steps[i].prepare && !prologue) {
-      step_end[i + 1] = step_end[i];
-      continue;
-    }
-    if (schedule.steps[i].loads_needed > 0) ready = std::max(ready, load_end);
-    step_end[i + 1] = ready + costs.step[i];
-  }
-  return step_end.back();
+/// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
+/// that is part of the reading time.
+inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) noexcept {
+  if (profile.reads_in_flight <= 1) return 0;
+  return static_cast<double>(std::min<std::uint64_t>(bytes, profile.read_piece_bytes)) / profile.verify_bytes_per_second;
 }
+
+using Gates = std::vector<std::int64_t>;
+
+/// What runs: everything, or what each later run repeats.
+enum class Run : std::uint8_t { kPrologue, kPeriod };
 
 /// Seconds of all reading in the prologue or in a period.
-inline double reading_seconds(const Schedule& schedule, const Costs& costs, bool prologue) {
+inline double reading_seconds(const Schedule& schedule, const Costs& costs, Run kind) {
   double sum = 0;
   for (std::size_t k = 0; k < schedule.loads.size(); ++k)
-    if (prologue || schedule.loads[k].streamed()) sum += costs.load[k];
+    if (kind == Run::kPrologue || schedule.loads[k].streamed()) sum += costs.load[k];
   return sum;
 }
 
-/// The earliest gates that the bytes alone allow: for load k the least g such that, in every step of [g, end of its first use), the fixed
-/// bytes of the step, the resident weights and the loads up to k that are still needed fit `capacity`. `fixed` holds the live bytes by
-/// step.
-inline std::vector<std::int64_t> fluid_gates(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t capacity) {
-  std::vector<std::int64_t> used;  // by step: bytes of fixed buffers and of the loads placed so far
-  std::uint64_t resident = 0;
-  for (const LoadSpec& load : schedule.loads)
-    if (load.resident) resident += load.region_bytes();
-  for (const DerivedSpec& derived : schedule.derived) resident += derived.bytes;
-  for (std::uint64_t bytes : fixed) used.push_back(static_cast<std::int64_t>(bytes + resident));
-  std::vector<std::int64_t> gates(schedule.loads.size(), 0);
-  std::int64_t former = 0;
-  for (std::size_t k = 0; k < schedule.loads.size(); ++k) {
-    const LoadSpec& load = schedule.loads[k];
-    const auto bytes = static_cast<std::int64_t>(load.region_bytes());
-    gates[k] = former;
-    if (load.resident) continue;
-    std::int64_t gate = load.uses.begin;
-    while (gate > former && used[static_cast<std::size_t>(gate - 1)] + bytes <= static_cast<std::int64_t>(capacity)) --gate;
-    for (std::int64_t i = gate; i < load.uses.end; ++i) used[static_cast<std::size_t>(i)] += bytes;
-    gates[k] = former = gate;
+/// Of one run.
+struct Timeline {
+  std::vector<double> step_start;
+  std::vector<double> step_end;  // one more than there are steps
+  double seconds() const noexcept { return step_end.back(); }
+};
+
+namespace detail {
+
+/// The lanes from run to run.
+class Lanes {
+ public:
+  Lanes(const Schedule& schedule, const Costs& costs, const Gates& gates) : schedule_(schedule), costs_(costs), gates_(gates) {
+    now_.step_start.resize(schedule.steps.size());
+    now_.step_end.resize(schedule.steps.size() + 1, 0.0);
+    before_ = now_.step_end;
   }
-  return gates;
+
+  const Timeline& run(Run kind) {
+    const bool prologue = kind == Run::kPrologue;
+    const double previous = before_.back();
+    read_end_ -= previous;
+    decode_end_ -= previous;
+    std::size_t next = 0;
+    const double slower = profiler::slowdown(costs_.beside_reads, costs_.compute, reading_seconds(schedule_, costs_, kind));
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+      const StepSpec& step = schedule_.steps[i];
+      now_.step_start[i] = now_.step_end[i + 1] = now_.step_end[i];
+      for (; next < step.loads_needed; ++next)
+        if (prologue || schedule_.loads[next].streamed()) load(next, previous);
+      if (step.prepare && !prologue) continue;
+      if (step.loads_needed > 0) now_.step_start[i] = std::max(now_.step_end[i], decode_end_);
+      now_.step_end[i + 1] = now_.step_start[i] + costs_.step[i] * slower;
+    }
+    before_ = now_.step_end;
+    return now_;
+  }
+
+ private:
+  void load(std::size_t k, double previous) {
+    const std::int64_t gate = gates_[k];
+    const std::int64_t steps = schedule_.step_count();
+    // No run comes before the first: `before_` is all zero then.
+    const double open =
+        gate >= 0 ? now_.step_end[static_cast<std::size_t>(gate)] : before_[static_cast<std::size_t>(gate + steps)] - previous;
+    read_end_ = std::max(read_end_, open) + costs_.load[k];
+    decode_end_ = std::max(read_end_, decode_end_) + (costs_.decode.empty() ? 0.0 : costs_.decode[k]);
+  }
+
+  const Schedule& schedule_;
+  const Costs& costs_;
+  const Gates& gates_;
+  Timeline now_;
+  std::vector<double> before_;  // step_end of the run before
+  double read_end_ = 0;
+  double decode_end_ = 0;
+};
+
+}  // namespace detail
+
+/// One prologue, or one of the periods that follow one another for ever. O(steps + loads), for a few runs.
+inline Timeline simulate(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
+  constexpr int kMostRuns = 8;
+  detail::Lanes lanes(schedule, costs, gates);
+  if (kind == Run::kPrologue) return lanes.run(kind);
+  const bool wraps = std::any_of(gates.begin(), gates.end(), [](std::int64_t gate) { return gate < 0; });
+  Timeline times = lanes.run(kind);
+  for (int run = 1; wraps && run < kMostRuns; ++run) {
+    const double former = times.seconds();
+    times = lanes.run(kind);
+    if (run > 1 && std::abs(times.seconds() - former) <= 1e-6 * former) break;
+  }
+  return times;
 }
 
 }  // namespace sluice::planner

@@ -11,6 +11,7 @@
 //     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
 //     period                                             [conv c0-128 reads derived 0]                          ...
 //
+// A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
 // Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
 // steps follow the execution order; channels of a node's steps tile its output; what a prepare step reads is prologue-only.
 #pragma once
@@ -23,14 +24,15 @@
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
 #include "sluice/planner/derive.h"
+#include "sluice/planner/pieces.h"
 #include "sluice/planner/select_kernels.h"
 
 namespace sluice::planner {
 
-inline constexpr std::uint64_t kBlockBytes = 4096;  // direct-I/O block of Plan::block
 /// Reads of this size run at half the disk's rate (0.08 ms of latency, 0.09 ms of bytes): smaller ones would not come sooner.
 inline constexpr std::uint64_t kFirstLoadBytes = 128u << 10;
 inline constexpr std::uint32_t kNotDerived = ~0u;
+inline constexpr std::uint32_t kNoPiece = ~0u;
 
 struct OperandSpec {
   WeightId weight;
@@ -60,7 +62,8 @@ struct LoadSpec {
   model::FileRange payload;
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
-  bool prologue_only = false;  // for a prepare step
+  bool prologue_only = false;      // for a prepare step
+  std::uint32_t piece = kNoPiece;  // resident: the piece that it keeps, if it is one
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
   std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
@@ -80,11 +83,16 @@ struct Schedule {
 
 /// How large loads may be.
 struct SliceRule {
-  std::uint64_t target = 4u << 20;       // aim; 1 cuts as finely as the format allows
-  bool span_nodes = true;                // one load may serve several nodes
-  bool ramp = true;                      // the first loads are small, each twice the one before: compute starts early
-  std::vector<std::uint64_t> room = {};  // by position: what finds room beside its activations; empty: no limit
-  std::vector<bool> derived = {};        // by position: its first weight is kept transformed; empty: none is
+  std::uint64_t target = 4u << 20;  // aim; 1 cuts as finely as the format allows
+  bool span_nodes = true;           // one load may serve several nodes
+  bool ramp = true;                 // the first loads are small, each twice the one before: compute starts early
+  /// By position: the bytes beside its activations, for `depth` loads, its other weights and its workspace; empty: no limit.
+  std::vector<std::uint64_t> room = {};
+  std::uint64_t depth = 1;
+  int threads = 1;                 // that workspaces are asked for
+  std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
+  const Pieces* pieces = nullptr;
+  std::vector<bool> kept = {};  // by piece; empty: none is
 };
 
 namespace detail {
@@ -116,12 +124,37 @@ class Cutter {
 
  private:
   static constexpr std::uint32_t kNoLoad = ~0u;
+  static constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
 
-  std::uint64_t limit(std::size_t position) const noexcept {
-    std::uint64_t most = rule_.target;
-    if (rule_.ramp && streamed_ < 16) most = std::min(most, kFirstLoadBytes << streamed_);
-    return rule_.room.empty() ? most : std::min(most, rule_.room[position]);
+  /// What a load may have by the rule's aim.
+  std::uint64_t aim() const noexcept {
+    return rule_.ramp && streamed_ < 16 ? std::min(rule_.target, kFirstLoadBytes << streamed_) : rule_.target;
   }
+
+  /// Do loads of `bytes` and the workspace of a step of `channels` find room at the position?
+  bool fits(std::size_t position, std::uint64_t bytes, ChannelRange channels) const {
+    if (rule_.room.empty()) return true;
+    return rule_.depth * (bytes + kRounding) + beside_ + workspace(position, channels) <= rule_.room[position];
+  }
+
+  std::uint64_t workspace(std::size_t position, ChannelRange channels) const {
+    const NodeId id = order_[position];
+    const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
+    if (kernel.workspace == nullptr) return 0;
+    const model::Node& node = graph_.node(id);
+    const RowRange rows{0, row_extents(graph_.tensor(node.outputs[0]).shape).rows};
+    return kernel.workspace(graph_, node, {rows, channels, rule_.threads, derives(position)}).count();
+  }
+
+  /// What small weights may fill together.
+  std::uint64_t limit(std::size_t position) const {
+    if (rule_.room.empty()) return aim();
+    const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + rule_.depth * kRounding;
+    const std::uint64_t room = rule_.room[position];
+    return std::min(aim(), (room - std::min(room, taken)) / rule_.depth);
+  }
+
+  ChannelRange all_channels(std::size_t position) const { return {0, model::step_channels(graph_, graph_.node(order_[position]))}; }
 
   // Weights of less than 16 KiB lie together: one load, or a few so that the first step need not wait for all of them.
   void load_resident_segment() {
@@ -163,35 +196,59 @@ class Cutter {
 
   bool derives(std::size_t position) const noexcept { return !rule_.derived.empty() && rule_.derived[position]; }
 
-  bool sliced(std::size_t position, WeightId w) const {
-    const kernels::KernelDescriptor& kernel = *kernels_[order_[position].index()];
+  bool kept(std::uint32_t piece) const noexcept { return !rule_.kept.empty() && rule_.kept[piece]; }
+
+  Interval<std::uint32_t> pieces_of(WeightId w) const noexcept {
+    return rule_.pieces == nullptr ? Interval<std::uint32_t>{} : rule_.pieces->of_weight[w.index()];
+  }
+
+  /// Bytes that must lie in memory beside a slice of the node's first weight.
+  std::uint64_t bytes_beside(std::size_t position, const std::vector<WeightId>& reads) const {
+    const bool first_is_cut = !graph_.node(order_[position]).weights.empty();
+    std::uint64_t bytes = 0;
+    for (std::size_t i = first_is_cut ? 1 : 0; i < reads.size(); ++i) {
+      const model::Weight& weight = graph_.weight(reads[i]);
+      if (!weight.always_resident) bytes += weight.bytes.count() + kRounding;
+    }
+    return bytes;
+  }
+
+  /// Is the node's first weight taken slice by slice? Its loads or its workspace may ask for that, or pieces of which some are kept.
+  bool sliced(std::size_t position) const {
     const model::Node& node = graph_.node(order_[position]);
-    const model::Weight& weight = graph_.weight(w);
-    return kernel.slices_channels && !node.weights.empty() && node.weights[0] == w && !weight.always_resident && weight.stretch_count > 1 &&
-           weight.panel_layout.layout != model::WeightLayout::kPlain && weight.bytes.count() > limit(position);
+    if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
+    if (derives(position)) return true;
+    if (!cuts_channels(graph_, node, *kernels_[order_[position].index()])) return false;
+    const Interval<std::uint32_t> pieces = pieces_of(node.weights[0]);
+    if (pieces.size() > 1 && std::any_of(rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.begin),
+                                         rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.end), [](bool k) { return k; }))
+      return true;
+    const std::uint64_t bytes = graph_.weight(node.weights[0]).bytes.count();
+    const bool stays = pieces.size() == 1 && kept(pieces.begin);
+    return (!stays && bytes > aim()) || !fits(position, stays ? 0 : bytes, all_channels(position));
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
-    WeightId cut = WeightId::invalid();
-    for (WeightId w : reads) {
-      if (sliced(position, w) || (derives(position) && w == reads.front()))
-        cut = w;
-      else
-        load_whole(position, w);
-    }
-    const model::Node& node = graph_.node(order_[position]);
-    const std::int64_t channels = model::step_channels(graph_, node);
-    if (!cut.valid()) {
-      add_step(position, {0, channels}, reads, WeightId::invalid(), {}, 0);
+    beside_ = bytes_beside(position, reads);
+    const bool cut = sliced(position);
+    for (std::size_t i = 0; i < reads.size(); ++i)
+      if (i > 0 || !cut) load_whole(position, reads[i]);
+    if (!cut) {
+      add_step(position, all_channels(position), reads, WeightId::invalid(), {}, 0);
       return;
     }
-    cut_weight(position, reads, cut, channels);
+    cut_weight(position, reads);
     open_ = false;
   }
 
   void load_whole(std::size_t position, WeightId w) {
     const model::Weight& weight = graph_.weight(w);
     if (weight.always_resident) return;
+    const Interval<std::uint32_t> pieces = pieces_of(w);
+    if (!pieces.empty() && kept(pieces.begin)) {
+      load_of_[w.index()] = load_piece(pieces.begin);
+      return;
+    }
     const bool shared = readers_[w.index()] > 1;
     // The same weight twice in one node, or again in the very next one, is still there.
     if (load_of_[w.index()] != kNoLoad && load_of_[w.index()] + 1 == schedule_.loads.size() && shared) return;
@@ -202,30 +259,99 @@ class Cutter {
     if (shared) open_ = false;
   }
 
-  void cut_weight(std::size_t position, const std::vector<WeightId>& reads, WeightId cut, std::int64_t channels) {
+  /// The load that keeps a piece; made where the piece is first needed.
+  std::uint32_t load_piece(std::uint32_t p) {
+    if (load_of_piece_.empty()) load_of_piece_.resize(rule_.pieces->all.size(), kNoLoad);
+    if (load_of_piece_[p] != kNoLoad) return load_of_piece_[p];
+    const Piece& piece = rule_.pieces->all[p];
+    load_of_piece_[p] = static_cast<std::uint32_t>(schedule_.loads.size());
+    schedule_.loads.push_back({piece.first_stretch, piece.stretch_count, piece.payload, {0, 0}, true, false, p});
+    open_ = false;
+    return load_of_piece_[p];
+  }
+
+  /// A run of stretches of the weight being cut.
+  struct Part {
+    std::size_t begin;
+    std::size_t end;
+    std::uint32_t load;  // that brings it, or kNoLoad
+  };
+
+  /// Pieces that are kept, and what lies between them.
+  std::vector<Part> parts_of(std::size_t position, WeightId cut) {
     const model::Weight& weight = graph_.weight(cut);
-    const model::Node& node = graph_.node(order_[position]);
-    const auto stretches = graph_.stretches_of(weight);
-    std::vector<std::int64_t> first_panel{0};  // of each stretch, and the end
-    for (const model::Stretch& s : stretches)
-      first_panel.push_back(first_panel.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
-    const std::uint64_t stretch_bytes = stretches.front().stored_size.count();
-    const std::size_t unit = first_panel[1] % 2 != 0 && 2 * stretch_bytes <= limit(position) ? 2 : 1;
-    const std::size_t units = (stretches.size() + unit - 1) / unit;
-    const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(limit(position) / (unit * stretch_bytes)));
-    const std::size_t slices = sliced(position, cut) ? (units + units_each - 1) / units_each : 1;
+    const Interval<std::uint32_t> pieces = derives(position) ? Interval<std::uint32_t>{} : pieces_of(cut);
+    std::vector<Part> parts;
+    if (pieces.size() == 1 && kept(pieces.begin)) return {{0, weight.stretch_count, load_piece(pieces.begin)}};
+    for (std::uint32_t p = pieces.begin; p < pieces.end && pieces.size() > 1; ++p) {
+      const std::size_t begin = rule_.pieces->all[p].first_stretch - weight.first_stretch;
+      const std::size_t end = begin + rule_.pieces->all[p].stretch_count;
+      if (kept(p) || parts.empty() || parts.back().load != kNoLoad)
+        parts.push_back({begin, end, kept(p) ? p : kNoLoad});
+      else
+        parts.back().end = end;
+    }
+    if (parts.empty()) parts.push_back({0, weight.stretch_count, kNoLoad});
+    return parts;
+  }
+
+  void cut_weight(std::size_t position, const std::vector<WeightId>& reads) {
+    const model::Weight& weight = graph_.weight(reads[0]);
+    first_panel_.assign(1, 0);  // of each stretch, and the end
+    for (const model::Stretch& s : graph_.stretches_of(weight))
+      first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
+    const bool whole_piece = pieces_of(reads[0]).size() == 1;
+    for (Part part : parts_of(position, reads[0])) {
+      if (part.load != kNoLoad && !whole_piece) part.load = load_piece(part.load);
+      cut_part(position, reads, part);
+    }
+  }
+
+  PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
+
+  ChannelRange channels_of(std::size_t position, PanelRange panels) const {
+    return model::channels_of_panels(panels, model::outputs_per_group(graph_.node(order_[position])), all_channels(position).end);
+  }
+
+  /// Into how many slices: as few as the aim and the room allow.
+  std::size_t slices_of(std::size_t position, const Part& part, std::size_t unit, std::uint64_t stretch_bytes) const {
+    if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return 1;
+    const std::size_t units = (part.end - part.begin + unit - 1) / unit;
+    const bool streams = part.load == kNoLoad;
+    std::size_t slices = 1;
+    if (streams) {
+      const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(aim() / (unit * stretch_bytes)));
+      slices = (units + units_each - 1) / units_each;
+    }
+    for (; slices < units; slices += 1 + slices / 8) {
+      const std::size_t end = std::min(part.begin + (units + slices - 1) / slices * unit, part.end);
+      const PanelRange panels = panels_of(part.begin, end);
+      if (fits(position, streams ? (end - part.begin) * stretch_bytes : 0, channels_of(position, panels))) break;
+    }
+    return std::min(slices, units);
+  }
+
+  void cut_part(std::size_t position, const std::vector<WeightId>& reads, const Part& part) {
+    const model::Weight& weight = graph_.weight(reads[0]);
+    const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
+    const bool pairs =
+        first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= aim() && fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
+    const std::size_t unit = pairs ? 2 : 1;
+    const std::size_t units = (part.end - part.begin + unit - 1) / unit;
+    const std::size_t slices = slices_of(position, part, unit, stretch_bytes);
     for (std::size_t i = 0; i < slices; ++i) {
-      const std::size_t begin = i * units / slices * unit;
-      const std::size_t end = std::min((i + 1) * units / slices * unit, stretches.size());
-      const PanelRange panels{first_panel[begin], first_panel[end]};
-      const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
-                                        model::panel_range(weight, panels), limit(position), false);
-      const ChannelRange part = model::channels_of_panels(panels, model::outputs_per_group(node), channels);
+      const std::size_t begin = part.begin + i * units / slices * unit;
+      const std::size_t end = std::min(part.begin + (i + 1) * units / slices * unit, part.end);
+      const PanelRange panels = panels_of(begin, end);
+      std::uint32_t load = part.load;
+      if (load == kNoLoad)
+        load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
+                      model::panel_range(weight, panels), aim(), false);
       if (derives(position)) {
         schedule_.loads[load].prologue_only = true;
-        add_prepare_step(position, part, {cut, panels, load});
+        add_prepare_step(position, channels_of(position, panels), {reads[0], panels, load});
       }
-      add_step(position, part, reads, cut, panels, load);
+      add_step(position, channels_of(position, panels), reads, reads[0], panels, load);
     }
   }
 
@@ -266,8 +392,11 @@ class Cutter {
   Schedule schedule_;
   std::vector<std::uint32_t> load_of_;  // by weight: where its last reader finds it whole
   std::vector<std::uint32_t> readers_;  // by weight
-  unsigned streamed_ = 0;               // loads made so far, those of the resident segment apart
-  bool open_ = false;                   // may the last load grow?
+  std::vector<std::uint32_t> load_of_piece_;
+  std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
+  std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
+  unsigned streamed_ = 0;                  // loads made so far, those of the resident segment apart
+  bool open_ = false;                      // may the last load grow?
   std::uint64_t open_limit_ = 0;
   std::size_t node_of_open_load_ = ~std::size_t{0};
 };

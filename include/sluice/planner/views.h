@@ -271,9 +271,19 @@ class ViewBuilder {
           placement.pixel_pitch = whole.pixel_pitch;
         }
       } else {
-        placement.buffer = block_of_root(forest_.class_of(*t), info.bytes().count(), views);
+        placement.row_pitch = root_pitch(c, dense);
+        const std::int64_t gaps = dense.rows * (placement.row_pitch - dense.row_pitch);
+        placement.buffer = block_of_root(forest_.class_of(*t), info.bytes().count() + static_cast<std::uint64_t>(gaps), views);
       }
     }
+  }
+
+  /// Rows a multiple of 4096 bytes apart share the sets of the first cache: a dense layer that walks 14 such rows at once ran at 78 % of
+  /// the peak instead of 98 % (197 rows of 3072 floats). A line more between them costs next to nothing.
+  static std::int64_t root_pitch(const AliasForest::Class& c, const RowView& dense) noexcept {
+    constexpr std::int64_t kAliasing = 4096, kLine = 64;
+    const bool free = !c.needs_dense && !c.fixed && c.inside.empty();
+    return free && dense.rows > 1 && dense.pixels == 1 && dense.row_pitch % kAliasing == 0 ? dense.row_pitch + kLine : dense.row_pitch;
   }
 
   BufferId block_of_root(std::size_t c, std::uint64_t bytes, Views& views) {

@@ -79,7 +79,10 @@ struct DeviceProfile {
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
   double read_latency_seconds = 80e-6;    // fixed cost of one read
 
-  double verify_bytes_per_second = 12e9;        // checksums of what was just read
+  double verify_bytes_per_second = 12e9;  // checksums of what was just read
+  // What one does to the other: both share memory, and the system's part in reading takes time of a core.
+  double read_rate_beside_compute = 1;          // of the rate alone
+  double step_time_beside_reads = 1;            // of the time alone
   double read_limit = 0;                        // bytes per second, 0: none: emulates a slower disk
   std::uint64_t read_piece_bytes = 512 * 1024;  // how loads are read: in pieces of this size,
   std::uint32_t reads_in_flight = 4;            // so many at a time

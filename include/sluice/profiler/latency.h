@@ -111,9 +111,17 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
     const auto last = std::find_if(first, profile.reads.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
     reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(profile.read_piece_bytes)));
   }
+  reading /= profile.read_rate_beside_compute;
   if (profile.read_limit > 0) reading = std::max(reading, size / profile.read_limit);
   const double verifying = size / profile.verify_bytes_per_second;
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
+}
+
+/// The factor on the steps of a run for the reading beside them (`beside_reads`: DeviceProfile::step_time_beside_reads): the same for all,
+/// by the share of the run that reads.
+inline double slowdown(double beside_reads, double compute_seconds, double reading_seconds) noexcept {
+  if (compute_seconds <= 0) return 1;
+  return 1 + (beside_reads - 1) * std::min(1.0, reading_seconds / compute_seconds);
 }
 
 }  // namespace sluice::profiler

@@ -27,7 +27,7 @@ void fuse_activation(Draft& draft);
 /// Chooses the physical axis order of every value: feature maps NHWC. ONNX Transposes become changes of order that cost nothing;
 /// transposes are inserted only where a reader needs another order than the one that the maker gave.
 void lay_out(Draft& draft);
-/// Reshapes that lead back to the same physical shape go: what lies between them may then be a view with gaps.
+/// Reshapes that lead back to the same physical shape go, others move before a slice of channels: slices may then be views with gaps.
 void drop_reshapes(Draft& draft);
 
 void rewrite(Draft& draft, bool fuse);

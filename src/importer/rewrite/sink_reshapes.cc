@@ -93,7 +93,9 @@ class Sink {
 
   bool is_dense(ValueId value) const {
     const std::size_t maker = maker_[value.index()];
-    if (maker == Uses::kNone || !uses_.single_reader(value)) return false;
+    // A value made here is read by the reshape that undoes it and by nothing else.
+    const bool made_here = value.index() >= uses_.readers.size();
+    if (maker == Uses::kNone || !(made_here || uses_.single_reader(value))) return false;
     const DraftNode& node = draft_.nodes[maker];
     if (node.op == OpKind::kDense) return true;
     if (node.op != OpKind::kBinary) return false;

@@ -1,4 +1,5 @@
-// The product of two activations: lines of the output (its second last axis) are shared among the threads in tiles.
+// The product of two activations: lines of the output (its second last axis) are shared among the threads in tiles, for a block of columns
+// at a time.
 #include <algorithm>
 
 #include "src/kernels/elementwise/product.h"
@@ -8,6 +9,14 @@
 
 namespace sluice::kernels::elementwise {
 namespace {
+
+// Columns of the right matrix that stay in the second cache while all lines pass over them.
+constexpr std::int64_t kBlockFloats = 64 * 1024;
+constexpr std::int64_t kBlockColumns = 64;
+
+std::int64_t block_columns(std::int64_t depth, std::int64_t n) noexcept {
+  return std::min(n, std::max<std::int64_t>(1, kBlockFloats / std::max<std::int64_t>(1, depth) / kBlockColumns) * kBlockColumns);
+}
 
 /// One line of the output: (batch, m), counted over all batches.
 class Lines {
@@ -50,25 +59,28 @@ void matmul_step(const KernelCall& call) noexcept {
   const std::int64_t right_pitch = call.inputs[1].shape.rank() == 4 ? right.pixel_pitch : right.row_pitch;
   const ProductRun product = product_run(active_isa());
 
+  const std::int64_t depth = call.inputs[0].view.channels, columns = block_columns(depth, out.channels);
+  const std::int64_t tiles = ceil_div(all.size(), kMaxProductRows), blocks = ceil_div(out.channels, std::max<std::int64_t>(1, columns));
+
   const auto do_tile = [&](std::int64_t index, int) {
-    const std::int64_t first = all.begin + index * kMaxProductRows;
+    const std::int64_t column = index / tiles * columns;
+    const std::int64_t first = all.begin + index % tiles * kMaxProductRows;
     const std::int64_t end = std::min(all.end, first + kMaxProductRows);
     for (std::int64_t line = first; line < end;) {
-      ProductTile tile{.right = lines.right(line),
+      ProductTile tile{.right = lines.right(line) + column,
                        .right_pitch = right_pitch / std::int64_t{sizeof(float)},
-                       .depth = call.inputs[0].view.channels,
-                       .n = out.channels};
+                       .depth = depth,
+                       .n = std::min(columns, out.channels - column)};
       const std::int64_t batch_end = (line / lines.batch() + 1) * lines.batch();
       for (; line < std::min(end, batch_end); ++line, ++tile.rows) {
         tile.left[tile.rows] = lines.left(line);
-        tile.out[tile.rows] = lines.out(line);
+        tile.out[tile.rows] = lines.out(line) + column;
       }
       product(tile);
     }
   };
-  const std::int64_t tiles = ceil_div(all.size(), kMaxProductRows);
-  if (call.pool != nullptr) return parallel_for(*call.pool, tiles, do_tile);
-  for (std::int64_t index = 0; index < tiles; ++index) do_tile(index, 0);
+  if (call.pool != nullptr) return parallel_for(*call.pool, tiles * blocks, do_tile);
+  for (std::int64_t index = 0; index < tiles * blocks; ++index) do_tile(index, 0);
 }
 
 }  // namespace sluice::kernels::elementwise

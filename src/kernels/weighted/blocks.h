@@ -15,11 +15,13 @@ namespace sluice::kernels::weighted {
 /// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
 inline constexpr std::int64_t kBlockBytes = 512 * 1024;
 /// The same where few tiles share a block: the next block is fetched while this one is used, but the first makes its first tile wait.
-inline constexpr std::int64_t kSmallBlockBytes = 64 * 1024;
+inline constexpr std::int64_t kSmallBlockBytes = 128 * 1024;
 inline constexpr std::int64_t kFewTiles = 16;
 /// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
 /// the weights.
 inline constexpr std::int64_t kStripBytes = 192 * 1024;
+/// A strip that holds a step's whole input may be so large where smaller ones would give too few tiles to earn their copies.
+inline constexpr std::int64_t kWholeStripBytes = 512 * 1024;
 
 /// Part i of [begin, end) cut evenly into n.
 constexpr Interval<std::int64_t> even_part(Interval<std::int64_t> whole, std::int64_t i, std::int64_t n) noexcept {
@@ -65,24 +67,29 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept;
 struct UnitPlace {
   std::int64_t block = 0;
   std::int64_t run = 0;
-  std::int64_t run_of_part = 0;
+  std::int64_t next_block = 0;    // of this thread; `block` when it has no other
+  std::int64_t units_before = 0;  // of this thread, since it came to `block`
 };
 
-/// The order of a step's units. Pixels are cut into parts, one a thread, or they are one part and threads share the blocks; in a part,
+/// The order of a step's units. Pixels are cut into parts, one a thread, or they are one part and threads share the blocks. In a part,
 /// block follows block, and in a block one run of pixels the other:
 ///
 ///     part 0: block 0: run 0, run 1; block 1: run 0, run 1 | part 1: block 0: run 2, run 3; block 1: ...
 ///
-/// A thread takes neighbouring units, so with parts it reads what it wrote in the step before.
+/// or, where a run's inputs are copied first, the blocks take turns at each run (`runs_outside`). A thread takes neighbouring units, so
+/// with parts it reads what it wrote in the step before.
 struct UnitGrid {
   std::int64_t parts = 1;
   std::int64_t blocks = 1;
   std::int64_t runs = 1;  // of a part
+  bool runs_outside = false;
 
   std::int64_t count() const noexcept { return parts * blocks * runs; }
   UnitPlace operator[](std::int64_t unit) const noexcept {
-    const std::int64_t run = unit % runs;
-    return {unit / runs % blocks, unit / (runs * blocks) * runs + run, run};
+    const std::int64_t part = unit / (blocks * runs), i = unit % (blocks * runs);
+    if (runs_outside) return {i % blocks, part * runs + i / blocks, (i + 1) % blocks, 0};
+    const std::int64_t block = i / runs, run = i % runs;
+    return {block, part * runs + run, std::min(block + 1, blocks - 1), run};
   }
 };
 
@@ -96,8 +103,8 @@ class NextPanels {
  public:
   /// A unit has `tiles` tiles.
   NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
-      : tiles_before_(place.run_of_part * tiles) {
-    if (place.block + 1 < blocks.count()) panels_ = make_job(call, blocks[place.block + 1]).panels;
+      : tiles_before_(place.units_before * tiles) {
+    if (place.next_block != place.block) panels_ = make_job(call, blocks[place.next_block]).panels;
   }
 
   /// Gives tile `tile` of the unit its part to fetch.

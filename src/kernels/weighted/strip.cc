@@ -36,7 +36,11 @@ void set_area(const model::Window& w, Direction direction, std::int64_t rows, st
   plan.in_columns = span(columns, w.stride_w, w.kernel_w, w.dilation_w);
 }
 
-bool fits(const StripPlan& plan) noexcept { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)) <= kStripBytes; }
+std::int64_t strip_bytes(const StripPlan& plan) noexcept { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)); }
+
+bool fits(const StripPlan& plan) noexcept { return strip_bytes(plan) <= kStripBytes; }
+
+bool few_tiles(const StripPlan& plan) noexcept { return plan.out_rows * plan.out_columns <= 3 * kMaxTileRows; }
 
 /// The most output rows of `columns` that fit, at least one.
 std::int64_t most_rows(const model::Window& w, Direction direction, std::int64_t most, std::int64_t columns, StripPlan plan) noexcept {
@@ -78,27 +82,40 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
   const std::int64_t most = std::min(extent.rows.size(), w.out_h);
   const std::int64_t columns = best_columns(w, direction, most, plan);
   set_area(w, direction, most_rows(w, direction, most, columns, plan), columns, plan);
+  if (few_tiles(plan)) {
+    StripPlan whole = plan;
+    set_area(w, direction, most, w.out_w, whole);
+    if (strip_bytes(whole) <= kWholeStripBytes) plan = whole;
+  }
   std::int64_t parts = ceil_div(most, plan.out_rows);
-  set_area(w, direction, ceil_div(most, parts), columns, plan);
+  set_area(w, direction, ceil_div(most, parts), plan.out_columns, plan);
   const auto uneven = [&] {
     const std::int64_t units = OutAreas(extent.rows, w, plan).count() * blocks;
     return units < 8 * extent.threads && units % extent.threads != 0;
   };
-  while (uneven() && plan.out_rows > 1 && plan.out_rows * columns > 4 * kMaxTileRows)
-    set_area(w, direction, ceil_div(most, ++parts), columns, plan);
+  while (uneven() && plan.out_rows > 1 && plan.out_rows * plan.out_columns > 4 * kMaxTileRows)
+    set_area(w, direction, ceil_div(most, ++parts), plan.out_columns, plan);
   return plan;
 }
 
 StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
-  Blocks blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, kBlockBytes, 2);
+  const auto blocks_of = [&](std::int64_t bytes) {
+    return Blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
+  };
+  Blocks blocks = blocks_of(kBlockBytes);
   bool by_pixels = extent.threads > 1 && shares_pixels(graph, node, extent);
   if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
   const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
   by_pixels = by_pixels && areas % extent.threads == 0;
+  // Weights come back from L3 while tiles work; strips would be copied again by a core that waits for them. Threads that share the blocks
+  // keep theirs.
+  const std::int64_t pixels = strip.out_rows * strip.out_columns;
+  const bool areas_outside = conv.groups == 1 && (by_pixels || extent.threads == 1);
+  if (areas_outside && pixels <= kFewTiles * kMaxTileRows) blocks = blocks_of(kSmallBlockBytes);
   const std::int64_t parts = by_pixels ? extent.threads : 1;
-  return {strip, blocks, {parts, blocks.count(), areas / parts}};
+  return {strip, blocks, {parts, blocks.count(), areas / parts, areas_outside}};
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {

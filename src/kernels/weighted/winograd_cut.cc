@@ -58,13 +58,13 @@ WinogradCut::WinogradCut(const model::Node& node, const StepExtent& extent) noex
   u_depth = keeps_weights ? depth : std::min(depth, kDepthAtATime);
   const std::int64_t square_bytes = bytes_of(kPoints * (odd_lines(depth) + kSquareFloats));
   const std::int64_t most = keeps_weights ? kFewSquares : std::clamp<std::int64_t>(kSquaresBytes / square_bytes, 1, kManySquares);
-  blocks = ceil_div(squares.count(), most);
+  blocks = std::max<std::int64_t>(1, ceil_div(squares.count(), most));
   // Threads share the panels of a single block, if they can do so evenly, else blocks.
   const std::int64_t pairs = ceil_div(panels.size(), kPairPanels);
   if (blocks == 1 && (pairs % extent.threads == 0 || pairs >= 8 * extent.threads)) {
     runs = extent.threads;
   } else {
-    blocks = std::min(ceil_div(blocks, extent.threads) * extent.threads, squares.count());
+    blocks = std::clamp<std::int64_t>(squares.count(), 1, ceil_div(blocks, extent.threads) * extent.threads);
   }
 
   const std::int64_t most_squares = ceil_div(squares.count(), blocks);

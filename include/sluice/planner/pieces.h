@@ -1,0 +1,131 @@
+// Pass: weights in pieces, the units of residency. A budget keeps some pieces; which ones does not change their bounds, so two budgets that
+// keep the same piece read the same bytes.
+//
+//     file     | conv1 | conv2 | conv3 |        conv4         |
+//     pieces   [          0            ][    1     ][    2    ]      small neighbours together, large weights cut
+//
+// Invariants: pieces are whole stretches, adjacent in the file; a weight that several nodes read is a piece by itself; each weight outside
+// the resident segment that a node of the order reads lies in one piece or is cut into several that hold nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/core/interval.h"
+#include "sluice/core/units.h"
+#include "sluice/model/graph.h"
+#include "sluice/model/weight.h"
+#include "sluice/planner/select_kernels.h"
+
+namespace sluice::planner {
+
+inline constexpr std::uint64_t kBlockBytes = 4096;  // direct-I/O block of Plan::block
+
+struct Piece {
+  std::uint32_t first_stretch = 0;
+  std::uint32_t stretch_count = 0;
+  model::FileRange payload;
+  std::size_t position = 0;  // of its first reader
+
+  std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
+  std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
+};
+
+struct Pieces {
+  std::vector<Piece> all;                          // by first reader
+  std::vector<Interval<std::uint32_t>> of_weight;  // empty: in the resident segment, or read by nobody
+};
+
+/// Can the node's steps take a part of its first weight?
+inline bool cuts_channels(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  if (!kernel.slices_channels || node.weights.empty()) return false;
+  const model::Weight& weight = graph.weight(node.weights[0]);
+  return !weight.always_resident && weight.stretch_count > 1 && weight.panel_layout.layout != model::WeightLayout::kPlain;
+}
+
+namespace detail {
+
+class PieceCutter {
+ public:
+  static constexpr std::uint64_t kJoined = 1u << 20;  // small neighbours make a piece of at most this: one read at the disk's full rate
+  static constexpr std::uint64_t kCut = 4u << 20;     // and larger weights are cut at this: a few steps, whatever is kept
+
+  PieceCutter(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order)
+      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0) {
+    pieces_.of_weight.resize(graph.weights.size());
+  }
+
+  Pieces cut() {
+    std::vector<std::vector<WeightId>> reads(order_.size());
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
+      for (WeightId w : reads[p]) ++readers_[w.index()];
+    }
+    for (std::size_t p = 0; p < order_.size(); ++p)
+      for (WeightId w : reads[p])
+        if (!graph_.weight(w).always_resident && pieces_.of_weight[w.index()].empty()) add(p, w);
+    return std::move(pieces_);
+  }
+
+ private:
+  void add(std::size_t position, WeightId id) {
+    const model::Weight& weight = graph_.weight(id);
+    const model::Node& node = graph_.node(order_[position]);
+    const bool own = !node.weights.empty() && node.weights[0] == id;
+    const bool shared = readers_[id.index()] > 1;
+    const auto next = static_cast<std::uint32_t>(pieces_.all.size());
+    if (!shared && own && weight.bytes.count() > kCut && cuts_channels(graph_, node, *kernels_[order_[position].index()])) {
+      cut_weight(position, weight);
+      pieces_.of_weight[id.index()] = {next, static_cast<std::uint32_t>(pieces_.all.size())};
+      open_ = false;
+      return;
+    }
+    if (!shared && open_ && joins(weight)) {
+      Piece& piece = pieces_.all.back();
+      piece.stretch_count += weight.stretch_count;
+      piece.payload.size = weight.range().end() - piece.payload.offset;
+      pieces_.of_weight[id.index()] = {next - 1, next};
+      return;
+    }
+    pieces_.all.push_back({weight.first_stretch, weight.stretch_count, weight.range(), position});
+    pieces_.of_weight[id.index()] = {next, next + 1};
+    open_ = !shared;
+  }
+
+  bool joins(const model::Weight& weight) const {
+    const Piece& piece = pieces_.all.back();
+    return piece.first_stretch + piece.stretch_count == weight.first_stretch && weight.offset >= piece.payload.end() &&
+           (weight.offset - piece.payload.end()).count() < kBlockBytes && (weight.range().end() - piece.payload.offset).count() <= kJoined;
+  }
+
+  void cut_weight(std::size_t position, const model::Weight& weight) {
+    const auto stretches = graph_.stretches_of(weight);
+    const std::uint64_t parts = (weight.bytes.count() + kCut - 1) / kCut;
+    const std::uint64_t most = std::min<std::uint64_t>(parts, stretches.size());
+    for (std::uint64_t i = 0; i < most; ++i) {
+      const auto begin = static_cast<std::size_t>(i * stretches.size() / most);
+      const auto end = static_cast<std::size_t>((i + 1) * stretches.size() / most);
+      const Bytes from = stretches[begin].offset;
+      const Bytes to = stretches[end - 1].offset + stretches[end - 1].stored_size;
+      pieces_.all.push_back(
+          {weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin), {from, to - from}, position});
+    }
+  }
+
+  const model::Graph& graph_;
+  const KernelChoice& kernels_;
+  const std::vector<NodeId>& order_;
+  std::vector<std::uint32_t> readers_;
+  Pieces pieces_;
+  bool open_ = false;  // may the last piece grow?
+};
+
+}  // namespace detail
+
+/// O(weights + pieces).
+inline Pieces cut_pieces(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order) {
+  return detail::PieceCutter(graph, kernels, order).cut();
+}
+
+}  // namespace sluice::planner

@@ -1,0 +1,172 @@
+// From a draft to candidates: gates, trim, addresses, extension, in this order (planner.md section 3).
+//
+//     draft -> fluid gates -> T_LB: is it worth going on?
+//                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
+//                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
+//                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/place_together.h)
+//
+// The next way is gone only where the one before leaves more than a threshold above the bound.
+// Invariant: no candidate is faster than the draft's fluid bound.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "sluice/planner/candidate.h"
+#include "sluice/planner/place_together.h"
+#include "sluice/planner/ring.h"
+#include "sluice/planner/trim.h"
+
+namespace sluice::planner {
+
+inline constexpr double kWorthwhile = 0.999;
+/// A candidate this close to its bound is not worked on further.
+inline constexpr double kCloseEnough = 1.002;
+/// One that is further away is worth placing everything together, and the exact search.
+inline constexpr double kWorthSearching = 1.005;
+
+/// The best candidate so far, and the least bound of all that was looked at.
+struct Search {
+  const Problem& problem;
+  std::uint64_t capacity;
+  std::optional<Candidate> best = {};
+  SearchLimit search = {};  // that the exact search may still do
+  std::size_t most_items = ~std::size_t{0};
+  double bound = std::numeric_limits<double>::infinity();
+  int together_left = 3;  // drafts that may be placed together: each costs some milliseconds
+
+  /// A share of the exact search for one placement.
+  SearchLimit take_search() noexcept {
+    constexpr std::uint64_t kShares = 5;
+    const SearchLimit share{search.work / kShares};
+    search.work -= share.work;
+    return share;
+  }
+
+  /// Keeps the better of two candidates; on a near tie the one that came first.
+  void offer(std::optional<Candidate> candidate) {
+    if (!candidate || candidate->schedule.steps.size() + candidate->schedule.loads.size() > most_items) return;
+    bound = std::min(bound, candidate->seconds);
+    if (!best || candidate->seconds < best->seconds * kWorthwhile) best = std::move(candidate);
+  }
+  bool promises(double seconds) const noexcept { return !best || seconds < best->seconds * kWorthwhile; }
+};
+
+/// Fluid gates of a draft, and the run that they would give.
+struct FluidRun {
+  FluidGates fluid;
+  Timeline times;
+};
+
+inline FluidRun fluid_run(const Problem& problem, const Draft& draft, std::uint64_t capacity) {
+  FluidRun run;
+  const std::uint64_t room = capacity - std::min(capacity, draft.base);
+  run.fluid = fluid_gates(draft.schedule, live_by_step(draft.layout, draft.schedule), room, problem.objective_run(), problem.repeat);
+  run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
+  return run;
+}
+
+/// Tails in the way of a run's last loads cost them their place: then nothing goes round.
+inline PlaceRule unwrapped(PlaceRule rule) {
+  for (std::int64_t& gate : rule.least_gates) gate = std::max<std::int64_t>(gate, 0);
+  return rule;
+}
+
+namespace detail {
+
+/// Round the packed activations, by three rules.
+inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, double enough) {
+  const Problem& problem = search.problem;
+  const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
+  PlaceRule rule;
+  rule.arena = arena_for_loads(draft, search.capacity);
+  if (rule.arena.empty()) return;
+  for (const TrimSlack slack : {TrimSlack{}, TrimSlack{0.0, 0.5}, TrimSlack{1.0, 0.0}}) {
+    rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
+    for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+      rule.address = address;
+      auto placed = place_loads(draft.schedule, fixed, rule);
+      if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
+      if (!placed) continue;
+      search.offer(finish(problem, draft, draft.layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(*placed))));
+      if (search.best && search.best->seconds <= enough) return;
+    }
+  }
+}
+
+/// Together with the activations; with less and less room for gates while no addresses are found (planner.md 3.3c).
+inline void stream_together(Search& search, const Draft& draft, double enough) {
+  const Problem& problem = search.problem;
+  const std::uint64_t room = search.capacity - std::min(search.capacity, draft.base);
+  const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
+  for (const std::uint64_t thousandths : {0, 5, 10, 20, 30, 50, 80, 120}) {
+    FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
+    if (!run.fluid.fits) return;
+    run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
+    if (!search.promises(run.times.seconds())) return;
+    const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
+    auto placed = place_together(draft, trimmed, room, search.take_search());
+    if (!placed) continue;
+    PlaceRule rule;
+    const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
+    rule.arena = {draft.base, std::max(placed->placement.height, draft.base)};
+    search.offer(
+        finish(problem, draft, placed->layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(placed->placement))));
+    if (search.best && search.best->seconds <= enough) return;
+  }
+}
+
+}  // namespace detail
+
+/// Streams a draft, unless its fluid bound says that it cannot beat the best.
+inline void stream(Search& search, Draft& draft, const FluidRun& run) {
+  const double bound = run.times.seconds();
+  if (!run.fluid.fits) return;
+  search.bound = std::min(search.bound, bound);
+  if (!search.promises(bound)) return;
+  search.problem.memo->pack(draft.layout);
+  if (draft.base + draft.layout.height <= search.capacity) {
+    detail::stream_round(search, draft, run, bound * kCloseEnough);
+    if (search.best && search.best->seconds <= bound * kCloseEnough) return;
+    if (auto ring = place_in_ring(draft, search.capacity))
+      search.offer(finish(search.problem, draft, draft.layout, Policy::kSluice, std::move(*ring)));
+  }
+  if (search.together_left == 0 || (search.best && search.best->seconds <= bound * kWorthSearching)) return;
+  --search.together_left;
+  detail::stream_together(search, draft, bound * kCloseEnough);
+}
+
+/// The order of pieces whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant for a model and
+/// a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
+inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
+  constexpr std::uint64_t kTarget = 1u << 20;
+  std::vector<double> compute;
+  Draft whole = make_draft(problem, {.target = kTarget});
+  problem.memo->pack(whole.layout);
+  for (const Interval<std::int64_t>& steps : whole.schedule.steps_of)
+    compute.push_back(std::accumulate(whole.costs.step.begin() + steps.begin, whole.costs.step.begin() + steps.end, 0.0));
+  std::uint64_t total = 0;
+  for (const Piece& piece : problem.pieces.all) total += piece.region_bytes();
+  std::vector<std::uint32_t> best;
+  double best_sum = std::numeric_limits<double>::infinity();
+  for (const ResidencyOrder rule : kResidencyOrders) {
+    std::vector<std::uint32_t> order = order_pieces(problem.pieces, compute, rule);
+    double sum = 0;
+    for (const std::uint64_t quarters : {1, 2, 3}) {
+      const std::uint64_t kept = total / 4 * quarters;
+      const Draft draft =
+          make_draft(problem, {.target = kTarget, .pieces = &problem.pieces, .kept = keep_prefix(problem.pieces, order, kept)});
+      sum += fluid_run(problem, draft, draft.base + whole.layout.height + 4 * kTarget).times.seconds();
+    }
+    if (sum >= best_sum * kWorthwhile) continue;
+    best_sum = sum;
+    best = std::move(order);
+  }
+  return best;
+}
+
+}  // namespace sluice::planner

@@ -1,0 +1,148 @@
+// The patterns of transformers become one node each, and what comes close to a pattern does not.
+#include "src/importer/rewrite/rewrite.h"
+#include "tests/importer/draft_of.h"
+#include "tests/importer/transformer_builder.h"
+
+using namespace sluice;
+using namespace sluice::importer;
+using namespace sluice::test;
+using model::Function;
+
+namespace {
+
+const DraftNode& last(const Draft& draft) { return draft.nodes.back(); }
+
+Lowered rewritten_to(OnnxBuilder& b, const std::string& value, bool fuse = true) {
+  b.node("Identity", {value}, {"y"}).output("y");
+  return rewritten(b, fuse);
+}
+
+/// q, k, v of [heads, rows, depth] without a batch, from a value [rows, 1, 3 * heads * depth] as torch's encoder packs them.
+std::string encoder_attention(TransformerBuilder& t, const std::string& packed, std::int64_t rows, std::int64_t heads, std::int64_t depth) {
+  const auto part = [&](std::int64_t i, const Ints& perm) {
+    const std::int64_t channels = heads * depth;
+    const std::string slice = t.node("Slice", {packed, t.ints({i * channels}), t.ints({(i + 1) * channels}), t.ints({-1})});
+    return t.node("Transpose", {t.node("Reshape", {slice, t.ints({rows, heads, depth})})}, {attribute("perm", perm)});
+  };
+  const std::string q = t.node("Div", {part(0, {1, 0, 2}), t.scalar(4.0f)});
+  const std::string weights = t.node("Softmax", {t.node("MatMul", {q, part(1, {1, 2, 0})})}, {attribute("axis", std::int64_t{-1})});
+  const std::string mixed = t.node("MatMul", {weights, part(2, {1, 0, 2})});
+  return t.node("Reshape", {t.node("Transpose", {mixed}, {attribute("perm", Ints{1, 0, 2})}), t.ints({rows, heads * depth})});
+}
+
+}  // namespace
+
+TEST_CASE("a layer norm written out becomes one node with its scale and shift") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 5, 8});
+  const Lowered result = rewritten_to(b, t.layer_norm("x", 8, 0.25f));
+  REQUIRE(operators(result.draft) == "layer_norm");
+  const DraftNode& node = last(result.draft);
+  CHECK(std::get<model::LayerNormAttributes>(node.attributes).epsilon == 0.25f);
+  CHECK(node.scale == ramp(8, 0.1f));
+  CHECK(node.bias == ramp(8));
+}
+
+TEST_CASE("a variance of something else is no layer norm") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 5, 8}).input("z", {1, 5, 8});
+  const std::vector<std::string> axes{attribute("axes", Ints{-1})};
+  const std::string difference = t.node("Sub", {"x", t.node("ReduceMean", {"x"}, axes)});
+  const std::string variance = t.node("ReduceMean", {t.node("Mul", {"z", "z"})}, axes);
+  const std::string root = t.node("Sqrt", {t.node("Add", {variance, t.scalar(1e-5f)})});
+  CHECK(operators(rewritten_to(b, t.node("Div", {difference, root})).draft).find("layer_norm") == std::string::npos);
+}
+
+TEST_CASE("LayerNormalization over several axes is one over their product") {
+  OnnxBuilder b(17);
+  b.input("x", {2, 3, 4}).weight("scale", {3, 4}).node("LayerNormalization", {"x", "scale"}, {"y"}, {attribute("axis", std::int64_t{1})});
+  b.output("y");
+  const Lowered result = rewritten(b);
+  REQUIRE(operators(result.draft) == "reshape layer_norm reshape");
+  CHECK(result.draft.value(result.draft.nodes[1].output).shape == Shape{2, 12});
+  CHECK(result.draft.nodes[1].scale == ramp(12));
+}
+
+TEST_CASE("gelus in both forms join the dense layer before them") {
+  for (const bool tangent : {false, true}) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("x", {1, 5, 8});
+    const std::string wide = t.dense("x", 8, 16);
+    const Lowered result = rewritten_to(b, tangent ? t.gelu_tanh(wide) : t.gelu_erf(wide));
+    REQUIRE(operators(result.draft) == "dense");
+    CHECK(last(result.draft).epilogue.activation.function == (tangent ? Function::kGeluTanh : Function::kGelu));
+  }
+}
+
+TEST_CASE("the cubic of a tangent gelu may be written as a power; another factor is none") {
+  for (const float factor : {0.044715f, 0.05f}) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("x", {1, 5, 8});
+    const std::string cube = t.node("Mul", {t.scalar(factor), t.node("Pow", {"x", t.scalar(3.0f)})});
+    const std::string tangent = t.node("Tanh", {t.node("Mul", {t.scalar(0.7978845608f), t.node("Add", {"x", cube})})});
+    const std::string product = t.node("Mul", {"x", t.node("Add", {t.scalar(1.0f), tangent})});
+    const Lowered result = rewritten_to(b, t.node("Mul", {t.scalar(0.5f), product}));
+    CHECK((operators(result.draft) == "unary") == (factor == 0.044715f));
+  }
+}
+
+TEST_CASE("causal attention of packed queries, keys and values: no transpose, no reshape, parts as slices") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 6, 8});
+  const Lowered result = rewritten_to(b, t.dense(t.attention("x", 6, 2, 4), 8, 8));
+  REQUIRE(operators(result.draft) == "dense slice slice slice attention dense");
+  const auto& attributes = std::get<model::AttentionAttributes>(result.draft.nodes[4].attributes);
+  CHECK((attributes.heads == 2 && attributes.causal && attributes.scale == 0.5f));
+}
+
+TEST_CASE("the encoder's attention, sequence first, and the residual behind its transposes") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 6, 32});
+  const std::string first = t.node("Transpose", {"x"}, {attribute("perm", Ints{1, 0, 2})});
+  const std::string mixed = encoder_attention(t, t.dense(first, 32, 96), 6, 2, 16);
+  const std::string out = t.node("Gemm", {mixed, t.weight({32, 32}), t.weight({32})}, {attribute("transB", std::int64_t{1})});
+  const std::string back = t.node("Transpose", {t.node("Reshape", {out, t.ints({6, 1, 32})})}, {attribute("perm", Ints{1, 0, 2})});
+  const Lowered result = rewritten_to(b, t.node("Add", {back, "x"}));
+  std::string steps;
+  for (const DraftNode& node : result.draft.nodes)
+    if (node.op != model::OpKind::kReshape) steps += std::string(name_of(node.op)) + " ";
+  REQUIRE(steps == "dense slice slice slice attention dense ");
+  for (const DraftNode& node : result.draft.nodes)
+    if (node.op == model::OpKind::kAttention) CHECK(std::get<model::AttentionAttributes>(node.attributes).scale == 0.25f);
+  CHECK(std::any_of(result.draft.nodes.begin(), result.draft.nodes.end(),
+                    [](const DraftNode& node) { return node.op == model::OpKind::kDense && node.epilogue.has_residual; }));
+}
+
+TEST_CASE("a mask that is no triangle, and weights that somebody else reads, keep the general operators") {
+  const auto attention = [](bool triangle, bool shared) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("q", {1, 2, 5, 4}).input("k", {1, 2, 4, 5}).input("v", {1, 2, 5, 4});
+    Floats mask(25, 0.0f);
+    for (std::size_t i = 0; i < 25; ++i) mask[i] = i % 5 > i / 5 ? -1e9f : 0.0f;
+    if (!triangle) mask[3] = 0.0f;
+    b.initializer(tensor("mask", {1, 1, 5, 5}, mask));
+    const std::string scores = t.node("Add", {t.node("MatMul", {"q", "k"}), "mask"});
+    const std::string weights = t.node("Softmax", {scores}, {attribute("axis", std::int64_t{3})});
+    if (shared) b.output(weights);
+    const Lowered result = rewritten_to(b, t.node("MatMul", {weights, "v"}));
+    return operators(result.draft).find("attention") != std::string::npos;
+  };
+  CHECK(attention(true, false));
+  CHECK_FALSE(attention(false, false));
+  CHECK_FALSE(attention(true, true));
+}
+
+TEST_CASE("a table read by tokens known at run time is an embedding") {
+  OnnxBuilder b;
+  b.input("tokens", {2, 3}, 7).weight("table", {10, 4}).node("Gather", {"table", "tokens"}, {"y"}).output("y");
+  const Lowered result = rewritten(b);
+  REQUIRE(operators(result.draft) == "embedding");
+  CHECK(result.draft.value(result.draft.outputs[0].value).shape == Shape{2, 3, 4});
+}

@@ -1,0 +1,102 @@
+#include "sluice/profiler/latency.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "sluice/profiler/fit.h"
+
+namespace sluice::profiler {
+namespace {
+
+constexpr UsedKernel kKernel{KernelId{7}};
+
+kernels::CostFeatures random_work(std::mt19937& random) {
+  const auto any = [&](std::uint64_t most) { return 1000 + random() % most; };
+  return {any(1'000'000'000), any(400'000), any(400'000), any(4'000'000)};
+}
+
+/// A device that keeps to the formula of the fit.
+double true_seconds(const kernels::CostFeatures& w) {
+  return 4e-6 + 6e-12 * static_cast<double>(w.flops) + 5e-11 * static_cast<double>(w.output_bytes) +
+         7e-11 * static_cast<double>(w.weight_bytes);
+}
+
+DeviceProfile measured_profile() {
+  std::mt19937 random(1);
+  DeviceProfile profile;
+  for (int i = 0; i < 40; ++i) {
+    const kernels::CostFeatures work = random_work(random);
+    profile.samples.push_back({kKernel, work, true_seconds(work)});
+  }
+  fit(profile);
+  return profile;
+}
+
+TEST_CASE("what keeps to the formula is predicted, seen or not") {
+  const DeviceProfile profile = measured_profile();
+  std::mt19937 random(2);
+  for (int i = 0; i < 50; ++i) {
+    const kernels::CostFeatures work = random_work(random);
+    const double seconds = step_seconds(profile, kKernel, {}, work) - profile.step_overhead_seconds;
+    CHECK(seconds == Approx(true_seconds(work)).epsilon(0.05));
+  }
+  CHECK(typical_error(profile.samples) < 0.05);
+}
+
+TEST_CASE("a shape that was measured gets its own time, however odd") {
+  DeviceProfile profile = measured_profile();
+  const kernels::CostFeatures odd{50'000'000, 100'000, 100'000, 1'000'000};
+  profile.samples.push_back({kKernel, odd, 3 * true_seconds(odd)});
+  fit(profile);
+  const auto seconds = [&](const kernels::CostFeatures& work) {
+    return step_seconds(profile, kKernel, {}, work) - profile.step_overhead_seconds;
+  };
+  CHECK(seconds(odd) == Approx(3 * true_seconds(odd)).epsilon(0.01));
+  const kernels::CostFeatures far{900'000'000, 9'000, 390'000, 9'000};
+  CHECK(seconds(far) == Approx(true_seconds(far)).epsilon(0.35));
+}
+
+TEST_CASE("no fitted rate is below zero") {
+  for (const KernelRates& rates : measured_profile().kernels)
+    for (const double rate : rates.seconds_per) CHECK(rate >= 0);
+  // More bytes took less time here; the fit may not learn that.
+  DeviceProfile profile;
+  for (std::uint64_t i = 1; i < 9; ++i)
+    profile.samples.push_back({kKernel, {1000 * i, 0, 0, 9'000'000 - 1'000'000 * i}, 1e-6 * static_cast<double>(i)});
+  fit(profile);
+  for (const double rate : profile.kernels.front().seconds_per) CHECK(rate >= 0);
+}
+
+TEST_CASE("uses of a kernel are apart, and one that was not measured has assumed rates") {
+  DeviceProfile profile = measured_profile();
+  const kernels::CostFeatures work{1'000'000, 1000, 1000, 1000};
+  const double assumed = step_seconds(DeviceProfile(), {}, {}, work);
+  CHECK(step_seconds(profile, {kKernel.kernel, KernelUse::kPrepare}, {}, work) == assumed);
+  CHECK(step_seconds(profile, kKernel, {}, work) != assumed);
+}
+
+TEST_CASE("loads take the measured rate of their pieces, a limit, and the checksums") {
+  DeviceProfile profile;
+  profile.reads = {{1, 1000, 1e6}, {1, 100'000, 1e7}, {4, 1000, 2e6}, {4, 100'000, 2e7}};
+  profile.read_piece_bytes = 100'000;
+  profile.verify_bytes_per_second = 1e9;
+  profile.reads_in_flight = 4;
+  CHECK(load_seconds(profile, Bytes(100'000)) == Approx(0.005));
+  CHECK(load_seconds(profile, Bytes(300'000)) == Approx(0.015));  // three pieces
+  CHECK(load_seconds(profile, Bytes(1000)) == Approx(0.0005));
+  CHECK(load_seconds(profile, Bytes(100)) == Approx(0.0005));             // a small read is as long as the smallest measured
+  CHECK(load_seconds(profile, Bytes(10'000)) == Approx(10'000 / 1.1e7));  // half way between, in the logarithm
+  profile.reads_in_flight = 1;
+  CHECK(load_seconds(profile, Bytes(100'000)) == Approx(0.0101));  // checked after it is read, not beside it
+  profile.read_limit = 1e6;
+  CHECK(load_seconds(profile, Bytes(100'000)) == Approx(0.1001));
+}
+
+TEST_CASE("reading slows a run by its share of it") {
+  CHECK(slowdown(1.2, 10, 0) == Approx(1));
+  CHECK(slowdown(1.2, 10, 5) == Approx(1.1));
+  CHECK(slowdown(1.2, 10, 50) == Approx(1.2));
+}
+
+}  // namespace
+}  // namespace sluice::profiler
