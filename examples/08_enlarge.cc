@@ -20,6 +20,24 @@ double cubic(double d) {
   return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
+/// A third of the size, with the kernel widened to the pixels that one stands for.
+std::vector<float> shrunk(const std::vector<float>& large, int side, int factor) {
+  std::vector<float> small;
+  for (int y = 0; y < side / factor; ++y)
+    for (int x = 0; x < side / factor; ++x) {
+      const double cy = (y + 0.5) * factor - 0.5, cx = (x + 0.5) * factor - 0.5;
+      double sum = 0, weights = 0;
+      for (int r = std::max(0, static_cast<int>(cy) - 2 * factor); r <= std::min(side - 1, static_cast<int>(cy) + 2 * factor + 1); ++r)
+        for (int c = std::max(0, static_cast<int>(cx) - 2 * factor); c <= std::min(side - 1, static_cast<int>(cx) + 2 * factor + 1); ++c) {
+          const double weight = cubic((r - cy) / factor) * cubic((c - cx) / factor);
+          sum += weight * large[static_cast<std::size_t>(r * side + c)];
+          weights += weight;
+        }
+      small.push_back(static_cast<float>(sum / weights));
+    }
+  return small;
+}
+
 std::vector<float> bicubic(const std::vector<float>& small, int side, int factor) {
   std::vector<float> large;
   for (int y = 0; y < side * factor; ++y)
@@ -55,19 +73,18 @@ int main(int argc, char** argv) {
   example::Runner model(argv[1]);
   const int side = static_cast<int>(model.input_shape(0)[2]), factor = static_cast<int>(model.shape(0)[2]) / side, large = side * factor;
   const example::Picture picture = example::read_picture(argv[2]);
-  const int square = std::min(picture.width, picture.height);
-  const std::vector<float> truth = luminance(
-      example::resize(example::cut(picture, (picture.width - square) / 2, (picture.height - square) / 2, square, square), large, large));
-  std::vector<float> small;
+  const int small = std::min({picture.width / factor, picture.height / factor, side}), square = small * factor;
+  const std::vector<float> truth =
+      luminance(example::cut(picture, (picture.width - square) / 2, (picture.height - square) / 2, square, square));
+  const std::vector<float> third = shrunk(truth, square, factor);
+  std::vector<float> input;
   for (int y = 0; y < side; ++y)
-    for (int x = 0; x < side; ++x) {
-      float sum = 0;
-      for (int r = 0; r < factor; ++r)
-        for (int c = 0; c < factor; ++c) sum += truth[static_cast<std::size_t>((y * factor + r) * large + x * factor + c)];
-      small.push_back(sum / static_cast<float>(factor * factor));
-    }
-  model.set<float>(0, small);
+    for (int x = 0; x < side; ++x)
+      input.push_back(third[static_cast<std::size_t>(std::min(y, small - 1) * small + std::min(x, small - 1))]);
+  model.set<float>(0, input);
   model.run();
-  std::printf("model   %.2f dB\nbicubic %.2f dB\n", psnr(model.output(0), truth, large, 8),
-              psnr(bicubic(small, side, factor), truth, large, 8));
+  const std::vector<float> output = model.output(0);
+  std::vector<float> found;
+  for (int y = 0; y < square; ++y) found.insert(found.end(), output.begin() + y * large, output.begin() + y * large + square);
+  std::printf("model   %.2f dB\nbicubic %.2f dB\n", psnr(found, truth, square, 8), psnr(bicubic(third, small, factor), truth, square, 8));
 }

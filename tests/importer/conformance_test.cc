@@ -33,5 +33,5 @@ TEST_CASE("ONNX's operator tests") {
     CHECK(result.outcome != test::Outcome::kFailed);
     passed += result.outcome == test::Outcome::kPassed ? 1 : 0;
   }
-  CHECK(passed >= 240);
+  CHECK(passed >= 940);
 }

@@ -86,7 +86,6 @@ constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? 
                          [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
 constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; },
                          [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
-constexpr Functions kPow{[](float x, float y) { return std::pow(x, y); }, power};
 constexpr Functions kModPython{nullptr, remainder_python};
 constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
 constexpr Functions kPrelu{[](float x, float y) { return x < 0 ? x * y : x; },
