@@ -35,7 +35,7 @@ void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
-    for_each_tile(call, w, area, plan, strip, tiles.rows, cut.blocks, place, job, tiles.panels);
+    for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, tiles.rows, tiles.panels);
   });
 }
 

@@ -71,7 +71,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * group_depth(conv);
     job.segment_floats = job.depth * model::kPanelLanes;
-    for_each_tile(call, w, area, plan, strip, tiles.lane_rows, panels, place, job, tiles.lanes);
+    for_each_tile({call, w, plan, area, strip, panels, place}, job, tiles.lane_rows, tiles.lanes);
   });
 }
 

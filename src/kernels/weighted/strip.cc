@@ -198,18 +198,18 @@ void fill_strip(const RowView& in, const model::Window& w, const StripArea& area
   }
 }
 
-void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
-                   int tile_rows, const Blocks& blocks, const UnitPlace& place, TileJob job,
-                   void (*run_tile)(const TileRows&, const TileJob&) noexcept) noexcept {
-  const std::int64_t columns = area.columns.size();
-  const std::int64_t pixels = area.rows.size() * columns;
+void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*run_tile)(const TileRows&, const TileJob&) noexcept) noexcept {
+  const model::Window& w = unit.window;
+  const OutArea& area = unit.area;
+  const std::int64_t pixels = area.rows.size() * area.columns.size();
   const std::int64_t count = ceil_div(pixels, tile_rows);
-  const std::int64_t pixel_step = w.stride_w * plan.depth;
-  const std::int64_t row_step = w.stride_h * plan.in_columns * plan.depth;
-  OutputWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, blocks[place.block].channel);
-  const NextPanels next(call, blocks, place, count);
-  const float* row_start = strip;
-  const float* a = strip;
+  const std::int64_t pixel_step = w.stride_w * unit.plan.depth;
+  const std::int64_t row_step = w.stride_h * unit.plan.in_columns * unit.plan.depth;
+  OutputWalk walk(unit.call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns,
+                  unit.blocks[unit.place.block].channel);
+  const NextPanels next(unit.call, unit.blocks, unit.place, count);
+  const float* row_start = unit.strip;
+  const float* a = unit.strip;
   for (std::int64_t tile = 0; tile < count; ++tile) {
     const auto part = even_part({0, pixels}, tile, count);
     TileRows rows;

@@ -111,10 +111,18 @@ class Strips {
 void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept;
 
-/// Runs the tiles of `area` on a filled strip: pixels split evenly over tiles of at most `tile_rows`, across output rows. `blocks` and
-/// `place` say which weights are to be fetched meanwhile.
-void for_each_tile(const KernelCall& call, const model::Window& w, const OutArea& area, const StripPlan& plan, const float* strip,
-                   int tile_rows, const Blocks& blocks, const UnitPlace& place, TileJob job,
-                   void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
+/// A unit of a step whose strip is filled.
+struct StripUnit {
+  const KernelCall& call;
+  const model::Window& window;
+  const StripPlan& plan;
+  const OutArea& area;
+  const float* strip;
+  const Blocks& blocks;
+  const UnitPlace& place;
+};
+
+/// Runs `tile` over the unit: pixels split evenly over tiles of at most `tile_rows`, across output rows.
+void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
 
 }  // namespace sluice::kernels::weighted
