@@ -15,10 +15,11 @@ enum class Outcome { kPassed, kRefused, kFailed };
 
 struct CaseResult {
   std::string name;
-  std::string op;   // of the case, or of the function that it expands
+  std::string op;  // of the case, or of the function that it expands
   Outcome outcome = Outcome::kFailed;
   std::string why;  // refused or failed: in words
   int bound_inputs = 0;
+  bool wide = false;  // agrees within an absolute 1e-5, the tolerance of long sums, and not within 1e-7
 };
 
 /// Runs one case; `scratch` is a folder for its files.
