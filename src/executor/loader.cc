@@ -204,9 +204,10 @@ void Loader::start_piece() noexcept {
   if (next_at_ >= load.file.end()) enter(next_load_ + 1);
 }
 
-/// Waits until one more piece has arrived.
+/// Waits until one more piece has arrived. Time is counted in glances, so that a process that was stopped for a while does not take its own
+/// absence for the disk's.
 Status Loader::await_piece() noexcept {
-  for (;;) {
+  for (std::int64_t waited_ns = 0;; waited_ns += kGlanceNs) {
     const ReadQueue::Ended ended = reads_->wait(kGlanceNs);
     if (ended.slot >= 0) {
       --in_flight_;
@@ -214,8 +215,7 @@ Status Loader::await_piece() noexcept {
       return ended.status;
     }
     if (stopped()) return cancelled(graph_.name);
-    const std::int64_t waited_ms = (wall_now_ns() - pieces_[front_ % kMaxSlots].started_ns) / 1'000'000;
-    if (options_.timeout_ms > 0 && waited_ms > options_.timeout_ms) {
+    if (options_.timeout_ms > 0 && waited_ns / 1'000'000 >= options_.timeout_ms) {
       return fail(make_io_error(graph_.name, "a read of the model file does not end", ETIMEDOUT));
     }
   }

@@ -236,7 +236,7 @@ TEST_CASE("a read that does not end is left alone after the time-out, or when th
     CAPTURE(timeout);
     Bench bench({.slots = 5});
     bench.source.stuck_at = 3;
-    auto executor = bench.create({.read = {.timeout_ms = timeout ? 20 : 1000}});
+    auto executor = bench.create({.read = {.timeout_ms = timeout ? 300 : 5000}});
     REQUIRE(executor);
     bench.set_input(**executor);
     std::thread caller([&] {
@@ -249,9 +249,11 @@ TEST_CASE("a read that does not end is left alone after the time-out, or when th
     REQUIRE_FALSE(stuck);
     CHECK(stuck.error().code == (timeout ? ErrorCode::kIo : ErrorCode::kCancelled));
     CHECK(stuck.error().os_error == (timeout ? ETIMEDOUT : 0));
-    const Status still = (*executor)->run();
-    REQUIRE_FALSE(still);
-    CHECK(still.error().os_error == ETIMEDOUT);
+    if (timeout) {
+      const Status still = (*executor)->run();
+      REQUIRE_FALSE(still);
+      CHECK(still.error().os_error == ETIMEDOUT);
+    }
     bench.source.release();
     REQUIRE((*executor)->run());
     CHECK(bench.right(**executor));

@@ -46,7 +46,7 @@ struct ReadOptions {
   ReadMethod method = ReadMethod::kAuto;
   Bytes size{512 * 1024};             // of one read, a multiple of 4096; smaller where a load ends
   int in_flight = 4;                  // 1 to kMaxReadsInFlight
-  std::int64_t timeout_ms = 30'000;   // a run whose read takes longer ends with kIo (ETIMEDOUT); 0: never
+  std::int64_t timeout_ms = 30'000;   // a run in which no read ends for longer fails with kIo (ETIMEDOUT); 0: never
   double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
 };
 
