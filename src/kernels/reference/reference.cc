@@ -5,10 +5,10 @@
 
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
+#include "src/kernels/plain/kernel.h"
 #include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
-#include "src/kernels/plain/kernel.h"
 
 namespace sluice::kernels {
 namespace {
