@@ -110,35 +110,35 @@ class StreamPolicies {
       for (const std::uint64_t quarters : {1, 2, 4})
         if (!problem_.options.empty()) add(rule_keeping(kept, kept / 4 * quarters), kTargets[0]);
     }
-    std::stable_sort(drafts_.begin(), drafts_.end(),
-                     [](const Judged& a, const Judged& b) { return a.run.times.seconds() < b.run.times.seconds(); });
+    std::stable_sort(drafts_.begin(), drafts_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     constexpr int kMostPlaced = 4;  // once something good is found; at the least budgets the promising drafts find no place at all
     constexpr double kGood = 1.02;
     int placed = 0;
-    for (Judged& judged : drafts_) {
-      const double bound = judged.run.times.seconds();
+    for (const Judged& judged : drafts_) {
+      const double bound = judged.bound;
       search_.bound = std::min(search_.bound, bound);
       const double enough = placed++ < kMostPlaced ? kCloseEnough : kGood;
       if (search_.best && search_.best->seconds <= bound * enough) break;
-      stream(search_, judged.draft, judged.run);
+      Draft draft = make_draft(problem_, judged.rule);
+      stream(search_, draft, fluid_run(problem_, draft, search_.capacity));
     }
   }
 
  private:
+  /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
   struct Judged {
-    Draft draft;
-    FluidRun run;
+    SliceRule rule;
+    double bound;
   };
 
   void add(SliceRule rule, std::uint64_t target) {
     rule.target = target;
-    Judged judged{make_draft(problem_, std::move(rule)), {}};
-    const Draft& draft = judged.draft;
+    const Draft draft = make_draft(problem_, rule);
     // What nothing can beat costs less to find out than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return;
-    judged.run = fluid_run(problem_, draft, search_.capacity);
-    if (judged.run.fluid.fits) drafts_.push_back(std::move(judged));
+    const FluidRun run = fluid_run(problem_, draft, search_.capacity);
+    if (run.fluid.fits) drafts_.push_back({std::move(rule), run.times.seconds()});
   }
 
   /// `kept` bytes for pieces and transforms together.
