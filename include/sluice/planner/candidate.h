@@ -69,6 +69,8 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
 
 inline Costs price(const Problem& problem, const Schedule& schedule) {
   Costs costs;
+  costs.load_start = problem.profile->load_start_seconds;
+  costs.wake = problem.profile->wake_seconds;
   costs.beside_reads = problem.profile->step_time_beside_reads;
   costs.step.reserve(schedule.steps.size());
   for (const StepSpec& step : schedule.steps) {

@@ -4,6 +4,8 @@
 //     decode           |0|    |1|          |2|          end_decode(k) = max(end_load(k), end_decode(k-1)) + d_k
 //     compute            | 0 | | 1 |        | 2 |       start_step(i) = max(end_step(i-1), end_decode(last load that i needs))
 //
+// A load that waited for its gate starts `load_start` after it, a step that waited for a load `wake` after that.
+//
 // The prologue runs all loads and prepare steps; a period the streamed loads and the other steps. A run's wrapped loads (gate < 0) go in
 // the tail of the run before: a period is then simulated again and again until two in a row take equally long, which is what every later
 // one takes too.
@@ -27,6 +29,8 @@ struct Costs {
   std::vector<double> load;
   std::vector<double> decode;  // by load; empty: none
   double compute = 0;          // all steps of a period
+  double load_start = 0;       // before a load that waited for its gate (DeviceProfile::load_start_seconds)
+  double wake = 0;             // before a step that waited for a load (DeviceProfile::wake_seconds)
   double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
@@ -93,7 +97,7 @@ class Lanes {
       for (; next < step.loads_needed; ++next)
         if (prologue || schedule_.loads[next].streamed()) load(next, previous);
       if (step.prepare && !prologue) continue;
-      if (step.loads_needed > 0) now_.step_start[i] = std::max(now_.step_end[i], decode_end_);
+      if (step.loads_needed > 0 && decode_end_ > now_.step_end[i]) now_.step_start[i] = decode_end_ + costs_.wake;
       now_.step_end[i + 1] = now_.step_start[i] + costs_.step[i] * slower;
     }
     before_ = now_.step_end;
@@ -107,7 +111,7 @@ class Lanes {
     // No run comes before the first: `before_` is all zero then.
     const double open =
         gate >= 0 ? now_.step_end[static_cast<std::size_t>(gate)] : before_[static_cast<std::size_t>(gate + steps)] - previous;
-    read_end_ = std::max(read_end_, open) + costs_.load[k];
+    read_end_ = (open > read_end_ ? open + costs_.load_start : read_end_) + costs_.load[k];
     decode_end_ = std::max(read_end_, decode_end_) + (costs_.decode.empty() ? 0.0 : costs_.decode[k]);
   }
 

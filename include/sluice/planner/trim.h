@@ -2,7 +2,7 @@
 // backward pass finds the latest start of each load that delays no step:
 //
 //     latest_end(k)   = min(start of the first step that needs k, latest_start(k + 1))
-//     latest_start(k) = latest_end(k) - read_k
+//     latest_start(k) = latest_end(k) - read_k - load_start          (load_start: a trimmed load waits for its gate)
 //
 //     bytes |   fluid   :#######======|        = what a trimmed load takes: far smaller rectangles, the same latency; what it gives up
 //           |  gate ^   ^trimmed      use      (#) makes room for addresses to be found
@@ -51,7 +51,7 @@ inline Gates trim_gates(const Schedule& schedule, const Costs& costs, const Gate
       if (!runs(schedule.loads[k])) continue;
       const double decode = costs.decode.empty() ? 0.0 : costs.decode[k];
       const double needed = times.step_start[static_cast<std::size_t>(schedule.loads[k].uses.begin)];
-      latest[k] = next_start = std::min(needed - decode, next_start) - costs.load[k];
+      latest[k] = next_start = std::min(needed - costs.wake - decode, next_start) - costs.load[k] - costs.load_start;
     }
     next_start = std::min(period, period + next_start);
   }
