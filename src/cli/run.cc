@@ -42,12 +42,12 @@ std::uint64_t decoding_limit(const SessionOptions& options) {
   return budget - std::min(budget, current_rss_bytes());
 }
 
-/// Refuses ports whose values alone take more than the budget leaves, before room is made for them.
+/// Refuses ports whose values alone take more than the budget, before room is made for them.
 void check_ports_fit(const Model& model, const SessionOptions& options) {
   std::uint64_t bytes = 0;
   for (const std::vector<model::Port>* ports : {&model.graph().inputs, &model.graph().outputs})
     for (const model::Port& port : *ports) bytes += model.graph().tensor(port.tensor).bytes().count();
-  if (bytes <= decoding_limit(options)) return;
+  if (options.scope != BudgetScope::kProcess || bytes <= options.budget.count()) return;
   const Bytes minimum = std::max(unwrap(minimum_budget(model, options)), Bytes(bytes));
   raise(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the values of inputs and outputs do not fit", minimum.count(),
                    options.budget.count()));

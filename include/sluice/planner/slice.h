@@ -105,7 +105,8 @@ class Cutter {
         order_(order),
         rule_(rule),
         load_of_(graph.weights.size(), kNoLoad),
-        readers_(graph.weights.size(), 0) {}
+        readers_(graph.weights.size(), 0),
+        slices_of_(graph.weights.size()) {}
 
   Schedule cut() {
     std::vector<std::vector<WeightId>> reads(order_.size());
@@ -126,9 +127,10 @@ class Cutter {
   static constexpr std::uint32_t kNoLoad = ~0u;
   static constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
 
-  /// What a load may have by the rule's aim.
-  std::uint64_t aim() const noexcept {
-    return rule_.ramp && streamed_ < 16 ? std::min(rule_.target, kFirstLoadBytes << streamed_) : rule_.target;
+  /// What a load may have by the rule's aim when `more` others are made before it.
+  std::uint64_t aim(std::size_t more = 0) const noexcept {
+    const std::size_t turn = streamed_ + more;
+    return rule_.ramp && turn < 16 ? std::min(rule_.target, kFirstLoadBytes << turn) : rule_.target;
   }
 
   /// Do loads of `bytes` and the workspace of a step of `channels` find room at the position?
@@ -313,39 +315,55 @@ class Cutter {
     return model::channels_of_panels(panels, model::outputs_per_group(graph_.node(order_[position])), all_channels(position).end);
   }
 
-  /// Into how many slices: as few as the aim and the room allow.
-  std::size_t slices_of(std::size_t position, const Part& part, std::size_t unit, std::uint64_t stretch_bytes) const {
-    if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return 1;
+  /// How many units of stretches the room lets a slice have.
+  std::size_t most_units(std::size_t position, const Part& part, std::size_t unit, std::size_t units, std::uint64_t stretch_bytes) const {
+    for (std::size_t slices = 1; slices < units; slices += 1 + slices / 8) {
+      const std::size_t each = (units + slices - 1) / slices;
+      if (slice_fits(position, part, {part.begin, std::min(part.begin + each * unit, part.end)}, stretch_bytes)) return each;
+    }
+    return 1;
+  }
+
+  bool slice_fits(std::size_t position, const Part& part, Interval<std::size_t> slice, std::uint64_t stretch_bytes) const {
+    const std::uint64_t bytes = part.load == kNoLoad ? slice.size() * stretch_bytes : 0;
+    return fits(position, bytes, channels_of(position, panels_of(slice.begin, slice.end)));
+  }
+
+  /// Runs of stretches of a part: as large as the aim lets each be at its turn and the room allows, and as even as that leaves them.
+  std::vector<Interval<std::size_t>> slices_of(std::size_t position, const Part& part, std::uint64_t stretch_bytes) const {
+    if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return {{part.begin, part.end}};
+    const bool pairs =
+        first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= aim() && fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
+    const std::size_t unit = pairs ? 2 : 1;
     const std::size_t units = (part.end - part.begin + unit - 1) / unit;
-    const bool streams = part.load == kNoLoad;
-    std::size_t slices = 1;
-    if (streams) {
-      const std::size_t units_each = std::max<std::size_t>(1, static_cast<std::size_t>(aim() / (unit * stretch_bytes)));
-      slices = (units + units_each - 1) / units_each;
+    const std::size_t most = most_units(position, part, unit, units, stretch_bytes);
+    std::vector<Interval<std::size_t>> slices;
+    for (std::size_t done = 0; done < units;) {
+      std::size_t each = most;
+      if (part.load == kNoLoad)
+        each = std::min(each, std::max<std::size_t>(1, static_cast<std::size_t>(aim(slices.size()) / (unit * stretch_bytes))));
+      const std::size_t left = (units - done + each - 1) / each;
+      const std::size_t next = done + (units - done + left - 1) / left;
+      slices.push_back({part.begin + done * unit, std::min(part.begin + next * unit, part.end)});
+      done = next;
     }
-    for (; slices < units; slices += 1 + slices / 8) {
-      const std::size_t end = std::min(part.begin + (units + slices - 1) / slices * unit, part.end);
-      const PanelRange panels = panels_of(part.begin, end);
-      if (fits(position, streams ? (end - part.begin) * stretch_bytes : 0, channels_of(position, panels))) break;
-    }
-    return std::min(slices, units);
+    return slices;
   }
 
   void cut_part(std::size_t position, const std::vector<WeightId>& reads, const Part& part) {
     const model::Weight& weight = graph_.weight(reads[0]);
     const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
-    const bool pairs =
-        first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= aim() && fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
-    const std::size_t unit = pairs ? 2 : 1;
-    const std::size_t units = (part.end - part.begin + unit - 1) / unit;
-    const std::size_t slices = slices_of(position, part, unit, stretch_bytes);
-    for (std::size_t i = 0; i < slices; ++i) {
-      const std::size_t begin = part.begin + i * units / slices * unit;
-      const std::size_t end = std::min(part.begin + (i + 1) * units / slices * unit, part.end);
-      const PanelRange panels = panels_of(begin, end);
+    // Readers of one weight cut it alike where they can: what is kept in memory is then kept once.
+    std::vector<Interval<std::size_t>>& slices = slices_of_[reads[0].index()];
+    const bool again =
+        part.load == kNoLoad && !slices.empty() && slices.front().begin == part.begin && slices.back().end == part.end &&
+        std::all_of(slices.begin(), slices.end(), [&](const auto& slice) { return slice_fits(position, part, slice, stretch_bytes); });
+    if (!again) slices = slices_of(position, part, stretch_bytes);
+    for (const Interval<std::size_t>& slice : slices) {
+      const PanelRange panels = panels_of(slice.begin, slice.end);
       std::uint32_t load = part.load;
       if (load == kNoLoad)
-        load = append(weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
+        load = append(weight.first_stretch + static_cast<std::uint32_t>(slice.begin), static_cast<std::uint32_t>(slice.size()),
                       model::panel_range(weight, panels), aim(), false);
       if (derives(position)) {
         schedule_.loads[load].prologue_only = true;
@@ -390,8 +408,9 @@ class Cutter {
   const std::vector<NodeId>& order_;
   const SliceRule& rule_;
   Schedule schedule_;
-  std::vector<std::uint32_t> load_of_;  // by weight: where its last reader finds it whole
-  std::vector<std::uint32_t> readers_;  // by weight
+  std::vector<std::uint32_t> load_of_;                         // by weight: where its last reader finds it whole
+  std::vector<std::uint32_t> readers_;                         // by weight
+  std::vector<std::vector<Interval<std::size_t>>> slices_of_;  // by weight: runs of stretches, as its last reader cut it
   std::vector<std::uint32_t> load_of_piece_;
   std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
   std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
