@@ -54,9 +54,10 @@ async function compare(peer, model, options) {
   let peak = 0;
   await peer.open(model.onnx, description.inputs, options.threads);
   for (let block = 0; block < options.blocks; ++block) {
+    // Between the peer's runs and ours: its threads spin for a while after a run, and would hold the core that ours need.
+    peak = Math.max(peak, Number(output(`${options.build}/sluice-bench-peak`, [`${options.threads}`])));
     report = json(sluice, words);
     const block_of_peer = await peer.block(options.runs);
-    peak = Math.max(peak, Number(output(`${options.build}/sluice-bench-peak`, [`${options.threads}`])));
     for (const key of ['cpu_ms', 'latency_ms']) {
       ours[key].push(...report[key]);
       theirs[key].push(...block_of_peer[key]);

@@ -87,8 +87,19 @@ TEST_CASE("one byte under the minimum is refused and the minimum named") {
   CHECK(fixture.run(**session) == true);
 }
 
+// A sanitizer keeps freed memory and shadows of it: what is resident then says nothing of the library.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kResidentIsOurs = false;
+#else
+constexpr bool kResidentIsOurs = true;
+#endif
+
 // What the process holds besides moves by some pages between two calls, so this scope is tested with a margin.
 TEST_CASE("in process scope the overhead covers the process as it is") {
+  if (!kResidentIsOurs) {
+    WARN("SKIPPED: under a sanitizer the resident set is not the library's");
+    return;
+  }
   const Fixture fixture;
   SessionOptions options{.scope = BudgetScope::kProcess};
   const auto minimum = minimum_budget(*fixture.model, options);
@@ -210,7 +221,8 @@ TEST_CASE("a budget that changes between runs keeps the bits, and gives memory b
         const Bytes arena = session.plan().arena_bytes;
         CHECK(session.memory().budget == budget);
         CHECK(session.memory().overhead + arena <= budget);
-        if (run_between && arena + 2_MiB < arena_before) CHECK(after + Bytes((arena_before - arena).count() / 2) < before);
+        if (kResidentIsOurs && run_between && arena + 2_MiB < arena_before)
+          CHECK(after + Bytes((arena_before - arena).count() / 2) < before);
         if (!run_between) continue;
         CHECK_FALSE(session.run());  // inputs are to be set again
         for (int i = 0; i < 3; ++i) REQUIRE(fixture.run(session) == true);

@@ -122,9 +122,8 @@ int dispatch(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
       ->allow_extra_args(false);
-  app.add_option(
-         "--numerics", line.numerics,
-         "exact: one chain of additions for each output; fast: allows other sums where they pay (this version has none, the two agree)")
+  app.add_option("--numerics", line.numerics,
+                 "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
   app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
