@@ -13,15 +13,16 @@ using namespace literals;
 constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.66 to 0.85 MiB over five networks.
-constexpr Bytes kProcessFloor = 800_KiB;
+// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.66 to 0.84 MiB over eight networks.
+// Above the most of them, so that a model's smallest budget is the same each time.
+constexpr Bytes kProcessFloor = 960_KiB;
 // Pages that are touched later: from the open model on 1.6 to 2.1 MiB, tables and threads included, from the built session on 1.4 to
 // 1.8 MiB. Nearly all is code of the run, which comes in clusters of 64 KiB (the system maps the neighbours of a page that it has cached)
 // and grows with the kernels, so a quarter of a MiB comes on top.
 constexpr Bytes kPagesAfterOpen = 2_MiB + 256_KiB;
 constexpr Bytes kPagesAfterBuild = 2_MiB;
-// The peak of a small model's process before its arena is touched is 3.8 to 4.1 MiB.
-constexpr Bytes kLeastProcess = 4_MiB + 512_KiB;
+// The peak of a small model's process before its arena is touched is 4.1 to 4.6 MiB.
+constexpr Bytes kLeastProcess = 5_MiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
