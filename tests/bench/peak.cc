@@ -42,29 +42,14 @@ double burst(std::int64_t rounds, float& sink) noexcept {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
 namespace sluice::bench {
 namespace {
 
 using Burst = double (*)(std::int64_t, float&) noexcept;
 
-Burst burst_of(Isa isa) noexcept {
-  switch (isa) {
-#if HWY_TARGETS & HWY_AVX3
-    case Isa::kAvx512:
-      return N_AVX3::burst;
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case Isa::kAvx2:
-      return N_AVX2::burst;
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case Isa::kNeon:
-      return N_NEON::burst;
-#endif
-    default:
-      return N_SCALAR::burst;
-  }
-}
+Burst burst_of(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, burst) }
 
 }  // namespace
 

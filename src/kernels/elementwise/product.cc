@@ -100,26 +100,11 @@ void product(const ProductTile& tile) noexcept {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
 namespace sluice::kernels::elementwise {
 
-ProductRun product_run(Isa isa) noexcept {
-  switch (isa) {
-#if HWY_TARGETS & HWY_AVX3
-    case Isa::kAvx512:
-      return N_AVX3::product;
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case Isa::kAvx2:
-      return N_AVX2::product;
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case Isa::kNeon:
-      return N_NEON::product;
-#endif
-    default:
-      return N_SCALAR::product;
-  }
-}
+ProductRun product_run(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, product) }
 
 }  // namespace sluice::kernels::elementwise
 #endif  // HWY_ONCE

@@ -274,26 +274,11 @@ constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend};
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
 namespace sluice::kernels::elementwise {
 
-const RunTable& run_table(Isa isa) noexcept {
-  switch (isa) {
-#if HWY_TARGETS & HWY_AVX3
-    case Isa::kAvx512:
-      return N_AVX3::kTable;
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case Isa::kAvx2:
-      return N_AVX2::kTable;
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case Isa::kNeon:
-      return N_NEON::kTable;
-#endif
-    default:
-      return N_SCALAR::kTable;
-  }
-}
+const RunTable& run_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, kTable) }
 
 }  // namespace sluice::kernels::elementwise
 #endif  // HWY_ONCE

@@ -252,30 +252,11 @@ const TileTable& table() noexcept {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
 namespace sluice::kernels::weighted {
 
-const TileTable& tile_table(Isa isa) noexcept {
-  switch (isa) {
-#if HWY_TARGETS & HWY_AVX3
-    case Isa::kAvx512:
-      return N_AVX3::table();
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case Isa::kAvx2:
-      return N_AVX2::table();
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case Isa::kNeon:
-      return N_NEON::table();
-#endif
-    default:
-#if HWY_TARGETS & HWY_SCALAR
-      return N_SCALAR::table();
-#else
-      return HWY_STATIC_DISPATCH(table)();
-#endif
-  }
-}
+const TileTable& tile_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, table()) }
 
 }  // namespace sluice::kernels::weighted
 #endif

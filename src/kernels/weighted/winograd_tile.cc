@@ -198,30 +198,11 @@ const WinogradTable& winograd_loops() noexcept {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
 namespace sluice::kernels::weighted {
 
-const WinogradTable& winograd_table(Isa isa) noexcept {
-  switch (isa) {
-#if HWY_TARGETS & HWY_AVX3
-    case Isa::kAvx512:
-      return N_AVX3::winograd_loops();
-#endif
-#if HWY_TARGETS & HWY_AVX2
-    case Isa::kAvx2:
-      return N_AVX2::winograd_loops();
-#endif
-#if HWY_TARGETS & HWY_NEON
-    case Isa::kNeon:
-      return N_NEON::winograd_loops();
-#endif
-    default:
-#if HWY_TARGETS & HWY_SCALAR
-      return N_SCALAR::winograd_loops();
-#else
-      return HWY_STATIC_DISPATCH(winograd_loops)();
-#endif
-  }
-}
+const WinogradTable& winograd_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, winograd_loops()) }
 
 }  // namespace sluice::kernels::weighted
 #endif
