@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "sluice/planner/columns.h"
@@ -37,27 +38,55 @@ inline std::uint64_t find_gap(const std::vector<Interval<std::uint64_t>>& taken,
   return best ? best->begin : at;
 }
 
+/// A placement that grows by one rectangle after the other; the fixed ones are there from the start.
+class GrowingPlacement {
+ public:
+  GrowingPlacement(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps)
+      : rectangles_(rectangles), overlaps_(overlaps), offsets_(rectangles.size(), 0), placed_(rectangles.size(), false) {
+    for (std::size_t i = 0; i < rectangles.size(); ++i) {
+      placed_[i] = rectangles[i].fixed.has_value();
+      offsets_[i] = rectangles[i].fixed.value_or(0);
+    }
+  }
+
+  bool has(std::uint32_t item) const noexcept { return placed_[item]; }
+  void put(std::uint32_t item, std::uint64_t offset) {
+    placed_[item] = true;
+    offsets_[item] = offset;
+  }
+
+  /// Bytes of the placed ones that overlap `item` in time, in no order. Holds until the next call.
+  std::vector<Interval<std::uint64_t>>& taken_beside(std::uint32_t item) {
+    taken_.clear();
+    for (std::uint32_t other : overlaps_.of(item))
+      if (placed_[other]) taken_.push_back({offsets_[other], offsets_[other] + rectangles_[other].size});
+    return taken_;
+  }
+
+  Placement finish() && {
+    const std::uint64_t height = height_of(rectangles_, offsets_);
+    return {std::move(offsets_), height};
+  }
+
+ private:
+  const std::vector<Rectangle>& rectangles_;
+  const Overlaps& overlaps_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<bool> placed_;
+  std::vector<Interval<std::uint64_t>> taken_;
+};
+
 /// Places all in `order`; `order` need not name the fixed ones. O(pairs log n).
 inline Placement place_in_order(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const std::vector<std::uint32_t>& order,
                                 GapRule rule) {
-  Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
-  std::vector<bool> placed(rectangles.size(), false);
-  for (std::size_t i = 0; i < rectangles.size(); ++i) {
-    placed[i] = rectangles[i].fixed.has_value();
-    placement.offsets[i] = rectangles[i].fixed.value_or(0);
-  }
-  std::vector<Interval<std::uint64_t>> taken;
+  GrowingPlacement placement(rectangles, overlaps);
   for (std::uint32_t item : order) {
-    if (placed[item]) continue;
-    placed[item] = true;
-    taken.clear();
-    for (std::uint32_t other : overlaps.of(item))
-      if (placed[other]) taken.push_back({placement.offsets[other], placement.offsets[other] + rectangles[other].size});
+    if (placement.has(item)) continue;
+    auto& taken = placement.taken_beside(item);
     std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    placement.offsets[item] = find_gap(taken, rectangles[item], rule);
+    placement.put(item, find_gap(taken, rectangles[item], rule));
   }
-  placement.height = height_of(rectangles, placement.offsets);
-  return placement;
+  return std::move(placement).finish();
 }
 
 /// All that matter, those with more of `measure(rectangle)` first.

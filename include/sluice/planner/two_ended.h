@@ -43,29 +43,20 @@ inline std::optional<std::uint64_t> highest_gap(const std::vector<Interval<std::
 /// Nothing when the rule does not fit the capacity. O(pairs log n).
 inline std::optional<Placement> place_two_ended(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps,
                                                 std::uint64_t capacity) {
-  Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
-  std::vector<bool> placed(rectangles.size(), false);
-  for (std::size_t i = 0; i < rectangles.size(); ++i) {
-    placed[i] = rectangles[i].fixed.has_value();
-    placement.offsets[i] = rectangles[i].fixed.value_or(0);
-  }
-  std::vector<Interval<std::uint64_t>> taken;
+  GrowingPlacement growing(rectangles, overlaps);
   bool upper = false;
   for (std::uint32_t item : order_by(rectangles, [](const Rectangle& r) { return -r.time.begin; })) {
-    if (placed[item]) continue;
-    placed[item] = true;
-    taken.clear();
-    for (std::uint32_t other : overlaps.of(item))
-      if (placed[other]) taken.push_back({placement.offsets[other], placement.offsets[other] + rectangles[other].size});
+    if (growing.has(item)) continue;
+    auto& taken = growing.taken_beside(item);
     std::sort(taken.begin(), taken.end(), [&](const auto& a, const auto& b) { return upper ? a.end < b.end : a.begin < b.begin; });
     const std::optional<std::uint64_t> at =
         upper ? detail::highest_gap(taken, rectangles[item], capacity) : find_gap(taken, rectangles[item], GapRule::kLowest);
     if (!at || *at + rectangles[item].size > capacity) return std::nullopt;
-    placement.offsets[item] = *at;
+    growing.put(item, *at);
     upper = !upper;
   }
-  placement.height = height_of(rectangles, placement.offsets);
-  return placement.height <= capacity ? std::optional(placement) : std::nullopt;
+  Placement placement = std::move(growing).finish();
+  return placement.height <= capacity ? std::optional(std::move(placement)) : std::nullopt;
 }
 
 }  // namespace sluice::planner
