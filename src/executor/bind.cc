@@ -19,6 +19,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    announce_weights();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
       SLUICE_ASSIGN_OR_RETURN(const RowView view, output_view(port));
@@ -42,6 +43,23 @@ class Binder {
     bound_.weights.reserve(weights);
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
+  }
+
+  /// Tells each step the weights of the next step that has some.
+  void announce_weights() noexcept {
+    std::span<const std::byte> next;
+    for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
+      if (step->prologue_only) continue;
+      step->call.next_weights = next;
+      const std::span<const std::byte> own = weights_of(step->call);
+      if (!own.empty()) next = own;
+    }
+  }
+
+  static std::span<const std::byte> weights_of(const kernels::KernelCall& call) noexcept {
+    if (call.derived.data != nullptr || call.weights.empty() || call.weights[0].data == nullptr) return {};
+    const kernels::WeightOperand& weight = call.weights[0];
+    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.weight->panel_bytes.count()};
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }

@@ -61,12 +61,14 @@ struct KernelCall {
   std::span<const Operand> inputs;         // as Node::inputs
   std::span<const Operand> outputs;        // as Node::outputs; whole views, of which `rows` x `channels` are to be written
   std::span<const WeightOperand> weights;  // as Node::weights: panels, then bias (all of the bias, whatever the slice)
-  DerivedOperand derived;                  // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
-  RowRange rows;                           // of outputs[0]
-  ChannelRange channels;                   // of outputs[0]; kEmbedding: rows of the table
-  std::byte* workspace = nullptr;          // as many bytes as `workspace` asked for, 64-byte aligned
+  /// The weights of the step that follows, for the last tiles to fetch into L2. They may be on their way: no value is read. Empty: none.
+  std::span<const std::byte> next_weights;
+  DerivedOperand derived;          // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
+  RowRange rows;                   // of outputs[0]
+  ChannelRange channels;           // of outputs[0]; kEmbedding: rows of the table
+  std::byte* workspace = nullptr;  // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
-  StepFault* fault = nullptr;              // never null for a step of a plan
+  StepFault* fault = nullptr;  // never null for a step of a plan
 };
 
 /// What part of a node a step is to do: the question that `workspace` and `cost` answer.
