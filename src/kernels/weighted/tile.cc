@@ -33,11 +33,12 @@ HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std
   }
 }
 
-/// kFetch: fetches its part of the next block, a few floats each k.
+/// kFetch: fetches its part of the next block, a line every few k.
 template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
+  constexpr int kFetchStep = std::max(1, 16 / kNextFloats);  // a line at a time
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
@@ -54,11 +55,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     const float* HWY_RESTRICT a[kRows];
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) a[m] = rows.a[m] + offset;
-    for (std::int64_t k = 0; k < job.depth; ++k, b += 16) {
-      if constexpr (kFetch) {
-        __builtin_prefetch(next, 0, 2);
-        next += kNextFloats;
-      }
+    const auto multiply = [&](std::int64_t k) HWY_ATTR {
       V weights[kVectors];
       HWY_UNROLL(16)
       for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
@@ -68,7 +65,17 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
         HWY_UNROLL(16)
         for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
       }
+      b += 16;
+    };
+    std::int64_t k = 0;
+    if constexpr (kFetch) {
+      for (; k + kFetchStep <= job.depth; k += kFetchStep, next += kFetchStep * kNextFloats) {
+        __builtin_prefetch(next, 0, 2);
+        HWY_UNROLL(4)
+        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply(k + i);
+      }
     }
+    for (; k < job.depth; ++k) multiply(k);
   }
   finish(acc, rows, job, std::int64_t{p} * 16);
 }
