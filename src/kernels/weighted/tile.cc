@@ -38,7 +38,7 @@ template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
-  constexpr int kFetchStep = std::max(1, 16 / kNextFloats);  // a line at a time
+  constexpr int kFetchStep = kVectorLanes == 16 ? std::max(1, 16 / kNextFloats) : 1;  // a line at a time; unrolled, NEON would spill
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
