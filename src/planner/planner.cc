@@ -4,6 +4,7 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/linearise.h"
+#include "sluice/planner/partition.h"
 #include "sluice/planner/policies.h"
 
 namespace sluice::planner {
@@ -26,6 +27,7 @@ Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile
   for (const model::Port& port : graph.outputs)
     if (graph.tensor(port.tensor).weight.valid())
       return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant has no buffer");
+  problem.views = partition_for_time(problem);
   if (request.repeat) problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
   problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
   if (request.repeat) problem.residency = best_residency(problem);

@@ -89,11 +89,12 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
 /// Without addresses: its layout is not packed.
 inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.threads = problem.threads;
+  rule.chains = &problem.views.chains;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
   draft.layout.blocks = problem.views.blocks.size();
   draft.layout.items =
-      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views, draft.schedule, problem.threads));
   draft.costs = price(problem, draft.schedule);
   draft.base = resident_bytes(draft.schedule);
   return draft;
