@@ -36,19 +36,17 @@ class BandCutter {
     std::vector<std::uint32_t> tensors_in(views.blocks.size(), 0);
     for (const plan::TensorPlacement& placement : views.tensors)
       if (placement.buffer.valid()) ++tensors_in[placement.buffer.index()];
-    std::vector<std::size_t> maker(graph.tensors.size(), kNobody);
-    is_view_.assign(graph.tensors.size(), true);
-    for (const model::Port& port : graph.inputs) is_view_[port.tensor.index()] = false;
+    maker_.assign(graph.tensors.size(), kNobody);
+    for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       const TensorId out = node(p).outputs[0];
       const Block& block = views.blocks[placement(out).buffer.index()];
-      maker[out.index()] = p;
-      is_view_[out.index()] = false;
+      maker_[out.index()] = p;
       of_position_[p].alone = tensors_in[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
     for (std::size_t p = 0; p < views.order.size(); ++p)
       for (std::size_t i = 0; i < node(p).inputs.size(); ++i)
-        if (const std::size_t by = maker[node(p).inputs[i].index()]; by != kNobody) of_position_[by].readers.push_back({p, i});
+        if (const std::size_t by = maker_[node(p).inputs[i].index()]; by < kCaller) of_position_[by].readers.push_back({p, i});
   }
 
   /// Can its steps take part of the rows, from views of any kind?
@@ -67,6 +65,9 @@ class BandCutter {
 
   /// Bytes of the output of a position.
   std::uint64_t output_bytes(std::size_t p) const { return views_.blocks[placement(node(p).outputs[0]).buffer.index()].bytes; }
+
+  std::uint64_t row_bytes(std::size_t p) const { return static_cast<std::uint64_t>(placement(node(p).outputs[0]).row_pitch); }
+  RowRange all_rows(std::size_t p) const noexcept { return {0, rows_of(p)}; }
 
   /// Positions [first, end) in `bands` bands of the last one's rows; nothing where they cannot run so.
   std::optional<Banded> cut(std::size_t first, std::size_t end, std::int64_t bands) const {
@@ -88,6 +89,7 @@ class BandCutter {
       }
     }
     for (std::size_t p = first; p < end; ++p) banded.ring_rows.push_back(p + 1 < end && stays_inside(p, end) ? ring_of(banded.chain, p) : 0);
+    for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
     return banded;
   }
 
@@ -110,7 +112,8 @@ class BandCutter {
   }
 
  private:
-  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kNobody = ~std::size_t{0};  // a constant or a view
+  static constexpr std::size_t kCaller = kNobody - 1;
 
   struct Reader {
     std::size_t position;
@@ -160,10 +163,9 @@ class BandCutter {
         const TensorId out = node(w).outputs[0];
         if (out == in || placement(out).buffer != placement(in).buffer) continue;
         const bool same_place = placement(out).offset == placement(in).offset && graph_.tensor(out).shape == graph_.tensor(in).shape;
-        const bool from_outside = std::none_of(views_.order.begin() + static_cast<std::ptrdiff_t>(chain.first),
-                                               views_.order.begin() + static_cast<std::ptrdiff_t>(chain.end),
-                                               [&](NodeId id) { return graph_.node(id).outputs[0] == in; });
-        if (is_view_[in.index()] || !same_place || !from_outside || need.empty() || need.begin < made[w - chain.first]) return false;
+        const std::size_t maker = maker_[in.index()];
+        const bool from_outside = maker == kCaller || maker < chain.first;
+        if (!same_place || !from_outside || need.empty() || need.begin < made[w - chain.first]) return false;
       }
     }
     return true;
@@ -181,11 +183,28 @@ class BandCutter {
     return most < rows_of(p) ? most : 0;
   }
 
+  /// Of a large tensor that is no ring, the rows that a step reads or writes.
+  std::uint64_t far_bytes(const Banded& banded, const BandStep& step) const {
+    constexpr std::uint64_t kNear = 512u << 10;
+    const auto far = [&](TensorId t, RowRange rows) -> std::uint64_t {
+      const model::Tensor& tensor = graph_.tensor(t);
+      if (tensor.weight.valid() || tensor.bytes().count() <= kNear) return 0;
+      for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
+        if (node(p).outputs[0] == t && banded.ring_rows[p - banded.chain.first] > 0) return 0;
+      return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows.size());
+    };
+    const model::Node& n = node(step.position);
+    std::uint64_t bytes = far(n.outputs[0], step.rows);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+      bytes += far(n.inputs[i], read_by({step.position, i}, step.rows).value_or(RowRange{0, row_extents(graph_.tensor(n.inputs[i]).shape).rows}));
+    return bytes;
+  }
+
   const model::Graph& graph_;
   const KernelChoice& kernels_;
   const Views& views_;
   std::vector<Position> of_position_;
-  std::vector<bool> is_view_;  // by tensor: neither an input of the graph nor made by a step
+  std::vector<std::size_t> maker_;  // by tensor: the position that makes it
 };
 
 }  // namespace sluice::planner

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "sluice/core/interval.h"
@@ -17,7 +18,8 @@ namespace sluice::planner {
 
 struct BandStep {
   std::size_t position = 0;
-  RowRange rows;  // of the position's output
+  RowRange rows;                // of the position's output
+  std::uint64_t far_bytes = 0;  // activations that it reads or writes which are too large for a core's own cache
 };
 
 /// Positions [first, end).

@@ -51,6 +51,7 @@ struct StepSpec {
   bool prepare = false;
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
   RowRange rows;                        // of the output
+  std::uint64_t far_bytes = 0;          // see BandStep
 };
 
 /// Transformed panels of one step, kept in place of the raw ones.
@@ -271,6 +272,7 @@ class Cutter {
       const std::size_t p = step.position;
       const std::uint32_t from = derived[p - chain.first];
       add_step(p, step.rows, all_channels(p), reads[p], from == kNotDerived ? WeightId::invalid() : reads[p][0], {}, 0, from);
+      schedule_.steps.back().far_bytes = step.far_bytes;
     }
   }
 

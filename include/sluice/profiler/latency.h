@@ -106,6 +106,13 @@ inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, cons
   return std::max(arithmetic, traffic) + beyond / profile.memory_bytes_per_second + profile.step_overhead_seconds;
 }
 
+/// What `bytes` of activations cost a step more because they come from memory and not from a core's own cache.
+inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, std::uint64_t bytes) noexcept {
+  const auto rates = detail::of_kernel(profile.kernels, kernel);
+  const double each = rates.empty() ? 1 / profile.memory_bytes_per_second : rates.front().seconds_per.back();
+  return static_cast<double>(bytes) * each;
+}
+
 /// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.
 inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   const auto size = static_cast<double>(bytes.count());
