@@ -53,7 +53,9 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   Problems problems{with_chains(whole, cutter, chains), {}};
   if (request.repeat) problems.fast.residency = best_residency(problems.fast);
   if (request.policy != Policy::kSluice) return problems;
-  problems.lean = with_chains(whole, cutter, partition_for_memory(whole, cutter, chains));
+  const std::optional<std::vector<Banded>> leaner = partition_for_memory(whole, cutter, chains);
+  if (!leaner) return problems;
+  problems.lean = with_chains(whole, cutter, *leaner);
   problems.lean->residency = problems.fast.residency;
   return problems;
 }
@@ -99,7 +101,8 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   if (problems.lean) lean.emplace(*problems.lean, request.policy);
   const std::uint64_t least = std::min(fast.least.arena_bytes, lean ? lean->least.arena_bytes : fast.least.arena_bytes);
   if (request.capacity.count() < least)
-    return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
+    return fail(
+        make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
   if (fast.fits(request.capacity)) fast.choose(request);
   const bool roomy = fast.best && fast.best->seconds <= kRoomy * price(problems.fast, fast.best->schedule).compute;
   if (lean && lean->fits(request.capacity) && !roomy) lean->choose(request);
@@ -109,7 +112,8 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
-  plan.prediction = predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
+  plan.prediction =
+      predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
   SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
   return plan;
 }

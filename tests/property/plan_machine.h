@@ -151,7 +151,8 @@ class PlanMachine {
   /// Writes or checks a region of a tensor.
   void move(TensorId t, RowRange rows, ChannelRange channels, bool write) {
     const View v = view_of(t);
-    if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size()) return fail("a tensor ends outside the arena");
+    if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size())
+      return fail("a tensor ends outside the arena");
     if (rows.end > v.rows || channels.end > v.channels) return fail("a step writes outside its tensor");
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
       for (std::int64_t p = 0; p < v.pixels; ++p) {

@@ -52,15 +52,15 @@ class BandCutter {
   /// Can its steps take part of the rows, from views of any kind?
   bool takes_bands(std::size_t p) const {
     const kernels::KernelDescriptor& kernel = *kernels_[views_.order[p].index()];
-    return kernel.slices_rows && kernel.takes_pitches && node(p).outputs.size() == 1;
+    return kernel.slices_rows && kernel.takes_pitches && node(p).outputs.size() == 1 && model::rows_of_turn(graph_, node(p)) == 0;
   }
 
   /// Does the output of `p` go nowhere but to positions before `end`, row by row?
   bool stays_inside(std::size_t p, std::size_t end) const {
     const Position& position = of_position_[p];
     return position.alone && !position.readers.empty() && std::all_of(position.readers.begin(), position.readers.end(), [&](Reader r) {
-      return r.position < end && takes_bands(r.position) && read_by(r, {0, 1}).has_value();
-    });
+             return r.position < end && takes_bands(r.position) && read_by(r, {0, 1}).has_value();
+           });
   }
 
   /// Bytes of the output of a position.
@@ -88,7 +88,8 @@ class BandCutter {
         made[p - first] = step.rows.end;
       }
     }
-    for (std::size_t p = first; p < end; ++p) banded.ring_rows.push_back(p + 1 < end && stays_inside(p, end) ? ring_of(banded.chain, p) : 0);
+    for (std::size_t p = first; p < end; ++p)
+      banded.ring_rows.push_back(p + 1 < end && stays_inside(p, end) ? ring_of(banded.chain, p) : 0);
     for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
     return banded;
   }
@@ -196,7 +197,8 @@ class BandCutter {
     const model::Node& n = node(step.position);
     std::uint64_t bytes = far(n.outputs[0], step.rows);
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
-      bytes += far(n.inputs[i], read_by({step.position, i}, step.rows).value_or(RowRange{0, row_extents(graph_.tensor(n.inputs[i]).shape).rows}));
+      bytes += far(n.inputs[i],
+                   read_by({step.position, i}, step.rows).value_or(RowRange{0, row_extents(graph_.tensor(n.inputs[i]).shape).rows}));
     return bytes;
   }
 

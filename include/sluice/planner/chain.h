@@ -1,5 +1,5 @@
-// Chains: neighbouring nodes that run in bands of rows, each band through all of them before the next begins. Data only; planner/partition.h
-// makes them.
+// Chains: neighbouring nodes that run in bands of rows, each band through all of them before the next begins. Data only;
+// planner/partition.h makes them.
 //
 //     whole     [expand 0-112][depthwise 0-56][project 0-56]
 //     in bands  [expand 0-9][depthwise 0-4][project 0-4][expand 9-17][depthwise 4-8][project 4-8] ...

@@ -35,17 +35,22 @@ class LeanPartition {
     for (const Banded& banded : chains_) take(banded);
   }
 
-  std::vector<Banded> find() {
+  /// Nothing where no chain lowers the peak.
+  std::optional<std::vector<Banded>> find() {
     constexpr int kMostRounds = 64;
+    bool found = false;
     for (int round = 0; round < kMostRounds; ++round) {
       const auto peak = static_cast<std::size_t>(std::max_element(needs_.begin(), needs_.end()) - needs_.begin());
       std::optional<Choice> best = lower(peak);
       if (!best) break;
       left_ -= best->extra;
-      std::erase_if(chains_, [&](const Banded& old) { return old.chain.first < best->banded.chain.end && best->banded.chain.first < old.chain.end; });
+      std::erase_if(
+          chains_, [&](const Banded& old) { return old.chain.first < best->banded.chain.end && best->banded.chain.first < old.chain.end; });
+      found = true;
       take(best->banded);
       chains_.push_back(std::move(best->banded));
     }
+    if (!found) return std::nullopt;
     std::sort(chains_.begin(), chains_.end(), [](const Banded& a, const Banded& b) { return a.chain.first < b.chain.first; });
     return std::move(chains_);
   }
@@ -184,8 +189,9 @@ class LeanPartition {
 
 }  // namespace detail
 
-/// `chains`, and in place of some of them or beside them those that lower the peak; `problem` has none yet.
-inline std::vector<Banded> partition_for_memory(const Problem& problem, const BandCutter& cutter, std::vector<Banded> chains) {
+/// `chains`, and in place of some of them or beside them those that lower the peak, if any do; `problem` has none yet.
+inline std::optional<std::vector<Banded>> partition_for_memory(const Problem& problem, const BandCutter& cutter,
+                                                               std::vector<Banded> chains) {
   return detail::LeanPartition(problem, cutter, std::move(chains)).find();
 }
 

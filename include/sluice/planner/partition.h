@@ -1,8 +1,8 @@
 // Pass: which chains run in bands of rows. Two questions, two partitions:
 //
 //     for time      what one node writes and the next reads stays in the cores' own caches, if it is a band and not the whole. Every run of
-//                   a few neighbours is a chain that could be, in a few numbers of bands; the profile prices its steps, and the cheapest way
-//                   to cover all positions with chains and single nodes wins.
+//                   a few neighbours is a chain that could be, in a few numbers of bands; the profile prices its steps, and the cheapest
+//                   way to cover all positions with chains and single nodes wins.
 //     for memory    the tensors between are never whole (planner/lean_partition.h)
 //
 // Bands cost their steps' overheads and read weights again.
