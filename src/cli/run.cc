@@ -102,7 +102,11 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
 }
 
 void read_outputs(Session& session, std::vector<HostTensor>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) unwrap(session.get_output(i, outputs[i].data));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    unwrap(session.get_output(i, outputs[i].data));
+    outputs[i].shape = session.output_shape(i);
+    outputs[i].data.resize(static_cast<std::size_t>(outputs[i].shape.element_count()) * size_of(outputs[i].dtype));
+  }
 }
 
 /// Throws Failure (kOutputMismatch) with every output that differs.

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
@@ -88,12 +89,18 @@ class PlannedSession final : public Session {
     return {};
   }
 
+  Shape output_shape(std::size_t port) const noexcept override {
+    if (port >= outputs_.size()) return {};
+    return outputs_hold_ ? executor_->output_shape(port) : graph().outputs[port].onnx_shape;
+  }
+
   Status get_output(std::size_t port, std::span<std::byte> data) noexcept override {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
     const std::string_view name = graph().outputs[port].name;
     if (!outputs_hold_) return fail(ErrorCode::kInvalidArgument, name, "outputs hold from a successful run to the next input or run");
+    if (graph().tensor(graph().outputs[port].tensor).bounded != 0) return get_bounded(port, data);
     SLUICE_RETURN_IF_ERROR(check_size(name, outputs_[port], data.size()));
     if (!data.empty()) outputs_[port].copy.from_arena(outputs_[port].view, data.data());
     return {};
@@ -200,6 +207,15 @@ class PlannedSession final : public Session {
   Result<BoundPort> bind_port(const model::Port& port, const RowView& view) const {
     SLUICE_ASSIGN_OR_RETURN(const engine::PortCopy copy, engine::PortCopy::make(graph(), port));
     return BoundPort{copy, graph().tensor(port.tensor).dtype, view};
+  }
+
+  /// An output that is dense in the extents of this run.
+  Status get_bounded(std::size_t port, std::span<std::byte> data) const noexcept {
+    const BoundPort& output = outputs_[port];
+    const auto bytes = static_cast<std::size_t>(executor_->output_shape(port).element_count()) * size_of(output.dtype);
+    if (data.size() != bytes) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
+    if (bytes > 0) std::memcpy(data.data(), output.view.data, bytes);
+    return {};
   }
 
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {

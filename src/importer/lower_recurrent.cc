@@ -11,9 +11,12 @@ struct FunctionEntry {
   double alpha, beta;  // defaults
 };
 // In the order of the numbers in kernels/plain/recurrent.cc.
-constexpr FunctionEntry kFunctions[] = {{"Sigmoid", 0, 0},    {"Tanh", 0, 0},         {"Relu", 0, 0},         {"Affine", 1, 0},
-                                        {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0}, {"ScaledTanh", 1, 1}, {"HardSigmoid", 0.2, 0.5},
-                                        {"Elu", 1, 0},        {"Softsign", 0, 0},     {"Softplus", 0, 0}};
+constexpr FunctionEntry kFunctions[] = {{"Sigmoid", 0, 0},      {"Tanh", 0, 0},
+                                        {"Relu", 0, 0},         {"Affine", 1, 0},
+                                        {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
+                                        {"ScaledTanh", 1, 1},   {"HardSigmoid", 0.2, 0.5},
+                                        {"Elu", 1, 0},          {"Softsign", 0, 0},
+                                        {"Softplus", 0, 0}};
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return (x | 32) == (y | 32); });
@@ -42,7 +45,8 @@ Functions read_functions(const NodeContext& c, std::size_t directions) {
     if (number < 0) c.refuse("activation function " + std::string(name));
     // The lists hold values for those functions that take any, in order.
     const FunctionEntry& entry = kFunctions[number];
-    const bool takes_beta = number == 3 || number == 6 || number == 7, takes_alpha = takes_beta || number == 4 || number == 5 || number == 8;
+    const bool takes_beta = number == 3 || number == 6 || number == 7,
+               takes_alpha = takes_beta || number == 4 || number == 5 || number == 8;
     double a = entry.alpha, b = entry.beta;
     if (takes_alpha && alpha != nullptr && alphas < alpha->floats.size()) a = alpha->floats[alphas++];
     if (takes_beta && beta != nullptr && betas < beta->floats.size()) b = beta->floats[betas++];
@@ -57,7 +61,8 @@ Functions read_functions(const NodeContext& c, std::size_t directions) {
 
 void lower_recurrent(NodeContext& c) {
   const std::string_view direction = c.string("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") c.malformed("attribute direction has an unknown value");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    c.malformed("attribute direction has an unknown value");
   const std::int64_t number = direction == "forward" ? 0 : direction == "reverse" ? 1 : 2;
   const Functions functions = read_functions(c, number == 2 ? 2 : 1);
   std::vector<ValueId> inputs;
