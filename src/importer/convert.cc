@@ -61,8 +61,10 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
   report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
 
   Draft draft;
+  draft.bounds = options.bounds;
   lower(onnx, options, draft, report.problems);
   report.value_inputs.assign(draft.value_inputs.begin(), draft.value_inputs.end());
+  report.unbounded.assign(draft.wanted_bounds.begin(), draft.wanted_bounds.end());
   if (!report.problems.empty()) return fail_with(onnx_path, report);
   rewrite(draft, options.fuse);
 

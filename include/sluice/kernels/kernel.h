@@ -32,6 +32,8 @@ inline constexpr Bytes kReadTail{64};
 struct Operand {
   RowView view;
   Shape shape;
+  /// Of a bounded tensor (graph.h, G6): its extents in this run, dense at `view.data`. The step that makes it writes them. Else null.
+  Shape* extents = nullptr;
 };
 
 /// Weight bytes of a step: the panels [panels.begin, panels.end) of `weight`, contiguous at `data`, 64-byte aligned (kPanels,

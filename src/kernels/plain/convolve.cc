@@ -299,7 +299,7 @@ constexpr PlainOperator kOperators[] = {
     {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer, run_integer},
     {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear, run_qlinear},
     {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed, run_transposed},
-    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, run_columns},
+    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, run_columns, nullptr, nullptr, 1, bound_stated},
     {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform, run_deform},
 };
 

@@ -173,4 +173,21 @@ constexpr PlainRefusal kWrongAxis = "an axis lies outside the tensor";
 constexpr PlainRefusal kWrongArgument = "an attribute has a value that it does not take";
 constexpr PlainRefusal kWrongIndex = "an index lies outside the tensor";
 
+/// Bounds of operators with late arguments (PlainOperator::bound). The user states the extents; the type is the first input's, or f32.
+inline PlainRefusal bound_stated(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out.dtype = node.in(0).dtype;
+  return kStateBound;
+}
+inline PlainRefusal bound_stated_f32(const PlainNode&, PlainTensor& out, std::uint8_t&) noexcept {
+  out.dtype = DType::kF32;
+  return kStateBound;
+}
+/// The late arguments decide no extents: those of the first input, always.
+inline PlainRefusal bound_as_input(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
+
 }  // namespace sluice::kernels::plain
