@@ -16,6 +16,7 @@ constexpr std::size_t kMostToReorder = 1 << 13;
 Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}, {}};
+  problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -49,17 +50,17 @@ std::string_view name_of(Policy policy) noexcept {
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problem problem, prepare(graph, profile, request));
   const Candidate least = least_candidate(problem, request.policy);
-  if (request.capacity.count() < least.arena_bytes) {
-    return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.arena_bytes,
+  if (request.capacity.count() < least.bytes()) {
+    return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.bytes(),
                            request.capacity.count()));
   }
   const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-  Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms), request.most_items};
+  Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms)};
   choose(search, request.policy, least);
   plan::Plan plan = emit(problem, *search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
-  plan.minimum_capacity = Bytes(least.arena_bytes);
+  plan.minimum_capacity = Bytes(least.bytes());
   plan.prediction = predict(problem, *search.best, search.bound);
   SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
   return plan;
@@ -67,7 +68,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problem problem, prepare(graph, profile, request));
-  return Bytes(least_candidate(problem, request.policy).arena_bytes);
+  return Bytes(least_candidate(problem, request.policy).bytes());
 }
 
 }  // namespace sluice::planner
