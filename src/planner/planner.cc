@@ -31,6 +31,7 @@ struct Problems {
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}, {}};
+  problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -68,11 +69,11 @@ struct Planning {
   double bound = 0;
 
   Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
-  bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.arena_bytes; }
+  bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
 
   void choose(const PlanRequest& request) {
     const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-    Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms), request.most_items};
+    Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms)};
     planner::choose(search, request.policy, least);
     best = std::move(search.best);
     bound = search.bound;
@@ -99,7 +100,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   Planning fast(problems.fast, request.policy);
   std::optional<Planning> lean;
   if (problems.lean) lean.emplace(*problems.lean, request.policy);
-  const std::uint64_t least = std::min(fast.least.arena_bytes, lean ? lean->least.arena_bytes : fast.least.arena_bytes);
+  const std::uint64_t least = std::min(fast.least.bytes(), lean ? lean->least.bytes() : fast.least.bytes());
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
@@ -120,8 +121,8 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-  std::uint64_t least = least_candidate(problems.fast, request.policy).arena_bytes;
-  if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).arena_bytes);
+  std::uint64_t least = least_candidate(problems.fast, request.policy).bytes();
+  if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).bytes());
   return Bytes(least);
 }
 

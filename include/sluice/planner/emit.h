@@ -30,6 +30,7 @@ class Emitter {
     plan_.repeat = problem_.repeat;
     plan_.arena_bytes = Bytes(candidate_.arena_bytes);
     plan_.tensors = problem_.views.tensors;
+    reserve();
     add_blocks();
     add_derived();
     add_steps();
@@ -38,6 +39,14 @@ class Emitter {
   }
 
  private:
+  /// No more than TableCosts counts: what vectors keep in reserve is memory too.
+  void reserve() {
+    plan_.buffers.reserve(problem_.views.blocks.size() + schedule_.derived.size() + schedule_.steps.size() + schedule_.loads.size());
+    plan_.steps.reserve(schedule_.steps.size());
+    plan_.operands.reserve(schedule_.operands.size());
+    plan_.loads.reserve(schedule_.loads.size());
+  }
+
   plan::StepRange steps_of(Interval<std::int64_t> positions) const {
     return {schedule_.steps_of[static_cast<std::size_t>(positions.begin)].begin,
             schedule_.steps_of[static_cast<std::size_t>(positions.end - 1)].end};
