@@ -26,6 +26,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    look_ahead();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
       bound_.output_extents.push_back(extents_of(port.tensor));
@@ -95,6 +96,26 @@ class Binder {
       bound.loads_needed[static_cast<std::size_t>(pass)] = running_[static_cast<std::size_t>(pass)][step.loads_needed];
     bound_.steps.push_back(bound);
     return {};
+  }
+
+  /// Tells each step what the one behind it reads. The last runs before the first.
+  void look_ahead() noexcept {
+    constexpr std::size_t kWorthFetching = 32 * 1024;
+    std::span<const std::byte> next;
+    for (int round = 0; round < 2; ++round) {
+      for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
+        step->call.next_weights = next;
+        if (step->prologue_only) continue;
+        const auto own = weights_read(step->call);
+        if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
+      }
+    }
+  }
+
+  static std::span<const std::byte> weights_read(const kernels::KernelCall& call) noexcept {
+    if (call.weights.empty() || call.weights.front().data == nullptr) return {};
+    const kernels::WeightOperand& weights = call.weights.front();
+    return {weights.data, model::panel_range(*weights.weight, weights.panels).size.count()};
   }
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {

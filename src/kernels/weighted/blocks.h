@@ -98,13 +98,17 @@ struct UnitGrid {
 bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 
 /// The weights that a thread will most likely want next, for its first tiles of a block to fetch while they work: memory alone is slower
-/// than the first tile of a block.
+/// than the first tile of a block. Behind a step's last block come as many bytes of the next step.
 class NextPanels {
  public:
   /// A unit has `tiles` tiles.
   NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
       : tiles_before_(place.units_before * tiles) {
-    if (place.next_block != place.block) panels_ = make_job(call, blocks[place.next_block]).panels;
+    if (place.next_block != place.block) {
+      panels_ = make_job(call, blocks[place.next_block]).panels;
+    } else if (place.block == blocks.count() - 1 && is_no_less(call.next_weights, call, blocks[place.block])) {
+      panels_ = reinterpret_cast<const float*>(call.next_weights.data());
+    }
   }
 
   /// Gives tile `tile` of the unit its part to fetch.
@@ -114,6 +118,10 @@ class NextPanels {
   }
 
  private:
+  static bool is_no_less(std::span<const std::byte> next, const KernelCall& call, const Block& block) noexcept {
+    return static_cast<std::int64_t>(next.size()) >= block.panels * static_cast<std::int64_t>(call.weights[0].weight->panel_bytes.count());
+  }
+
   const float* panels_ = nullptr;  // null: none
   std::int64_t tiles_before_;      // of this thread and block
 };
