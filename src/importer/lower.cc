@@ -18,6 +18,7 @@ class Walk final : public BodyLowering {
     add_initializers(onnx_);
     add_inputs();
     check_dims_were_used();
+    check_values_were_used();
     for (const OnnxNode& node : onnx_.nodes) lower_node(node);
     add_outputs();
     check_bounds_were_used();
@@ -151,6 +152,12 @@ class Walk final : public BodyLowering {
       if (!used_dims_.contains(name))
         report(ErrorCode::kInvalidArgument, "", "",
                "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+  }
+
+  void check_values_were_used() {
+    for (const auto& [name, value] : bound_)
+      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxPort& port) { return port.name == name; }))
+        report(ErrorCode::kInvalidArgument, "", "", "--value " + name + ": the model has no input of that name");
   }
 
   void check_bounds_were_used() {
