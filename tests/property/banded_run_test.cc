@@ -8,6 +8,7 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/band_chain.h"
 #include "sluice/planner/emit.h"
+#include "sluice/planner/linearise.h"
 #include "sluice/planner/policies.h"
 #include "tests/executor/memory_source.h"
 #include "tests/executor/toy.h"
@@ -62,7 +63,7 @@ struct Filled {
       const float value = real(random);
       std::memcpy(file.data() + i, &value, sizeof value);
     }
-    for (model::Stretch& s : graph.stretches) s.checksum = xxh3_64({file.data() + s.offset.count(), s.stored_size.count()});
+    for (model::Stretch& s : graph.stretches) s.xxh3 = xxh3_64({file.data() + s.offset.count(), s.stored_size.count()});
   }
 
   model::Graph graph;
