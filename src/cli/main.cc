@@ -31,7 +31,8 @@ void add_model(CLI::App* command, std::string& model) { command->add_option("mod
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")->capture_default_str();
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")
+      ->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
@@ -107,6 +108,10 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--plan", run.plan, "use this plan (plan --save) instead of making one");
+  command->add_option("--compute-cpus", run.compute_cpus,
+                      "processors that compute, such as 0,2-3 (default: the big ones, where there are both)");
+  command->add_option("--load-cpu", run.load_cpu, "processors that read, such as 1 (default: the small ones, where there are both)");
+  command->add_flag("--stats", run.stats, "also what each step computed and waited");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
 }
