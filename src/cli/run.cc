@@ -2,6 +2,7 @@
 // happens before the session measures the process, so that the arena gets exactly what is left.
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <optional>
 
@@ -33,6 +34,26 @@ executor::ReadOptions read_options(const RunOptions& options, executor::ReadOpti
   read.in_flight = options.reads_in_flight;
   read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
   return read;
+}
+
+/// "0,2-3" as a list of processors.
+std::vector<int> parse_cpus(const std::string& text, const char* option) {
+  const auto refuse = [&] { throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a list such as 0,2-3", option, text)); };
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int first = 0;
+    auto read = std::from_chars(at, end, first);
+    int last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || first < 0 || last < first || last >= 4096) refuse();
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    at = read.ptr;
+    if (at != end && *at++ != ',') refuse();
+    if (at == end && text.back() == ',') refuse();
+  }
+  return cpus;
 }
 
 /// What a picture may take while it is decoded: the budget less what the process holds.
@@ -96,7 +117,7 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   const int all = options.warmup + options.repeat;
   Progress progress(options.budget.model, static_cast<std::uint64_t>(all));
   for (int i = 0; i < all; ++i) {
-    progress.update(static_cast<std::uint64_t>(i), fmt::format("run {} of {}", i + 1, all));
+    progress.update(static_cast<std::uint64_t>(i), [&] { return fmt::format("run {} of {}", i + 1, all); });
     if (options.budget.budget == "auto" && i > 0) follow_memory(session);
     set_inputs(session, inputs);
     run_once(session);
@@ -121,6 +142,9 @@ void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
   session_config.repeat = options.warmup + options.repeat > 1;
   session_config.read = read_options(options, session_config.read);
+  session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
+  session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
+  session_config.time_steps = options.stats;
   const auto model = unwrap(Model::open(options.budget.model));
   const model::Graph& graph = model->graph();
 
@@ -148,11 +172,14 @@ void run(const RunOptions& options) {
       for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
   }
   report.memory = session->memory();
+  report.step_times.assign(session->step_times().begin(), session->step_times().end());
   const plan::Plan plan = session->plan();
   session.reset();  // what is printed may take the arena's place in the budget
   report.options = session_config;
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
+  report.peaks = read_peaks();
+  report.cached_bytes = cached_bytes_of(options.budget.model);
   if (options.json) {
     print_as_json(report, *model, plan);
   } else {

@@ -123,7 +123,7 @@ int convert_file(const CommandLine& line) {
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
         if (!progress) progress = std::make_unique<Progress>(line.model, all.count());
-        progress->update(done.count(), fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
+        progress->update(done.count(), [&] { return fmt::format("{} of {}", format_bytes(done), format_bytes(all)); });
       };
     converted = importer::convert(line.onnx, line.model, options, report);
   }
