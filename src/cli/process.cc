@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "sluice/core/file.h"
+#include "src/cli/failure.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -84,6 +86,12 @@ void keep_heap_small() {
   ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   ::mallopt(M_TRIM_THRESHOLD, 64 * 1024);
   ::mallopt(M_ARENA_MAX, 1);
+}
+
+void finish_stdout() {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int os_error = errno;
+  if (!flushed || std::ferror(stdout) != 0) raise(make_io_error("stdout", "the results cannot be written", os_error));
 }
 
 void release_free_memory() { ::malloc_trim(0); }

@@ -79,7 +79,7 @@ std::vector<Pieces> outputs_of(Session& session, const model::Graph& graph) {
   std::vector<Pieces> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const model::Port& port = graph.outputs[i];
-    outputs.push_back({graph.tensor(port.tensor).dtype, port.onnx_shape,
+    outputs.push_back({graph.tensor(port.tensor).dtype, session.output_shape(i),
                        [&session, i](std::size_t first, std::span<std::byte> out) { unwrap(session.get_output_part(i, first, out)); }});
   }
   return outputs;

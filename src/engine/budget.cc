@@ -60,6 +60,18 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   return Bytes(sum);
 }
 
+planner::TableCosts table_costs(const model::Graph& graph) noexcept {
+  constexpr std::uint64_t kVectors = 8;
+  return {.set_aside = table_bound(graph).count(),
+          .any_plan = sizeof(plan::Plan) + graph.tensors.size() * sizeof(plan::TensorPlacement) + kVectors * kAllocationHeader,
+          .buffer = sizeof(plan::Buffer),
+          .step = sizeof(plan::Step) + sizeof(executor::BoundStep),
+          .load = sizeof(plan::Load),
+          .tensor = sizeof(kernels::Operand),
+          .weight = sizeof(kernels::WeightOperand),
+          .operand = sizeof(plan::WeightOperand)};
+}
+
 // Tables cannot be known before the plan, so this follows from the graph: a node has a step or more, and large weights are cut. Measured
 // at the least budgets, where plans are longest: 47 KB of 94 for MobileNetV2, 235 of 313 for ResNet-152, 144 of 333 for VGG-19.
 Bytes table_bound(const model::Graph& graph) noexcept {

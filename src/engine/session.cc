@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -58,7 +59,7 @@ class PlannedSession final : public Session {
       SLUICE_RETURN_IF_ERROR(processors.status());
       SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
     }
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve()));
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve(), page_size_within(options_.budget)));
     SLUICE_RETURN_IF_ERROR(open_source());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
     take(std::move(prepared), 0);
@@ -96,12 +97,19 @@ class PlannedSession final : public Session {
     return {};
   }
 
+  Shape output_shape(std::size_t port) const noexcept override {
+    if (port >= outputs_.size()) return {};
+    return outputs_hold_ ? executor_->output_shape(port) : graph().outputs[port].onnx_shape;
+  }
+
   Status get_output(std::size_t port, std::span<std::byte> data) noexcept override {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, outputs_[port], data.size()));
-    outputs_[port].copy.from_arena(outputs_[port].view, 0, data);
+    const BoundPort& output = outputs_[port];
+    const std::size_t present = elements_of(port) * size_of(output.dtype);
+    if (data.size() != present) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
+    copy_out(port, 0, data.first(present));
     return {};
   }
 
@@ -109,14 +117,13 @@ class PlannedSession final : public Session {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    const BoundPort& output = outputs_[port];
-    const std::uint64_t elements = output.copy.bytes().count() / size_of(output.dtype);
-    const std::uint64_t asked = data.size() / size_of(output.dtype);
-    if (data.size() % size_of(output.dtype) != 0 || first_element > elements || asked > elements - first_element) {
+    const std::size_t size = size_of(outputs_[port].dtype);
+    const std::uint64_t elements = elements_of(port);
+    if (data.size() % size != 0 || first_element > elements || data.size() / size > elements - first_element) {
       return fail(make_error(ErrorCode::kInvalidArgument, graph().outputs[port].name,
                              "the part does not lie in the tensor, or cuts an element", elements, first_element));
     }
-    output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
+    copy_out(port, first_element, data);
     return {};
   }
 
@@ -232,7 +239,7 @@ class PlannedSession final : public Session {
 
   /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
   Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget, std::uint64_t cancellations) {
-    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes));
+    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes, page_size_within(budget)));
     std::swap(arena_, arena);
     Result<Prepared> prepared = prepare(next->plan, {});
     if (!prepared) {
@@ -254,6 +261,20 @@ class PlannedSession final : public Session {
     if (outputs_hold_) return {};
     return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs hold from a successful run to the next input or run");
   }
+
+  /// Of an output in the last run.
+  std::size_t elements_of(std::size_t port) const noexcept { return static_cast<std::size_t>(output_shape(port).element_count()); }
+
+  /// As many elements of an output as `data` holds, which lie in it.
+  void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
+    const BoundPort& output = outputs_[port];
+    if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
+      output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
+    } else if (!data.empty()) {  // dense in the extents of this run
+      std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
+    }
+  }
+
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
     return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
   }

@@ -26,8 +26,10 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    look_ahead();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
+      bound_.output_extents.push_back(extents_of(port.tensor));
       SLUICE_ASSIGN_OR_RETURN(const RowView view, output_view(port));
       bound_.outputs.push_back(view);
     }
@@ -48,6 +50,18 @@ class Binder {
     }
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
+    bound_.output_extents.reserve(graph_.outputs.size());
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (graph_.tensors[t].bounded == 0) continue;
+      bounded_.push_back(TensorId(t));
+      bound_.extents.push_back(graph_.tensors[t].shape);
+    }
+  }
+
+  /// The place of a bounded tensor's extents; null for any other. Places stay where they are, also when the vector moves.
+  Shape* extents_of(TensorId id) noexcept {
+    const auto found = std::lower_bound(bounded_.begin(), bounded_.end(), id);
+    return found == bounded_.end() || *found != id ? nullptr : &bound_.extents[static_cast<std::size_t>(found - bounded_.begin())];
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
@@ -82,6 +96,26 @@ class Binder {
       bound.loads_needed[static_cast<std::size_t>(pass)] = running_[static_cast<std::size_t>(pass)][step.loads_needed];
     bound_.steps.push_back(bound);
     return {};
+  }
+
+  /// Tells each step what the one behind it reads. The last runs before the first.
+  void look_ahead() noexcept {
+    constexpr std::size_t kWorthFetching = 32 * 1024;
+    std::span<const std::byte> next;
+    for (int round = 0; round < 2; ++round) {
+      for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
+        step->call.next_weights = next;
+        if (step->prologue_only) continue;
+        const auto own = weights_read(step->call);
+        if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
+      }
+    }
+  }
+
+  static std::span<const std::byte> weights_read(const kernels::KernelCall& call) noexcept {
+    if (call.weights.empty() || call.weights.front().data == nullptr) return {};
+    const kernels::WeightOperand& weights = call.weights.front();
+    return {weights.data, model::panel_range(*weights.weight, weights.panels).size.count()};
   }
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
@@ -120,7 +154,7 @@ class Binder {
         view = activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
-      bound_.operands.push_back({view, tensor.shape});
+      bound_.operands.push_back({view, tensor.shape, extents_of(id)});
     }
     return std::span<const Operand>(bound_.operands).subspan(first);
   }
@@ -247,6 +281,7 @@ class Binder {
   ThreadPool& pool_;
   BoundPlan bound_;
   std::array<std::vector<std::uint32_t>, kPasses.size()> running_;  // by pass: how many of the first n loads run in it
+  std::vector<TensorId> bounded_;  // by place in bound_.extents
 };
 
 }  // namespace

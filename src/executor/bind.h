@@ -43,6 +43,8 @@ struct BoundPlan {
   std::vector<BoundStep> steps;
   std::vector<kernels::Operand> operands;
   std::vector<kernels::WeightOperand> weights;
+  std::vector<Shape> extents;   // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
+  std::vector<const Shape*> output_extents;  // by output port; null: those of the port
   std::vector<RowView> inputs;  // of the graph's input ports; no data when no step reads the port
   std::vector<RowView> outputs;
 };

@@ -20,7 +20,8 @@ class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
                const ExecutorOptions& options, std::vector<bool> held, BoundPlan bound) noexcept
-      : plan_(plan),
+      : graph_(graph),
+        plan_(plan),
         pool_(pool),
         bound_(std::move(bound)),
         held_(std::move(held)),
@@ -36,6 +37,10 @@ class PlanExecutor final : public Executor {
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
   RowView output(std::size_t port) noexcept override { return bound_.outputs[port]; }
+  Shape output_shape(std::size_t port) const noexcept override {
+    const Shape* extents = bound_.output_extents[port];
+    return extents != nullptr ? *extents : graph_.outputs[port].onnx_shape;
+  }
   const RunStats& stats() const noexcept override { return stats_; }
   std::span<const StepTime> step_times() const noexcept override { return step_times_; }
 
@@ -153,6 +158,7 @@ class PlanExecutor final : public Executor {
     return arrived;
   }
 
+  const model::Graph& graph_;
   const plan::Plan& plan_;
   ThreadPool& pool_;
   BoundPlan bound_;

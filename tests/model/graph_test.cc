@@ -75,6 +75,7 @@ TEST_CASE("G1: ids, order and makers") {
       {"made twice", [](Graph& g) { g.nodes[kLrnNode].outputs = g.nodes[kUnaryNode].outputs; }, "G1: the output tensor is"},
       {"writes a graph input", [](Graph& g) { g.nodes[kUnaryNode].outputs = {g.inputs[0].tensor}; }, "G1: the output tensor is"},
       {"writes a constant", [](Graph& g) { g.nodes[kUnaryNode].outputs = {g.nodes[kMulNode].inputs[1]}; }, "G1: the output tensor is"},
+      {"made by nothing", [](Graph& g) { g.tensors.push_back(g.tensor(g.inputs[0].tensor)); }, "G1: nothing makes this tensor"},
       {"no output", [](Graph& g) { g.nodes[kUnaryNode].outputs.clear(); }, "G1: a node has one output"},
       {"two outputs", [](Graph& g) { g.nodes[kUnaryNode].outputs.push_back(TensorId(0)); }, "G1: a node has one output"},
       {"weight id out of range", [](Graph& g) { g.nodes[kStem].weights[0] = WeightId(1000); }, "G1: a weight does not exist"},

@@ -81,6 +81,9 @@ class Executor {
   /// until the next run or input.
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
+  /// Extents of output port i in the last run, ONNX order; those of a bounded output may be shorter than the port's (graph.h, G6), and
+  /// its values then are dense in them from the beginning of `output(i)`.
+  virtual Shape output_shape(std::size_t port) const noexcept = 0;
 
   /// Errors: kIo, kFileChanged, kChecksumMismatch, kCancelled. The next run starts from a clean prologue.
   virtual Status run() noexcept = 0;
