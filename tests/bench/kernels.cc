@@ -11,9 +11,11 @@
 //     prototype   the share that a prototype of this kernel reached (0: none known)
 //     XNNPACK     its share (0: not in this build)
 //     speedup     XNNPACK's time / ours
+//     GB/s, read  with one row each weight is used once: weights read a second, and what a plain loop over them reads
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "tests/bench/layers.h"
 #include "tests/bench/peak.h"
@@ -37,6 +39,19 @@ double flops_of(const test::Case& c) {
   const auto& conv = c.problem().conv;
   const auto& w = conv.window;
   return 2.0 * static_cast<double>(w.out_h * w.out_w * w.taps() * c.depth() * conv.out_channels);
+}
+
+/// Seconds in which a plain loop reads all bytes once.
+double seconds_of_reading(const kernels::WeightOperand& weights, std::size_t bytes) {
+  constexpr std::size_t kSums = 8;
+  std::uint64_t sums[kSums] = {};
+  const auto* words = reinterpret_cast<const std::uint64_t*>(weights.data);
+  const double seconds = seconds_of([&] {
+    for (std::size_t i = 0; i + kSums <= bytes / sizeof(std::uint64_t); i += kSums)
+      for (std::size_t lane = 0; lane < kSums; ++lane) sums[lane] += words[i + lane];
+  });
+  benchmark::DoNotOptimize(sums);
+  return seconds;
 }
 
 void run_layer(benchmark::State& state, const Layer& layer) {
@@ -64,13 +79,16 @@ void run_layer(benchmark::State& state, const Layer& layer) {
   const kernels::weighted::TileTable& tiles = kernels::weighted::tile_table(active_isa());
   const auto peer = make_xnnpack_layer(problem, in.buffer->data(), peer_out.buffer->data());
 
-  double ours = 1e9, theirs = 1e9, peak = fma_peak(active_isa());
+  const auto weight_bytes = static_cast<std::size_t>(layer.problem.conv.out_channels * c.depth()) * sizeof(float);
+  const bool one_row = problem.op == model::OpKind::kDense && c.out_rows() == 1;
+  double ours = 1e9, theirs = 1e9, reading = 1e9, peak = fma_peak(active_isa());
   int runs = 0;
   for (auto _ : state) {
     const double seconds = seconds_of([&] { layer.run(call, tiles); });
     state.SetIterationTime(seconds);
     ours = std::min(ours, seconds);
     if (peer) theirs = std::min(theirs, seconds_of([&] { peer->run(); }));
+    if (one_row) reading = std::min(reading, seconds_of_reading(weights.operands().front(), weight_bytes));
     if (++runs % kRunsBetweenPeaks == 0) peak = std::max(peak, fma_peak(active_isa()));
   }
   const double rate = flops_of(c) * 1e-9 / ours;
@@ -80,6 +98,10 @@ void run_layer(benchmark::State& state, const Layer& layer) {
   state.counters["prototype"] = layer.prototype;
   state.counters["XNNPACK"] = peer ? flops_of(c) * 1e-9 / theirs / peak : 0;
   state.counters["speedup"] = peer ? theirs / ours : 0;
+  if (one_row) {
+    state.counters["GB/s"] = static_cast<double>(weight_bytes) * 1e-9 / ours;
+    state.counters["read"] = static_cast<double>(weight_bytes) * 1e-9 / reading;
+  }
 }
 
 }  // namespace
