@@ -111,6 +111,9 @@ class NextPanels {
     }
   }
 
+  /// The unit goes on in the same block: what comes next is `panels`, all tiles may fetch it.
+  explicit NextPanels(const float* panels) noexcept : panels_(panels), tiles_before_(0) {}
+
   /// Gives tile `tile` of the unit its part to fetch.
   void set(std::int64_t tile, TileJob& job) const noexcept {
     job.next_part = tiles_before_ + tile;
