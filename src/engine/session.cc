@@ -51,7 +51,7 @@ class PlannedSession final : public Session {
   /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
   Status build() {
     SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve()));
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve(), page_size_within(options_.budget)));
     SLUICE_RETURN_IF_ERROR(open_source());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
     take(std::move(prepared));
@@ -185,7 +185,7 @@ class PlannedSession final : public Session {
 
   /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
   Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget) {
-    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes));
+    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes, page_size_within(budget)));
     std::swap(arena_, arena);
     Result<Prepared> prepared = prepare(next->plan, {});
     if (!prepared) {

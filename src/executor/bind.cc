@@ -19,7 +19,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
-    look_ahead();
+    announce_weights();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
       SLUICE_ASSIGN_OR_RETURN(const RowView view, output_view(port));
@@ -43,6 +43,24 @@ class Binder {
     bound_.weights.reserve(weights);
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
+  }
+
+  /// Tells each step the weights of the next step that has enough to wait for.
+  void announce_weights() noexcept {
+    constexpr std::size_t kWorthFetching = 32 * 1024;
+    std::span<const std::byte> next;
+    for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
+      if (step->prologue_only) continue;
+      step->call.next_weights = next;
+      const std::span<const std::byte> own = weights_of(step->call);
+      if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
+    }
+  }
+
+  static std::span<const std::byte> weights_of(const kernels::KernelCall& call) noexcept {
+    if (call.derived.data != nullptr || call.weights.empty() || call.weights[0].data == nullptr) return {};
+    const kernels::WeightOperand& weight = call.weights[0];
+    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.weight->panel_bytes.count()};
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
@@ -70,26 +88,6 @@ class Binder {
     for (Pass pass : kPasses) bound.loads_needed[static_cast<std::size_t>(pass)] = running_among(step.loads_needed, pass);
     bound_.steps.push_back(bound);
     return {};
-  }
-
-  /// Tells each step what the one behind it reads. The last runs before the first.
-  void look_ahead() noexcept {
-    constexpr std::size_t kWorthFetching = 32 * 1024;
-    std::span<const std::byte> next;
-    for (int round = 0; round < 2; ++round) {
-      for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
-        step->call.next_weights = next;
-        if (step->prologue_only) continue;
-        const auto own = weights_read(step->call);
-        if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
-      }
-    }
-  }
-
-  static std::span<const std::byte> weights_read(const kernels::KernelCall& call) noexcept {
-    if (call.weights.empty() || call.weights.front().data == nullptr) return {};
-    const kernels::WeightOperand& weights = call.weights.front();
-    return {weights.data, model::panel_range(*weights.weight, weights.panels).size.count()};
   }
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
