@@ -98,26 +98,6 @@ class Binder {
     return {};
   }
 
-  /// Tells each step what the one behind it reads. The last runs before the first.
-  void look_ahead() noexcept {
-    constexpr std::size_t kWorthFetching = 32 * 1024;
-    std::span<const std::byte> next;
-    for (int round = 0; round < 2; ++round) {
-      for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
-        step->call.next_weights = next;
-        if (step->prologue_only) continue;
-        const auto own = weights_read(step->call);
-        if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
-      }
-    }
-  }
-
-  static std::span<const std::byte> weights_read(const kernels::KernelCall& call) noexcept {
-    if (call.weights.empty() || call.weights.front().data == nullptr) return {};
-    const kernels::WeightOperand& weights = call.weights.front();
-    return {weights.data, model::panel_range(*weights.weight, weights.panels).size.count()};
-  }
-
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
     if (kernel == nullptr) return refuse(node, "this build has no kernel of the number that the plan names");
     if (kernel->op != node.op || kernel->numeric != node.numeric || !kernel->supports(graph_, node)) {

@@ -114,6 +114,9 @@ class NextPanels {
     }
   }
 
+  /// The unit goes on in its block, with other weights of it.
+  explicit NextPanels(const float* panels) noexcept : panels_(panels), first_part_(0) {}
+
   /// Gives tile `tile` of the unit its part to fetch.
   void set(std::int64_t tile, TileJob& job) const noexcept {
     job.next_part = first_part_ + tile;

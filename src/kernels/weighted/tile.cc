@@ -37,6 +37,16 @@ HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std
   }
 }
 
+HWY_INLINE float* sums_of(const TileJob& job, int p) { return job.sums + p * 16 * kMaxTileRows; }
+
+/// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
+template <int kPanels>
+HWY_INLINE const float* next_of(const TileJob& job, int p) {
+  constexpr std::int64_t kParts = kTilesOfPrefetch / kPanels;  // of a panel
+  return job.next_panels + (p + job.next_part / kParts) * job.panel_floats +
+         job.next_part % kParts * (job.segments * job.depth * 16 / kParts);
+}
+
 /// kFetch: fetches its part of the next block, a line every few k.
 template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
@@ -52,9 +62,17 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     HWY_UNROLL(16)
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
+  if (!job.begins) {
+    const float* sums = sums_of(job, p);
+    HWY_UNROLL(16)
+    for (int m = 0; m < kRows; ++m) {
+      HWY_UNROLL(16)
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
+    }
+  }
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
-  const float* next = kFetch ? job.next_panels + p * panel_floats + job.next_part * (panel_floats / kTilesOfPrefetch * kPanels) : nullptr;
+  const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     const std::int64_t offset = job.segment_offsets[s];
     const float* HWY_RESTRICT held[kHeld];
@@ -85,7 +103,13 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     }
     for (; k < 0; ++k) multiply(k);
   }
-  finish(acc, rows, job, std::int64_t{p} * 16);
+  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
+  float* sums = sums_of(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
+  }
 }
 
 // kFull: all 16 lanes of panel `p` are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
