@@ -111,9 +111,30 @@ void run_once(Session& session) {
   unwrap(status);
 }
 
+/// Figures of runs in a fixed number of bytes, because they count in the budget: of more runs than that, every second, fourth, eighth one.
+class RunLog {
+ public:
+  RunLog() { kept_.reserve(kMost); }
+  void add(const executor::RunStats& run) {
+    if (seen_++ % stride_ != 0) return;
+    if (kept_.size() == kMost) {
+      for (std::size_t i = 0; i < kMost / 2; ++i) kept_[i] = kept_[2 * i];
+      kept_.resize(kMost / 2);
+      stride_ *= 2;
+    }
+    kept_.push_back(run);
+  }
+  std::vector<executor::RunStats> take() { return std::move(kept_); }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  std::vector<executor::RunStats> kept_;
+  std::uint64_t seen_ = 0;
+  std::uint64_t stride_ = 1;
+};
+
 std::vector<executor::RunStats> run_all(Session& session, const RunOptions& options, const std::vector<HostTensor>& inputs) {
-  std::vector<executor::RunStats> counted;
-  counted.reserve(static_cast<std::size_t>(options.repeat));
+  RunLog counted;
   const int all = options.warmup + options.repeat;
   Progress progress(options.budget.model, static_cast<std::uint64_t>(all));
   for (int i = 0; i < all; ++i) {
@@ -121,9 +142,9 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
     if (options.budget.budget == "auto" && i > 0) follow_memory(session);
     set_inputs(session, inputs);
     run_once(session);
-    if (i >= options.warmup) counted.push_back(session.stats());
+    if (i >= options.warmup) counted.add(session.stats());
   }
-  return counted;
+  return counted.take();
 }
 
 /// Throws Failure (kOutputMismatch) with every output that differs.
@@ -134,6 +155,14 @@ void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>&
       text += fmt::format("{}'{}': {}", text.empty() ? "" : "\nsluice: ", ports[verdict.port].name, verdict.text);
   }
   if (!text.empty()) throw Failure(ErrorCode::kOutputMismatch, fmt::format("{}: {}", name_of(ErrorCode::kOutputMismatch), text));
+}
+
+/// The budget is a promise: where the kernel saw more, the user hears of it.
+void warn_of_excess(const RunReport& report) {
+  const Bytes peak = report.memory.peak_resident;
+  if (report.options.scope == BudgetScope::kProcess && peak > report.options.budget)
+    fmt::print(stderr, "sluice: warning: the process's peak of {} bytes is above the budget of {}\n", peak.count(),
+               report.options.budget.count());
 }
 
 }  // namespace
@@ -185,6 +214,7 @@ void run(const RunOptions& options) {
   } else {
     print_as_text(report, *model, plan);
   }
+  warn_of_excess(report);
   judge(report.verdicts, graph.outputs);
 }
 

@@ -1,5 +1,7 @@
 #include "sluice/core/affinity.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -41,13 +43,21 @@ CpuKinds read_cpu_kinds(const std::string& root) {
   return kinds;
 }
 
+namespace {
+
+cpu_set_t* as_set(unsigned long* words) noexcept { return reinterpret_cast<cpu_set_t*>(words); }
+
+}  // namespace
+
+static_assert(sizeof(cpu_set_t) == 1024 / 8, "ScopedAffinity keeps one as words");
+
 ScopedAffinity::ScopedAffinity(std::span<const int> cpus) noexcept {
   if (cpus.empty()) return;
   cpu_set_t wanted;
   CPU_ZERO(&wanted);
   for (int cpu : cpus)
     if (cpu >= 0 && cpu < kMostCpus) CPU_SET(static_cast<std::size_t>(cpu), &wanted);
-  if (sched_getaffinity(0, sizeof before_, &before_) != 0 || sched_setaffinity(0, sizeof wanted, &wanted) != 0) {
+  if (sched_getaffinity(0, sizeof before_, as_set(before_.data())) != 0 || sched_setaffinity(0, sizeof wanted, &wanted) != 0) {
     Error error = make_error(ErrorCode::kInvalidArgument, "processors", "this process may not run on the processors that were asked for");
     error.os_error = errno;
     status_ = fail(error);
@@ -57,7 +67,7 @@ ScopedAffinity::ScopedAffinity(std::span<const int> cpus) noexcept {
 }
 
 ScopedAffinity::~ScopedAffinity() {
-  if (changed_) sched_setaffinity(0, sizeof before_, &before_);
+  if (changed_) sched_setaffinity(0, sizeof before_, as_set(before_.data()));
 }
 
 }  // namespace sluice

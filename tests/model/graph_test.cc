@@ -86,7 +86,7 @@ TEST_CASE("G1: ids, order and makers") {
       {"constant larger than its weight",
        [](Graph& g) { g.tensors[g.nodes[kMulNode].inputs[1].index()].weight = g.nodes[kStem].weights[1]; },
        "G1: a constant's weight is smaller"},
-      {"graph output that nobody makes", [](Graph& g) { g.nodes.pop_back(); }, "G1: no node makes this graph output"},
+      {"graph output that nobody makes", [](Graph& g) { g.nodes.pop_back(); }, "G1: nothing makes this tensor"},
       {"graph output is an input", [](Graph& g) { g.outputs[0] = g.inputs[0]; }, "G1: no node makes this graph output"},
       {"graph input twice", [](Graph& g) { g.inputs.push_back(g.inputs[0]); }, "G1: two graph inputs are one tensor"},
       {"graph input is a constant",

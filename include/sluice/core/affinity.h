@@ -4,8 +4,7 @@
 // compute. A thread inherits the processors of the thread that starts it, so whoever starts threads limits itself meanwhile.
 #pragma once
 
-#include <sched.h>
-
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ class ScopedAffinity {
   const Status& status() const noexcept { return status_; }
 
  private:
-  cpu_set_t before_;
+  std::array<unsigned long, 1024 / (8 * sizeof(unsigned long))> before_{};  // the system's set: a bit a processor
   bool changed_ = false;
   Status status_;
 };

@@ -37,12 +37,13 @@ HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std
   }
 }
 
-/// kFetch: fetches its part of the next block, a few floats each k.
+/// kFetch: fetches its part of the next block, a line every few k.
 template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kHeld = std::min(kRows, kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
+  constexpr int kFetchStep = std::max(1, 16 / kNextFloats);  // a line at a time
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
@@ -62,11 +63,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (int m = 0; m < kHeld; ++m) held[m] = rows.a[m] + offset + job.depth;
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
-    for (std::int64_t k = -job.depth; k < 0; ++k, b += 16) {
-      if constexpr (kFetch) {
-        __builtin_prefetch(next, 0, 2);
-        next += kNextFloats;
-      }
+    const auto multiply = [&](std::int64_t k) HWY_ATTR {
       V weights[kVectors];
       HWY_UNROLL(16)
       for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
@@ -76,7 +73,17 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
         HWY_UNROLL(16)
         for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
       }
+      b += 16;
+    };
+    std::int64_t k = -job.depth;
+    if constexpr (kFetch) {
+      for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
+        __builtin_prefetch(next, 0, 2);
+        HWY_UNROLL(4)
+        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply(k + i);
+      }
     }
+    for (; k < 0; ++k) multiply(k);
   }
   finish(acc, rows, job, std::int64_t{p} * 16);
 }
