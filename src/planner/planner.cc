@@ -67,18 +67,36 @@ struct Planning {
   Candidate least;
   std::optional<Candidate> best = {};
   double bound = 0;
+  SearchLimit search_left = {};
 
   Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
   bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
 
-  void choose(const PlanRequest& request) {
+  void choose(const PlanRequest& request, SearchLimit limit) {
     const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-    Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms)};
+    Search search{problem, capacity, {}, limit};
     planner::choose(search, request.policy, least);
     best = std::move(search.best);
     bound = search.bound;
+    search_left = search.search;
+  }
+
+  /// What the best run would take with all the memory that there is: its loads ungated, or none of them where runs are repeated.
+  double unhampered() const {
+    const Costs costs = price(problem, best->schedule);
+    if (problem.repeat) return costs.compute;
+    const std::vector<std::uint64_t> nothing(best->schedule.steps.size(), 0);
+    const Gates free = fluid_gates(best->schedule, nothing, kUnlimitedBytes.count() / 4, Run::kPrologue, false).gates;
+    return simulate(best->schedule, costs, free, Run::kPrologue).seconds();
   }
 };
+
+/// Could chains for the least memory be faster: does memory slow the best plan without them, by more than they cost?
+bool worth_chaining(const Planning& fast, const Planning& lean) {
+  constexpr double kFree = 1.005;
+  if (!fast.best) return true;
+  return fast.best->seconds > kFree * fast.unhampered() && fast.best->seconds > price(lean.problem, lean.least.schedule).compute;
+}
 
 /// Model files end with the block of their last stretch.
 Bytes file_size_of(const model::Graph& graph) {
@@ -95,7 +113,6 @@ std::string_view name_of(Policy policy) noexcept {
 }
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  constexpr double kRoomy = 1.02;  // of the time that computing takes: lower peaks would not gain more
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
   Planning fast(problems.fast, request.policy);
   std::optional<Planning> lean;
@@ -104,9 +121,9 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  if (fast.fits(request.capacity)) fast.choose(request);
-  const bool roomy = fast.best && fast.best->seconds <= kRoomy * price(problems.fast, fast.best->schedule).compute;
-  if (lean && lean->fits(request.capacity) && !roomy) lean->choose(request);
+  const SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
+  if (fast.fits(request.capacity)) fast.choose(request, limit);
+  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean)) lean->choose(request, fast.best ? fast.search_left : limit);
   const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
   const Planning& chosen = leaner ? *lean : fast;
   plan::Plan plan = emit(chosen.problem, *chosen.best);

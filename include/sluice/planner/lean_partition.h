@@ -31,6 +31,8 @@ class LeanPartition {
       seconds_.push_back(prices_.seconds(p));
       needs_.push_back(live(p, p + 1, nullptr) + own_bytes(p, false));
     }
+    whole_seconds_ = seconds_;
+    whole_needs_ = needs_;
     for (double seconds : seconds_) left_ += kMostOverhead * seconds;
     for (const Banded& banded : chains_) take(banded);
   }
@@ -42,6 +44,10 @@ class LeanPartition {
     for (int round = 0; round < kMostRounds; ++round) {
       const auto peak = static_cast<std::size_t>(std::max_element(needs_.begin(), needs_.end()) - needs_.begin());
       std::optional<Choice> best = lower(peak);
+      if (!best && dissolve(peak)) {
+        found = true;
+        continue;
+      }
       if (!best) break;
       left_ -= best->extra;
       std::erase_if(
@@ -132,6 +138,23 @@ class LeanPartition {
     std::fill(needs_.begin() + static_cast<std::ptrdiff_t>(first), needs_.begin() + static_cast<std::ptrdiff_t>(end), need);
   }
 
+  /// Gives up a chain that needs more than its nodes do without it.
+  bool dissolve(std::size_t peak) {
+    const auto old =
+        std::find_if(chains_.begin(), chains_.end(), [&](const Banded& b) { return b.chain.first <= peak && peak < b.chain.end; });
+    if (old == chains_.end()) return false;
+    const auto first = static_cast<std::ptrdiff_t>(old->chain.first), end = static_cast<std::ptrdiff_t>(old->chain.end);
+    const std::uint64_t whole = *std::max_element(whole_needs_.begin() + first, whole_needs_.begin() + end);
+    double extra = 0;
+    for (auto p = old->chain.first; p < old->chain.end; ++p) extra += whole_seconds_[p] - seconds_[p];
+    if (static_cast<double>(whole) >= kWorthIt * static_cast<double>(needs_[peak]) || extra > left_) return false;
+    left_ -= extra;
+    std::copy(whole_needs_.begin() + first, whole_needs_.begin() + end, needs_.begin() + first);
+    std::copy(whole_seconds_.begin() + first, whole_seconds_.begin() + end, seconds_.begin() + first);
+    chains_.erase(old);
+    return true;
+  }
+
   /// The best chain round a position that needs most.
   std::optional<Choice> lower(std::size_t peak) const {
     std::optional<Choice> best;
@@ -182,9 +205,11 @@ class LeanPartition {
   const BandCutter& cutter_;
   const StepPrices prices_;
   std::vector<Banded> chains_;
-  std::vector<double> seconds_;       // by position; those of a chain share its time
-  std::vector<std::uint64_t> needs_;  // by position
-  double left_ = 0;                   // seconds that chains may still cost
+  std::vector<double> seconds_;        // by position; those of a chain share its time
+  std::vector<std::uint64_t> needs_;   // by position
+  std::vector<double> whole_seconds_;  // the same without chains
+  std::vector<std::uint64_t> whole_needs_;
+  double left_ = 0;  // seconds that chains may still cost
 };
 
 }  // namespace detail

@@ -85,6 +85,8 @@ class TimePartition {
   /// What the rings of a chain may hold together, for each thread.
   static constexpr std::uint64_t kRings[] = {192u << 10, 384u << 10, 640u << 10};
 
+  static constexpr std::uint64_t kMostWeights = 1u << 20;  // of a chain: each band reads them again, from near if they are few
+
   struct Way {
     double seconds = 0;  // of this position and all after it
     std::optional<Banded> chain;
@@ -93,9 +95,12 @@ class TimePartition {
   void try_chains(std::size_t first, std::vector<Way>& best) {
     double whole = prices_.seconds(first);
     std::uint64_t inner = 0;
+    std::uint64_t weights = weight_bytes(first);
     for (std::size_t end = first + 2; end <= std::min(first + kLongest, problem_.views.order.size()); ++end) {
       if (!may_run(end - 2) || !may_run(end - 1)) return;
       whole += prices_.seconds(end - 1);
+      weights += weight_bytes(end - 1);
+      if (weights > kMostWeights) return;
       inner += cutter_.output_bytes(end - 2);
       if (!all_stay_inside(first, end)) continue;
       std::int64_t former = 1;
@@ -110,6 +115,12 @@ class TimePartition {
           best[first] = {seconds + best[end].seconds, std::move(banded)};
       }
     }
+  }
+
+  std::uint64_t weight_bytes(std::size_t p) const {
+    std::uint64_t bytes = 0;
+    for (WeightId w : problem_.graph->node(problem_.views.order[p]).weights) bytes += problem_.graph->weight(w).bytes.count();
+    return bytes;
   }
 
   bool may_run(std::size_t p) const {
