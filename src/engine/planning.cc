@@ -8,6 +8,8 @@
 namespace sluice::engine {
 namespace {
 
+using namespace literals;
+
 planner::PlanRequest request_for(const Model& model, const SessionOptions& options, Bytes capacity) noexcept {
   return {.capacity = capacity,
           .threads = options.threads,
@@ -68,6 +70,11 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall)
     return too_small(model, budget_of(Bytes(plan.error().needed), overhead, options.scope), options.budget);
   if (!plan) return fail(plan.error());
+  // Its tables count in the budget: no spare room in them.
+  plan->buffers.shrink_to_fit();
+  plan->steps.shrink_to_fit();
+  plan->operands.shrink_to_fit();
+  plan->loads.shrink_to_fit();
   const Bytes tables = table_bytes(model.graph(), *plan);
   const Bytes all = overhead + tables - std::min(tables, table_bound(model.graph()));
   const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options.scope);

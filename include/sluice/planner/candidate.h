@@ -97,16 +97,22 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
   return costs;
 }
 
-/// Tables of a plan with this schedule beyond what is set aside for them.
+/// Tables of a plan with this schedule beyond what is set aside for them. Steps of one node share the places of its tensors.
 inline std::uint64_t table_bytes(const Problem& problem, const Schedule& schedule) {
   const TableCosts& cost = problem.tables;
   if (cost.set_aside >= kUnlimitedBytes.count()) return 0;
   std::uint64_t bytes = cost.any_plan + cost.buffer * (problem.views.blocks.size() + schedule.derived.size()) +
                         cost.operand * schedule.operands.size() + (cost.load + cost.buffer) * schedule.loads.size() +
                         (cost.step + cost.buffer) * schedule.steps.size();
+  const StepSpec* before = nullptr;
   for (const StepSpec& step : schedule.steps) {
     const model::Node& node = problem.graph->node(problem.views.order[step.position]);
-    bytes += cost.tensor * (node.inputs.size() + node.outputs.size()) + cost.weight * node.weights.size();
+    bytes += cost.weight * node.weights.size();
+    const auto constant = [&](TensorId id) { return problem.graph->tensor(id).weight.valid(); };
+    const bool shared = before != nullptr && before->position == step.position && before->prepare == step.prepare &&
+                        std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+    if (!shared) bytes += cost.tensor * (node.inputs.size() + node.outputs.size());
+    before = &step;
   }
   return align_up(bytes - std::min(bytes, cost.set_aside), kBlockBytes);
 }
@@ -114,11 +120,12 @@ inline std::uint64_t table_bytes(const Problem& problem, const Schedule& schedul
 /// Without addresses: its layout is not packed.
 inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.threads = problem.threads;
+  rule.chains = &problem.views.chains;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
   draft.layout.blocks = problem.views.blocks.size();
   draft.layout.items =
-      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views, draft.schedule, problem.threads));
   draft.costs = price(problem, draft.schedule);
   draft.base = resident_bytes(draft.schedule);
   draft.table_bytes = table_bytes(problem, draft.schedule);

@@ -80,7 +80,7 @@ class Emitter {
       plan::Step step;
       step.node = id;
       step.kernel = problem_.kernels[id.index()]->id;
-      step.rows = {0, row_extents(graph_.tensor(graph_.node(id).outputs[0]).shape).rows};
+      step.rows = rows_of(graph_, graph_.node(id), spec);
       step.channels = spec.channels;
       step.first_operand = spec.first_operand;
       step.operand_count = spec.operand_count;
@@ -88,14 +88,15 @@ class Emitter {
       step.prepare = spec.prepare;
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
-      const Rectangle& workspace = candidate_.layout.workspace(spec.position);
-      if (workspace.size > 0 && !spec.prepare) {
+      const std::size_t home = workspace_home(problem_.views, spec.position);
+      const Rectangle& workspace = candidate_.layout.workspace(home);
+      if (workspace.size > 0 && workspace_bytes(graph_, problem_.kernels, id, spec, problem_.threads) > 0) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
         plan_.buffers.push_back({plan::BufferKind::kWorkspace,
                                  Bytes(workspace.size),
                                  kBufferAlignment,
-                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(spec.position)),
+                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(home)),
                                  {index, index + 1},
                                  false});
       }

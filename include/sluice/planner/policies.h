@@ -54,11 +54,11 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
     if (candidate && (!least || candidate->bytes() < least->bytes())) least = std::move(candidate);
   };
   if (policy != Policy::kResident) {
-    Candidate finest = *place_on_demand(problem, make_draft(problem, {.target = kFinest}), kEndlessArena);
+    Candidate finest = *place_on_demand(problem, make_draft(problem, {.target = kFinest, .hold = false}), kEndlessArena);
     if (finest.table_bytes > 0) {
       const Room room = Room::beside_blocks(finest.layout, problem.views.order.size());
       for (const int more : {0, 64 << 10, 256 << 10}) {
-        const SliceRule rule{.room = room.within(finest.arena_bytes - finest.base + static_cast<std::uint64_t>(more))};
+        const SliceRule rule{.room = room.within(finest.arena_bytes - finest.base + static_cast<std::uint64_t>(more)), .hold = false};
         keep_smaller(place_on_demand(problem, make_draft(problem, rule), kEndlessArena));
       }
     }
