@@ -5,6 +5,10 @@
 // T is what the simulator says of the plan, T_LB the bound at that budget (docs/planner.md); on_demand and flexnn are the baselines' T.
 // Planning times are the least of three, of the plan alone: without the exact search, then with its default limit. With --measure a session
 // runs so often at each budget; the median run is compared with T.
+//
+//     sluice-bench-plans --activations MODEL.sluice ...
+//
+// How low the activations of each model are packed: their bound (the most that lives at once), height over bound, and what it took.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,6 +19,8 @@
 #include <vector>
 
 #include "sluice/engine/engine.h"
+#include "sluice/planner/layout.h"
+#include "sluice/planner/linearise.h"
 #include "src/cli/profile_file.h"
 
 namespace sluice::bench {
@@ -55,6 +61,19 @@ double median(std::vector<double> values) {
 /// A quantile of a sorted list.
 double at_share(const std::vector<double>& sorted, double share) {
   return sorted.empty() ? 0 : sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+void print_activations(const std::string& path) {
+  const auto model = must(Model::open(path));
+  const model::Graph& graph = model->graph();
+  const Clock::time_point start = Clock::now();
+  const planner::KernelChoice kernels = must(planner::select_kernels(graph));
+  planner::Views views = planner::assign_views(graph, kernels, planner::graph_order(graph), false);
+  planner::Views greedy = planner::assign_views(graph, kernels, planner::greedy_order(graph), false);
+  if (planner::live_peak(greedy) < planner::live_peak(views)) views = std::move(greedy);
+  const planner::Placed placed = planner::place({planner::fixed_items(views, std::vector<std::uint64_t>(views.order.size(), 0))});
+  std::printf("| %s | %.2f | %.3f | %.1f |\n", path.substr(path.rfind('/') + 1).c_str(), static_cast<double>(placed.bound) / (1 << 20),
+              static_cast<double>(placed.placement.height) / static_cast<double>(placed.bound), ms_since(start));
 }
 
 class Bench {
@@ -185,11 +204,14 @@ int main(int argc, char** argv) {
   options.keep_inputs = false;
   std::string profile;
   int runs = 0;
+  bool activations = false;
   std::vector<std::string> models;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--cold") {
       options.repeat = false;
+    } else if (word == "--activations") {
+      activations = true;
     } else if (i + 1 < argc && word == "--profile") {
       profile = argv[++i];
     } else if (i + 1 < argc && word == "--threads") {
@@ -199,6 +221,11 @@ int main(int argc, char** argv) {
     } else {
       models.push_back(word);
     }
+  }
+  if (activations) {
+    std::printf("| model | bound MiB | height / bound | ms |\n|---|---|---|---|\n");
+    for (const std::string& model : models) sluice::bench::print_activations(model);
+    return 0;
   }
   const sluice::cli::FoundProfile found = sluice::cli::find_profile(profile, options.threads);
   options.profile = found.get();

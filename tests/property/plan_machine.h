@@ -2,8 +2,8 @@
 //
 // Steps check that each element they read has the right name, then write the names of their output; loads write the names of the file's
 // bytes; prepare steps write the names of transforms; what no live buffer covers is poisoned after every step. Loads run as early as their
-// gates allow, wrapped ones in the tail of the run before, or as late as possible: any interleaving that a plan permits lies between the
-// two. Shares no code with planner, verifier or executor.
+// gates allow, wrapped ones in the tail of the run before, as late as possible, or at random in between. Shares no code with planner,
+// verifier or executor.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace sluice::plan {
 
 class PlanMachine {
  public:
-  enum class Loads : std::uint8_t { kEarly, kLate };
+  enum class Loads : std::uint8_t { kEarly, kLate, kRandom };
 
   PlanMachine(const Plan& plan, const model::Graph& graph, Loads loads)
       : plan_(plan), graph_(graph), loads_(loads), arena_((plan.arena_bytes.count() + 3) / 4, kPoison), values_(graph.tensors.size()) {
@@ -116,17 +116,23 @@ class PlanMachine {
       const auto now = static_cast<std::int64_t>(i);
       const bool runs = prologue || !plan_.steps[i].prepare;
       const std::size_t needed = runs ? plan_.steps[i].loads_needed : 0;
-      while (next_load_ < plan_.loads.size() && (next_load_ < needed || (loads_ == Loads::kEarly && plan_.loads[next_load_].gate <= now))) {
+      while (next_load_ < plan_.loads.size() && (next_load_ < needed || (plan_.loads[next_load_].gate <= now && comes_early()))) {
         const Load& load = plan_.loads[next_load_++];
         if (load.gate > now) fail("a step waits for a load that waits for it");
         if (prologue || !(load.resident || load.prologue_only)) fill(load);
       }
       if (runs) run_step(i);
-      if (loads_ == Loads::kEarly && plan_.repeat && next_load_ == plan_.loads.size()) run_wrapped(now + 1 - steps);
+      if (plan_.repeat && next_load_ == plan_.loads.size()) run_wrapped(now + 1 - steps);
       poison_dead(now + 1);
     }
     for (const model::Port& port : graph_.outputs)
       move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
+  }
+
+  /// Does the loader do now what it may do now?
+  bool comes_early() {
+    coins_ = coins_ * 1664525u + 1013904223u;
+    return loads_ == Loads::kEarly || (loads_ == Loads::kRandom && coins_ >> 31 != 0);
   }
 
   /// Loads of the next run, `now` steps after its begin (less than none).
@@ -134,7 +140,7 @@ class PlanMachine {
     for (; wrapped_ < plan_.loads.size(); ++wrapped_) {
       const Load& load = plan_.loads[wrapped_];
       if (load.resident || load.prologue_only) continue;
-      if (load.gate >= 0 || load.gate > now) return;
+      if (load.gate >= 0 || load.gate > now || !comes_early()) return;
       fill(load);
     }
   }
@@ -257,6 +263,7 @@ class PlanMachine {
   const Plan& plan_;
   const model::Graph& graph_;
   const Loads loads_;
+  std::uint32_t coins_ = 1;
   std::vector<std::uint32_t> arena_;
   std::vector<std::vector<std::uint32_t>> values_;  // by tensor: the names of its elements, dense
   std::string failure_;

@@ -88,8 +88,10 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     }));
     if (!step.prepare) costs.compute += costs.step.back();
   }
+  costs.load.reserve(schedule.loads.size());
+  costs.decode.reserve(schedule.loads.size());
   for (const LoadSpec& load : schedule.loads) {
-    costs.load.push_back(profiler::load_seconds(*problem.profile, Bytes(load.region_bytes())));
+    costs.load.push_back(problem.memo->load_seconds(*problem.profile, load.region_bytes()));
     costs.decode.push_back(decode_seconds(*problem.profile, load.region_bytes()));
   }
   return costs;
