@@ -123,7 +123,7 @@ class Bands {
     Problem problem = whole_;
     problem.memo = std::make_shared<Memo>();
     for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
-    const Candidate candidate = *on_demand_candidate(problem, {.target = target}, kEndlessArena);
+    const Candidate candidate = *place_on_demand(problem, make_draft(problem, {.target = target}), kEndlessArena);
     plan::Plan plan = emit(problem, candidate);
     plan.capacity = plan.arena_bytes;
     const Status status = plan::verify(plan, model_.graph, {Bytes(model_.file.size()), 0, kernels::kReadTail});
