@@ -150,7 +150,7 @@ TEST_CASE("plans of other machines and versions are refused by name") {
   std::swap(other[9], other[10]);
   CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
   other = whole;
-  other[12] = 2;
+  ++other[12];
   CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
   CHECK(load_bytes("#!/bin/sh\necho this is not a plan, whatever it is called\n").error().code == ErrorCode::kInvalidPlan);
   const TemporaryDirectory directory;
