@@ -45,7 +45,9 @@ Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int 
   const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
   units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, tiles / units.parts);
   std::int64_t depths = 1;
-  if (reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && blocks.panels() <= blocks.count() * granule) {
+  // Sums have room for blocks of one pair of panels, which so long sums give, unless groups do not let them.
+  const bool pairs = reading.outputs_per_group == reading.outputs && blocks.panels() <= 2 * blocks.count();
+  if (reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && pairs) {
     depths = ceil_div(reading.depth, kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }

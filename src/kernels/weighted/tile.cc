@@ -53,7 +53,8 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kHeld = std::min(kRows, kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
-  constexpr int kFetchStep = std::max(1, 16 / kNextFloats);  // a line at a time
+  // A line at a time; but g++ finds no registers for two k of a tile that reads pointers from memory: that fetches each line twice.
+  constexpr int kFetchStep = kRows > kHeldPointers ? 1 : std::max(1, 16 / kNextFloats);
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
