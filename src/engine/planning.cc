@@ -8,8 +8,6 @@
 namespace sluice::engine {
 namespace {
 
-using namespace literals;
-
 planner::PlanRequest request_for(const Model& model, const SessionOptions& options, Bytes capacity) noexcept {
   return {.capacity = capacity,
           .threads = options.threads,
