@@ -4,6 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
@@ -31,7 +32,8 @@ void add_model(CLI::App* command, std::string& model) { command->add_option("mod
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")->capture_default_str();
+  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")
+      ->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
@@ -145,6 +147,7 @@ int dispatch(int argc, char** argv) {
   if (*profile_command) profile(line.profile);
   if (*plan_command) plan(line.plan);
   if (*run_command) run(line.run);
+  finish_stdout();
   return 0;
 }
 
@@ -160,6 +163,9 @@ int main(int argc, char** argv) {
     return sluice::exit_status(failure.code());
   } catch (const std::bad_alloc&) {
     std::fputs("sluice: out of memory\n", stderr);
+  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
+    std::fprintf(stderr, "sluice: %s\n", error.what());
+    return sluice::exit_status(sluice::ErrorCode::kIo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sluice: internal error: %s\n", error.what());
   }

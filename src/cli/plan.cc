@@ -146,7 +146,7 @@ void plan(const PlanOptions& options) {
   if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));
   if (!options.svg.empty()) {
     const std::string picture = plan::picture_of(planned.budget.plan, model->graph());
-    write_atomically(options.svg, std::as_bytes(std::span(picture)), {});
+    write_atomically(options.svg, std::as_bytes(std::span(picture)));
   }
   if (options.json) {
     print_as_json(planned);

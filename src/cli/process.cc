@@ -3,10 +3,12 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "src/cli/failure.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -36,6 +38,12 @@ void keep_heap_small() {
   ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   ::mallopt(M_TRIM_THRESHOLD, 64 * 1024);
   ::mallopt(M_ARENA_MAX, 1);
+}
+
+void finish_stdout() {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int os_error = errno;
+  if (!flushed || std::ferror(stdout) != 0) raise(make_io_error("stdout", "the results cannot be written", os_error));
 }
 
 void release_free_memory() { ::malloc_trim(0); }

@@ -14,6 +14,9 @@ std::uint64_t peak_rss_bytes();
 
 /// Makes freed memory go back to the system: one heap, large blocks always mapped. Once, at the start of main.
 void keep_heap_small();
+/// Ends stdout: what is still in its buffer is written. Raises Failure (kIo) when any of the results could not be written.
+void finish_stdout();
+
 /// Gives back what is free now.
 void release_free_memory();
 

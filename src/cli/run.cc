@@ -1,4 +1,4 @@
-// `sluice run`. The order of things is for the budget's sake: whatever needs memory of its own (decoding, labels, room for the outputs)
+// `sluice run`. The order of things is for the budget's sake: whatever needs memory of its own (decoding, labels)
 // happens before the session measures the process, so that the arena gets exactly what is left.
 #include <algorithm>
 #include <cerrno>
@@ -53,10 +53,14 @@ void check_ports_fit(const Model& model, const SessionOptions& options) {
                    options.budget.count()));
 }
 
-/// Room for every output, in use before the session measures the process.
-std::vector<HostTensor> room_for_outputs(const model::Graph& graph) {
-  std::vector<HostTensor> outputs;
-  for (const model::Port& port : graph.outputs) outputs.push_back(make_host_tensor(graph.tensor(port.tensor).dtype, port.onnx_shape));
+/// The outputs where they lie: in the arena.
+std::vector<Pieces> outputs_of(Session& session, const model::Graph& graph) {
+  std::vector<Pieces> outputs;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const model::Port& port = graph.outputs[i];
+    outputs.push_back({graph.tensor(port.tensor).dtype, session.output_shape(i),
+                       [&session, i](std::size_t first, std::span<std::byte> out) { unwrap(session.get_output_part(i, first, out)); }});
+  }
   return outputs;
 }
 
@@ -101,14 +105,6 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   return counted;
 }
 
-void read_outputs(Session& session, std::vector<HostTensor>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    unwrap(session.get_output(i, outputs[i].data));
-    outputs[i].shape = session.output_shape(i);
-    outputs[i].data.resize(static_cast<std::size_t>(outputs[i].shape.element_count()) * size_of(outputs[i].dtype));
-  }
-}
-
 /// Throws Failure (kOutputMismatch) with every output that differs.
 void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>& ports) {
   std::string text;
@@ -140,20 +136,20 @@ void run(const RunOptions& options) {
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
   check_ports_fit(*model, session_config);
   const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});
-  const bool wants_outputs = options.top > 0 || !options.output_directory.empty() || !options.expected.empty();
-  if (wants_outputs) report.outputs = room_for_outputs(graph);
   release_free_memory();
 
   auto session = unwrap(Session::create(model, session_config));
   report.runs = run_all(*session, options, inputs);
-  if (wants_outputs) read_outputs(*session, report.outputs);
+  {
+    const std::vector<Pieces> outputs = outputs_of(*session, graph);
+    if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, outputs);
+    report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, outputs);
+    if (options.top > 0)
+      for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
+  }
   report.memory = session->memory();
   const plan::Plan plan = session->plan();
-  session.reset();  // what is compared and written may take the arena's place in the budget
-
-  if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, report.outputs);
-  report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, report.outputs);
-  report.top = static_cast<std::size_t>(options.top);
+  session.reset();  // what is printed may take the arena's place in the budget
   report.options = session_config;
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));

@@ -27,9 +27,9 @@ Json json_of_outputs(const RunReport& report, const model::Graph& graph) {
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const model::Port& port = graph.outputs[i];
     Json output = {{"name", port.name}, {"shape", json_of(port.onnx_shape)}, {"dtype", name_of(graph.tensor(port.tensor).dtype)}};
-    if (report.top > 0) {
+    if (!report.top.empty()) {
       Json top = Json::array();
-      for (const TopEntry& entry : top_values(report.outputs[i], report.top)) {
+      for (const TopEntry& entry : report.top[i]) {
         top.push_back({{"index", entry.index}, {"label", label_of(report, graph, entry.index)}, {"score", entry.score}});
       }
       output["top"] = std::move(top);
@@ -79,9 +79,9 @@ std::string read_remark(const RunReport& report) {
 }
 
 void print_top(const RunReport& report, const model::Graph& graph) {
-  for (std::size_t i = 0; i < report.outputs.size() && report.top > 0; ++i) {
+  for (std::size_t i = 0; i < report.top.size(); ++i) {
     fmt::print("\n  {} {}\n", graph.outputs[i].name, shape_text(graph.outputs[i].onnx_shape));
-    for (const TopEntry& entry : top_values(report.outputs[i], report.top)) {
+    for (const TopEntry& entry : report.top[i]) {
       fmt::print("  {:>8}{:>12.6g}   {}\n", entry.index, entry.score, label_of(report, graph, entry.index));
     }
   }

@@ -13,9 +13,8 @@ struct RunReport {
   SessionOptions options;
   std::vector<executor::RunStats> runs;  // the counted ones
   MemoryReport memory;                   // after the last run and the reading of the outputs
-  std::vector<HostTensor> outputs;       // empty when nobody asked for them
   std::vector<std::string> labels;
-  std::size_t top = 0;
+  std::vector<std::vector<TopEntry>> top;  // by output; empty when nobody asked
   std::vector<Verdict> verdicts;
 };
 

@@ -52,11 +52,9 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   std::uint64_t sum = sizeof(plan) + vector_bytes(plan.buffers) + vector_bytes(plan.tensors) + vector_bytes(plan.steps) +
                       vector_bytes(plan.operands) + vector_bytes(plan.loads);
-  for (const plan::Step& step : plan.steps) {
-    const model::Node& node = graph.node(step.node);
-    sum += sizeof(executor::BoundStep) + (node.inputs.size() + node.outputs.size()) * sizeof(kernels::Operand) +
-           node.weights.size() * sizeof(kernels::WeightOperand);
-  }
+  const executor::OperandCount count = executor::count_operands(graph, plan);
+  sum += plan.steps.size() * sizeof(executor::BoundStep) + count.tensors * sizeof(kernels::Operand) +
+         count.weights * sizeof(kernels::WeightOperand);
   return Bytes(sum);
 }
 

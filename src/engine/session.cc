@@ -84,7 +84,7 @@ class PlannedSession final : public Session {
     if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
     outputs_hold_ = false;
-    if (input.view.data != nullptr) input.copy.to_arena(data.data(), input.view);
+    if (input.view.data != nullptr) input.copy.to_arena(data, input.view);
     input.set = true;
     return {};
   }
@@ -97,12 +97,29 @@ class PlannedSession final : public Session {
   Status get_output(std::size_t port, std::span<std::byte> data) noexcept override {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
-    const std::string_view name = graph().outputs[port].name;
-    if (!outputs_hold_) return fail(ErrorCode::kInvalidArgument, name, "outputs hold from a successful run to the next input or run");
-    if (graph().tensor(graph().outputs[port].tensor).bounded != 0) return get_bounded(port, data);
-    SLUICE_RETURN_IF_ERROR(check_size(name, outputs_[port], data.size()));
-    if (!data.empty()) outputs_[port].copy.from_arena(outputs_[port].view, data.data());
+    SLUICE_RETURN_IF_ERROR(check_output(port));
+    if (is_bounded(port)) return get_bounded(port, data);
+    SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, outputs_[port], data.size()));
+    outputs_[port].copy.from_arena(outputs_[port].view, 0, data);
+    return {};
+  }
+
+  Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept override {
+    const Occupation occupation(busy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_output(port));
+    const BoundPort& output = outputs_[port];
+    const auto elements = static_cast<std::uint64_t>(executor_->output_shape(port).element_count());
+    const std::uint64_t asked = data.size() / size_of(output.dtype);
+    if (data.size() % size_of(output.dtype) != 0 || first_element > elements || asked > elements - first_element) {
+      return fail(make_error(ErrorCode::kInvalidArgument, graph().outputs[port].name,
+                             "the part does not lie in the tensor, or cuts an element", elements, first_element));
+    }
+    if (is_bounded(port)) {
+      if (!data.empty()) std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
+      return {};
+    }
+    output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
     return {};
   }
 
@@ -209,6 +226,8 @@ class PlannedSession final : public Session {
     return BoundPort{copy, graph().tensor(port.tensor).dtype, view};
   }
 
+  bool is_bounded(std::size_t port) const noexcept { return graph().tensor(graph().outputs[port].tensor).bounded != 0; }
+
   /// An output that is dense in the extents of this run.
   Status get_bounded(std::size_t port, std::span<std::byte> data) const noexcept {
     const BoundPort& output = outputs_[port];
@@ -218,6 +237,11 @@ class PlannedSession final : public Session {
     return {};
   }
 
+  Status check_output(std::size_t port) const noexcept {
+    if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
+    if (outputs_hold_) return {};
+    return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs hold from a successful run to the next input or run");
+  }
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
     return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
   }

@@ -29,7 +29,7 @@ class PlanExecutor final : public Executor {
     for (std::size_t k = 0; k < plan.loads.size(); ++k) {
       for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
     }
-    for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
+    for (BoundStep& step : bound_.steps) step.call.fault = &fault_;
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -58,10 +58,10 @@ class PlanExecutor final : public Executor {
     } else if (loading || pass_ != Pass::kPeriod) {
       pass_ = Pass::kFirst;
     }
-    const Status values = status.has_value() ? take_faults() : status;
+    const Status values = take_fault();
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
-    return values;
+    return status ? values : status;
   }
 
   std::vector<bool> held() const override {
@@ -81,13 +81,18 @@ class PlanExecutor final : public Executor {
 
  private:
   /// The first step whose kernel met values that it cannot compute with.
-  Status take_faults() noexcept {
-    Status first;
-    for (BoundStep& step : bound_.steps) {
-      if (step.fault.reason != nullptr && first) first = fail(ErrorCode::kInvalidArgument, step.call.node->name, step.fault.reason);
-      step.fault = {};
-    }
-    return first;
+  Status take_fault() noexcept {
+    const model::Node* const node = std::exchange(faulty_node_, nullptr);
+    const kernels::StepFault fault = std::exchange(first_fault_, {});
+    if (node == nullptr) return {};
+    return fail(ErrorCode::kInvalidArgument, node->name, fault.reason);
+  }
+
+  void note_fault(const BoundStep& step) noexcept {
+    const kernels::StepFault fault = std::exchange(fault_, {});
+    if (faulty_node_ != nullptr) return;
+    faulty_node_ = step.call.node;
+    first_fault_ = fault;
   }
 
   std::uint64_t loads_in_pass() const noexcept { return loads_in_[static_cast<std::size_t>(pass_)]; }
@@ -134,6 +139,7 @@ class PlanExecutor final : public Executor {
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       if (pass_ != Pass::kPeriod || !step.prologue_only) step.run(step.call);
+      if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
     }
   }
@@ -159,6 +165,9 @@ class PlanExecutor final : public Executor {
   bool failed_ = false;           // the last run did: the lanes may be interrupted
   std::mutex mutex_;              // orders cancel() and the beginning and end of a run
   std::atomic<bool> cancelled_{false};
+  kernels::StepFault fault_;        // what the step under way reports
+  kernels::StepFault first_fault_;  // of this run, and whose
+  const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
   Loader loader_;
 };

@@ -40,11 +40,14 @@ struct Value {
 /// The trained values of a node with panels, as ONNX has them; how they become panels is decided when they are packed.
 struct PanelValues {
   std::string name;
-  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense and Embedding [N, K]
+  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense, Embedding and Recurrent [N, K]
   std::vector<float> scale;  // of output channels; empty: none
   /// Dense only: packed k is ONNX k (k % k_inner) * k_inner_stride + k / k_inner (see Value::scramble_inner).
   std::int64_t k_inner = 1;
   std::int64_t k_inner_stride = 0;
+  /// See PackSource::run_order.
+  std::vector<std::int32_t> run_order;
+  std::int64_t run = 0;
 };
 
 struct DraftNode {
@@ -56,8 +59,8 @@ struct DraftNode {
   std::vector<ValueId> inputs;
   ValueId output;
   std::optional<PanelValues> panels;
-  std::vector<float> bias;   // kConv, kConvTranspose, kDense; kAffine, kLayerNorm: the shift
-  std::vector<float> scale;  // kAffine, kLayerNorm
+  std::vector<float> bias;   // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
+  std::vector<float> scale;  // kAffine, kLayerNorm; kRecurrent: the peepholes
   bool dead = false;
 
   /// The function of a kBinary node.
@@ -78,6 +81,7 @@ struct Draft {
   std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
   std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
   std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
+  bool plain_only = false;                              // a body that runs as a plan of its own: kPlain nodes only (body.h)
   std::set<std::string> used_bounds;                    // of those, the ones that meant something
   std::set<std::string> wanted_bounds;                  // such values without a bound: what a refusal asked for
 

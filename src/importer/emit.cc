@@ -16,6 +16,8 @@ using model::OpKind;
 /// The distance between taps; the lowering has seen to it that there is one.
 std::int64_t tap_stride(const Constant& w) noexcept { return w.shape[3] > 1 ? w.strides[3] : w.shape[2] > 1 ? w.strides[2] : 0; }
 
+bool of_two_axes(OpKind op) noexcept { return op == OpKind::kDense || op == OpKind::kEmbedding || op == OpKind::kRecurrent; }
+
 PackSource source_of(const DraftNode& node) {
   const PanelValues& panels = *node.panels;
   const Constant& w = panels.values;
@@ -23,7 +25,9 @@ PackSource source_of(const DraftNode& node) {
   source.data = w.data;
   source.dtype = w.dtype;
   source.scale = panels.scale;
-  if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) {
+  if (of_two_axes(node.op)) {
+    source.run_order = panels.run_order;
+    source.run = panels.run;
     source.outputs = source.outputs_per_group = w.shape[0];
     source.depth = w.shape[1];
     source.output_stride = w.strides[0];
@@ -55,7 +59,7 @@ bool same(const Recipe& a, const Recipe& b) {
   return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
          x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
          x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
-         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && a.tap_order == b.tap_order &&
+         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) && a.tap_order == b.tap_order &&
          a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape &&
          a.constant.strides == b.constant.strides;
 }
@@ -130,7 +134,7 @@ class Emitter {
     const PackSource& source = recipe.source;
     model::Weight weight;
     weight.name = node.panels->name;
-    if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) {
+    if (of_two_axes(node.op)) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
       return add_weight(std::move(weight), std::move(recipe));
     }
@@ -172,6 +176,8 @@ class Emitter {
       made.weights.push_back(add_floats(node.name + ":scale", node.scale, channels));
       made.weights.push_back(add_floats(node.name + ":shift", node.bias, channels));
     }
+    if (node.op == OpKind::kRecurrent && !node.scale.empty())
+      made.weights.push_back(add_floats(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
     for (const ValueId input : node.inputs) made.inputs.push_back(tensor(input));
     made.outputs.push_back(tensor(node.output));
     graph_.nodes.push_back(std::move(made));

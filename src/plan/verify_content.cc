@@ -107,6 +107,32 @@ class ContentVerifier {
     if (area < all) return broken("node", n, "I6: its steps leave elements unwritten");
     if (!rectangles_disjoint(steps_of_[n])) return broken("node", n, "I6: its steps write some elements twice");
     made_[node.outputs[0].index()] = true;
+    return check_turns(n);
+  }
+
+  /// What a recurrent node computes follows from what it has computed: time step after time step, gate after gate.
+  Status check_turns(std::size_t n) const {
+    const model::Node& node = graph_.nodes[n];
+    const std::int64_t turn = model::rows_of_turn(graph_, node);
+    if (turn == 0) return {};
+    const std::int64_t channels = model::step_channels(graph_, node);
+    const bool reverse = node.as<model::RecurrentAttributes>().reverse;
+    RowRange rows;
+    std::int64_t done = channels;
+    for (std::size_t i : steps_of_[n]) {
+      const Step& step = plan_.steps[i];
+      if (step.rows.begin % turn != 0 || step.rows.end % turn != 0 || step.rows.empty())
+        return broken("step", i, "I6: it cuts a time step");
+      if (done == channels) {
+        if (i != steps_of_[n].front() && (reverse ? step.rows.end != rows.begin : step.rows.begin != rows.end))
+          return broken("step", i, "I6: it leaves out a time step");
+        rows = step.rows;
+        done = 0;
+      }
+      if (step.rows != rows || step.channels.begin != done || (step.channels.size() < channels && rows.size() != turn))
+        return broken("step", i, "I6: it comes before what it follows from");
+      done = step.channels.end;
+    }
     return {};
   }
 
@@ -317,7 +343,7 @@ class ContentVerifier {
     const model::Tensor& out = graph_.tensor(node.outputs[0]);
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
     if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
-    if (node.op == model::OpKind::kBinary) return true;
+    if (node.op == model::OpKind::kBinary || (node.op == model::OpKind::kRecurrent && input == 0)) return true;
     if (node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine) return input == 0;
     // These read all channels of the rows that they write, so their steps may cut rows only.
     const std::int64_t channels = row_extents(out.shape).channels;

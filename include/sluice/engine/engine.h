@@ -42,7 +42,7 @@ struct SessionOptions {
   executor::ReadOptions read;
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
-  const plan::Plan* plan = nullptr;  // run this plan instead of making one; copied, and verified first
+  const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
 };
 
 /// An opened model file. Thread-safe.
@@ -79,6 +79,9 @@ class Session {
   /// Copies an output, ONNX shape, row-major, into `data`: as many bytes as output_shape has; room for the port's shape is taken too.
   /// Errors: kInvalidArgument; before the first successful run. They hold from a successful run to the next run or input.
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
+  /// A part of an output: as many elements of its ONNX order as `data` holds, from `first_element` on. For outputs that are too large to
+  /// be held twice. Errors: as get_output.
+  virtual Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 

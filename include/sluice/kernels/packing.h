@@ -34,6 +34,9 @@ struct PackSource {
   std::int64_t k_inner = 1;
   std::int64_t k_outer_stride = 0;
   std::int64_t k_inner_stride = 0;
+  /// Not empty: outputs come in runs of `run`, and packed run i is run run_order[i] of the source (the gates of an LSTM).
+  std::span<const std::int32_t> run_order = {};
+  std::int64_t run = 0;
   std::span<const float> scale = {};             // of outputs, or empty: a folded batch-norm
   std::span<const std::int32_t> tap_order = {};  // packed tap i is source tap tap_order[i]; empty: as they are
 };

@@ -29,6 +29,7 @@ inline constexpr KernelId kMatMul{13};          // of two activations
 inline constexpr KernelId kConvWinograd{14};
 inline constexpr KernelId kLayerNorm{15};
 inline constexpr KernelId kAttention{16};
+inline constexpr KernelId kRecurrent{17};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 }  // namespace kernel_id

@@ -104,6 +104,10 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 /// N/g of a node with panels: how its output channels are padded to panels (see `panels_of_channels`).
 std::int64_t outputs_per_group(const Node& node) noexcept;
 
+/// Rows that all steps of a node finish together before any step goes on to the next ones (a time step of a recurrent node); 0: any order.
+/// A step of all channels may take several such turns.
+std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept;
+
 /// How many channels the steps of a node share out: its output's, or the rows of an embedding's table.
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept;
 

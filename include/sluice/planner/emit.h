@@ -71,7 +71,7 @@ class Emitter {
       plan::Step step;
       step.node = id;
       step.kernel = problem_.kernels[id.index()]->id;
-      step.rows = {0, row_extents(graph_.tensor(graph_.node(id).outputs[0]).shape).rows};
+      step.rows = rows_of(graph_, graph_.node(id), spec);
       step.channels = spec.channels;
       step.first_operand = spec.first_operand;
       step.operand_count = spec.operand_count;

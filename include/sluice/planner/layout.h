@@ -43,8 +43,7 @@ inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const Ke
     const NodeId id = order[step.position];
     const model::Node& node = graph.node(id);
     if (step.prepare || kernels[id.index()]->workspace == nullptr) continue;
-    const kernels::StepExtent extent{
-        {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
+    const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
     bytes[step.position] = std::max(bytes[step.position], kernels[id.index()]->workspace(graph, node, extent).count());
   }
   return bytes;

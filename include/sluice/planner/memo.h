@@ -29,7 +29,7 @@ class Memo {
 
   /// price_step, remembered.
   double step_seconds(const StepSpec& step, auto&& compute) {
-    const Key key{static_cast<std::uint64_t>(step.position) << 2 | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
+    const Key key{static_cast<std::uint64_t>(step.position) << 3 | (step.rows.empty() ? 0u : 4u) | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
                   static_cast<std::uint64_t>(step.channels.begin), static_cast<std::uint64_t>(step.channels.end)};
     const auto [known, is_new] = seconds_.try_emplace(key, 0.0);
     if (is_new) known->second = compute();

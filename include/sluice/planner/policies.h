@@ -53,7 +53,7 @@ inline Candidate least_candidate(const Problem& problem, Policy policy) {
   };
   if (policy != Policy::kResident)
     for (const std::uint64_t target : {kFinest, std::uint64_t{64} << 10, std::uint64_t{512} << 10})
-      keep_smaller(on_demand_candidate(problem, {.target = target}, kEndlessArena));
+      keep_smaller(on_demand_candidate(problem, {.target = target, .hold = false}, kEndlessArena));
   if (policy == Policy::kResident || policy == Policy::kSluice) keep_smaller(resident_candidate(problem, kResidentTarget, kEndlessArena));
   return std::move(*least);
 }

@@ -38,8 +38,7 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
                          const profiler::DeviceProfile& profile, int threads) {
   const model::Node& node = graph.node(id);
   const kernels::KernelDescriptor& kernel = *kernels[id.index()];
-  const kernels::StepExtent extent{
-      {0, row_extents(graph.tensor(node.outputs[0]).shape).rows}, step.channels, threads, step.derived != kNotDerived};
+  const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
   const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
   using profiler::KernelUse;
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;

@@ -47,8 +47,14 @@ struct StepSpec {
   std::uint32_t operand_count = 0;
   std::uint32_t loads_needed = 0;
   bool prepare = false;
+  RowRange rows = {};                   // of the output; empty: all
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
 };
+
+/// The rows of the output that a step writes.
+inline RowRange rows_of(const model::Graph& graph, const model::Node& node, const StepSpec& step) noexcept {
+  return step.rows.empty() ? RowRange{0, row_extents(graph.tensor(node.outputs[0]).shape).rows} : step.rows;
+}
 
 /// Transformed panels of one step, kept in place of the raw ones.
 struct DerivedSpec {
@@ -89,6 +95,8 @@ struct SliceRule {
   /// By position: the bytes beside its activations, for `depth` loads, its other weights and its workspace; empty: no limit.
   std::vector<std::uint64_t> room = {};
   std::uint64_t depth = 1;
+  /// Weights that a node reads again each turn (model::rows_of_turn) are held while the node runs, as far as the room allows.
+  bool hold = true;
   int threads = 1;                 // that workspaces are asked for
   std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
   const Pieces* pieces = nullptr;
@@ -221,6 +229,7 @@ class Cutter {
     if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
     if (derives(position)) return true;
     if (!cuts_channels(graph_, node, *kernels_[order_[position].index()])) return false;
+    if (turns(position) > 1 && rule_.hold) return held_bytes(position, 0) < graph_.weight(node.weights[0]).bytes.count();
     const Interval<std::uint32_t> pieces = pieces_of(node.weights[0]);
     if (pieces.size() > 1 && std::any_of(rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.begin),
                                          rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.end), [](bool k) { return k; }))
@@ -228,6 +237,21 @@ class Cutter {
     const std::uint64_t bytes = graph_.weight(node.weights[0]).bytes.count();
     const bool stays = pieces.size() == 1 && kept(pieces.begin);
     return (!stays && bytes > aim()) || !fits(position, stays ? 0 : bytes, all_channels(position));
+  }
+
+  /// How often a node that is cut reads its first weight.
+  std::int64_t turns(std::size_t position) const {
+    const model::Node& node = graph_.node(order_[position]);
+    const std::int64_t rows = model::rows_of_turn(graph_, node);
+    return rows == 0 ? 1 : row_extents(graph_.tensor(node.outputs[0]).shape).rows / rows;
+  }
+
+  /// How much of its first weight a node may hold while slices of `streamed` bytes come and go.
+  std::uint64_t held_bytes(std::size_t position, std::uint64_t streamed) const {
+    if (rule_.room.empty()) return ~std::uint64_t{0};
+    const std::uint64_t taken =
+        beside_ + workspace(position, all_channels(position)) + kRounding + (streamed == 0 ? 0 : rule_.depth * (streamed + kRounding));
+    return rule_.room[position] - std::min(rule_.room[position], taken);
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
@@ -303,16 +327,65 @@ class Cutter {
     for (const model::Stretch& s : graph_.stretches_of(weight))
       first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
     const bool whole_piece = pieces_of(reads[0]).size() == 1;
-    for (Part part : parts_of(position, reads[0])) {
+    std::vector<Part> parts = parts_of(position, reads[0]);
+    for (Part& part : parts)
       if (part.load != kNoLoad && !whole_piece) part.load = load_piece(part.load);
-      cut_part(position, reads, part);
+    if (turns(position) <= 1) {
+      for (const Part& part : parts) cut_part(position, reads, part);
+      return;
     }
+    hold_first(position, weight, parts);
+    const model::Node& node = graph_.node(order_[position]);
+    const std::int64_t each = model::rows_of_turn(graph_, node), all = turns(position);
+    for (std::int64_t i = 0; i < all; ++i) {
+      const std::int64_t turn = node.as<model::RecurrentAttributes>().reverse ? all - 1 - i : i;
+      rows_ = {turn * each, (turn + 1) * each};
+      for (const Part& part : parts) cut_part(position, reads, part);
+    }
+    rows_ = {};
+  }
+
+  /// Gives what finds room of a weight that each turn would read one load for all turns.
+  void hold_first(std::size_t position, const model::Weight& weight, std::vector<Part>& parts) {
+    if (!rule_.hold || rule_.room.empty()) return;
+    const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
+    std::uint64_t left = held_bytes(position, std::max(stretch_bytes, slice_aim(position)));
+    std::vector<Part> split;
+    for (const Part& part : parts) {
+      const std::size_t held = std::min<std::size_t>(part.end - part.begin, static_cast<std::size_t>(left / stretch_bytes));
+      if (part.load != kNoLoad || held == 0) {
+        split.push_back(part);
+        continue;
+      }
+      const PanelRange panels = panels_of(part.begin, part.begin + held);
+      const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(part.begin), static_cast<std::uint32_t>(held),
+                                        model::panel_range(weight, panels), ~std::uint64_t{0}, false);
+      open_ = false;
+      split.push_back({part.begin, part.begin + held, load});
+      if (part.begin + held < part.end) split.push_back({part.begin + held, part.end, kNoLoad});
+      beside_ += held * stretch_bytes + kRounding;
+      left -= std::min<std::uint64_t>(left, held * stretch_bytes + kRounding);
+    }
+    parts = std::move(split);
+  }
+
+  /// What a slice of a weight that is read again each turn aims at: however many turns, the loads stay few enough to be planned.
+  std::uint64_t slice_aim(std::size_t position) const {
+    constexpr std::uint64_t kMostLoads = 4096;
+    const std::uint64_t bytes = graph_.weight(graph_.node(order_[position]).weights[0]).bytes.count();
+    const auto all = static_cast<std::uint64_t>(turns(position));
+    return all <= 1 ? 0 : std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), bytes * all / kMostLoads);
   }
 
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
 
   ChannelRange channels_of(std::size_t position, PanelRange panels) const {
     return model::channels_of_panels(panels, model::outputs_per_group(graph_.node(order_[position])), all_channels(position).end);
+  }
+
+  std::uint64_t slice_target(std::size_t position, std::size_t more) const {
+    const std::uint64_t by_turns = slice_aim(position);
+    return by_turns == 0 ? aim(more) : by_turns;
   }
 
   /// How many units of stretches the room lets a slice have.
@@ -332,8 +405,8 @@ class Cutter {
   /// Runs of stretches of a part: as large as the aim lets each be at its turn and the room allows, and as even as that leaves them.
   std::vector<Interval<std::size_t>> slices_of(std::size_t position, const Part& part, std::uint64_t stretch_bytes) const {
     if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return {{part.begin, part.end}};
-    const bool pairs =
-        first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= aim() && fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
+    const bool pairs = first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= slice_target(position, 0) &&
+                       fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
     const std::size_t unit = pairs ? 2 : 1;
     const std::size_t units = (part.end - part.begin + unit - 1) / unit;
     const std::size_t most = most_units(position, part, unit, units, stretch_bytes);
@@ -341,7 +414,8 @@ class Cutter {
     for (std::size_t done = 0; done < units;) {
       std::size_t each = most;
       if (part.load == kNoLoad)
-        each = std::min(each, std::max<std::size_t>(1, static_cast<std::size_t>(aim(slices.size()) / (unit * stretch_bytes))));
+        each = std::min(each,
+                        std::max<std::size_t>(1, static_cast<std::size_t>(slice_target(position, slices.size()) / (unit * stretch_bytes))));
       const std::size_t left = (units - done + each - 1) / each;
       const std::size_t next = done + (units - done + left - 1) / left;
       slices.push_back({part.begin + done * unit, std::min(part.begin + next * unit, part.end)});
@@ -396,6 +470,7 @@ class Cutter {
                 std::uint32_t cut_load) {
     StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
     if (derives(position)) step.derived = static_cast<std::uint32_t>(schedule_.derived.size() - 1);
+    step.rows = rows_;
     for (WeightId w : reads) {
       if (w == cut && derives(position)) continue;  // it reads the transform instead
       add_operand(step, w == cut ? OperandSpec{w, panels, cut_load} : OperandSpec{w, {0, graph_.weight(w).panels}, load_of_[w.index()]});
@@ -413,6 +488,7 @@ class Cutter {
   std::vector<std::vector<Interval<std::size_t>>> slices_of_;  // by weight: runs of stretches, as its last reader cut it
   std::vector<std::uint32_t> load_of_piece_;
   std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
+  RowRange rows_;                          // of the turn being cut; empty: all
   std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
   unsigned streamed_ = 0;                  // loads made so far, those of the resident segment apart
   bool open_ = false;                      // may the last load grow?

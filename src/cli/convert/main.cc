@@ -1,10 +1,14 @@
 // sluice-convert: an ONNX file becomes a model file. The report goes to stdout, problems and progress to stderr.
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
 #include "sluice/importer/importer.h"
 #include "src/cli/failure.h"
@@ -135,11 +139,25 @@ int convert_file(const CommandLine& line) {
   if (converted && !line.json && !line.quiet)
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+  finish_stdout();
   return status;
+}
+
+/// The ONNX file is mapped: when somebody cuts it, the next touch beyond its new end is this signal. The model that is being written has
+/// no name yet, so that leaving at once leaves nothing behind.
+void refuse_cut_files() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    constexpr std::string_view kText = "sluice-convert: the ONNX file was cut short while it was read\n";
+    static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()) == 0);
+    ::_exit(exit_status(ErrorCode::kFileChanged));
+  };
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 int dispatch(int argc, char** argv) {
   constexpr int kUsage = 1;
+  refuse_cut_files();
   CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
   CommandLine line;
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
@@ -182,6 +200,9 @@ int main(int argc, char** argv) {
   } catch (const sluice::cli::Failure& failure) {
     std::fprintf(stderr, "sluice-convert: %s\n", failure.what());
     return sluice::exit_status(failure.code());
+  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
+    std::fprintf(stderr, "sluice-convert: %s\n", error.what());
+    return sluice::exit_status(sluice::ErrorCode::kIo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sluice-convert: internal error: %s\n", error.what());
   }

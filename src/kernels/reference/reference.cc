@@ -52,6 +52,8 @@ std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) no
   return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
 }
 
+std::uint32_t first_in_place(const model::Graph&, const model::Node&) noexcept { return 1; }
+
 Bytes no_workspace(const model::Graph&, const model::Node&, const StepExtent&) noexcept { return Bytes(0); }
 
 constexpr KernelDescriptor describe(std::string_view name, OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
@@ -130,6 +132,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
     banded("reference/attention", OpKind::kAttention, reference::attention),
     of_types(in_place(weighted("reference/embedding", OpKind::kEmbedding, reference::embedding), none_in_place), table_of_floats),
     plain_kernel(),
+    in_place(weighted("reference/recurrent", OpKind::kRecurrent, reference::recurrent), first_in_place),
     winograd(),
 };
 

@@ -7,6 +7,7 @@
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/recurrent.h"
 #include "src/kernels/weighted/winograd.h"
 
 namespace sluice::kernels {
@@ -41,6 +42,10 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
   winograd.prepare = weighted::prepare_winograd;
   winograd.prepare_cost = weighted::winograd_prepare_cost;
   winograd.row_granule = weighted::kWinogradRowGranule;
+  KernelDescriptor recurrent = kernel(kernel_id::kRecurrent, "recurrent", OpKind::kRecurrent, weighted::recurrent_supports,
+                                      weighted::recurrent_workspace, run_here<weighted::run_recurrent>);
+  recurrent.in_place_inputs = weighted::recurrent_in_place;
+  recurrent.cost = weighted::recurrent_cost;
   static const std::array kKernels{
       kernel(kernel_id::kConvPointwise, "conv/pointwise", OpKind::kConv, weighted::pointwise_supports, weighted::no_workspace,
              run_here<weighted::run_pointwise>),
@@ -54,6 +59,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       kernel(kernel_id::kConvTransposed, "conv/transposed", OpKind::kConvTranspose, weighted::transposed_supports,
              weighted::transposed_workspace, run_here<weighted::run_transposed>),
       winograd,
+      recurrent,
   };
   return kKernels;
 }

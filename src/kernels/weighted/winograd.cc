@@ -91,11 +91,20 @@ class Worker {
     }
   }
 
+  RawPanels raw_panels(std::int64_t panel, Interval<std::int64_t> k) const noexcept {
+    return {raw_panel(call_, panel) + k.begin * kLanes, cut_.depth * kLanes, k.size()};
+  }
+
   void transform_weights(PanelRange panels, Interval<std::int64_t> k) const noexcept {
-    const std::int64_t tap = cut_.depth * kLanes;
     for (std::int64_t p = panels.begin; p < panels.end; ++p)
-      loops_.weights(raw_panel(call_, p) + k.begin * kLanes, tap, k.size(), u() + (p - panels.begin) * kPoints * cut_.memory.u_point,
-                     cut_.memory.u_point);
+      loops_.weights(raw_panels(p, k), u() + (p - panels.begin) * kPoints * cut_.memory.u_point, cut_.memory.u_point);
+  }
+
+  /// What is transformed after channels `k` of `pair`, if it is as much.
+  RawPanels raw_after(PanelRange run, PanelRange pair, Interval<std::int64_t> k) const noexcept {
+    if (k.end + k.size() <= cut_.depth) return raw_panels(pair.begin, {k.end, k.end + k.size()});
+    if (k.end == cut_.depth && pair.end + pair.size() <= run.end) return raw_panels(pair.end, {0, k.size()});
+    return {};
   }
 
   void multiply(std::int64_t squares, PanelRange run, PanelRange pair) const noexcept {
@@ -120,7 +129,10 @@ class Worker {
     for (std::int64_t k = 0; k < cut_.depth; k += cut_.u_depth) {
       job.depth = std::min(cut_.u_depth, cut_.depth - k);
       job.first = k == 0;
-      if (!derived && !cut_.keeps_weights) transform_weights(pair, {k, k + job.depth});
+      if (!derived && !cut_.keeps_weights) {
+        transform_weights(pair, {k, k + job.depth});
+        job.next = raw_after(run, pair, {k, k + job.depth});
+      }
       loops_.multiply(job);
       job.v += job.depth;
       if (derived) job.u += job.depth * kLanes;
@@ -203,7 +215,7 @@ void prepare_winograd(const KernelCall& call) noexcept {
   for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
     const std::int64_t panel = panels.begin + unit / parts;
     const auto k = even_part({0, depth}, unit % parts, parts);
-    loops.weights(raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size(), derived_panel(call, panel) + k.begin * kLanes,
+    loops.weights({raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size()}, derived_panel(call, panel) + k.begin * kLanes,
                   winograd_u_point(depth));
   });
 }
