@@ -81,6 +81,7 @@ struct Draft {
   std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
   std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
   std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
+  bool plain_only = false;                              // a body that runs as a plan of its own: kPlain nodes only (body.h)
   std::set<std::string> used_bounds;                    // of those, the ones that meant something
   std::set<std::string> wanted_bounds;                  // such values without a bound: what a refusal asked for
 

@@ -11,7 +11,7 @@ namespace {
 class Walk final : public BodyLowering {
  public:
   Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
-      : onnx_(onnx), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
+      : onnx_(onnx), options_(options), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
 
   void run() {
     draft_.name = std::string(onnx_.name);
@@ -34,8 +34,7 @@ class Walk final : public BodyLowering {
     for (const OnnxNode& node : body.nodes) lower_node(node);
     std::vector<ValueId> outputs;
     for (const OnnxPort& port : body.outputs) {
-      const auto found = values_.find(port.name);
-      outputs.push_back(found == values_.end() ? ValueId() : found->second);
+      outputs.push_back(find_value(port.name));
       if (!outputs.back().valid() && problems_.empty())
         refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
     }
@@ -50,9 +49,54 @@ class Walk final : public BodyLowering {
     return outputs;
   }
 
+  bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
+    out.draft.plain_only = true;
+    out.draft.fold_allowance = draft_.fold_allowance;
+    std::vector<Problem> problems;
+    Walk inner(onnx_, options_, out.draft, problems);
+    inner.outer_ = this;
+    inner.apart_ = &out;
+    inner.inlined_ = inlined_ + body.nodes.size();
+    if (inner.inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
+    inner.add_initializers(body);
+    for (std::size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i) {
+      const ValueId id = out.draft.add_value(inputs[i]);
+      inner.values_[body.inputs[i].name] = id;
+      out.draft.inputs.push_back({std::string(body.inputs[i].name), id});
+    }
+    for (const OnnxNode& node : body.nodes) inner.lower_node(node);
+    for (const OnnxPort& port : body.outputs) out.outputs.push_back(inner.find_value(port.name));
+    draft_.fold_allowance = out.draft.fold_allowance;
+    inlined_ = inner.inlined_;
+    if (!problems.empty()) out.problem = (problems[0].op_type.empty() ? "" : problems[0].op_type + ": ") + problems[0].message;
+    for (const ValueId output : out.outputs)
+      if (!output.valid() && out.problem.empty()) out.problem = "an output of a body is made by nothing";
+    return out.problem.empty();
+  }
+
  private:
   // Far more than the unrolled bodies of real models, few enough to stay a matter of seconds.
   static constexpr std::size_t kMaxInlined = 1u << 16;
+
+  /// The value of a name; a body apart takes what it does not know from outside: constants as they are, others as inputs of its own.
+  ValueId find_value(std::string_view name) {
+    const auto found = values_.find(name);
+    if (found != values_.end()) return found->second;
+    const ValueId outside = outer_ == nullptr ? ValueId() : outer_->find_value(name);
+    if (!outside.valid()) return {};
+    Value taken = outer_->draft_.value(outside);
+    taken.layout = kIdentityPerm;
+    if (is_float(taken.dtype) && !taken.constant) taken.dtype = DType::kF32;
+    const bool constant = taken.constant.has_value();
+    const ValueId id = draft_.add_value(std::move(taken));
+    values_[name] = id;
+    named_.insert(id);
+    if (!constant) {
+      draft_.inputs.push_back({std::string(name), id});
+      apart_->captured.push_back(outside);
+    }
+    return id;
+  }
 
   void set_value(std::string_view name, ValueId value) {
     ValueId& place = values_[name];
@@ -193,9 +237,8 @@ class Walk final : public BodyLowering {
         report(ErrorCode::kUnsupported, name_of_node(node), op, "initialiser `" + std::string(input) + "`: " + *bad->second);
         return;
       }
-      const auto found = values_.find(input);
-      if (found == values_.end()) return;  // its maker has a problem, which is reported there
-      inputs.push_back(found->second);
+      inputs.push_back(find_value(input));
+      if (!inputs.back().valid()) return;  // its maker has a problem, which is reported there
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
@@ -221,10 +264,11 @@ class Walk final : public BodyLowering {
       if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
       lower_plain(context, *plain);
     };
-    const bool bounded = has_bounded_input(context);
+    const bool bounded = draft_.plain_only || has_bounded_input(context);
     if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
     if (bounded && (entry == nullptr || !entry->any_extents)) {
-      refuse_unsupported("the extents of an input are known at run only, and its kernels take fixed ones");
+      refuse_unsupported(draft_.plain_only ? "it has no plain form, which the bodies of If and Loop at run time want"
+                                           : "the extents of an input are known at run only, and its kernels take fixed ones");
     }
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
@@ -316,12 +360,15 @@ class Walk final : public BodyLowering {
   }
 
   const OnnxGraph& onnx_;
+  const ConvertOptions& options_;
   const std::map<std::string, std::int64_t>& dims_;
   const std::map<std::string, InputValue>& bound_;
   Draft& draft_;
   std::vector<Problem>& problems_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::vector<std::pair<std::string_view, ValueId>> changes_;  // what names meant before a body gave them a meaning
+  Walk* outer_ = nullptr;                                      // of a body apart: where other names are known
+  ApartBody* apart_ = nullptr;                                 // that body
   int depth_ = 0;                                              // of bodies
   std::size_t inlined_ = 0;
   std::unordered_map<std::string_view, const std::string*> unusable_;

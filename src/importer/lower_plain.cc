@@ -247,8 +247,10 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   work += out.count();
   if (out.count() == 0) return c.add_empty(out.dtype, out.shape);
   // Quantised weights are in the file with all their bytes, so however many there are, making them real is no bomb.
+  // What a loop does may have no end; that is for the run.
+  const bool foldable = constant && op.name != "Control";
   const bool weights = op.name == "DequantizeLinear" && constant && is_dense(*c.constant(values[0]));
-  if (weights || (constant && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
+  if (weights || (foldable && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
     if (!weights) c.draft().fold_allowance -= work;
     return c.add_constant(evaluate(c, op, attributes, inputs, values, out));
   }

@@ -104,11 +104,22 @@ class NodeContext {
   int made_ = 0;
 };
 
+/// A body lowered to a draft of its own, for a node that runs it (body.h).
+struct ApartBody {
+  Draft draft;                     // inputs: those given, then the captured ones
+  std::vector<ValueId> outputs;    // of `draft`
+  std::vector<ValueId> captured;   // what it reads from outside, as values of the draft outside
+  std::string problem;             // why it could not be lowered
+};
+
 /// Lowers a body in place: its nodes become nodes of the draft, its inputs are these values. Invalid ids among the results: a node of the
 /// body has a problem, which has been reported.
 class BodyLowering {
  public:
   virtual std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) = 0;
+
+  /// Lowers a body to a draft of its own; `inputs` have type and shape. False: `out.problem` says why not.
+  virtual bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) = 0;
 
  protected:
   ~BodyLowering() = default;

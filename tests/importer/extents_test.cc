@@ -1,8 +1,10 @@
 // Tensors whose extents are known at run only: from an ONNX file through convert, plan and run (docs/adr/0009-extents-at-run-time.md).
 #include <catch2/catch.hpp>
+#include <functional>
 
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
+#include "sluice/kernels/plain.h"
 #include "tests/cli/temporary.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -182,4 +184,119 @@ TEST_CASE("a bound for what has none is refused") {
   const Made m(b, bound("y", Shape{3}));
   REQUIRE_FALSE(m.status);
   CHECK(m.status.error().code == ErrorCode::kInvalidArgument);
+}
+
+// ---- If and Loop whose course is known at run only
+
+namespace {
+
+OnnxBuilder then_or_else(const std::function<void(OnnxBuilder&)>& fill) {
+  OnnxBuilder body;
+  fill(body);
+  return body;
+}
+
+int controls(const Made& m) {
+  int count = 0;
+  for (const model::Node& node : m.model->graph().nodes)
+    if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes))
+      count += kernels::find_plain(plain->op)->name == "Control" ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("only the branch that is taken runs, and gives the shape that it gives") {
+  OnnxBuilder b;
+  b.input("x", {2}).input("c", {1}, kBool).initializer(tensor("far", {1}, Ints{9}));
+  // Run on a false condition, the first branch would be a fault of the run.
+  const OnnxBuilder yes = then_or_else([](OnnxBuilder& body) { body.node("Gather", {"x", "far"}, {"u"}).output("u"); });
+  const OnnxBuilder no = then_or_else([](OnnxBuilder& body) { body.node("Add", {"x", "x"}, {"v"}).output("v"); });
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", yes), attribute("else_branch", no)}).output("y");
+  Made m(b);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 1);
+  for (const bool least : {false, true}) {
+    if (least) m.open(*minimum_budget(*m.model, {}));
+    m.set<float>(0, DType::kF32, {1, 2});
+    m.set<std::uint8_t>(1, DType::kBool, {0});
+    REQUIRE(m.session->run());
+    CHECK(m.session->output_shape(0) == Shape{2});
+    CHECK(m.get<float>() == Floats{2, 4});
+    m.set<std::uint8_t>(1, DType::kBool, {1});
+    CHECK_FALSE(m.session->run());
+  }
+}
+
+TEST_CASE("branches with large layers both run, by the fast kernels") {
+  OnnxBuilder b;
+  b.input("x", {1, 8}).input("c", {1}, kBool).weight("v", {8, 8}).weight("w", {8, 8});
+  const OnnxBuilder yes = then_or_else([](OnnxBuilder& body) { body.node("MatMul", {"x", "v"}, {"a"}).output("a"); });
+  const OnnxBuilder no = then_or_else([](OnnxBuilder& body) { body.node("MatMul", {"x", "w"}, {"b"}).output("b"); });
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", yes), attribute("else_branch", no)}).output("y");
+  Made m(b);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 0);
+}
+
+TEST_CASE("a loop runs as often as an input says, carried values in turn") {
+  // (p, q) -> (q, p + q * step), each p stacked: Fibonacci's numbers. The step is a large constant, given from outside.
+  OnnxBuilder body;
+  body.input("i", {}, kI64).input("go", {}, kBool).input("p", {1}).input("q", {1});
+  body.node("Mul", {"q", "step"}, {"s"}).node("Add", {"p", "s"}, {"more"}).node("Slice", {"more", "zero", "one"}, {"first"});
+  body.node("Reshape", {"first", "one"}, {"flat"});
+  body.output("go").output("q").output("flat").output("p");
+  OnnxBuilder b;
+  b.input("n", {1}, kI64).input("p0", {1}).input("q0", {1}).initializer(tensor("step", {100}, Floats(100, 1.0f)));
+  b.initializer(tensor("zero", {1}, Ints{0})).initializer(tensor("one", {1}, Ints{1}));
+  b.node("Loop", {"n", "", "p0", "q0"}, {"last", "next_one", "all"}, {attribute("body", body)});
+  b.output("last").output("next_one").output("all");
+  Made refused(b);
+  REQUIRE_FALSE(refused.status);
+  CHECK(refused.report.unbounded == std::vector<std::string>{"all"});
+  Made m(b, bound("all", Shape{8, 1}));
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  for (const bool least : {false, true}) {
+    if (least) m.open(*minimum_budget(*m.model, {}));
+    m.set<float>(1, DType::kF32, {0});
+    m.set<float>(2, DType::kF32, {1});
+    m.set<std::int64_t>(0, DType::kI64, {6});
+    REQUIRE(m.session->run());
+    CHECK(m.get<float>(0) == Floats{8});
+    CHECK(m.get<float>(1) == Floats{13});
+    CHECK(m.session->output_shape(2) == Shape{6, 1});
+    CHECK(m.get<float>(2) == Floats{0, 1, 1, 2, 3, 5});
+    m.set<std::int64_t>(0, DType::kI64, {0});
+    REQUIRE(m.session->run());
+    CHECK(m.get<float>(0) == Floats{0});
+    CHECK(m.session->output_shape(2) == Shape{0, 1});
+    m.set<std::int64_t>(0, DType::kI64, {9});
+    CHECK_FALSE(m.session->run());  // over the bound
+  }
+}
+
+TEST_CASE("a loop ends when its condition says so, with an If in its body") {
+  // Collatz: how many steps until 1.
+  OnnxBuilder even, odd, body;
+  even.node("Div", {"v", "two"}, {"half"}).output("half");
+  odd.node("Mul", {"v", "three"}, {"t"}).node("Add", {"t", "one"}, {"grown"}).output("grown");
+  body.input("i", {}, kI64).input("go", {}, kBool).input("v", {}, kI64).input("k", {}, kI64);
+  body.node("Mod", {"v", "two"}, {"rest"}).node("Equal", {"rest", "zero"}, {"is_even"});
+  body.node("If", {"is_even"}, {"next"}, {attribute("then_branch", even), attribute("else_branch", odd)});
+  body.node("Add", {"k", "one"}, {"count"}).node("Greater", {"next", "one"}, {"more"});
+  body.output("more").output("next").output("count");
+  OnnxBuilder b;
+  b.input("v0", {}, kI64).initializer(tensor("zero", {}, Ints{0})).initializer(tensor("one", {}, Ints{1}));
+  b.initializer(tensor("two", {}, Ints{2})).initializer(tensor("three", {}, Ints{3}));
+  b.node("Greater", {"v0", "one"}, {"begin"});
+  b.node("Loop", {"", "begin", "v0", "zero"}, {"end", "steps"}, {attribute("body", body)}).output("end").output("steps");
+  Made m(b);
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 1);
+  m.set<std::int64_t>(0, DType::kI64, {27});
+  REQUIRE(m.session->run());
+  CHECK(m.get<std::int64_t>(0) == Ints{1});
+  CHECK(m.get<std::int64_t>(1) == Ints{111});
 }

@@ -59,6 +59,11 @@ class PlainNode {
   /// Inputs that are there.
   std::span<const PlainTensor> inputs() const noexcept { return inputs_; }
 
+  /// Does it have arguments that are read from tensors at run time?
+  bool late() const noexcept;
+  /// The same node with other arguments.
+  PlainNode with(std::span<const std::int64_t> arguments) const noexcept { return PlainNode(op_, attributes_, arguments, inputs_); }
+
   std::size_t argument_count() const noexcept;
   std::span<const std::int64_t> list(std::size_t argument) const noexcept;
   bool given(std::size_t argument) const noexcept { return !list(argument).empty(); }
@@ -126,7 +131,8 @@ bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept
 /// The arguments of one run, late ones from their tensors. On the stack: a run allocates nothing.
 class LateArguments {
  public:
-  PlainRefusal read(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const PlainTensor> inputs) noexcept;
+  /// `stated`: the node with the arguments of the graph.
+  PlainRefusal read(const PlainNode& stated) noexcept;
   std::span<const std::int64_t> span() const noexcept { return {values_.data(), count_}; }
 
  private:

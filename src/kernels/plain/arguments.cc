@@ -41,6 +41,8 @@ bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept
   return false;
 }
 
+bool PlainNode::late() const noexcept { return has_late_arguments(op_, attributes_.present); }
+
 bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept {
   return op.run_sized != nullptr || has_late_arguments(op, present);
 }
@@ -51,10 +53,8 @@ bool LateArguments::add(std::int64_t value) noexcept {
   return true;
 }
 
-PlainRefusal LateArguments::read(const PlainOperator& op, const model::PlainAttributes& attributes,
-                                 std::span<const PlainTensor> inputs) noexcept {
-  const PlainNode node(op, attributes, inputs);
-  std::string_view list = op.arguments;
+PlainRefusal LateArguments::read(const PlainNode& node) noexcept {
+  std::string_view list = node.op().arguments;
   std::size_t at = 0;
   for (PlainArgument a = next_argument(list); a.type != '\0'; a = next_argument(list), ++at) {
     if (a.input < 0 || !node.has(a.input)) {
