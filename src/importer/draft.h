@@ -6,9 +6,11 @@
 //  (D1) nodes are in an order in which inputs come before their use; a value has one maker, or is a graph input, or a constant
 //  (D2) shapes are fully known and not empty; `shape` counts ONNX axes and `layout` says which of them each physical axis is
 //  (D3) a dead node has no effect; nothing reads its output (passes mark, `compact` removes)
+//  (D5) a value with bounded axes is made and read by kPlain nodes only
 //  (D4) panel weights and biases hang on their node and are no inputs; constants of elementwise operators are values
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +30,7 @@ struct Value {
   Shape shape;                       // in ONNX axes
   std::optional<Constant> constant;  // in ONNX axes, whatever the layout
   Perm layout = kIdentityPerm;       // physical axis i is ONNX axis layout[i]
+  std::uint8_t bounded = 0;          // bit a: axis a may be shorter in a run (model::Tensor::bounded)
   ValueId storage;                   // after the layout pass: the value whose bytes these are, if another's
   /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
   std::int64_t scramble_inner = 1;
@@ -77,6 +80,9 @@ struct Draft {
   std::vector<DraftPort> outputs;
   std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
   std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
+  std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
+  std::set<std::string> used_bounds;                    // of those, the ones that meant something
+  std::set<std::string> wanted_bounds;                  // such values without a bound: what a refusal asked for
 
   Value& value(ValueId id) noexcept { return values[id.index()]; }
   const Value& value(ValueId id) const noexcept { return values[id.index()]; }

@@ -125,6 +125,7 @@ class Emitter {
     out.name = value.name;
     out.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
     out.shape = physical(value.shape, value.layout);
+    out.bounded = value.bounded;
     if (value.constant && value.shape.element_count() > 0) out.weight = add_constant(value);
     graph_.tensors.push_back(std::move(out));
     made = TensorId(graph_.tensors.size() - 1);

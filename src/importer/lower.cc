@@ -18,8 +18,10 @@ class Walk final : public BodyLowering {
     add_initializers(onnx_);
     add_inputs();
     check_dims_were_used();
+    check_values_were_used();
     for (const OnnxNode& node : onnx_.nodes) lower_node(node);
     add_outputs();
+    check_bounds_were_used();
   }
 
   std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) override {
@@ -127,11 +129,11 @@ class Walk final : public BodyLowering {
     values_[port.name] = draft_.add_value(std::move(value));
   }
 
-  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
+  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none; so is one that the file states, to replace it.
   std::int64_t extent_of(const OnnxPort& port, std::size_t axis, std::string& unbound) {
     const OnnxDim& dim = port.dims[axis];
-    if (dim.param.empty() && dim.value > 0) return dim.value;
     const std::string by_place = std::string(port.name) + "." + std::to_string(axis);
+    if (dim.param.empty() && dim.value > 0 && !dims_.contains(by_place)) return dim.value;
     const std::string key = dim.param.empty() ? by_place : std::string(dim.param);
     for (const std::string& name : {key, by_place}) {
       const auto bound = dims_.find(name);
@@ -148,8 +150,20 @@ class Walk final : public BodyLowering {
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
       if (!used_dims_.contains(name))
-        report(ErrorCode::kInvalidArgument, "", "",
-               "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension");
+  }
+
+  void check_values_were_used() {
+    for (const auto& [name, value] : bound_)
+      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxPort& port) { return port.name == name; }))
+        report(ErrorCode::kInvalidArgument, "", "", "--value " + name + ": the model has no input of that name");
+  }
+
+  void check_bounds_were_used() {
+    if (!problems_.empty()) return;
+    for (const auto& [name, bound] : draft_.bounds)
+      if (!draft_.used_bounds.contains(name))
+        report(ErrorCode::kInvalidArgument, "", "", "--bound " + name + ": no value of that name has extents that come at run time");
   }
 
   static std::string name_of_node(const OnnxNode& node) {
@@ -195,13 +209,23 @@ class Walk final : public BodyLowering {
     }
   }
 
+  static bool has_bounded_input(const NodeContext& c) {
+    for (std::size_t i = 0; i < c.input_count(); ++i)
+      if (c.has_input(i) && c.bounded(c.input(i))) return true;
+    return false;
+  }
+
   /// The form with the fast kernels; where it does not take the node, the plain one.
   void lower_fast_or_plain(NodeContext& context, const OperatorEntry* entry, const kernels::PlainOperator* plain) {
     const auto otherwise = [&] {
       if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
       lower_plain(context, *plain);
     };
-    if (entry == nullptr && plain != nullptr) return otherwise();
+    const bool bounded = has_bounded_input(context);
+    if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
+    if (bounded && (entry == nullptr || !entry->any_extents)) {
+      refuse_unsupported("the extents of an input are known at run only, and its kernels take fixed ones");
+    }
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
         if (context.has_input(i) && context.input_constant(i) == nullptr) context.note_value_inputs(context.input(i));
@@ -266,9 +290,14 @@ class Walk final : public BodyLowering {
     copy.dtype = draft_.value(value).dtype;
     copy.shape = draft_.value(value).shape;
     if (is_float(copy.dtype)) copy.dtype = DType::kF32;
+    copy.bounded = draft_.value(value).bounded;
     DraftNode node;
     node.name = copy.name + ":copy";
     node.op = model::OpKind::kReshape;
+    if (copy.bounded != 0) {
+      node.op = model::OpKind::kPlain;
+      node.attributes = model::PlainAttributes{kernels::find_plain("Identity")->number, 0, 1, {}};
+    }
     node.inputs = {value};
     node.output = draft_.add_value(std::move(copy));
     draft_.nodes.push_back(std::move(node));

@@ -35,6 +35,8 @@ class NodeContext {
   const Shape& shape(ValueId value) const noexcept { return draft_.value(value).shape; }
   const Shape& input_shape(std::size_t index) const { return shape(input(index)); }
   const Constant* constant(ValueId value) const noexcept;
+  /// Are some of its extents known at run only?
+  bool bounded(ValueId value) const noexcept { return draft_.value(value).bounded != 0; }
   const Constant* input_constant(std::size_t index) const { return constant(input(index)); }
   /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
   const Constant& require_constant(std::size_t index, const char* what) const;
@@ -121,6 +123,7 @@ struct OperatorEntry {
   std::string_view op_type;
   LowerFunction lower;
   LowerFunction otherwise = nullptr;  // takes what `lower` refuses as unsupported; none: the plain operator of that name, if there is one
+  bool any_extents = false;           // `lower` takes inputs whose extents are known at run only
 };
 /// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
 std::span<const OperatorEntry> operator_table() noexcept;
@@ -190,6 +193,7 @@ void lower_squeeze(NodeContext& c);
 void lower_unsqueeze(NodeContext& c);
 void lower_transpose(NodeContext& c);
 void lower_expand(NodeContext& c);
+void lower_constant_of_shape(NodeContext& c);
 void lower_depth_to_space(NodeContext& c);
 void lower_space_to_depth(NodeContext& c);
 

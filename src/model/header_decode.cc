@@ -101,6 +101,7 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(enumerator(from.dtype(), kDTypeCount, to.dtype));
     SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
     to.weight = WeightId(from.weight());
+    to.bounded = from.bounded();
     return {};
   }
 

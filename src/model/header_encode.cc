@@ -157,7 +157,8 @@ class HeaderEncoder {
   Offset<schema::Tensor> make(const Tensor& tensor) {
     const auto name = builder_.CreateString(tensor.name);
     const auto shape = dims(builder_, tensor.shape);
-    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw());
+    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw(),
+                                tensor.bounded);
   }
 
   Offset<schema::Weight> make(const Weight& w) {

@@ -35,16 +35,16 @@ class PlanMachine {
   static constexpr std::uint32_t kPoison = 0xdeadbeefu;
 
   struct View {
-    std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch;  // in words
+    std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch, slots;  // in words
   };
   View view_of(TensorId t) const {
     const RowExtents e = row_extents(graph_.tensor(t).shape);
     const TensorPlacement& p = plan_.tensors[t.index()];
     const auto base = static_cast<std::int64_t>((plan_.buffer(p.buffer).offset + p.offset).count());
-    return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4};
+    return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4, p.ring_rows == 0 ? e.rows : p.ring_rows};
   }
   static std::size_t word(const View& v, std::int64_t row, std::int64_t pixel, std::int64_t channel) {
-    return static_cast<std::size_t>(v.base + row * v.row_pitch + pixel * v.pixel_pitch + channel);
+    return static_cast<std::size_t>(v.base + row % v.slots * v.row_pitch + pixel * v.pixel_pitch + channel);
   }
   bool constant(TensorId t) const { return graph_.tensor(t).weight.valid(); }
 
@@ -151,7 +151,8 @@ class PlanMachine {
   /// Writes or checks a region of a tensor.
   void move(TensorId t, RowRange rows, ChannelRange channels, bool write) {
     const View v = view_of(t);
-    if (word(v, v.rows - 1, v.pixels - 1, v.channels - 1) >= arena_.size()) return fail("a tensor ends outside the arena");
+    if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size())
+      return fail("a tensor ends outside the arena");
     if (rows.end > v.rows || channels.end > v.channels) return fail("a step writes outside its tensor");
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
       for (std::int64_t p = 0; p < v.pixels; ++p) {
@@ -166,6 +167,23 @@ class PlanMachine {
     }
   }
 
+  /// Does a step of `rows` read `row` of an input? A row of a window is asked for by each row of the output in turn; what is no window and
+  /// has the output's shape but for channels is asked row by row; all else is read whole.
+  bool reads_row(const model::Node& node, TensorId in, RowRange rows, std::int64_t row) const {
+    const bool conv = node.op == model::OpKind::kConv;
+    if (conv || node.op == model::OpKind::kPool) {
+      const model::Window& w = conv ? node.as<model::ConvAttributes>().window : node.as<model::PoolAttributes>().window;
+      for (std::int64_t r = rows.begin; r < rows.end; ++r)
+        for (std::int64_t tap = 0; tap < w.kernel_h && r / w.out_h == row / w.in_h; ++tap)
+          if (r % w.out_h * w.stride_h - w.pad_top + tap * w.dilation_h == row % w.in_h) return true;
+      return false;
+    }
+    const RowExtents from = row_extents(graph_.tensor(in).shape);
+    const RowExtents to = row_extents(graph_.tensor(node.outputs[0]).shape);
+    const bool moves = node.op == model::OpKind::kConcat || node.op == model::OpKind::kSlice || node.op == model::OpKind::kReshape;
+    return moves || from.rows != to.rows || from.pixels != to.pixels || rows.contains(row);
+  }
+
   void run_step(std::size_t i) {
     const Step& step = plan_.steps[i];
     const model::Node& node = graph_.node(step.node);
@@ -173,11 +191,11 @@ class PlanMachine {
       const TensorId in = node.inputs[k];
       if (constant(in)) continue;
       const bool residual = node.epilogue.has_residual && k + 1 == node.inputs.size();
-      const View v = view_of(in);
       if (residual)
         move(in, step.rows, step.channels, false);
       else
-        move(in, {0, v.rows}, {0, v.channels}, false);
+        for (std::int64_t row = 0; row < view_of(in).rows; ++row)
+          if (reads_row(node, in, step.rows, row)) move(in, {row, row + 1}, {0, view_of(in).channels}, false);
     }
     for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o) {
       const WeightOperand& operand = plan_.operands[o];

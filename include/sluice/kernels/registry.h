@@ -42,9 +42,6 @@ inline constexpr KernelId kReferenceConvQuantised{192};
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }
 
-/// Every kernel of this build. Thread-safe.
-std::vector<const KernelDescriptor*> all_kernels();
-
 /// The kernel of that number, or nullptr (a plan of another build).
 const KernelDescriptor* find_kernel(KernelId id) noexcept;
 

@@ -8,6 +8,8 @@
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
 //  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input; a norm's scale and shift are both weights
+//  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
+//       output in ONNX's order of axes; it is no graph input and no constant
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 #pragma once
 
@@ -30,6 +32,8 @@ struct Tensor {
   DType dtype = DType::kF32;
   Shape shape;      // physical
   WeightId weight;  // valid: a constant, stored as that kPlain weight
+  /// Bit a: axis a may be shorter in a run than `shape`, which is the most that it can be and what a plan makes room for.
+  std::uint8_t bounded = 0;
 
   Bytes bytes() const noexcept { return Bytes(static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype)); }
 };

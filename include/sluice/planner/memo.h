@@ -29,8 +29,9 @@ class Memo {
 
   /// price_step, remembered.
   double step_seconds(const StepSpec& step, auto&& compute) {
-    const Key key{static_cast<std::uint64_t>(step.position) << 3 | (step.rows.empty() ? 0u : 4u) | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
-                  static_cast<std::uint64_t>(step.channels.begin), static_cast<std::uint64_t>(step.channels.end)};
+    const Key key{static_cast<std::uint64_t>(step.position) << 2 | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
+                  static_cast<std::uint64_t>(step.channels.begin), static_cast<std::uint64_t>(step.channels.end),
+                  static_cast<std::uint64_t>(step.rows.size()), step.far_bytes};
     const auto [known, is_new] = seconds_.try_emplace(key, 0.0);
     if (is_new) known->second = compute();
     return known->second;
@@ -38,12 +39,13 @@ class Memo {
 
  private:
   struct Key {
-    std::uint64_t what, begin, end;
+    std::uint64_t what, begin, end, rows, far_bytes;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const noexcept {
-      return ((k.what * 0x9e3779b97f4a7c15u) ^ (k.begin * 0xc2b2ae3d27d4eb4fu)) + (k.end * 0x165667b19e3779f9u >> 7);
+      return ((k.what * 0x9e3779b97f4a7c15u) ^ (k.begin * 0xc2b2ae3d27d4eb4fu)) + (k.end * 0x165667b19e3779f9u >> 7) +
+             (k.rows * 0xff51afd7ed558ccdu >> 5) + k.far_bytes;
     }
   };
 

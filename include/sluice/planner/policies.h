@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
 inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
                                                    std::vector<bool> derived = {}) {
   Draft draft = make_draft(problem, {.target = target, .derived = std::move(derived)});
-  keep_all(draft);
+  keep_all(problem, draft);
   return complete(problem, draft, Policy::kResident, capacity, {});
 }
 
@@ -45,15 +45,21 @@ inline constexpr std::uint64_t kResidentTarget = 4u << 20;
 inline constexpr std::uint64_t kTargets[] = {4u << 20, 2u << 20, 1u << 20, 512u << 10, 256u << 10, 128u << 10, 64u << 10, 32u << 20};
 inline constexpr std::uint64_t kFinest = 1;
 
-/// The candidate of least memory that a policy may use.
+/// The candidate of least memory that a policy may use: its arena and what its tables take. The finest cut has the smallest arena and the
+/// longest tables; then weights are cut no finer than that arena, or a little more, asks for.
 inline Candidate least_candidate(const Problem& problem, Policy policy) {
   std::optional<Candidate> least;
   const auto keep_smaller = [&](std::optional<Candidate> candidate) {
-    if (candidate && (!least || candidate->arena_bytes < least->arena_bytes)) least = std::move(candidate);
+    if (candidate && (!least || candidate->bytes() < least->bytes())) least = std::move(candidate);
   };
-  if (policy != Policy::kResident)
-    for (const std::uint64_t target : {kFinest, std::uint64_t{64} << 10, std::uint64_t{512} << 10})
-      keep_smaller(on_demand_candidate(problem, {.target = target, .hold = false}, kEndlessArena));
+  if (policy != Policy::kResident) {
+    const Candidate finest = *on_demand_candidate(problem, {.target = kFinest, .hold = false}, kEndlessArena);
+    const Room room = Room::beside_blocks(finest.layout, problem.views.order.size());
+    for (const std::uint64_t more : {std::uint64_t{0}, std::uint64_t{64} << 10, std::uint64_t{256} << 10})
+      keep_smaller(
+          on_demand_candidate(problem, {.room = room.within(finest.arena_bytes - finest.base + more), .hold = false}, kEndlessArena));
+    keep_smaller(finest);
+  }
   if (policy == Policy::kResident || policy == Policy::kSluice) keep_smaller(resident_candidate(problem, kResidentTarget, kEndlessArena));
   return std::move(*least);
 }
@@ -64,16 +70,16 @@ inline constexpr std::uint64_t kResidentTargets[] = {kTargets[0], kTargets[2], k
 /// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
 /// otherwise put a buffer at the far end of an endless one. `capacity` itself, if it is no larger than all that there is.
 inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
-  std::uint64_t all = least.arena_bytes;
+  std::uint64_t all = least.bytes();
   for (const Piece& piece : problem.pieces.all) all += piece.region_bytes();
   for (const DeriveOption& option : problem.options) all += option.derived_bytes;
   if (capacity <= all) return capacity;
-  std::uint64_t ample = least.arena_bytes;
+  std::uint64_t ample = least.bytes();
   for (const std::uint64_t target : kResidentTargets) {
-    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->arena_bytes);
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena)->bytes());
     if (problem.options.empty()) continue;
     std::vector<bool> transformed = choose_derived(problem.options, problem.views.order.size(), kEndlessArena);
-    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(transformed))->arena_bytes);
+    ample = std::max(ample, resident_candidate(problem, target, kEndlessArena, std::move(transformed))->bytes());
   }
   return std::min(ample, capacity);
 }
@@ -102,7 +108,7 @@ class StreamPolicies {
   /// run reads everything anyway. All are judged by their fluid bounds; addresses are sought for the most promising first.
   void stream_all() {
     for (const std::uint64_t target : kTargets) add(rule_keeping(0, 0), target);
-    const std::uint64_t spare = search_.capacity - std::min(search_.capacity, least_.arena_bytes);
+    const std::uint64_t spare = search_.capacity - std::min(search_.capacity, least_.bytes());
     for (const std::uint64_t twentieths : {20, 19, 17, 14, 10, 6, 3}) {
       if (!problem_.repeat) break;
       const std::uint64_t kept = spare / 20 * twentieths;
@@ -181,7 +187,7 @@ inline void derive_all(Search& search, std::uint64_t target) {
   const Problem& problem = search.problem;
   const std::optional<Candidate> raw = resident_candidate(problem, target, search.capacity);
   if (!raw || problem.options.empty()) return;
-  const std::uint64_t spare = search.capacity - raw->arena_bytes;
+  const std::uint64_t spare = search.capacity - raw->bytes();
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
   for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
     auto candidate = resident_candidate(problem, target, search.capacity,

@@ -27,7 +27,7 @@ inline std::optional<LoadPlacement> place_in_ring(const Draft& draft, std::uint6
   for (const LoadSpec& load : schedule.loads)
     if (!load.resident) slot = std::max(slot, load.region_bytes());
   const std::uint64_t bottom = align_up(draft.base + draft.layout.height, kBlockBytes);
-  if (bottom + 2 * slot + kernels::kReadTail.count() > capacity) return std::nullopt;
+  if (bottom + 2 * slot + kernels::kReadTail.count() > draft.arena(capacity)) return std::nullopt;
   LoadPlacement placement{Gates(schedule.loads.size(), 0), std::vector<std::uint64_t>(schedule.loads.size(), 0), bottom + 2 * slot};
   std::int64_t free_from[2] = {0, 0};
   std::int64_t former = 0;

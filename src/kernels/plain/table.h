@@ -26,4 +26,8 @@ std::span<const PlainOperator> image_operators() noexcept;      // image.cc     
 std::span<const PlainOperator> signal_operators() noexcept;     // signal.cc       460-479
 std::span<const PlainOperator> matrix_operators() noexcept;     // matrix.cc       480-499
 
+std::span<const PlainOperator> extents_operators() noexcept;    // extents.cc      500-539: Reshape, Slice, Pad, ...
+std::span<const PlainOperator> sized_operators() noexcept;      // sized.cc        540-549: NonZero, Unique, ...
+std::span<const PlainOperator> suppress_operators() noexcept;   // suppress.cc     550-559: NonMaxSuppression
+
 }  // namespace sluice::kernels::plain

@@ -57,7 +57,7 @@ class Worker {
     if (cut_.keeps_weights && std::exchange(held()[kRun], run) != run) transform_weights(panels, {0, cut_.depth});
     for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
       const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
-      multiply(squares.size(), panels, pair);
+      multiply(squares.size(), panels, pair, unit + 1 == cut_.units() && pair.end == panels.end);
       transform_outputs(squares, pair);
     }
   }
@@ -91,14 +91,29 @@ class Worker {
     }
   }
 
-  void transform_weights(PanelRange panels, Interval<std::int64_t> k) const noexcept {
-    const std::int64_t tap = cut_.depth * kLanes;
-    for (std::int64_t p = panels.begin; p < panels.end; ++p)
-      loops_.weights(raw_panel(call_, p) + k.begin * kLanes, tap, k.size(), u() + (p - panels.begin) * kPoints * cut_.memory.u_point,
-                     cut_.memory.u_point);
+  RawPanels raw_panels(std::int64_t panel, Interval<std::int64_t> k) const noexcept {
+    return {raw_panel(call_, panel) + k.begin * kLanes, cut_.depth * kLanes, k.size()};
   }
 
-  void multiply(std::int64_t squares, PanelRange run, PanelRange pair) const noexcept {
+  void transform_weights(PanelRange panels, Interval<std::int64_t> k) const noexcept {
+    for (std::int64_t p = panels.begin; p < panels.end; ++p)
+      loops_.weights(raw_panels(p, k), u() + (p - panels.begin) * kPoints * cut_.memory.u_point, cut_.memory.u_point);
+  }
+
+  /// What is transformed after channels `k` of `pair`, if it is as much.
+  RawPanels raw_after(PanelRange run, PanelRange pair, Interval<std::int64_t> k) const noexcept {
+    if (k.end + k.size() <= cut_.depth) return raw_panels(pair.begin, {k.end, k.end + k.size()});
+    if (k.end == cut_.depth && pair.end + pair.size() <= run.end) return raw_panels(pair.end, {0, k.size()});
+    return {};
+  }
+
+  /// The weights of the next step, as if they were `depth` channels of raw panels.
+  RawPanels next_step(std::int64_t depth) const noexcept {
+    return {reinterpret_cast<const float*>(call_.next_weights.data()), depth * kLanes, depth};
+  }
+
+  /// `last`: these are the step's last products.
+  void multiply(std::int64_t squares, PanelRange run, PanelRange pair, bool last) const noexcept {
     Products job{.v = v(),
                  .v_point = cut_.memory.v_point,
                  .v_square = cut_.memory.v_square,
@@ -120,7 +135,11 @@ class Worker {
     for (std::int64_t k = 0; k < cut_.depth; k += cut_.u_depth) {
       job.depth = std::min(cut_.u_depth, cut_.depth - k);
       job.first = k == 0;
-      if (!derived && !cut_.keeps_weights) transform_weights(pair, {k, k + job.depth});
+      if (!derived && !cut_.keeps_weights) {
+        transform_weights(pair, {k, k + job.depth});
+        job.next = raw_after(run, pair, {k, k + job.depth});
+      }
+      if (last && k + job.depth == cut_.depth) job.next = next_step(job.depth);
       loops_.multiply(job);
       job.v += job.depth;
       if (derived) job.u += job.depth * kLanes;
@@ -203,7 +222,7 @@ void prepare_winograd(const KernelCall& call) noexcept {
   for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
     const std::int64_t panel = panels.begin + unit / parts;
     const auto k = even_part({0, depth}, unit % parts, parts);
-    loops.weights(raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size(), derived_panel(call, panel) + k.begin * kLanes,
+    loops.weights({raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size()}, derived_panel(call, panel) + k.begin * kLanes,
                   winograd_u_point(depth));
   });
 }

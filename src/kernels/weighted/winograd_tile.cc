@@ -19,6 +19,10 @@ namespace HWY_NAMESPACE {
 
 namespace points = winograd::points;
 
+inline constexpr std::int64_t kTaps = 9;
+// Channels of one turn of the inner loop.
+inline constexpr std::int64_t kDepthStep = 4;
+
 HWY_INLINE V times(float factor, V x) { return hn::Mul(x, hn::Set(D(), factor)); }
 /// x * factor + sum, rounded once.
 HWY_INLINE V plus(V x, float factor, V sum) { return functions::fused(x, hn::Set(D(), factor), sum); }
@@ -82,13 +86,14 @@ HWY_NOINLINE void transform_input(const float* const* pixels, std::int64_t depth
   if (k < depth) input_lanes<false>(pixels, k, static_cast<int>(depth - k), v, point);
 }
 
-HWY_NOINLINE void transform_weights(const float* panel, std::int64_t tap, std::int64_t depth, float* u, std::int64_t point) noexcept {
+HWY_NOINLINE void transform_weights(const RawPanels& panel, float* u, std::int64_t point) noexcept {
   const D d;
-  for (std::int64_t i = 0; i < depth * 16; i += kVectorLanes) {
+  const std::int64_t tap = panel.tap, floats = panel.depth * 16;
+  for (std::int64_t i = 0; i < floats; i += kVectorLanes) {
     V rows[6][3];
     HWY_UNROLL(3)
     for (int x = 0; x < 3; ++x) {
-      const float* g = panel + x * tap + i;
+      const float* g = panel.data + x * tap + i;
       V y[6];
       weight_points(hn::LoadU(d, g), hn::LoadU(d, g + 3 * tap), hn::LoadU(d, g + 6 * tap), y);
       HWY_UNROLL(6)
@@ -104,8 +109,10 @@ HWY_NOINLINE void transform_weights(const float* panel, std::int64_t tap, std::i
   }
 }
 
+/// `next` is fetched while the tile works, `next_step` floats for each kDepthStep.
 template <int kRows, int kPanels>
-HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, float* m, const Products& job) {
+HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, float* m, const Products& job, const float* next,
+                                std::int64_t next_step) {
   constexpr int kVectors = kPanels * kPanelVectors;
   const D d;
   V acc[kRows][kVectors];
@@ -117,8 +124,7 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
     for (int i = 0; i < kVectors; ++i) acc[row][i] = job.first ? hn::Zero(d) : hn::LoadU(d, m + row * kSquareFloats + i * kVectorLanes);
   }
   const std::int64_t depth = job.depth, panel = job.u_panel;
-  HWY_UNROLL(4)
-  for (std::int64_t k = 0; k < depth; ++k, u += 16) {
+  const auto multiply = [&](std::int64_t k) HWY_ATTR {
     V weights[kVectors];
     HWY_UNROLL(16)
     for (int i = 0; i < kVectors; ++i) weights[i] = hn::LoadU(d, u + i / kPanelVectors * panel + i % kPanelVectors * kVectorLanes);
@@ -128,7 +134,15 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
       HWY_UNROLL(16)
       for (int i = 0; i < kVectors; ++i) acc[row][i] = functions::fused(input, weights[i], acc[row][i]);
     }
+    u += 16;
+  };
+  std::int64_t k = 0;
+  for (; k + kDepthStep <= depth; k += kDepthStep, next += next_step) {
+    __builtin_prefetch(next, 0, 2);
+    HWY_UNROLL(4)
+    for (std::int64_t i = 0; i < kDepthStep; ++i) multiply(k + i);
   }
+  for (; k < depth; ++k) multiply(k);
   HWY_UNROLL(16)
   for (int row = 0; row < kRows; ++row) {
     HWY_UNROLL(16)
@@ -136,7 +150,7 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
   }
 }
 
-using MultiplyTile = void (*)(const float*, const float*, float*, const Products&);
+using MultiplyTile = void (*)(const float*, const float*, float*, const Products&, const float*, std::int64_t);
 
 template <int kPanels, std::size_t... kRow>
 constexpr std::array<MultiplyTile, sizeof...(kRow)> multiply_tiles(std::index_sequence<kRow...>) {
@@ -147,6 +161,12 @@ void multiply_points(const Products& job) noexcept {
   static constexpr auto kSingle = multiply_tiles<1>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = multiply_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
   const std::int64_t tiles = (job.squares + kTileRows - 1) / kTileRows;
+  // What comes next is fetched tap by tap; a tap by the tiles of a few points.
+  const std::int64_t tap_parts = winograd::kPoints / (kTaps * job.panels) * tiles;
+  const std::int64_t next_step = job.next.data == nullptr ? 0 : kDepthStep * 16 / tap_parts;
+  const float* next_tap = job.next.data == nullptr ? job.v : job.next.data;
+  const float* next = next_tap;
+  std::int64_t tap_part = 0;
   for (std::int64_t point = 0; point < winograd::kPoints; ++point) {
     std::int64_t square = 0;
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -155,9 +175,14 @@ void multiply_points(const Products& job) noexcept {
       const float* const u = job.u + point * job.u_point;
       float* const m = job.m + point * job.m_point + square * kSquareFloats;
       int p = 0;
-      for (; p + kTilePanels <= job.panels; p += kTilePanels) kWide[rows - 1](v, u + p * job.u_panel, m + p * 16, job);
-      for (; p < job.panels; ++p) kSingle[rows - 1](v, u + p * job.u_panel, m + p * 16, job);
+      for (; p + kTilePanels <= job.panels; p += kTilePanels) kWide[rows - 1](v, u + p * job.u_panel, m + p * 16, job, next, next_step);
+      for (; p < job.panels; ++p) kSingle[rows - 1](v, u + p * job.u_panel, m + p * 16, job, next, next_step);
       square += static_cast<std::int64_t>(rows);
+      next += job.next.depth / kDepthStep * next_step;
+      if (++tap_part == tap_parts) {
+        tap_part = 0;
+        next = next_tap += job.next.tap;
+      }
     }
   }
 }
