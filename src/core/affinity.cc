@@ -1,5 +1,7 @@
 #include "sluice/core/affinity.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
