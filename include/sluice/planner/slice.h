@@ -18,6 +18,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -403,12 +404,14 @@ class Cutter {
     parts = std::move(split);
   }
 
-  /// What a slice of a weight that is read again each turn aims at: however many turns, the loads stay few enough to be planned.
+  /// What a slice of a weight that is read again each turn aims at: at least as much as the plan's tables of all its loads take.
   std::uint64_t slice_aim(std::size_t position) const {
-    constexpr std::uint64_t kMostLoads = 4096;
+    constexpr double kTableBytes = 1024;  // of a load, its step, operand and buffers
     const std::uint64_t bytes = graph_.weight(graph_.node(order_[position]).weights[0]).bytes.count();
-    const auto all = static_cast<std::uint64_t>(turns(position));
-    return all <= 1 ? 0 : std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), bytes * all / kMostLoads);
+    const std::int64_t all = turns(position);
+    if (all <= 1) return 0;
+    const double balanced = std::sqrt(kTableBytes * static_cast<double>(bytes) * static_cast<double>(all));
+    return std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), static_cast<std::uint64_t>(balanced));
   }
 
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }

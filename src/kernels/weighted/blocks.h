@@ -195,6 +195,7 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
 }
 
 // What the descriptors of this family have in common.
+bool tensors_fit(const model::Graph& graph, const model::Node& node) noexcept;
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
 /// One group, or groups that fill whole panels each.
 inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {

@@ -129,12 +129,14 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
 
 }  // namespace
 
-bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
-  const auto& conv = node.as<model::ConvAttributes>();
+bool reads_in_place(const model::ConvAttributes& conv) noexcept {
   const model::Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
   return w.taps() == 1 && inside && groups_fill_panels(conv);
+}
+
+bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && reads_in_place(node.as<model::ConvAttributes>());
 }
 
 bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {

@@ -54,6 +54,7 @@ struct TileJob {
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
   model::Activation activation;
+  std::int64_t k_group = 0;  // quantised panels only
 };
 
 /// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats.
