@@ -16,39 +16,44 @@ double difference(double a, double b) noexcept {
 
 }  // namespace
 
-Comparison compare(const HostTensor& actual, const HostTensor& expected, double tolerance) {
+Comparison compare(const Pieces& actual, const Pieces& expected, double tolerance) {
   Comparison result;
   result.shapes_agree = same_apart_from_ones(actual.shape, expected.shape);
   if (!result.shapes_agree) return result;
-  const auto count = static_cast<std::size_t>(expected.shape.element_count());
   double largest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double size = std::fabs(value_at(expected, i));
-    if (std::isfinite(size)) largest = std::max(largest, size);
-  }
+  for_each_value(expected, [&](std::size_t, double value) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  });
   result.allowed = tolerance * largest;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double a = value_at(actual, i);
-    const double e = value_at(expected, i);
+  alignas(8) PieceBuffer buffer;
+  // The other side's elements may be wider.
+  const std::size_t most = kPieceBytes / 8;
+  std::size_t held = 0;  // one past the last element in `buffer`
+  for_each_value(actual, [&](std::size_t i, double a) {
+    if (i == held) {
+      held = std::min(i + most, expected.count());
+      expected.read(i, std::span(buffer).first((held - i) * size_of(expected.dtype)));
+    }
+    const double e = value_at(expected.dtype, buffer.data(), i % most);
     const double distance = difference(a, e);
     if (distance > result.allowed) ++result.beyond;
-    if (i != 0 && distance <= result.max_difference) continue;
+    if (i != 0 && distance <= result.max_difference) return;
     result.max_difference = distance;
     result.worst = i;
     result.actual = a;
     result.expected = e;
-  }
+  });
   result.agrees = result.beyond == 0;
   return result;
 }
 
-std::string comparison_text(const Comparison& comparison, const HostTensor& actual, const HostTensor& expected) {
+std::string comparison_text(const Comparison& comparison, const Shape& actual, const Shape& expected) {
   if (!comparison.shapes_agree) {
-    return fmt::format("shape {}, expected {}", shape_text(actual.shape), shape_text(expected.shape));
+    return fmt::format("shape {}, expected {}", shape_text(actual), shape_text(expected));
   }
   return fmt::format("max |difference| {:.3g} at {} ({:.7g}, expected {:.7g}), allowed {:.3g}; {} of {} elements differ by more",
-                     comparison.max_difference, index_text(actual.shape, comparison.worst), comparison.actual, comparison.expected,
-                     comparison.allowed, comparison.beyond, actual.shape.element_count());
+                     comparison.max_difference, index_text(actual, comparison.worst), comparison.actual, comparison.expected,
+                     comparison.allowed, comparison.beyond, actual.element_count());
 }
 
 std::string index_text(const Shape& shape, std::size_t index) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/cli/host_tensor.h"
+#include "src/cli/pieces.h"
 
 namespace sluice::cli {
 
@@ -19,10 +19,10 @@ struct Comparison {
 };
 
 /// Shapes are compared apart from extents of 1; types may differ. Two NaNs are equal, as are two infinities of one sign.
-Comparison compare(const HostTensor& actual, const HostTensor& expected, double tolerance);
+Comparison compare(const Pieces& actual, const Pieces& expected, double tolerance);
 
 /// One line for people: by how much, where, how many.
-std::string comparison_text(const Comparison& comparison, const HostTensor& actual, const HostTensor& expected);
+std::string comparison_text(const Comparison& comparison, const Shape& actual, const Shape& expected);
 
 /// "[0, 3, 7]": where element `index` of `shape` stands.
 std::string index_text(const Shape& shape, std::size_t index);

@@ -23,10 +23,9 @@ void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<st
   }
 }
 
-void write_atomically(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> body) {
+void write_atomically(const std::string& path, std::span<const std::byte> bytes) {
   AtomicFile file = unwrap(AtomicFile::create(path));
-  unwrap(file.write_at(Bytes(), head));
-  unwrap(file.write_at(Bytes(head.size()), body));
+  unwrap(file.write_at(Bytes(), bytes));
   unwrap(file.commit());
 }
 

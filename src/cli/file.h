@@ -15,7 +15,7 @@ std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path);
 /// Fills `out` from `offset` on. Throws Failure: kIo; kInvalidArgument when the file ends before.
 void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
-/// Head, then body, in a file that appears whole or not at all. Throws Failure (kIo).
-void write_atomically(const std::string& path, std::span<const std::byte> head, std::span<const std::byte> body);
+/// A file that appears whole or not at all. Throws Failure (kIo).
+void write_atomically(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace sluice::cli

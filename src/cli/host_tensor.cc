@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 #include "src/cli/failure.h"
+#include "src/cli/pieces.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -125,11 +127,18 @@ HostTensor convert_values(HostTensor tensor, DType dtype, const std::string& wha
   return result;
 }
 
-double value_at(const HostTensor& tensor, std::size_t index) {
-  return with_type(tensor.dtype, [&](auto* type) {
+double value_at(DType dtype, const std::byte* data, std::size_t index) {
+  return with_type(dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    return static_cast<double>(plain(read_element<T>(tensor.data.data(), index)));
+    return static_cast<double>(plain(read_element<T>(data, index)));
   });
+}
+
+Pieces pieces_of(HostTensor tensor) {
+  const auto held = std::make_shared<const HostTensor>(std::move(tensor));
+  return {held->dtype, held->shape, [held](std::size_t first, std::span<std::byte> out) {
+            std::memcpy(out.data(), held->data.data() + first * size_of(held->dtype), out.size());
+          }};
 }
 
 bool same_apart_from_ones(const Shape& a, const Shape& b) noexcept {

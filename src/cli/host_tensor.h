@@ -38,7 +38,8 @@ std::size_t checked_size(DType dtype, const Shape& shape, const std::string& wha
 HostTensor convert_values(HostTensor tensor, DType dtype, const std::string& what);
 
 /// The value of element `index` as a double (64-bit integers beyond 2^53 round).
-double value_at(const HostTensor& tensor, std::size_t index);
+double value_at(DType dtype, const std::byte* data, std::size_t index);
+inline double value_at(const HostTensor& tensor, std::size_t index) { return value_at(tensor.dtype, tensor.data.data(), index); }
 
 /// The same extents once those of 1 are left out: [28, 28] fits [1, 1, 28, 28].
 bool same_apart_from_ones(const Shape& a, const Shape& b) noexcept;

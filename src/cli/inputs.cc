@@ -109,6 +109,8 @@ HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed) {
   return convert_values(std::move(tensor), dtype, "random");
 }
 
+Pieces open_tensor_file(const std::string& path) { return ends_with(path, ".npy") ? open_npy(path) : pieces_of(read_tensor_file(path)); }
+
 HostTensor read_tensor_file(const std::string& path) {
   if (ends_with(path, ".npy")) return read_npy(path);
   if (ends_with(path, ".pb")) return read_tensor_proto(path);

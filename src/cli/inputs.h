@@ -7,6 +7,7 @@
 #include "sluice/model/graph.h"
 #include "src/cli/host_tensor.h"
 #include "src/cli/image.h"
+#include "src/cli/pieces.h"
 
 namespace sluice::cli {
 
@@ -32,7 +33,8 @@ std::vector<HostTensor> load_inputs(const model::Graph& graph, const InputReques
 /// Uniform values from a seed, the same on every machine: floats in [-1, 1), integers in [0, 10), booleans.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed);
 
-/// A .npy or .pb file. Throws Failure.
+/// A .npy or .pb file. Throws Failure. Of an opened .npy file the values are read as they are asked for.
 HostTensor read_tensor_file(const std::string& path);
+Pieces open_tensor_file(const std::string& path);
 
 }  // namespace sluice::cli

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "sluice/core/units.h"
@@ -137,11 +138,11 @@ std::string_view code_of(DType dtype) {
 
 NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path) { return HeaderReader(dictionary, path).read(); }
 
-HostTensor read_npy(const std::string& path) {
-  const FileDescriptor file = unwrap(open_for_reading(path));
-  const std::uint64_t file_size = size_of_file(file, path);
+Pieces open_npy(const std::string& path) {
+  const auto file = std::make_shared<const FileDescriptor>(unwrap(open_for_reading(path)));
+  const std::uint64_t file_size = size_of_file(*file, path);
   std::array<std::byte, 8> start{};
-  read_exactly(file, 0, start, path);
+  read_exactly(*file, 0, start, path);
   if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "is not a .npy file"));
   }
@@ -149,12 +150,12 @@ HostTensor read_npy(const std::string& path) {
   if (version < 1 || version > 3) raise(make_error(ErrorCode::kUnsupported, path, "is a .npy file of an unknown version"));
   std::array<std::byte, 4> length_bytes{};
   const std::size_t length_size = version == 1 ? 2 : 4;
-  read_exactly(file, start.size(), std::span(length_bytes).first(length_size), path);
+  read_exactly(*file, start.size(), std::span(length_bytes).first(length_size), path);
   std::size_t header_size = 0;
   for (std::size_t i = 0; i < length_size; ++i) header_size |= static_cast<std::size_t>(length_bytes[i]) << (8 * i);
   if (header_size > kMaxHeader) raise(make_error(ErrorCode::kInvalidArgument, path, "the .npy header is malformed"));
   std::string dictionary(header_size, '\0');
-  read_exactly(file, start.size() + length_size, std::as_writable_bytes(std::span(dictionary)), path);
+  read_exactly(*file, start.size() + length_size, std::as_writable_bytes(std::span(dictionary)), path);
   const NpyHeader header = parse_npy_header(dictionary, path);
   const std::size_t bytes = checked_size(header.dtype, header.shape, path);
   const std::uint64_t data_offset = start.size() + length_size + header_size;
@@ -162,12 +163,19 @@ HostTensor read_npy(const std::string& path) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "the shape in the header does not match the bytes in the file", bytes,
                      file_size - data_offset));
   }
-  HostTensor tensor = make_host_tensor(header.dtype, header.shape);
-  read_exactly(file, data_offset, tensor.data, path);
+  return {header.dtype, header.shape, [=, size = size_of(header.dtype)](std::size_t first, std::span<std::byte> out) {
+            read_exactly(*file, data_offset + first * size, out, path);
+          }};
+}
+
+HostTensor read_npy(const std::string& path) {
+  const Pieces pieces = open_npy(path);
+  HostTensor tensor = make_host_tensor(pieces.dtype, pieces.shape);
+  pieces.read(0, tensor.data);
   return tensor;
 }
 
-void write_npy(const std::string& path, const HostTensor& tensor) {
+void write_npy(const std::string& path, const Pieces& tensor) {
   std::string extents;
   for (const std::int64_t extent : tensor.shape.dims()) extents += fmt::format("{},", extent);
   if (tensor.shape.rank() > 1) extents.pop_back();
@@ -184,7 +192,12 @@ void write_npy(const std::string& path, const HostTensor& tensor) {
   head += dictionary;
   head.resize(total - 1, ' ');
   head += '\n';
-  write_atomically(path, std::as_bytes(std::span(head)), tensor.data);
+  AtomicFile file = unwrap(AtomicFile::create(path));
+  unwrap(file.write_at(Bytes(), std::as_bytes(std::span(head))));
+  for_each_piece(tensor, [&](std::size_t first, std::span<const std::byte> bytes) {
+    unwrap(file.write_at(Bytes(total + first * size_of(tensor.dtype)), bytes));
+  });
+  unwrap(file.commit());
 }
 
 }  // namespace sluice::cli

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/cli/host_tensor.h"
+#include "src/cli/pieces.h"
 
 namespace sluice::cli {
 
@@ -23,7 +23,10 @@ NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path)
 /// Throws Failure: kIo, kInvalidArgument, kUnsupported.
 HostTensor read_npy(const std::string& path);
 
+/// The same file, read as its values are asked for. Throws Failure as read_npy.
+Pieces open_npy(const std::string& path);
+
 /// Version 1, C order; under a temporary name first. Throws Failure (kIo).
-void write_npy(const std::string& path, const HostTensor& tensor);
+void write_npy(const std::string& path, const Pieces& tensor);
 
 }  // namespace sluice::cli

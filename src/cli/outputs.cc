@@ -16,8 +16,7 @@
 
 namespace sluice::cli {
 
-std::vector<TopEntry> top_values(const HostTensor& tensor, std::size_t count) {
-  const auto size = static_cast<std::size_t>(tensor.shape.element_count());
+std::vector<TopEntry> top_values(const Pieces& tensor, std::size_t count) {
   const auto larger = [](const TopEntry& a, const TopEntry& b) {
     if (std::isnan(a.score) || std::isnan(b.score))
       return std::isnan(a.score) < std::isnan(b.score) || (std::isnan(a.score) && std::isnan(b.score) && a.index < b.index);
@@ -25,16 +24,16 @@ std::vector<TopEntry> top_values(const HostTensor& tensor, std::size_t count) {
   };
   // A heap of the best so far: an output may be far larger than `count`, and its indices alone would count in a budget.
   std::vector<TopEntry> best;
-  for (std::size_t i = 0; i < size && count > 0; ++i) {
-    const TopEntry entry{i, value_at(tensor, i)};
-    if (best.size() == count && !larger(entry, best.front())) continue;
+  for_each_value(tensor, [&](std::size_t i, double value) {
+    const TopEntry entry{i, value};
+    if (count == 0 || (best.size() == count && !larger(entry, best.front()))) return;
     if (best.size() == count) {
       std::pop_heap(best.begin(), best.end(), larger);
       best.pop_back();
     }
     best.push_back(entry);
     std::push_heap(best.begin(), best.end(), larger);
-  }
+  });
   std::sort_heap(best.begin(), best.end(), larger);
   return best;
 }
@@ -64,7 +63,7 @@ std::string file_name_of(const std::string& output) {
   return name;
 }
 
-void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<HostTensor>& outputs) {
+void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs) {
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) raise(make_io_error(directory, "cannot be made", errno));
   std::set<std::string> used;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -75,13 +74,13 @@ void write_outputs(const std::string& directory, const std::vector<model::Port>&
 }
 
 std::vector<Verdict> compare_outputs(const std::vector<std::string>& arguments, double tolerance, const std::vector<model::Port>& ports,
-                                     const std::vector<HostTensor>& outputs) {
+                                     const std::vector<Pieces>& outputs) {
   std::vector<Verdict> verdicts;
   for (const PortArgument& argument : assign_ports(arguments, ports, "--expect")) {
-    const HostTensor expected = read_tensor_file(argument.value);
-    const HostTensor& actual = outputs[argument.port];
+    const Pieces expected = open_tensor_file(argument.value);
+    const Pieces& actual = outputs[argument.port];
     const Comparison comparison = compare(actual, expected, tolerance);
-    verdicts.push_back({argument.port, comparison, comparison_text(comparison, actual, expected)});
+    verdicts.push_back({argument.port, comparison, comparison_text(comparison, actual.shape, expected.shape)});
   }
   return verdicts;
 }

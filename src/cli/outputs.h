@@ -6,7 +6,7 @@
 
 #include "sluice/model/graph.h"
 #include "src/cli/compare.h"
-#include "src/cli/host_tensor.h"
+#include "src/cli/pieces.h"
 
 namespace sluice::cli {
 
@@ -16,7 +16,7 @@ struct TopEntry {
 };
 
 /// The `count` largest values, largest first; equal ones in order of index; what is not a number comes last.
-std::vector<TopEntry> top_values(const HostTensor& tensor, std::size_t count);
+std::vector<TopEntry> top_values(const Pieces& tensor, std::size_t count);
 
 /// One label a line; a file of the tool's own or the model's. Throws Failure (kIo).
 std::vector<std::string> read_labels(const std::string& path);
@@ -25,7 +25,7 @@ std::vector<std::string> read_labels(const std::string& path);
 std::string file_name_of(const std::string& output);
 
 /// Writes each output as NAME.npy into `directory`, which is made if it is missing. Two names that become one get a number.
-void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<HostTensor>& outputs);
+void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs);
 
 /// What `--expect` found for one output.
 struct Verdict {
@@ -36,6 +36,6 @@ struct Verdict {
 
 /// One verdict for each argument of `--expect`. Throws Failure when a file cannot be read.
 std::vector<Verdict> compare_outputs(const std::vector<std::string>& arguments, double tolerance, const std::vector<model::Port>& ports,
-                                     const std::vector<HostTensor>& outputs);
+                                     const std::vector<Pieces>& outputs);
 
 }  // namespace sluice::cli

@@ -178,7 +178,7 @@ void save_profile(const DeviceProfile& profile, const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::absolute(path).parent_path(), error);  // what fails here fails below, with its reason
   const std::string text = text_of_profile(profile);
-  write_atomically(path, std::as_bytes(std::span(text)), {});
+  write_atomically(path, std::as_bytes(std::span(text)));
 }
 
 FoundProfile find_profile(const std::string& option, int threads) {

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 
 namespace sluice {
 namespace {
@@ -40,6 +43,12 @@ int sys_state_at(const char* path, FileState* out) noexcept {
 
 int sys_fsync(int fd) noexcept { return ::fsync(fd); }
 int sys_truncate(int fd, std::int64_t size) noexcept { return ::ftruncate(fd, size); }
+
+int sys_link(int fd, const char* path) noexcept {
+  const std::string name = "/proc/self/fd/" + std::to_string(fd);
+  return ::linkat(AT_FDCWD, name.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
 int sys_rename(const char* from, const char* to) noexcept { return std::rename(from, to); }
 int sys_unlink(const char* path) noexcept { return ::unlink(path); }
 
@@ -67,8 +76,9 @@ int sys_direct_alignment(int fd) noexcept {
 
 std::int64_t sys_arrived(std::int64_t result) noexcept { return result; }
 
-constexpr FileOps kSystemOps = {sys_open,     sys_close,  sys_pread,  sys_pwrite,     sys_state,      sys_state_at,         sys_fsync,
-                                sys_truncate, sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment, sys_arrived};
+constexpr FileOps kSystemOps = {sys_open,     sys_close, sys_pread,  sys_pwrite, sys_state,      sys_state_at,   sys_fsync,
+                                sys_truncate, sys_link,  sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment,
+                                sys_arrived};
 
 std::atomic<const FileOps*> current_ops{&kSystemOps};
 
@@ -116,21 +126,56 @@ Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
   return bytes;
 }
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+namespace {
+
+/// Where a file that is written to `path` lands: a link's target, or `path` itself. What is there must be a regular file, or nothing.
+Result<std::string> landing_place(const std::string& path) {
+  FileState state;
+  if (file_ops().state_at(path.c_str(), &state) != 0) {
+    if (errno == ENOENT) return path;
+    return fail(make_io_error(path, "the place to write to cannot be examined", errno));
+  }
+  if (!state.regular) return fail(ErrorCode::kIo, path, "something other than a regular file is there, and is not replaced");
+  std::array<char, PATH_MAX> target;
+  if (::realpath(path.c_str(), target.data()) == nullptr) return fail(make_io_error(path, "the link cannot be followed", errno));
+  return std::string(target.data());
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string temporary_name(const std::string& path) {
   static std::atomic<std::uint32_t> counter{0};
-  constexpr int kAttempts = 100;  // names left by a killed process with our number
+  return path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+}
+
+/// What `link` goes through; a minimal root may lack it.
+bool can_name_open_files() noexcept { return ::access("/proc/self/fd", X_OK) == 0; }
+
+constexpr int kNameAttempts = 100;  // names left by a killed process with our number
+
+}  // namespace
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
   AtomicFile result;
-  result.path_ = path;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::string name = path + ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
-    FileDescriptor file(file_ops().open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (file.get() < 0) {
-      if (errno == EEXIST) continue;
-      return fail(make_io_error(path, "no file can be made in this directory", errno));
+  SLUICE_ASSIGN_OR_RETURN(result.path_, landing_place(path));
+  result.directory_ = directory_of(result.path_);
+  if (can_name_open_files()) {
+    result.file_ = FileDescriptor(file_ops().open(result.directory_.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666));
+    if (result.file_.get() >= 0) return result;
+    const bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL;  // to the file system or the kernel
+    if (!unknown) return fail(make_io_error(path, "no file can be made in this directory", errno));
+  }
+  for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
+    const std::string name = temporary_name(result.path_);
+    result.file_ = FileDescriptor(file_ops().open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (result.file_.get() >= 0) {
+      result.temporary_path_ = name;
+      return result;
     }
-    result.temporary_path_ = name;
-    result.file_ = std::move(file);
-    return result;
+    if (errno != EEXIST) return fail(make_io_error(path, "no file can be made in this directory", errno));
   }
   return fail(make_io_error(path, "every temporary name is taken", EEXIST));
 }
@@ -156,11 +201,25 @@ Status AtomicFile::resize(Bytes size) {
   return {};
 }
 
+Status AtomicFile::name_temporarily() {
+  for (int attempt = 0; temporary_path_.empty(); ++attempt) {
+    const std::string name = temporary_name(path_);
+    if (file_ops().link(file_.get(), name.c_str()) == 0) {
+      temporary_path_ = name;
+    } else if (errno != EEXIST || attempt == kNameAttempts) {
+      return fail(make_io_error(path_, "the finished file cannot be given a temporary name", errno));
+    }
+  }
+  return {};
+}
+
 Status AtomicFile::commit() {
   const FileOps& ops = file_ops();
   if (ops.fsync(file_.get()) != 0) return fail(make_io_error(path_, "the file cannot be synced to disk", errno));
+  const FileDescriptor directory(ops.open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (directory.get() < 0) return fail(make_io_error(path_, "its directory cannot be opened", errno));
+  SLUICE_RETURN_IF_ERROR(name_temporarily());
   file_.reset();
-  SLUICE_ASSIGN_OR_RETURN(const FileDescriptor directory, open_directory());
   if (ops.rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return fail(make_io_error(path_, "the finished file cannot be given its name", errno));
   }
@@ -175,14 +234,6 @@ Status AtomicFile::commit() {
   return {};
 }
 
-Result<FileDescriptor> AtomicFile::open_directory() const {
-  const std::size_t slash = path_.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  FileDescriptor handle(file_ops().open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-  if (handle.get() < 0) return fail(make_io_error(path_, "its directory cannot be opened", errno));
-  return handle;
-}
-
 void AtomicFile::abandon() noexcept {
   file_.reset();
   if (!temporary_path_.empty()) file_ops().unlink(temporary_path_.c_str());
@@ -191,6 +242,7 @@ void AtomicFile::abandon() noexcept {
 
 void AtomicFile::swap(AtomicFile& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(directory_, other.directory_);
   std::swap(temporary_path_, other.temporary_path_);
   std::swap(file_, other.file_);
 }

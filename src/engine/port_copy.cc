@@ -1,5 +1,6 @@
 #include "src/engine/port_copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice::engine {
@@ -37,75 +38,71 @@ Result<PortCopy> PortCopy::make(const model::Graph& graph, const model::Port& po
   const int rank = tensor.shape.rank();
   PortCopy copy;
   copy.bytes_ = tensor.bytes();
-  // Strides of the ONNX tensor along its own axes, then along the physical ones.
-  std::array<std::int64_t, Shape::kMaxRank> stride{};
   if (port.onnx_shape.rank() != rank) return fail(ErrorCode::kInvalidModel, port.name, "a port has another rank than its tensor");
+  // The folding of core/tensor.h: rank 4 has pixels, all other ranks rows and channels only.
+  const int row_axes = rank == 4 ? 2 : rank - 1;
+  std::uint32_t named = 0;
   for (int axis = 0; axis < rank; ++axis) {
     const int onnx_axis = port.perm[static_cast<std::size_t>(axis)];
     if (onnx_axis < 0 || onnx_axis >= rank || port.onnx_shape[onnx_axis] != tensor.shape[axis]) {
       return fail(ErrorCode::kInvalidModel, port.name, "a port's shape is not its tensor's, permuted");
     }
-    for (int earlier = 0; earlier < axis; ++earlier) {
-      if (port.perm[static_cast<std::size_t>(earlier)] == onnx_axis) {
-        return fail(ErrorCode::kInvalidModel, port.name, "a port's permutation names an axis twice");
-      }
-    }
-    stride[static_cast<std::size_t>(axis)] = port.onnx_shape.count(onnx_axis + 1, rank);
+    if ((named >> onnx_axis & 1u) != 0) return fail(ErrorCode::kInvalidModel, port.name, "a port's permutation names an axis twice");
+    named |= 1u << onnx_axis;
+    Axis& step = copy.axes_[static_cast<std::size_t>(onnx_axis)];
+    step.extent = tensor.shape[axis];
+    if (axis == rank - 1)
+      step.channels = 1;
+    else if (axis < row_axes)
+      step.rows = tensor.shape.count(axis + 1, row_axes);
+    else
+      step.pixels = 1;
   }
-  if (rank == 0) return copy;
-  // The folding of core/tensor.h: rank 4 has pixels, all other ranks rows and channels only.
-  const int row_axes = rank == 4 ? 2 : rank - 1;
-  for (int axis = 0; axis < row_axes; ++axis) copy.row_stride_[static_cast<std::size_t>(axis)] = stride[static_cast<std::size_t>(axis)];
-  copy.rows_ = *Shape::make(tensor.shape.dims().first(static_cast<std::size_t>(row_axes)));
-  if (rank == 4) copy.pixel_stride_ = stride[2];
-  copy.channel_stride_ = stride[static_cast<std::size_t>(rank - 1)];
+  copy.rank_ = std::max(rank, 1);
   return copy;
 }
 
-/// Calls `body(row, onnx_element)` for each physical row in order, with the ONNX element that the row begins with.
-template <class Body>
-void PortCopy::for_each_row(const Body& body) const noexcept {
-  std::array<std::int64_t, Shape::kMaxRank> index{};
-  std::int64_t element = 0;
-  const std::int64_t rows = rows_.element_count();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    body(row, element);
-    for (int axis = rows_.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      element += row_stride_[a];
-      if (++index[a] < rows_[axis]) break;
-      element -= index[a] * row_stride_[a];
-      index[a] = 0;
+/// Calls `run(address, stride, count)` for `count` elements from `first` on, addresses and strides in bytes.
+template <class Run>
+void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_t count, const Run& run) const noexcept {
+  const std::int64_t size = size_of(view.dtype);
+  const Axis& last = axes_[static_cast<std::size_t>(rank_ - 1)];
+  const std::int64_t stride = last.rows * view.row_pitch + last.pixels * view.pixel_pitch + last.channels * size;
+  while (count > 0) {
+    std::int64_t rest = first;
+    std::int64_t row = 0;
+    std::int64_t offset = 0;
+    for (int axis = rank_ - 1; axis >= 0; --axis) {
+      const Axis& step = axes_[static_cast<std::size_t>(axis)];
+      const std::int64_t index = rest % step.extent;
+      rest /= step.extent;
+      row += index * step.rows;
+      offset += index * (step.pixels * view.pixel_pitch + step.channels * size);
     }
+    const std::int64_t length = std::min(last.extent - first % last.extent, count);
+    run(view.row(row) + offset, stride, length);
+    first += length;
+    count -= length;
   }
 }
 
-// Within a row the shorter of the two loops is the outer one: three channels of 224 pixels, or 1000 channels of one pixel.
-template <class Run>
-void PortCopy::for_each_run(const RowView& view, const Run& run) const noexcept {
+void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept {
   const std::int64_t size = size_of(view.dtype);
-  for_each_row([&](std::int64_t row, std::int64_t element) {
-    std::byte* physical = view.row(row);
-    if (view.channels < view.pixels) {
-      for (std::int64_t c = 0; c < view.channels; ++c) {
-        run(physical + c * size, view.pixel_pitch, (element + c * channel_stride_) * size, pixel_stride_ * size, view.pixels);
-      }
-    } else {
-      for (std::int64_t p = 0; p < view.pixels; ++p) {
-        run(physical + p * view.pixel_pitch, size, (element + p * pixel_stride_) * size, channel_stride_ * size, view.channels);
-      }
-    }
+  const std::byte* from = onnx.data();
+  for_each_run(view, 0, static_cast<std::int64_t>(onnx.size()) / size, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
+    copy_run(view.dtype, from, size, to, stride, count);
+    from += count * size;
   });
 }
 
-void PortCopy::to_arena(const std::byte* onnx, const RowView& view) const noexcept {
-  for_each_run(view, [&](std::byte* physical, std::int64_t physical_stride, std::int64_t offset, std::int64_t onnx_stride,
-                         std::int64_t count) { copy_run(view.dtype, onnx + offset, onnx_stride, physical, physical_stride, count); });
-}
-
-void PortCopy::from_arena(const RowView& view, std::byte* onnx) const noexcept {
-  for_each_run(view, [&](std::byte* physical, std::int64_t physical_stride, std::int64_t offset, std::int64_t onnx_stride,
-                         std::int64_t count) { copy_run(view.dtype, physical, physical_stride, onnx + offset, onnx_stride, count); });
+void PortCopy::from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {
+  const std::int64_t size = size_of(view.dtype);
+  std::byte* to = onnx.data();
+  for_each_run(view, first, static_cast<std::int64_t>(onnx.size()) / size,
+               [&](const std::byte* from, std::int64_t stride, std::int64_t count) {
+                 copy_run(view.dtype, from, stride, to, size, count);
+                 to += count * size;
+               });
 }
 
 }  // namespace sluice::engine

@@ -2,11 +2,14 @@
 //
 //     ONNX      [N, C, H, W]    dense       physical axis i is ONNX axis perm[i]: perm = {0, 2, 3, 1}
 //     physical  [N, H, W, C]    RowView
+//
+// Elements are walked in ONNX order, a run along the last ONNX axis at a time, so that a part of a tensor costs what a part is.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "sluice/core/error.h"
 #include "sluice/core/tensor.h"
@@ -14,28 +17,32 @@
 
 namespace sluice::engine {
 
-/// How to walk a port's two orders together: strides of the ONNX tensor, in elements, along the physical axes.
 class PortCopy {
  public:
   /// Errors: kInvalidModel when the port's shapes and permutation disagree.
   static Result<PortCopy> make(const model::Graph& graph, const model::Port& port);
 
   Bytes bytes() const noexcept { return bytes_; }
-  /// Both sides hold `bytes()`; `view` is the arena's view of the port's tensor.
-  void to_arena(const std::byte* onnx, const RowView& view) const noexcept;
-  void from_arena(const RowView& view, std::byte* onnx) const noexcept;
+  /// All elements. `view` is the arena's view of the port's tensor, whole: no ring.
+  void to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept;
+  /// As many elements as `onnx` holds, from element `first` of the ONNX order on.
+  void from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;
 
  private:
-  template <class Body>
-  void for_each_row(const Body& body) const noexcept;
+  /// One step along an ONNX axis goes this far in the physical tensor; one of the three is not zero.
+  struct Axis {
+    std::int64_t extent = 1;
+    std::int64_t rows = 0;
+    std::int64_t pixels = 0;
+    std::int64_t channels = 0;
+  };
+
   template <class Run>
-  void for_each_run(const RowView& view, const Run& run) const noexcept;
+  void for_each_run(const RowView& view, std::int64_t first, std::int64_t count, const Run& run) const noexcept;
 
   Bytes bytes_;
-  Shape rows_;                                              // extents of the physical axes that make the rows
-  std::array<std::int64_t, Shape::kMaxRank> row_stride_{};  // of each of them
-  std::int64_t pixel_stride_ = 0;
-  std::int64_t channel_stride_ = 1;
+  int rank_ = 1;  // a scalar has one axis of one element
+  std::array<Axis, Shape::kMaxRank> axes_{};
 };
 
 }  // namespace sluice::engine

@@ -11,6 +11,13 @@ namespace {
 using kernels::KernelDescriptor;
 using kernels::Operand;
 
+/// Whether a step has the same tensors as the one before it, which is of the same node. A weight that is an input lies where each step's
+/// own load brings it; a prepare step has no places.
+bool shares_tensors(const model::Graph& graph, const model::Node& node, bool prepared_before, bool prepares) noexcept {
+  const auto constant = [&](TensorId id) { return graph.tensor(id).weight.valid(); };
+  return prepared_before == prepares && std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+}
+
 class Binder {
  public:
   explicit Binder(const BindContext& context) noexcept
@@ -22,6 +29,7 @@ class Binder {
     announce_weights();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
+      bound_.output_extents.push_back(extents_of(port.tensor));
       SLUICE_ASSIGN_OR_RETURN(const RowView view, output_view(port));
       bound_.outputs.push_back(view);
     }
@@ -31,28 +39,40 @@ class Binder {
  private:
   // Spans point into the vectors, so these must never grow while steps are bound.
   void reserve() {
-    std::size_t operands = 0;
-    std::size_t weights = 0;
-    for (const plan::Step& step : plan_.steps) {
-      const model::Node& node = graph_.node(step.node);
-      operands += node.inputs.size() + node.outputs.size();
-      weights += node.weights.size();
-    }
+    const OperandCount count = count_operands(graph_, plan_);
     bound_.steps.reserve(plan_.steps.size());
-    bound_.operands.reserve(operands);
-    bound_.weights.reserve(weights);
+    bound_.operands.reserve(count.tensors);
+    bound_.weights.reserve(count.weights);
+    for (Pass pass : kPasses) {
+      std::vector<std::uint32_t>& running = running_[static_cast<std::size_t>(pass)];
+      running.resize(plan_.loads.size() + 1);
+      for (std::size_t k = 0; k < plan_.loads.size(); ++k) running[k + 1] = running[k] + runs_in(pass, plan_.loads[k], context_.held[k]);
+    }
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
+    bound_.output_extents.reserve(graph_.outputs.size());
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (graph_.tensors[t].bounded == 0) continue;
+      bounded_.push_back(TensorId(t));
+      bound_.extents.push_back(graph_.tensors[t].shape);
+    }
   }
 
-  /// Tells each step the weights of the next step that has some.
+  /// The place of a bounded tensor's extents; null for any other. Places stay where they are, also when the vector moves.
+  Shape* extents_of(TensorId id) noexcept {
+    const auto found = std::lower_bound(bounded_.begin(), bounded_.end(), id);
+    return found == bounded_.end() || *found != id ? nullptr : &bound_.extents[static_cast<std::size_t>(found - bounded_.begin())];
+  }
+
+  /// Tells each step the weights of the next step that has enough to wait for.
   void announce_weights() noexcept {
+    constexpr std::size_t kWorthFetching = 32 * 1024;
     std::span<const std::byte> next;
     for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
       if (step->prologue_only) continue;
       step->call.next_weights = next;
       const std::span<const std::byte> own = weights_of(step->call);
-      if (!own.empty()) next = own;
+      if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
     }
   }
 
@@ -76,15 +96,22 @@ class Binder {
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
-    SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs));
-    SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs));
+    const BoundStep* const before = bound_.steps.empty() ? nullptr : &bound_.steps.back();
+    if (before != nullptr && before->call.node == &node && shares_tensors(graph_, node, before->prologue_only, step.prepare)) {
+      bound.call.inputs = before->call.inputs;
+      bound.call.outputs = before->call.outputs;
+    } else {
+      SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs));
+      SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs));
+    }
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
     SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
     if (!step.prepare) {
       SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
     }
-    for (Pass pass : kPasses) bound.loads_needed[static_cast<std::size_t>(pass)] = running_among(step.loads_needed, pass);
+    for (Pass pass : kPasses)
+      bound.loads_needed[static_cast<std::size_t>(pass)] = running_[static_cast<std::size_t>(pass)][step.loads_needed];
     bound_.steps.push_back(bound);
     return {};
   }
@@ -125,7 +152,7 @@ class Binder {
         view = activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
-      bound_.operands.push_back({view, tensor.shape});
+      bound_.operands.push_back({view, tensor.shape, extents_of(id)});
     }
     return std::span<const Operand>(bound_.operands).subspan(first);
   }
@@ -245,21 +272,30 @@ class Binder {
     return fail(ErrorCode::kInvalidPlan, port.name, "the plan keeps no load for an output that is a constant");
   }
 
-  std::uint32_t running_among(std::uint32_t loads, Pass pass) const noexcept {
-    std::uint32_t count = 0;
-    for (std::uint32_t k = 0; k < loads; ++k) count += runs_in(pass, plan_.loads[k], context_.held[k]);
-    return count;
-  }
-
   const BindContext& context_;
   const model::Graph& graph_;
   const plan::Plan& plan_;
   std::byte* const arena_;
   ThreadPool& pool_;
   BoundPlan bound_;
+  std::array<std::vector<std::uint32_t>, kPasses.size()> running_;  // by pass: how many of the first n loads run in it
+  std::vector<TensorId> bounded_;  // by place in bound_.extents
 };
 
 }  // namespace
+
+OperandCount count_operands(const model::Graph& graph, const plan::Plan& plan) {
+  OperandCount count;
+  const plan::Step* before = nullptr;
+  for (const plan::Step& step : plan.steps) {
+    const model::Node& node = graph.node(step.node);
+    count.weights += node.weights.size();
+    const bool shared = before != nullptr && before->node == step.node && shares_tensors(graph, node, before->prepare, step.prepare);
+    if (!shared) count.tensors += node.inputs.size() + node.outputs.size();
+    before = &step;
+  }
+  return count;
+}
 
 Result<BoundPlan> bind(const BindContext& context) { return Binder(context).bind(); }
 

@@ -34,20 +34,29 @@ struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
   bool prologue_only = false;
   kernels::KernelCall call;
-  kernels::StepFault fault;  // `call.fault` points here
   std::array<std::uint32_t, kPasses.size()> loads_needed{};
 };
 
-/// The calls of one run, and the operands that their spans point to.
+/// The calls of one run, and the operands that their spans point to. Steps of one node share its tensors: a table of a step must be small,
+/// since a tight budget has many.
 struct BoundPlan {
   std::vector<BoundStep> steps;
   std::vector<kernels::Operand> operands;
   std::vector<kernels::WeightOperand> weights;
+  std::vector<Shape> extents;   // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
+  std::vector<const Shape*> output_extents;  // by output port; null: those of the port
   std::vector<RowView> inputs;  // of the graph's input ports; no data when no step reads the port
   std::vector<RowView> outputs;
 };
 
-/// Errors: kInvalidPlan naming the node.
+/// How many operands the steps of a plan take together.
+struct OperandCount {
+  std::size_t tensors = 0;
+  std::size_t weights = 0;
+};
+OperandCount count_operands(const model::Graph& graph, const plan::Plan& plan);
+
+/// `call.fault` is left to the caller. Errors: kInvalidPlan naming the node.
 Result<BoundPlan> bind(const BindContext& context);
 
 }  // namespace sluice::executor

@@ -20,7 +20,8 @@ class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
                const ExecutorOptions& options, std::vector<bool> held, BoundPlan bound) noexcept
-      : plan_(plan),
+      : graph_(graph),
+        plan_(plan),
         pool_(pool),
         bound_(std::move(bound)),
         held_(std::move(held)),
@@ -28,14 +29,20 @@ class PlanExecutor final : public Executor {
     for (std::size_t k = 0; k < plan.loads.size(); ++k) {
       for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
     }
-    for (BoundStep& step : bound_.steps) step.call.fault = &step.fault;
+    for (BoundStep& step : bound_.steps) step.call.fault = &fault_;
+    if (options.time_steps) step_times_.resize(bound_.steps.size());
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
   RowView output(std::size_t port) noexcept override { return bound_.outputs[port]; }
+  Shape output_shape(std::size_t port) const noexcept override {
+    const Shape* extents = bound_.output_extents[port];
+    return extents != nullptr ? *extents : graph_.outputs[port].onnx_shape;
+  }
   const RunStats& stats() const noexcept override { return stats_; }
+  std::span<const StepTime> step_times() const noexcept override { return step_times_; }
 
   Status run() noexcept override {
     stats_ = {};
@@ -53,10 +60,10 @@ class PlanExecutor final : public Executor {
     } else if (loading || pass_ != Pass::kPeriod) {
       pass_ = Pass::kFirst;
     }
-    const Status values = status.has_value() ? take_faults() : status;
+    const Status values = take_fault();
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
-    return values;
+    return status ? values : status;
   }
 
   std::vector<bool> held() const override {
@@ -76,13 +83,18 @@ class PlanExecutor final : public Executor {
 
  private:
   /// The first step whose kernel met values that it cannot compute with.
-  Status take_faults() noexcept {
-    Status first;
-    for (BoundStep& step : bound_.steps) {
-      if (step.fault.reason != nullptr && first) first = fail(ErrorCode::kInvalidArgument, step.call.node->name, step.fault.reason);
-      step.fault = {};
-    }
-    return first;
+  Status take_fault() noexcept {
+    const model::Node* const node = std::exchange(faulty_node_, nullptr);
+    const kernels::StepFault fault = std::exchange(first_fault_, {});
+    if (node == nullptr) return {};
+    return fail(ErrorCode::kInvalidArgument, node->name, fault.reason);
+  }
+
+  void note_fault(const BoundStep& step) noexcept {
+    const kernels::StepFault fault = std::exchange(fault_, {});
+    if (faulty_node_ != nullptr) return;
+    faulty_node_ = step.call.node;
+    first_fault_ = fault;
   }
 
   std::uint64_t loads_in_pass() const noexcept { return loads_in_[static_cast<std::size_t>(pass_)]; }
@@ -124,11 +136,16 @@ class PlanExecutor final : public Executor {
 
   /// Ends early when the loader gave up; its error is the run's.
   void run_steps() noexcept {
-    for (const BoundStep& step : bound_.steps) {
+    for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
+      const BoundStep& step = bound_.steps[i];
       if (cancelled_.load(std::memory_order_relaxed)) return;
+      const std::int64_t stalled_before = stats_.stall_ns;
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
+      const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
       if (pass_ != Pass::kPeriod || !step.prologue_only) step.run(step.call);
+      if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start};
+      if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
     }
   }
@@ -141,6 +158,7 @@ class PlanExecutor final : public Executor {
     return arrived;
   }
 
+  const model::Graph& graph_;
   const plan::Plan& plan_;
   ThreadPool& pool_;
   BoundPlan bound_;
@@ -153,7 +171,11 @@ class PlanExecutor final : public Executor {
   bool failed_ = false;           // the last run did: the lanes may be interrupted
   std::mutex mutex_;              // orders cancel() and the beginning and end of a run
   std::atomic<bool> cancelled_{false};
+  kernels::StepFault fault_;        // what the step under way reports
+  kernels::StepFault first_fault_;  // of this run, and whose
+  const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
+  std::vector<StepTime> step_times_;
   Loader loader_;
 };
 

@@ -55,11 +55,16 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     report.problems.push_back({read.error().code, "", "", onnx.opset, printable(text)});
     return read;
   }
+  for (const auto& file : onnx.files)
+    if (file->is_at(model_path))
+      return fail(ErrorCode::kInvalidArgument, model_path, "the model would replace a file that it is made from");
   report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
 
   Draft draft;
+  draft.bounds = options.bounds;
   lower(onnx, options, draft, report.problems);
   report.value_inputs.assign(draft.value_inputs.begin(), draft.value_inputs.end());
+  report.unbounded.assign(draft.wanted_bounds.begin(), draft.wanted_bounds.end());
   if (!report.problems.empty()) return fail_with(onnx_path, report);
   rewrite(draft, options.fuse);
 
@@ -77,7 +82,11 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     return fail_with(onnx_path, report);
   }
   if (!options.exact) choose_numerics(graph);
-  SLUICE_RETURN_IF_ERROR(model::write_model(graph, packer, model_path, {options.progress}));
+  const auto sources_unchanged = [&]() -> Status {
+    for (const auto& file : onnx.files) SLUICE_RETURN_IF_ERROR(file->check_unchanged());
+    return {};
+  };
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, packer, model_path, {options.progress, sources_unchanged}));
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
   return {};

@@ -6,9 +6,11 @@
 //  (D1) nodes are in an order in which inputs come before their use; a value has one maker, or is a graph input, or a constant
 //  (D2) shapes are fully known and not empty; `shape` counts ONNX axes and `layout` says which of them each physical axis is
 //  (D3) a dead node has no effect; nothing reads its output (passes mark, `compact` removes)
+//  (D5) a value with bounded axes is made and read by kPlain nodes only
 //  (D4) panel weights and biases hang on their node and are no inputs; constants of elementwise operators are values
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +30,7 @@ struct Value {
   Shape shape;                       // in ONNX axes
   std::optional<Constant> constant;  // in ONNX axes, whatever the layout
   Perm layout = kIdentityPerm;       // physical axis i is ONNX axis layout[i]
+  std::uint8_t bounded = 0;          // bit a: axis a may be shorter in a run (model::Tensor::bounded)
   ValueId storage;                   // after the layout pass: the value whose bytes these are, if another's
   /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
   std::int64_t scramble_inner = 1;
@@ -37,11 +40,14 @@ struct Value {
 /// The trained values of a node with panels, as ONNX has them; how they become panels is decided when they are packed.
 struct PanelValues {
   std::string name;
-  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense and Embedding [N, K]
+  Constant values;           // Conv [N, K, taps...], ConvTranspose [C, N/g, taps...], Dense, Embedding and Recurrent [N, K]
   std::vector<float> scale;  // of output channels; empty: none
   /// Dense only: packed k is ONNX k (k % k_inner) * k_inner_stride + k / k_inner (see Value::scramble_inner).
   std::int64_t k_inner = 1;
   std::int64_t k_inner_stride = 0;
+  /// See PackSource::run_order.
+  std::vector<std::int32_t> run_order;
+  std::int64_t run = 0;
 };
 
 struct DraftNode {
@@ -53,8 +59,8 @@ struct DraftNode {
   std::vector<ValueId> inputs;
   ValueId output;
   std::optional<PanelValues> panels;
-  std::vector<float> bias;   // kConv, kConvTranspose, kDense; kAffine, kLayerNorm: the shift
-  std::vector<float> scale;  // kAffine, kLayerNorm
+  std::vector<float> bias;   // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
+  std::vector<float> scale;  // kAffine, kLayerNorm; kRecurrent: the peepholes
   bool dead = false;
 
   /// The function of a kBinary node.
@@ -74,6 +80,10 @@ struct Draft {
   std::vector<DraftPort> outputs;
   std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
   std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
+  std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
+  bool plain_only = false;                              // a body that runs as a plan of its own: kPlain nodes only (body.h)
+  std::set<std::string> used_bounds;                    // of those, the ones that meant something
+  std::set<std::string> wanted_bounds;                  // such values without a bound: what a refusal asked for
 
   Value& value(ValueId id) noexcept { return values[id.index()]; }
   const Value& value(ValueId id) const noexcept { return values[id.index()]; }

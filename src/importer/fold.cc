@@ -200,6 +200,7 @@ bool fold(NodeContext& c) {
     return true;
   };
   if (op == "Constant") return give(read_constant_node(c));
+  if ((op == "Shape" || op == "Size") && c.bounded(c.input(0))) return false;
   if (op == "Shape") return give(fold_shape(c));
   if (op == "Size") {
     const std::int64_t size = c.input_shape(0).element_count();

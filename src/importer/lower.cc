@@ -11,15 +11,17 @@ namespace {
 class Walk final : public BodyLowering {
  public:
   Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
-      : onnx_(onnx), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
+      : onnx_(onnx), options_(options), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
 
   void run() {
     draft_.name = std::string(onnx_.name);
     add_initializers(onnx_);
     add_inputs();
     check_dims_were_used();
+    check_values_were_used();
     for (const OnnxNode& node : onnx_.nodes) lower_node(node);
     add_outputs();
+    check_bounds_were_used();
   }
 
   std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) override {
@@ -32,8 +34,7 @@ class Walk final : public BodyLowering {
     for (const OnnxNode& node : body.nodes) lower_node(node);
     std::vector<ValueId> outputs;
     for (const OnnxPort& port : body.outputs) {
-      const auto found = values_.find(port.name);
-      outputs.push_back(found == values_.end() ? ValueId() : found->second);
+      outputs.push_back(find_value(port.name));
       if (!outputs.back().valid() && problems_.empty())
         refuse_malformed("output `" + std::string(port.name) + "` of a body is made by nothing");
     }
@@ -48,9 +49,54 @@ class Walk final : public BodyLowering {
     return outputs;
   }
 
+  bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
+    out.draft.plain_only = true;
+    out.draft.fold_allowance = draft_.fold_allowance;
+    std::vector<Problem> problems;
+    Walk inner(onnx_, options_, out.draft, problems);
+    inner.outer_ = this;
+    inner.apart_ = &out;
+    inner.inlined_ = inlined_ + body.nodes.size();
+    if (inner.inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
+    inner.add_initializers(body);
+    for (std::size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i) {
+      const ValueId id = out.draft.add_value(inputs[i]);
+      inner.values_[body.inputs[i].name] = id;
+      out.draft.inputs.push_back({std::string(body.inputs[i].name), id});
+    }
+    for (const OnnxNode& node : body.nodes) inner.lower_node(node);
+    for (const OnnxPort& port : body.outputs) out.outputs.push_back(inner.find_value(port.name));
+    draft_.fold_allowance = out.draft.fold_allowance;
+    inlined_ = inner.inlined_;
+    if (!problems.empty()) out.problem = (problems[0].op_type.empty() ? "" : problems[0].op_type + ": ") + problems[0].message;
+    for (const ValueId output : out.outputs)
+      if (!output.valid() && out.problem.empty()) out.problem = "an output of a body is made by nothing";
+    return out.problem.empty();
+  }
+
  private:
   // Far more than the unrolled bodies of real models, few enough to stay a matter of seconds.
   static constexpr std::size_t kMaxInlined = 1u << 16;
+
+  /// The value of a name; a body apart takes what it does not know from outside: constants as they are, others as inputs of its own.
+  ValueId find_value(std::string_view name) {
+    const auto found = values_.find(name);
+    if (found != values_.end()) return found->second;
+    const ValueId outside = outer_ == nullptr ? ValueId() : outer_->find_value(name);
+    if (!outside.valid()) return {};
+    Value taken = outer_->draft_.value(outside);
+    taken.layout = kIdentityPerm;
+    if (is_float(taken.dtype) && !taken.constant) taken.dtype = DType::kF32;
+    const bool constant = taken.constant.has_value();
+    const ValueId id = draft_.add_value(std::move(taken));
+    values_[name] = id;
+    named_.insert(id);
+    if (!constant) {
+      draft_.inputs.push_back({std::string(name), id});
+      apart_->captured.push_back(outside);
+    }
+    return id;
+  }
 
   void set_value(std::string_view name, ValueId value) {
     ValueId& place = values_[name];
@@ -127,11 +173,11 @@ class Walk final : public BodyLowering {
     values_[port.name] = draft_.add_value(std::move(value));
   }
 
-  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
+  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none; so is one that the file states, to replace it.
   std::int64_t extent_of(const OnnxPort& port, std::size_t axis, std::string& unbound) {
     const OnnxDim& dim = port.dims[axis];
-    if (dim.param.empty() && dim.value > 0) return dim.value;
     const std::string by_place = std::string(port.name) + "." + std::to_string(axis);
+    if (dim.param.empty() && dim.value > 0 && !dims_.contains(by_place)) return dim.value;
     const std::string key = dim.param.empty() ? by_place : std::string(dim.param);
     for (const std::string& name : {key, by_place}) {
       const auto bound = dims_.find(name);
@@ -148,8 +194,20 @@ class Walk final : public BodyLowering {
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
       if (!used_dims_.contains(name))
-        report(ErrorCode::kInvalidArgument, "", "",
-               "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension");
+  }
+
+  void check_values_were_used() {
+    for (const auto& [name, value] : bound_)
+      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxPort& port) { return port.name == name; }))
+        report(ErrorCode::kInvalidArgument, "", "", "--value " + name + ": the model has no input of that name");
+  }
+
+  void check_bounds_were_used() {
+    if (!problems_.empty()) return;
+    for (const auto& [name, bound] : draft_.bounds)
+      if (!draft_.used_bounds.contains(name))
+        report(ErrorCode::kInvalidArgument, "", "", "--bound " + name + ": no value of that name has extents that come at run time");
   }
 
   static std::string name_of_node(const OnnxNode& node) {
@@ -179,9 +237,8 @@ class Walk final : public BodyLowering {
         report(ErrorCode::kUnsupported, name_of_node(node), op, "initialiser `" + std::string(input) + "`: " + *bad->second);
         return;
       }
-      const auto found = values_.find(input);
-      if (found == values_.end()) return;  // its maker has a problem, which is reported there
-      inputs.push_back(found->second);
+      inputs.push_back(find_value(input));
+      if (!inputs.back().valid()) return;  // its maker has a problem, which is reported there
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
@@ -195,13 +252,24 @@ class Walk final : public BodyLowering {
     }
   }
 
+  static bool has_bounded_input(const NodeContext& c) {
+    for (std::size_t i = 0; i < c.input_count(); ++i)
+      if (c.has_input(i) && c.bounded(c.input(i))) return true;
+    return false;
+  }
+
   /// The form with the fast kernels; where it does not take the node, the plain one.
   void lower_fast_or_plain(NodeContext& context, const OperatorEntry* entry, const kernels::PlainOperator* plain) {
     const auto otherwise = [&] {
       if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
       lower_plain(context, *plain);
     };
-    if (entry == nullptr && plain != nullptr) return otherwise();
+    const bool bounded = draft_.plain_only || has_bounded_input(context);
+    if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
+    if (bounded && (entry == nullptr || !entry->any_extents)) {
+      refuse_unsupported(draft_.plain_only ? "it has no plain form, which the bodies of If and Loop at run time want"
+                                           : "the extents of an input are known at run only, and its kernels take fixed ones");
+    }
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
         if (context.has_input(i) && context.input_constant(i) == nullptr) context.note_value_inputs(context.input(i));
@@ -266,9 +334,14 @@ class Walk final : public BodyLowering {
     copy.dtype = draft_.value(value).dtype;
     copy.shape = draft_.value(value).shape;
     if (is_float(copy.dtype)) copy.dtype = DType::kF32;
+    copy.bounded = draft_.value(value).bounded;
     DraftNode node;
     node.name = copy.name + ":copy";
     node.op = model::OpKind::kReshape;
+    if (copy.bounded != 0) {
+      node.op = model::OpKind::kPlain;
+      node.attributes = model::PlainAttributes{kernels::find_plain("Identity")->number, 0, 1, {}};
+    }
     node.inputs = {value};
     node.output = draft_.add_value(std::move(copy));
     draft_.nodes.push_back(std::move(node));
@@ -287,12 +360,15 @@ class Walk final : public BodyLowering {
   }
 
   const OnnxGraph& onnx_;
+  const ConvertOptions& options_;
   const std::map<std::string, std::int64_t>& dims_;
   const std::map<std::string, InputValue>& bound_;
   Draft& draft_;
   std::vector<Problem>& problems_;
   std::unordered_map<std::string_view, ValueId> values_;
   std::vector<std::pair<std::string_view, ValueId>> changes_;  // what names meant before a body gave them a meaning
+  Walk* outer_ = nullptr;                                      // of a body apart: where other names are known
+  ApartBody* apart_ = nullptr;                                 // that body
   int depth_ = 0;                                              // of bodies
   std::size_t inlined_ = 0;
   std::unordered_map<std::string_view, const std::string*> unusable_;

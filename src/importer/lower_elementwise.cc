@@ -1,5 +1,6 @@
 // Operators that work element by element.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "src/importer/lower_plain.h"
@@ -193,6 +194,22 @@ void lower_cast_like(NodeContext& c) {
 void lower_optional_has_element(NodeContext& c) {
   const std::int64_t there = c.has_input(0) ? 1 : 0;
   c.set_output(0, c.add_constant(make_constant(Shape{}, std::span(&there, 1), DType::kBool)));
+}
+
+/// With a shape that is known at run only; else it is folded (fold.h).
+void lower_constant_of_shape(NodeContext& c) {
+  const OnnxAttribute* value = c.attribute("value");
+  if (value != nullptr && (value->type != AttributeType::kTensor || !value->tensor_problem.empty() || value->tensor.elements() != 1))
+    c.malformed("attribute value must be a tensor of one element");
+  // Its bits in the type that the model runs with, numbered as TensorProto.DataType does.
+  DType dtype = value == nullptr ? DType::kF32 : value->tensor.dtype;
+  if (is_float(dtype)) dtype = DType::kF32;
+  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13};
+  std::int64_t bits = 0;
+  if (value != nullptr)
+    bits = dtype == DType::kF32 ? std::bit_cast<std::int32_t>(static_cast<float>(read_real(value->tensor, 0)))
+                                : read_integer(value->tensor, 0);
+  c.set_output(0, add_plain(c, "FillOfShape", {c.input(0)}, {{}, {kTypes[static_cast<int>(dtype)]}, {bits}}, 0, true));
 }
 
 void lower_identity(NodeContext& c) { c.set_output(0, c.input(0)); }

@@ -16,43 +16,20 @@ using kernels::PlainTensor;
 constexpr std::size_t kMaxInputs = 32;
 constexpr std::uint64_t kMaxScratch = std::uint64_t{256} << 20;
 
-/// One word of `PlainOperator::arguments`, such as "axes:I@1" or "mode:s=linear|nearest".
-struct ArgumentSpec {
-  std::string_view name;
-  char type = 'i';
-  int input = -1;              // constant input that holds it
-  std::string_view otherwise;  // default
-};
+using ArgumentSpec = kernels::PlainArgument;
 
 std::string_view until(std::string_view text, char stop) { return text.substr(0, text.find(stop)); }
 
-ArgumentSpec parse_spec(std::string_view word) {
-  ArgumentSpec spec;
-  if (word == "#") {
-    spec.type = '#';
-    return spec;
-  }
-  spec.name = until(word, ':');
-  std::string_view rest = word.substr(spec.name.size() + 1);
-  spec.type = rest[0];
-  rest.remove_prefix(1);
-  if (!rest.empty() && rest[0] == '@') {
-    rest.remove_prefix(1);
-    std::from_chars(rest.data(), rest.data() + rest.size(), spec.input);
-    rest.remove_prefix(until(rest, '=').size());
-  }
-  if (!rest.empty() && rest[0] == '=') spec.otherwise = rest.substr(1);
-  return spec;
-}
-
 std::vector<ArgumentSpec> parse_specs(std::string_view text) {
   std::vector<ArgumentSpec> specs;
-  while (!text.empty()) {
-    const std::string_view word = until(text, ' ');
-    if (!word.empty()) specs.push_back(parse_spec(word));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-  }
+  for (ArgumentSpec spec = kernels::next_argument(text); spec.type != '\0'; spec = kernels::next_argument(text)) specs.push_back(spec);
   return specs;
+}
+
+/// Comes it from a tensor at run time?
+bool is_late(const NodeContext& c, const PlainOperator& op, const ArgumentSpec& spec) {
+  const auto input = static_cast<std::size_t>(spec.input);
+  return spec.input >= 0 && c.has_input(input) && c.input_constant(input) == nullptr && op.bound != nullptr;
 }
 
 std::int64_t word_number(const NodeContext& c, const ArgumentSpec& spec) {
@@ -158,8 +135,37 @@ Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAtt
   AlignedBytes scratch(scratch_bytes);
   auto bytes = std::make_shared<AlignedBytes>(static_cast<std::size_t>(result.count()) * size_of(result.dtype));
   const PlainTensor out{result.dtype, result.shape, bytes->data()};
-  if (const char* fault = op.run(node, out, scratch.data())) c.malformed(fault);
-  return make_view(result.dtype, result.shape, out.data, bytes);
+  PlainTensor sized = out;
+  const char* const fault = op.run_sized != nullptr ? op.run_sized(node, sized, scratch.data()) : op.run(node, out, scratch.data());
+  if (fault != nullptr) c.malformed(fault);
+  return make_view(result.dtype, sized.shape, out.data, bytes);
+}
+
+/// The bytes behind a DequantizeLinear of 8 bits and one scale, or one for each place of an axis; null: another form.
+std::shared_ptr<const QuantisedValues> quantised_values(const PlainNode& node, const NodeContext& c, const std::vector<ValueId>& values,
+                                                        const std::byte* made) {
+  const Constant &q = *c.constant(values[0]), &scales = *c.constant(values[1]);
+  if ((q.dtype != DType::kI8 && q.dtype != DType::kU8) || node.integer(1) != 0) return nullptr;
+  auto result = std::make_shared<QuantisedValues>();
+  result->base = made;
+  result->values.resize(static_cast<std::size_t>(q.elements()));
+  write_elements(q, reinterpret_cast<std::byte*>(result->values.data()));
+  // Panels hold i8: what is unsigned moves down by 128, and its zero with it.
+  const bool is_unsigned = q.dtype == DType::kU8;
+  if (is_unsigned)
+    for (std::int8_t& value : result->values) value = static_cast<std::int8_t>(static_cast<std::uint8_t>(value) ^ 0x80u);
+  result->scales = floats(scales);
+  result->zeros.assign(result->scales.size(), is_unsigned ? -128.0f : 0.0f);
+  if (node.has(2)) {
+    const std::vector<std::int64_t> zeros = integers(*c.constant(values[2]));
+    if (zeros.size() != result->zeros.size()) return nullptr;
+    for (std::size_t i = 0; i < zeros.size(); ++i) result->zeros[i] += static_cast<float>(zeros[i]);
+  }
+  result->extent = static_cast<std::int64_t>(result->scales.size());
+  if (result->extent == 1) return result;
+  const int rank = q.shape.rank(), axis = static_cast<int>(node.integer(0) < 0 ? node.integer(0) + rank : node.integer(0));
+  result->inner = q.shape.count(axis + 1, rank);
+  return result;
 }
 
 bool all_constant(const NodeContext& c, const std::vector<ValueId>& values) {
@@ -168,7 +174,86 @@ bool all_constant(const NodeContext& c, const std::vector<ValueId>& values) {
 
 bool is_dense(const Constant& constant) { return constant.strides == dense_strides(constant.shape); }
 
-ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes attributes, const std::vector<ValueId>& values) {
+/// What a node gives: type, shape, and which extents are known at run only.
+struct Result {
+  PlainTensor tensor;
+  std::uint8_t bounded = 0;
+};
+
+std::uint8_t all_axes(const Shape& shape) { return static_cast<std::uint8_t>((1u << shape.rank()) - 1u); }
+
+/// Axes that differ from `most` when the bounded axes of the inputs are shorter. Trials, so one that differs in none of them may be missed:
+/// then the run, which compares extents with the plan's, ends with an error.
+std::uint8_t axes_that_vary(const NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
+                            const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, const Shape& most) {
+  std::uint8_t vary = 0;
+  for (const auto shorter : {+[](std::int64_t n) { return n - 1; }, +[](std::int64_t n) { return n - 2; },
+                             +[](std::int64_t n) { return n / 2; }, +[](std::int64_t) { return std::int64_t{1}; }}) {
+    std::vector<PlainTensor> trial = inputs;
+    for (std::size_t i = 0; i < trial.size(); ++i)
+      for (int axis = 0; axis < trial[i].shape.rank(); ++axis)
+        if ((c.draft().value(values[i]).bounded >> axis & 1u) != 0)
+          trial[i].shape[axis] = std::max<std::int64_t>(shorter(trial[i].shape[axis]), 0);
+    PlainTensor out;
+    const PlainNode shrunk(op, attributes, trial);
+    std::uint8_t axes = 0;
+    const bool by_values = kernels::needs_bound(op, attributes.present);
+    if ((by_values ? op.bound(shrunk, out, axes) : infer_plain(shrunk, out)) != nullptr || out.shape.rank() != most.rank()) continue;
+    for (int axis = 0; axis < most.rank(); ++axis)
+      if (out.shape[axis] != most[axis]) vary = static_cast<std::uint8_t>(vary | 1u << axis);
+  }
+  return vary;
+}
+
+/// The ONNX name of a result, or nothing where the node is a part of a lowering.
+std::string name_of_result(const NodeContext& c, const model::PlainAttributes& attributes, bool whole) {
+  const auto& outputs = c.node().outputs;
+  return whole && attributes.result < outputs.size() ? std::string(outputs[attributes.result]) : std::string();
+}
+
+/// Notes the graph inputs whose values would make the late arguments constant; those of all inputs where values decide the extents.
+void note_deciding_inputs(const NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
+                          const std::vector<ValueId>& values) {
+  if (op.run_sized != nullptr)
+    for (const ValueId value : values) c.note_value_inputs(value);
+  for (const ArgumentSpec& spec : parse_specs(op.arguments)) {
+    if (spec.input < 0 || (attributes.present >> spec.input & 1u) == 0) continue;
+    const std::uint32_t before = attributes.present & ((1u << spec.input) - 1u);
+    c.note_value_inputs(values[static_cast<std::size_t>(std::popcount(before))]);
+  }
+}
+
+/// `whole`: the node is the ONNX node.
+Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
+                    const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
+  Result result;
+  const PlainNode node(op, attributes, inputs);
+  const bool by_values = kernels::needs_bound(op, attributes.present);
+  const bool any_bounded = std::any_of(values.begin(), values.end(), [&](ValueId value) { return c.bounded(value); });
+  const char* const refusal = by_values ? op.bound(node, result.tensor, result.bounded) : infer_plain(node, result.tensor);
+  if (refusal != nullptr && refusal != kernels::kStateBound && !any_bounded) c.refuse(refusal);
+  if (refusal == nullptr && any_bounded) {
+    const std::uint8_t vary = axes_that_vary(c, op, attributes, inputs, values, result.tensor.shape);
+    result.bounded = static_cast<std::uint8_t>(result.bounded | vary);
+  }
+  if (refusal == nullptr && result.bounded == 0) return result;
+  const std::string name = name_of_result(c, attributes, whole);
+  if (const auto stated = c.draft().bounds.find(name); stated != c.draft().bounds.end()) {
+    if (refusal == nullptr && stated->second.rank() != result.tensor.shape.rank())
+      c.malformed("its stated bound has another number of axes");
+    c.draft().used_bounds.insert(name);
+    result.tensor.shape = stated->second;
+    result.bounded = all_axes(stated->second);
+    return result;
+  }
+  if (refusal == nullptr) return result;
+  if (name.empty()) c.refuse(refusal);
+  c.draft().wanted_bounds.insert(name);
+  note_deciding_inputs(c, op, attributes, values);
+  c.refuse(std::string(refusal) + "; supported are extents below a stated bound");
+}
+
+ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes attributes, const std::vector<ValueId>& values, bool whole) {
   std::vector<PlainTensor> inputs;
   std::int64_t work = 0;
   bool empty = false;
@@ -178,20 +263,31 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
     work += inputs.back().count();
     empty = empty || inputs.back().count() == 0;
   }
-  PlainTensor result;
-  if (const char* refusal = infer_plain(PlainNode(op, attributes, inputs), result)) c.refuse(refusal);
-  work += result.count();
-  if (result.count() == 0) return c.add_empty(result.dtype, result.shape);
+  const bool constant = all_constant(c, values);
+  if (empty && kernels::has_late_arguments(op, attributes.present)) {
+    // What a tensor without elements becomes depends on nothing else, so with those values it is a constant.
+    note_deciding_inputs(c, op, attributes, values);
+    c.refuse("an input is empty, and arguments come at run time");
+  }
+  const Result result = infer_result(c, op, attributes, inputs, values, whole);
+  const PlainTensor& out = result.tensor;
+  work += out.count();
+  if (out.count() == 0) return c.add_empty(out.dtype, out.shape);
   // Quantised weights are in the file with all their bytes, so however many there are, making them real is no bomb.
-  const bool weights = op.name == "DequantizeLinear" && all_constant(c, values) && is_dense(*c.constant(values[0]));
-  if (weights || (all_constant(c, values) && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
+  // What a loop does may have no end; that is for the run.
+  const bool foldable = constant && op.name != "Control";
+  const bool weights = op.name == "DequantizeLinear" && constant && is_dense(*c.constant(values[0]));
+  if (weights || (foldable && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
     if (!weights) c.draft().fold_allowance -= work;
-    return c.add_constant(evaluate(c, op, attributes, inputs, values, result));
+    Constant made = evaluate(c, op, attributes, inputs, values, out);
+    if (weights) made.quantised = quantised_values(PlainNode(op, attributes, inputs), c, values, made.data);
+    return c.add_constant(std::move(made));
   }
   if (empty) c.refuse("an input is empty");
   if (values.empty()) c.refuse("its result is too large to be computed at import");
-  const ValueId made = c.add(model::OpKind::kPlain, values, result.shape, std::move(attributes));
-  c.draft().value(made).dtype = result.dtype;
+  const ValueId made = c.add(model::OpKind::kPlain, values, out.shape, std::move(attributes));
+  c.draft().value(made).dtype = out.dtype;
+  c.draft().value(made).bounded = result.bounded;
   return made;
 }
 
@@ -205,8 +301,9 @@ void lower_plain(NodeContext& c, const PlainOperator& op) {
   std::vector<std::vector<std::int64_t>> arguments;
   std::uint32_t taken = 0;
   for (const ArgumentSpec& spec : parse_specs(op.arguments)) {
-    arguments.push_back(read_argument(c, spec));
-    if (spec.input >= 0) taken |= 1u << spec.input;
+    const bool late = is_late(c, op, spec);
+    arguments.push_back(late ? std::vector<std::int64_t>() : read_argument(c, spec));
+    if (spec.input >= 0 && !late) taken |= 1u << spec.input;
   }
   attributes.arguments = pack(arguments);
   if (c.input_count() > kMaxInputs) c.refuse("more than 32 inputs");
@@ -220,12 +317,12 @@ void lower_plain(NodeContext& c, const PlainOperator& op) {
     if (!c.wants_output(o)) continue;
     if (o >= static_cast<std::size_t>(op.outputs)) c.refuse("output " + std::to_string(o) + " is not supported");
     attributes.result = static_cast<std::uint8_t>(o);
-    c.set_output(o, make(c, op, attributes, values));
+    c.set_output(o, make(c, op, attributes, values, true));
   }
 }
 
 ValueId add_plain(NodeContext& c, std::string_view name, std::vector<ValueId> inputs, std::vector<std::vector<std::int64_t>> arguments,
-                  int result) {
+                  int result, bool whole) {
   const PlainOperator* op = kernels::find_plain(name);
   if (op == nullptr) c.refuse("no plain operator of the name " + std::string(name));
   model::PlainAttributes attributes;
@@ -238,7 +335,7 @@ ValueId add_plain(NodeContext& c, std::string_view name, std::vector<ValueId> in
     attributes.present |= 1u << i;
     values.push_back(inputs[i]);
   }
-  return make(c, *op, std::move(attributes), values);
+  return make(c, *op, std::move(attributes), values, whole);
 }
 
 }  // namespace sluice::importer

@@ -134,7 +134,8 @@ void lower_resize(NodeContext& c) {
   if (attributes.coordinates == ResizeCoordinates::kAlignCorners)
     for (int axis = 0; axis < in.rank(); ++axis) {
       const float length = attributes.scale[static_cast<std::size_t>(axis)] * static_cast<float>(in[axis]);
-      if (std::abs(length - static_cast<float>(out[axis])) > 1e-4f * length) c.refuse("align_corners with a scale that gives no whole extent");
+      if (std::abs(length - static_cast<float>(out[axis])) > 1e-4f * length)
+        c.refuse("align_corners with a scale that gives no whole extent");
     }
   bool shrinks = false, changes = false;
   for (int axis = 0; axis < in.rank(); ++axis) {
@@ -149,7 +150,8 @@ void lower_resize(NodeContext& c) {
 namespace {
 
 /// The number of a word in the plain operator's list of them.
-std::int64_t word(const NodeContext& c, std::string_view attribute, std::string_view otherwise, std::initializer_list<std::string_view> words) {
+std::int64_t word(const NodeContext& c, std::string_view attribute, std::string_view otherwise,
+                  std::initializer_list<std::string_view> words) {
   const std::string_view chosen = c.string(attribute, otherwise);
   std::int64_t number = 0;
   for (const std::string_view known : words) {
@@ -169,10 +171,12 @@ void lower_resize_plain(NodeContext& c) {
   const bool old = c.node().op_type == "Upsample" || c.opset() < 11;
   std::int64_t mode = word(c, "mode", "nearest", {"nearest", "linear", "cubic", "bilinear"});
   if (mode == 3) mode = 1;
-  const std::int64_t coordinates = old ? 4
-                                       : word(c, "coordinate_transformation_mode", "half_pixel",
-                                              {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
-  const std::int64_t rounding = old ? 2 : word(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  const std::int64_t coordinates =
+      old ? 4
+          : word(c, "coordinate_transformation_mode", "half_pixel",
+                 {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
+  const std::int64_t rounding =
+      old ? 2 : word(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   std::vector<int> axes;
   for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
   if (axes.empty())
@@ -195,7 +199,8 @@ void lower_resize_plain(NodeContext& c) {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto a = static_cast<std::size_t>(axes[i]);
       // Read as f32, so that 0.6 of 10 is 6.
-      const double extent = std::floor(static_cast<double>(static_cast<float>(in[axes[i]]) * static_cast<float>(scales[i]))) * (coordinates == 5 ? roi[a + rank] - roi[a] : 1.0);
+      const double extent = std::floor(static_cast<double>(static_cast<float>(in[axes[i]]) * static_cast<float>(scales[i]))) *
+                            (coordinates == 5 ? roi[a + rank] - roi[a] : 1.0);
       if (!(scales[i] > 0) || !(extent >= 1 && extent < 1e12)) c.malformed("a scale is out of range");
       scale[a] = scales[i];
       out[a] = static_cast<std::int64_t>(extent);
@@ -220,8 +225,16 @@ void lower_resize_plain(NodeContext& c) {
     return all;
   };
   c.set_output(0, add_plain(c, "ResizeOfExtents", {x},
-                            {out, bits(scale), {mode}, {coordinates}, {rounding}, {real_bits(c.real("cubic_coeff_a", -0.75f))},
-                             {c.integer("exclude_outside", 0)}, {real_bits(c.real("extrapolation_value", 0.0f))}, {c.integer("antialias", 0)}, bits(roi)}));
+                            {out,
+                             bits(scale),
+                             {mode},
+                             {coordinates},
+                             {rounding},
+                             {real_bits(c.real("cubic_coeff_a", -0.75f))},
+                             {c.integer("exclude_outside", 0)},
+                             {real_bits(c.real("extrapolation_value", 0.0f))},
+                             {c.integer("antialias", 0)},
+                             bits(roi)}));
 }
 
 }  // namespace sluice::importer

@@ -35,6 +35,8 @@ class NodeContext {
   const Shape& shape(ValueId value) const noexcept { return draft_.value(value).shape; }
   const Shape& input_shape(std::size_t index) const { return shape(input(index)); }
   const Constant* constant(ValueId value) const noexcept;
+  /// Are some of its extents known at run only?
+  bool bounded(ValueId value) const noexcept { return draft_.value(value).bounded != 0; }
   const Constant* input_constant(std::size_t index) const { return constant(input(index)); }
   /// The input as a constant; refuses, with `what` it is for, when it is computed at run time.
   const Constant& require_constant(std::size_t index, const char* what) const;
@@ -102,11 +104,22 @@ class NodeContext {
   int made_ = 0;
 };
 
+/// A body lowered to a draft of its own, for a node that runs it (body.h).
+struct ApartBody {
+  Draft draft;                     // inputs: those given, then the captured ones
+  std::vector<ValueId> outputs;    // of `draft`
+  std::vector<ValueId> captured;   // what it reads from outside, as values of the draft outside
+  std::string problem;             // why it could not be lowered
+};
+
 /// Lowers a body in place: its nodes become nodes of the draft, its inputs are these values. Invalid ids among the results: a node of the
 /// body has a problem, which has been reported.
 class BodyLowering {
  public:
   virtual std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) = 0;
+
+  /// Lowers a body to a draft of its own; `inputs` have type and shape. False: `out.problem` says why not.
+  virtual bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) = 0;
 
  protected:
   ~BodyLowering() = default;
@@ -121,6 +134,7 @@ struct OperatorEntry {
   std::string_view op_type;
   LowerFunction lower;
   LowerFunction otherwise = nullptr;  // takes what `lower` refuses as unsupported; none: the plain operator of that name, if there is one
+  bool any_extents = false;           // `lower` takes inputs whose extents are known at run only
 };
 /// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
 std::span<const OperatorEntry> operator_table() noexcept;
@@ -130,6 +144,9 @@ std::span<const OperatorEntry> contrib_table() noexcept;
 
 /// MatMul: a dense layer where `b` is a constant matrix.
 ValueId add_product(NodeContext& c, ValueId a, ValueId b);
+
+/// A convolution of the node's window and groups, over another input and weight than the node's own.
+ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::string& name);
 
 /// The shape that numpy broadcasting gives; refuses shapes that do not fit.
 Shape broadcast_shape(const Shape& a, const Shape& b);
@@ -145,6 +162,10 @@ void lower_average_pool(NodeContext& c);
 void lower_global_average_pool(NodeContext& c);
 void lower_global_max_pool(NodeContext& c);
 void lower_reduce_mean(NodeContext& c);
+void lower_conv_integer(NodeContext& c);
+void lower_qlinear_conv(NodeContext& c);
+void lower_matmul_integer(NodeContext& c);
+void lower_qlinear_matmul(NodeContext& c);
 void lower_gemm(NodeContext& c);
 void lower_matmul(NodeContext& c);
 void lower_batch_normalization(NodeContext& c);
@@ -183,6 +204,7 @@ void lower_squeeze(NodeContext& c);
 void lower_unsqueeze(NodeContext& c);
 void lower_transpose(NodeContext& c);
 void lower_expand(NodeContext& c);
+void lower_constant_of_shape(NodeContext& c);
 void lower_depth_to_space(NodeContext& c);
 void lower_space_to_depth(NodeContext& c);
 

@@ -1,5 +1,8 @@
 // A file of the user's, mapped for reading: its pages are the system's to drop, so a 500 MB model costs the converter no memory of its own.
 //
+// Somebody may write to the file or cut it meanwhile. Bytes that changed are found by `check_unchanged` before a model is made of them; a
+// touch beyond a new end raises SIGBUS, which sluice-convert turns into an error of its own.
+//
 // Invariants: the mapping never moves; `bytes()` covers the size the file had when it was opened.
 #pragma once
 
@@ -9,6 +12,7 @@
 #include <string>
 
 #include "sluice/core/error.h"
+#include "sluice/core/file.h"
 
 namespace sluice::importer {
 
@@ -27,10 +31,16 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
+  /// Whether what is at the file's name is still the file that was mapped, in the state it had then. Errors: kFileChanged; kIo.
+  Status check_unchanged() const;
+  bool is_at(const std::string& path) const;
+
  private:
   MappedFile() = default;
-  static Result<std::shared_ptr<const MappedFile>> map(int descriptor, const std::string& name);
+  static Result<std::shared_ptr<const MappedFile>> map(int descriptor, const std::string& path);
 
+  std::string path_;
+  FileState state_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -78,7 +78,7 @@ struct OnnxInitializer {
 };
 
 struct OnnxGraph {
-  std::vector<std::shared_ptr<const MappedFile>> files;
+  std::vector<std::shared_ptr<const MappedFile>> files;  // of the outermost graph: the ONNX file, then those of its external data
   std::string_view name;
   std::int64_t ir_version = 0;
   int opset = 0;  // of the default domain

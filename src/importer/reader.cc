@@ -66,6 +66,7 @@ class Reader {
           message.skip();
       }
     }
+    for (const auto& [location, file] : tensors_.external_files()) graph_.files.push_back(file);
     if (!has_graph) refuse_malformed("the file holds no ONNX graph");
     if (!has_opset) {
       if (graph_.ir_version >= 3) refuse_malformed("the file names no operator set");
@@ -313,13 +314,15 @@ std::string label(const OnnxNode& node) {
   return "node `" + std::string(name) + "` (" + std::string(node.op_type) + ")";
 }
 
-/// What a node reads: its inputs, and the names that its bodies take from outside.
-void add_reads(const OnnxNode& node, std::vector<std::string_view>& reads) {
-  for (const std::string_view input : node.inputs)
-    if (!input.empty()) reads.push_back(input);
+/// The names that the bodies of a node may take from outside: all that their nodes read and all that they give back.
+void add_body_reads(const OnnxNode& node, std::vector<std::string_view>& reads) {
   for (const OnnxAttribute& attribute : node.attributes) {
     if (!attribute.graph) continue;
-    for (const OnnxNode& inner : attribute.graph->nodes) add_reads(inner, reads);
+    for (const OnnxNode& inner : attribute.graph->nodes) {
+      for (const std::string_view input : inner.inputs)
+        if (!input.empty()) reads.push_back(input);
+      add_body_reads(inner, reads);
+    }
     for (const OnnxPort& output : attribute.graph->outputs) reads.push_back(output.name);
   }
 }
@@ -346,18 +349,25 @@ void order_nodes(OnnxGraph& graph, bool is_body) {
   std::vector<std::size_t> missing(graph.nodes.size(), 0);
   bool sorted = true;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    std::vector<std::string_view> reads;
-    add_reads(graph.nodes[n], reads);
-    const std::vector<std::string_view>& own = graph.nodes[n].inputs;
-    for (const std::string_view input : reads) {
-      const auto found = maker.find(input);
-      if (found == maker.end() && (is_body || std::find(own.begin(), own.end(), input) == own.end())) continue;
-      if (found == maker.end()) refuse_malformed(label(graph.nodes[n]) + " reads `" + std::string(input) + "`, which nothing makes");
-      if (found->second == kOutside) continue;
-      users[found->second].push_back(n);
+    const auto wait_for = [&](std::size_t other) {
+      if (other == kOutside) return;
+      users[other].push_back(n);
       ++missing[n];
-      sorted = sorted && found->second < n;
+      sorted = sorted && other < n;
+    };
+    for (const std::string_view input : graph.nodes[n].inputs) {
+      if (input.empty()) continue;
+      const auto found = maker.find(input);
+      if (found != maker.end()) {
+        wait_for(found->second);
+      } else if (!is_body) {
+        refuse_malformed(label(graph.nodes[n]) + " reads `" + std::string(input) + "`, which nothing makes");
+      }
     }
+    std::vector<std::string_view> body_reads;
+    add_body_reads(graph.nodes[n], body_reads);
+    for (const std::string_view name : body_reads)
+      if (const auto found = maker.find(name); found != maker.end()) wait_for(found->second);
   }
   for (OnnxNode& node : graph.nodes)
     for (OnnxAttribute& attribute : node.attributes)

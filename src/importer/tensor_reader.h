@@ -23,6 +23,9 @@ class TensorReader {
   /// used, such as one of a type we do not know, leaves its reason in `problem`.
   void read(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem);
 
+  /// The files of external data that were opened, by their locations.
+  const std::map<std::string, std::shared_ptr<const MappedFile>>& external_files() const noexcept { return external_; }
+
  private:
   struct Wire;
   void locate(const Wire& wire, Constant& tensor);

@@ -14,14 +14,7 @@ struct Hint {
   std::string_view advice;
 };
 
-constexpr std::string_view kByValue =
-    "the shape of its result depends on values, and a plan is made for fixed shapes; end the model before it (TopK gives a fixed number) "
-    "and select in the program";
 constexpr Hint kHints[] = {
-    {"NonMaxSuppression", kByValue},
-    {"NonZero", kByValue},
-    {"Compress", kByValue},
-    {"Unique", kByValue},
     {"Sequence", "sequences are not supported; Concat, Split and Slice are, on tensors"},
     {"ConcatFromSequence", "sequences are not supported; Concat is, on tensors"},
     {"SplitToSequence", "sequences are not supported; Split is, on tensors"},

@@ -17,8 +17,13 @@ std::int64_t outputs_per_group(const Node& node) noexcept {
   }
   if (const auto* dense = std::get_if<DenseAttributes>(&node.attributes)) return dense->out_features;
   if (const auto* table = std::get_if<EmbeddingAttributes>(&node.attributes)) return table->table_rows;
-  SLUICE_CHECK(false, "only convolutions, dense layers and embeddings have panels");
+  if (const auto* recurrent = std::get_if<RecurrentAttributes>(&node.attributes)) return recurrent->gates() * recurrent->hidden;
+  SLUICE_CHECK(false, "the node has no panels");
   return 1;
+}
+
+std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept {
+  return node.op == OpKind::kRecurrent ? graph.tensor(node.outputs[0]).shape[1] : 0;
 }
 
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept {

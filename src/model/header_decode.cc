@@ -101,6 +101,7 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(enumerator(from.dtype(), kDTypeCount, to.dtype));
     SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
     to.weight = WeightId(from.weight());
+    to.bounded = from.bounded();
     return {};
   }
 
@@ -182,6 +183,8 @@ class HeaderDecoder {
         return alternative(from.attributes_as_EmbeddingAttributes(), to.emplace<EmbeddingAttributes>());
       case schema::Attributes::PlainAttributes:
         return alternative(from.attributes_as_PlainAttributes(), to.emplace<PlainAttributes>());
+      case schema::Attributes::RecurrentAttributes:
+        return alternative(from.attributes_as_RecurrentAttributes(), to.emplace<RecurrentAttributes>());
     }
     return invalid("a node has attributes of a kind that this build does not know");
   }
@@ -272,6 +275,28 @@ class HeaderDecoder {
     return {};
   }
 
+  Status item(const schema::RecurrentAttributes& from, RecurrentAttributes& to) {
+    SLUICE_RETURN_IF_ERROR(enumerator(from.cell(), kCellCount, to.cell));
+    to.hidden = from.hidden();
+    to.reverse = from.reverse();
+    to.linear_before_reset = from.linear_before_reset();
+    to.input_forget = from.input_forget();
+    to.first_hidden = from.first_hidden();
+    to.first_cell = from.first_cell();
+    to.peepholes = from.peepholes();
+    std::array<std::uint8_t, 3> functions{};
+    std::array<float, 3> as{}, bs{};
+    SLUICE_RETURN_IF_ERROR(array(from.functions(), functions));
+    SLUICE_RETURN_IF_ERROR(array(from.function_a(), as));
+    SLUICE_RETURN_IF_ERROR(array(from.function_b(), bs));
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      SLUICE_RETURN_IF_ERROR(enumerator(functions[i], kFunctionCount, to.functions[i].function));
+      to.functions[i].a = as[i];
+      to.functions[i].b = bs[i];
+    }
+    return {};
+  }
+
   Status item(const schema::Port& from, Port& to) {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
     to.tensor = TensorId(from.tensor());
@@ -303,6 +328,7 @@ class HeaderDecoder {
   static constexpr int kNumericClassCount = 2;
   static constexpr int kPoolKindCount = 2;
   static constexpr int kBinaryFunctionCount = 8;
+  static constexpr int kCellCount = 3;
   static constexpr int kPadModeCount = 3;
   static constexpr int kResizeModeCount = 3;
   static constexpr int kResizeCoordinatesCount = 4;

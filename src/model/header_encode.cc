@@ -107,6 +107,23 @@ struct AttributesEncoder {
     const auto arguments = array(builder, a.arguments);
     return {schema::Attributes::PlainAttributes, schema::CreatePlainAttributes(builder, a.op, a.result, a.present, arguments).Union()};
   }
+  EncodedAttributes operator()(const RecurrentAttributes& a) const {
+    std::array<std::uint8_t, 3> functions{};
+    std::array<float, 3> as{}, bs{};
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      functions[i] = static_cast<std::uint8_t>(a.functions[i].function);
+      as[i] = a.functions[i].a;
+      bs[i] = a.functions[i].b;
+    }
+    const auto function_numbers = array(builder, functions);
+    const auto function_a = array(builder, as);
+    const auto function_b = array(builder, bs);
+    return {schema::Attributes::RecurrentAttributes,
+            schema::CreateRecurrentAttributes(builder, static_cast<std::uint8_t>(a.cell), a.hidden, a.reverse, a.linear_before_reset,
+                                              a.input_forget, a.first_hidden, a.first_cell, a.peepholes, function_numbers, function_a,
+                                              function_b)
+                .Union()};
+  }
 };
 
 class HeaderEncoder {
@@ -140,7 +157,8 @@ class HeaderEncoder {
   Offset<schema::Tensor> make(const Tensor& tensor) {
     const auto name = builder_.CreateString(tensor.name);
     const auto shape = dims(builder_, tensor.shape);
-    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw());
+    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw(),
+                                tensor.bounded);
   }
 
   Offset<schema::Weight> make(const Weight& w) {

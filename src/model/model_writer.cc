@@ -87,6 +87,7 @@ Status write_model(Graph& graph, WeightProducer& producer, const std::string& pa
   WeightWriter writer(graph, producer, file, options, weight_bytes(graph));
   for (const WeightId id : weights_in_file_order(graph)) SLUICE_RETURN_IF_ERROR(writer.write(id));
   SLUICE_RETURN_IF_ERROR(write_header(graph, prefix, file));
+  if (options.before_commit) SLUICE_RETURN_IF_ERROR(options.before_commit());
   return file.commit();
 }
 

@@ -7,8 +7,13 @@ std::string_view name_of(OpKind op) noexcept {
   constexpr std::string_view kNames[kOpKindCount] = {
       "conv", "conv_transpose", "dense",     "pool",    "unary",  "binary",     "affine",    "softmax",  "lrn", "concat", "slice",
       "pad",  "resize",         "transpose", "reshape", "matmul", "layer_norm", "attention", "embedding",
-      "plain"};
+      "plain", "recurrent"};
   return kNames[static_cast<int>(op)];
+}
+
+std::string_view name_of(Cell cell) noexcept {
+  constexpr std::string_view kNames[] = {"rnn", "gru", "lstm"};
+  return kNames[static_cast<int>(cell)];
 }
 
 std::string_view name_of(NumericClass numeric) noexcept { return numeric == NumericClass::kExact ? "exact" : "winograd4"; }

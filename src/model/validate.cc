@@ -25,6 +25,7 @@ class GraphValidator {
     for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(tensor));
     SLUICE_RETURN_IF_ERROR(check_inputs());
     for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
+    SLUICE_RETURN_IF_ERROR(check_all_made());
     SLUICE_RETURN_IF_ERROR(check_outputs());
     SLUICE_RETURN_IF_ERROR(check_preprocess());
     if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
@@ -53,7 +54,9 @@ class GraphValidator {
     if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
       return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
     }
+    if (tensor.bounded >> tensor.shape.rank() != 0) return invalid(tensor.name, "G6: an axis is bounded that the tensor has not");
     if (!tensor.weight.valid()) return {};
+    if (tensor.bounded != 0) return invalid(tensor.name, "G6: a constant has extents that are known at run only");
     if (tensor.weight.index() >= graph_.weights.size()) return invalid(tensor.name, "G1: a constant's weight does not exist");
     const Weight& weight = graph_.weight(tensor.weight);
     if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != tensor.dtype) {
@@ -95,6 +98,9 @@ class GraphValidator {
       if (physical[axis] != port.onnx_shape[port.perm[static_cast<std::size_t>(axis)]]) {
         return invalid(port.name, "G2: a port's shape is not its tensor's, permuted");
       }
+      if (graph_.tensor(port.tensor).bounded != 0 && port.perm[static_cast<std::size_t>(axis)] != axis) {
+        return invalid(port.name, "G6: a bounded output is not in ONNX's order of axes");
+      }
     }
     return {};
   }
@@ -103,6 +109,7 @@ class GraphValidator {
     for (const Port& port : graph_.inputs) {
       SLUICE_RETURN_IF_ERROR(check_port(port));
       if (graph_.tensor(port.tensor).weight.valid()) return invalid(port.name, "G1: a graph input is a constant");
+      if (graph_.tensor(port.tensor).bounded != 0) return invalid(port.name, "G6: a graph input has extents that are known at run only");
       if (made_[port.tensor.index()]) return invalid(port.name, "G1: two graph inputs are one tensor");
       made_[port.tensor.index()] = true;
     }
@@ -110,6 +117,14 @@ class GraphValidator {
   }
 
   bool is_empty(TensorId id) const { return graph_.tensor(id).shape.element_count() == 0; }
+
+  Status check_all_made() const {
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      const Tensor& tensor = graph_.tensors[t];
+      if (!made_[t] && !tensor.weight.valid() && !is_empty(TensorId(t))) return invalid(tensor.name, "G1: nothing makes this tensor");
+    }
+    return {};
+  }
 
   Status check_outputs() const {
     for (const Port& port : graph_.outputs) {
@@ -146,6 +161,12 @@ class GraphValidator {
       return invalid(node.name, "G1: the output tensor is an input, a constant, or made twice");
     }
     if (is_empty(output)) return invalid(node.name, "G3: the output has no elements");
+    if (node.op != OpKind::kPlain) {
+      const auto bounded = [&](TensorId id) { return graph_.tensor(id).bounded != 0; };
+      if (bounded(output) || std::any_of(node.inputs.begin(), node.inputs.end(), bounded)) {
+        return invalid(node.name, "G6: a tensor of extents known at run only is used by a node that is not plain");
+      }
+    }
     made_[output.index()] = true;
     made_by_node_[output.index()] = true;
     return validate_node(graph_, node);

@@ -84,6 +84,8 @@ class NodeValidator {
         return check_embedding();
       case OpKind::kPlain:
         return check_plain();
+      case OpKind::kRecurrent:
+        return check_recurrent();
     }
     return invalid("G2: an operator that this build does not know");
   }
@@ -108,7 +110,8 @@ class NodeValidator {
     const bool activates =
         weighted || node_.op == OpKind::kPool || node_.op == OpKind::kBinary || node_.op == OpKind::kAffine || node_.op == OpKind::kUnary;
     const Epilogue& epilogue = node_.epilogue;
-    if ((epilogue.has_bias || epilogue.has_residual) && !weighted) return invalid("G2: this operator takes neither bias nor residual");
+    const bool biased = weighted || node_.op == OpKind::kRecurrent;
+    if ((epilogue.has_bias && !biased) || (epilogue.has_residual && !weighted)) return invalid("G2: this operator takes neither bias nor residual");
     if (epilogue.activation.function != Function::kNone && !activates) return invalid("G2: this operator takes no activation");
     if (std::isnan(epilogue.activation.a) || std::isnan(epilogue.activation.b))
       return invalid("G2: an activation's numbers are not numbers");
@@ -149,9 +152,12 @@ class NodeValidator {
     const std::int64_t panels = panel_count(outputs, per_group);
     if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
     const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
-    const auto bytes = values ? checked_mul(*values, kPanelLanes * size_of(weight.panel_layout.dtype)) : std::nullopt;
-    if (!bytes || weight.panel_bytes.count() != *bytes) {
-      return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(0), weight.panel_bytes.count());
+    if (is_quantised(weight.panel_layout) && node_.op != OpKind::kConv && node_.op != OpKind::kDense)
+      return invalid("G4: this operator takes no quantised panels");
+    const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
+    if (!bytes || weight.panel_bytes != *bytes || values_of_lane(weight) != *values) {
+      return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
+                     weight.panel_bytes.count());
     }
     if (!node_.epilogue.has_bias) return {};
     return check_plain_f32(node_.weights[1], panels * kPanelLanes);
@@ -366,6 +372,28 @@ class NodeValidator {
       if (indices[axis] != out[axis]) return invalid("G2: the output is not a row for each index");
     }
     return check_panels(WeightLayout::kPanels, a->table_rows, a->table_rows, 1, a->features);
+  }
+
+  Status check_recurrent() const {
+    const auto* a = attributes<RecurrentAttributes>();
+    if (a == nullptr) return invalid("G2: a recurrent node has its attributes");
+    const bool lstm = a->cell == Cell::kLstm;
+    if ((a->first_cell || a->peepholes || a->input_forget) && !lstm) return invalid("G2: only an LSTM has cells");
+    SLUICE_RETURN_IF_ERROR(check_operands(1u + (a->first_hidden ? 1 : 0) + (a->first_cell ? 1 : 0),
+                                          1u + (node_.epilogue.has_bias ? 1 : 0) + (a->peepholes ? 1 : 0)));
+    SLUICE_RETURN_IF_ERROR(check_f32());
+    const Shape& out = output().shape;
+    if (!within(a->hidden, 1, kMaxExtent) || out.rank() != 3 || out.back() != a->gates() * a->hidden || !(input(0).shape == out))
+      return invalid("G2: a recurrent node is of [time, batch, gates * hidden] and gives the same");
+    for (std::size_t i = 1; i < node_.inputs.size(); ++i) {
+      const Shape& state = input(i).shape;
+      if (state.rank() < 2 || state.back() != a->hidden || state.element_count() != out[1] * a->hidden)
+        return invalid("G2: a first state is [batch, hidden]");
+    }
+    for (const Activation& f : a->functions)
+      if (std::isnan(f.a) || std::isnan(f.b)) return invalid("G2: an activation's numbers are not numbers");
+    if (a->peepholes) SLUICE_RETURN_IF_ERROR(check_plain_f32(node_.weights.back(), 3 * a->hidden));
+    return check_panels(WeightLayout::kPanels, out.back(), out.back(), 1, a->hidden);
   }
 
   Status check_lrn() const {

@@ -58,14 +58,14 @@ Status check_gates(const Plan& plan) {
   return {};
 }
 
-/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution, dense layer or
-/// embedding is cut.
+/// The panels that a step must have of the `position`-th weight its node reads. Only the first weight of a convolution, dense layer,
+/// embedding or recurrent node is cut.
 Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, std::size_t position, WeightId id, PanelRange panels) {
   const model::Node& node = graph.node(step.node);
   const model::Weight& weight = graph.weight(id);
   PanelRange expected{0, weight.panels};
   const bool panelled = node.op == model::OpKind::kConv || node.op == model::OpKind::kConvTranspose || node.op == model::OpKind::kDense ||
-                        node.op == model::OpKind::kEmbedding;
+                        node.op == model::OpKind::kEmbedding || node.op == model::OpKind::kRecurrent;
   if (position == 0 && panelled && weight.panel_layout.layout != model::WeightLayout::kPlain) {
     const std::int64_t each = model::outputs_per_group(node);
     const std::int64_t outputs = model::step_channels(graph, node);

@@ -11,12 +11,14 @@
 //     prototype   the share that a prototype of this kernel reached (0: none known)
 //     other       XNNPACK's share (0: not in this build)
 //     speedup     XNNPACK's time / ours
+//     GB/s, read  with one row each weight is used once: weights read a second, and what a plain loop over them reads
 //
 // NAME/slices is a layer run in slices of 32 output channels, NAME/strips in two bands of rows, as `other`, beside the same layer as one
 // step: there `speedup` is what the cut costs.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -54,6 +56,19 @@ double flops_of(const test::Case& c) {
   return 2.0 * static_cast<double>(w.out_h * w.out_w * w.taps() * c.depth() * conv.out_channels);
 }
 
+/// Seconds in which a plain loop reads all bytes once.
+double seconds_of_reading(const kernels::WeightOperand& weights, std::size_t bytes) {
+  constexpr std::size_t kSums = 8;
+  std::uint64_t sums[kSums] = {};
+  const auto* words = reinterpret_cast<const std::uint64_t*>(weights.data);
+  const double seconds = seconds_of([&] {
+    for (std::size_t i = 0; i + kSums <= bytes / sizeof(std::uint64_t); i += kSums)
+      for (std::size_t lane = 0; lane < kSums; ++lane) sums[lane] += words[i + lane];
+  });
+  benchmark::DoNotOptimize(sums);
+  return seconds;
+}
+
 /// Parts of a layer's channels and rows, run one after the other.
 class Steps {
  public:
@@ -84,6 +99,8 @@ class Steps {
   void run(const kernels::weighted::TileTable& tiles) const {
     for (const KernelCall& call : calls_) layer_.run(call, tiles);
   }
+  /// Of the first step.
+  const kernels::WeightOperand& weight() const { return calls_.front().weights[0]; }
 
  private:
   static std::span<const std::byte> bytes_of(const kernels::WeightOperand& weight) {
@@ -112,7 +129,9 @@ void run_beside(benchmark::State& state, const Layer& layer, const Other& other)
   const Steps whole(shown, c, inputs, std::span(&output, 1), shown.problem.conv.out_channels, c.out_rows());
   const auto run_other = other(shown, c, in, other_out);
 
-  double ours = 1e9, others = 1e9, peak = fma_peak(active_isa());
+  const auto weight_bytes = static_cast<std::size_t>(layer.problem.conv.out_channels * c.depth()) * sizeof(float);
+  const bool one_row = layer.problem.op == model::OpKind::kDense && c.out_rows() == 1;
+  double ours = 1e9, others = 1e9, reading = 1e9, peak = fma_peak(active_isa());
   std::vector<double> ratios;
   int runs = 0;
   for (auto _ : state) {
@@ -124,6 +143,7 @@ void run_beside(benchmark::State& state, const Layer& layer, const Other& other)
       others = std::min(others, other_seconds);
       ratios.push_back(other_seconds / seconds);
     }
+    if (one_row) reading = std::min(reading, seconds_of_reading(whole.weight(), weight_bytes));
     if (++runs % kRunsBetweenPeaks == 0) peak = std::max(peak, fma_peak(active_isa()));
   }
   const double rate = flops_of(c) * 1e-9 / ours;
@@ -133,6 +153,10 @@ void run_beside(benchmark::State& state, const Layer& layer, const Other& other)
   state.counters["prototype"] = layer.prototype;
   state.counters["other"] = run_other ? flops_of(c) * 1e-9 / others / peak : 0;
   state.counters["speedup"] = ratios.empty() ? 0 : median(ratios);
+  if (one_row) {
+    state.counters["GB/s"] = static_cast<double>(weight_bytes) * 1e-9 / ours;
+    state.counters["read"] = static_cast<double>(weight_bytes) * 1e-9 / reading;
+  }
 }
 
 using Runner = std::function<void(const kernels::weighted::TileTable&)>;

@@ -59,6 +59,7 @@ std::vector<Layer> layers() {
       dense("dense/197x768x3072", 197, 768, 3072),
       dense("dense/64x768x2304", 64, 768, 2304),
       dense("dense/1x4096x4096", 1, 4096, 4096),
+      dense("dense/1x25088x4096", 1, 25088, 4096),
 
       depthwise("depthwise3x3/112x112x32", 112, 32, 3, 1),
       depthwise("depthwise3x3s2/112x112x96", 112, 96, 3, 2),

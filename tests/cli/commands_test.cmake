@@ -40,6 +40,19 @@ if(EXISTS ${WORK_DIR}/x.sluice)
   message(FATAL_ERROR "a failed conversion left a file behind")
 endif()
 
+# Results that cannot be written
+sluice(1 convert vgg.onnx -o vgg.onnx)
+sluice(5 convert vgg.onnx -o /dev/null)
+if(EXISTS /dev/full)
+  foreach(command "inspect vgg.sluice" "inspect vgg.sluice --nodes" "plan vgg.sluice --json")
+    separate_arguments(words UNIX_COMMAND "${command}")
+    execute_process(COMMAND ${SLUICE} ${words} WORKING_DIRECTORY ${WORK_DIR} OUTPUT_FILE /dev/full ERROR_QUIET RESULT_VARIABLE status)
+    if(NOT status EQUAL 5)
+      message(FATAL_ERROR "sluice ${command} > /dev/full: exit status ${status}")
+    endif()
+  endforeach()
+endif()
+
 # inspect, verify
 sluice(0 inspect vgg.sluice)
 sluice(0 inspect vgg.sluice --json)

@@ -62,6 +62,7 @@ TEST_CASE("shapes are compared without their ones") {
 }
 
 TEST_CASE("a comparison says by how much and where") {
+  const auto floats = [](const std::vector<float>& values) { return pieces_of(::floats(values)); };
   const Comparison same = compare(floats({1, 2}), floats({1, 2.0001f}), 1e-4);
   CHECK(same.agrees);
   const Comparison other = compare(floats({1, 2, 5}), floats({1, 2, 4}), 1e-4);

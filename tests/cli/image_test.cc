@@ -93,7 +93,7 @@ TEST_CASE("the largest values come first, ties by index, NaN last") {
   std::copy(std::begin(values), std::end(values), tensor.as<float>().begin());
   const auto indices = [&](std::size_t count) {
     std::vector<std::size_t> list;
-    for (const TopEntry& entry : top_values(tensor, count)) list.push_back(entry.index);
+    for (const TopEntry& entry : top_values(pieces_of(tensor), count)) list.push_back(entry.index);
     return list;
   };
   CHECK(indices(3) == std::vector<std::size_t>{1, 3, 5});

@@ -104,6 +104,7 @@ struct FaultPlan {
     ops.state = [](int fd, FileState* out) noexcept { return current().fails() ? -1 : system_file_ops().state(fd, out); };
     ops.fsync = [](int) noexcept { return current().fails() ? -1 : 0; };  // the disk's time is not what these tests are about
     ops.truncate = [](int fd, std::int64_t size) noexcept { return current().fails() ? -1 : system_file_ops().truncate(fd, size); };
+    ops.link = [](int fd, const char* path) noexcept { return current().fails() ? -1 : system_file_ops().link(fd, path); };
     ops.rename = [](const char* from, const char* to) noexcept { return current().fails() ? -1 : system_file_ops().rename(from, to); };
     return ops;
   }

@@ -1,5 +1,8 @@
 #include "sluice/core/file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -35,10 +38,47 @@ TEST_CASE("an atomic file that moves is still removed once") {
   const TemporaryDirectory directory;
   auto first = AtomicFile::create(directory.file("f"));
   AtomicFile second = std::move(*first);
-  CHECK(directory.entries() == 1);
   second = AtomicFile();
   first = fail(ErrorCode::kCancelled, "", "");
   CHECK(directory.entries() == 0);
+}
+
+TEST_CASE("an unfinished atomic file has no name, where the file system has files without names") {
+  const TemporaryDirectory directory;
+  FileOps ops = system_file_ops();
+  {
+    const auto file = AtomicFile::create(directory.file("f"));
+    REQUIRE(file);
+    CHECK(directory.entries() == 0);
+  }
+  ops.open = [](const char* path, int flags, unsigned mode) noexcept {
+    errno = EOPNOTSUPP;
+    return (flags & O_TMPFILE) == O_TMPFILE ? -1 : system_file_ops().open(path, flags, mode);
+  };
+  const ScopedFileOps scope(ops);
+  auto file = AtomicFile::create(directory.file("f"));
+  REQUIRE(file);
+  CHECK(directory.entries() == 1);
+  REQUIRE(file->commit());
+  CHECK(directory.entries() == 1);
+  CHECK(std::filesystem::exists(directory.file("f")));
+}
+
+TEST_CASE("an atomic file replaces regular files only, and the file behind a link, not the link") {
+  const TemporaryDirectory directory;
+  CHECK(AtomicFile::create(directory.file(".")).error().code == ErrorCode::kIo);
+  REQUIRE(::mkfifo(directory.file("fifo").c_str(), 0600) == 0);
+  CHECK(AtomicFile::create(directory.file("fifo")).error().code == ErrorCode::kIo);
+  CHECK(AtomicFile::create("/dev/null").error().code == ErrorCode::kIo);
+
+  write_text(directory.file("old"), "old");
+  std::filesystem::create_symlink("old", directory.file("link"));
+  auto file = AtomicFile::create(directory.file("link"));
+  REQUIRE(file);
+  REQUIRE(file->write_at(Bytes(), bytes_of("new")));
+  REQUIRE(file->commit());
+  CHECK(read_text(directory.file("old")) == "new");
+  CHECK(std::filesystem::is_symlink(directory.file("link")));
 }
 
 TEST_CASE("an atomic file without a directory in its name goes to the current one") {

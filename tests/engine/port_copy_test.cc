@@ -57,7 +57,7 @@ TEST_CASE("a port's values land where the permutation and the pitches say, and c
   view.row_pitch = view.pixels * view.pixel_pitch + c.row_gap * size;
   std::vector<std::byte> arena(static_cast<std::size_t>(view.rows * view.row_pitch) + 1, std::byte{0xEE});
   view.data = arena.data();
-  copy->to_arena(onnx.data(), view);
+  copy->to_arena(onnx, view);
 
   bool right = true;
   std::int64_t element = 0;
@@ -73,7 +73,14 @@ TEST_CASE("a port's values land where the permutation and the pitches say, and c
   CHECK(untouched == static_cast<std::int64_t>(arena.size()) - count * size + same);
 
   std::vector<std::byte> back(onnx.size());
-  copy->from_arena(view, back.data());
+  copy->from_arena(view, 0, back);
+  CHECK(back == onnx);
+
+  std::fill(back.begin(), back.end(), std::byte{});
+  const std::size_t part = 5 * size_of(dtype);  // begins and ends within runs of the last axis
+  for (std::size_t at = 0; at < back.size(); at += part) {
+    copy->from_arena(view, static_cast<std::int64_t>(at / size_of(dtype)), std::span(back).subspan(at, std::min(part, back.size() - at)));
+  }
   CHECK(back == onnx);
 }
 

@@ -110,6 +110,29 @@ TEST_CASE("the same input gives the same bytes") {
   CHECK(first == read_all(folder.path("m.sluice")));
 }
 
+TEST_CASE("a model does not replace the file that it is made from") {
+  const TemporaryFolder folder;
+  OnnxBuilder b;
+  b.input("x", {4}).node("Relu", {"x"}, {"y"}).output("y");
+  write_file(folder.path("m.onnx"), b.bytes());
+  std::filesystem::create_hard_link(folder.path("m.onnx"), folder.path("same.sluice"));
+  ConvertReport report;
+  CHECK(convert(folder.path("m.onnx"), folder.path("same.sluice"), {}, report).error().code == ErrorCode::kInvalidArgument);
+  CHECK(read_all(folder.path("m.onnx")) == b.bytes());
+}
+
+TEST_CASE("a file that changes while it is converted makes no model") {
+  const TemporaryFolder folder;
+  OnnxBuilder b;
+  b.input("x", {1, 4}).weight("w", {4, 4}).node("MatMul", {"x", "w"}, {"y"}).output("y");
+  write_file(folder.path("m.onnx"), b.bytes());
+  ConvertOptions options;
+  options.progress = [&](Bytes, Bytes) { std::ofstream(folder.path("m.onnx"), std::ios::app | std::ios::binary) << "more"; };
+  ConvertReport report;
+  CHECK(convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report).error().code == ErrorCode::kFileChanged);
+  CHECK_FALSE(std::filesystem::exists(folder.path("m.sluice")));
+}
+
 TEST_CASE("preprocessing and labels are kept; ports say how orders differ") {
   const TemporaryFolder folder;
   OnnxBuilder b;

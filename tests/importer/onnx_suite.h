@@ -1,8 +1,9 @@
 // ONNX's own operator tests (onnx/backend/test/data/node): each case is converted, planned and run, at an unlimited budget and at its
 // smallest, and compared with the answer that comes with it. Used by the program onnx-suite and by the conformance test.
 //
-// Inputs stay inputs, as the cases have them. Where the values of an input decide shapes, convert says so and the case binds that input
-// (ConvertOptions::values, `sluice convert --value`): a plan is made for one set of shapes.
+// Inputs stay inputs, as the cases have them. Where values decide the extents of an output and no bound follows, convert says so and the
+// case states one, larger than what will come (ConvertOptions::bounds, `sluice convert --bound`); where that does not help, it binds the
+// input (ConvertOptions::values, `--value`).
 #pragma once
 
 #include <filesystem>
@@ -19,6 +20,7 @@ struct CaseResult {
   Outcome outcome = Outcome::kFailed;
   std::string why;  // refused or failed: in words
   int bound_inputs = 0;
+  bool stated_bounds = false;  // outputs whose extents come at run time were given a bound
   bool wide = false;  // agrees within an absolute 1e-5, the tolerance of long sums, and not within 1e-7
 };
 

@@ -120,7 +120,10 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
   for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].data = blocks[i].data();
   Block result(static_cast<std::size_t>(out.count()) * size_of(out.dtype)), scratch(scratch_bytes);
   out.data = result.data();
-  op.run(PlainNode(op, attributes, inputs), out, scratch.data());
+  if (op.run_sized != nullptr)
+    op.run_sized(PlainNode(op, attributes, inputs), out, scratch.data());
+  else
+    op.run(PlainNode(op, attributes, inputs), out, scratch.data());
   return true;
 }
 
@@ -134,7 +137,8 @@ TEST_CASE("every line of the table has a number and a name of its own") {
     CHECK(numbers.insert(line->number).second);
     CHECK(names.insert(line->name).second);
     CHECK(line->infer != nullptr);
-    CHECK(line->run != nullptr);
+    CHECK((line->run != nullptr) != (line->run_sized != nullptr));
+    CHECK((line->run_sized == nullptr || line->bound != nullptr));
     CHECK(find_plain(line->number) == line);
     CHECK(find_plain(line->name) == line);
   }

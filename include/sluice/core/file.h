@@ -1,7 +1,7 @@
 // Files as the operating system gives them, behind one table of calls, so that a test can make any of them fail or stop short.
 //
-// Everything that reads a model or plan and everything that writes one goes through `file_ops()`. Files are read, never mapped: a mapped
-// file that somebody cuts raises a signal, a read one gives an Error.
+// Everything that reads a model or plan and everything that writes one goes through `file_ops()`. These files are read, never mapped: a
+// mapped file that somebody cuts raises a signal, a read one gives an Error. (The importer, a tool's library, maps ONNX files.)
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ struct FileOps {
   int (*state_at)(const char* path, FileState* out) noexcept;  // stat
   int (*fsync)(int fd) noexcept;
   int (*truncate)(int fd, std::int64_t size) noexcept;
+  int (*link)(int fd, const char* path) noexcept;  // gives a file that has no name (O_TMPFILE) its first
   int (*rename)(const char* from, const char* to) noexcept;
   int (*unlink)(const char* path) noexcept;
   int (*drop_pages)(int fd, std::int64_t offset, std::int64_t size) noexcept;  // posix_fadvise(DONTNEED)
@@ -79,8 +80,10 @@ Result<FileDescriptor> open_for_reading(const std::string& path);
 /// Reads a whole regular file of at most `limit` bytes. Errors: kIo; kInvalidArgument beyond the limit; kFileChanged when it shrinks.
 Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit);
 
-/// A file that appears at `path` whole or not at all: written under a temporary name in the same directory, synced, renamed, and the
-/// directory synced. Until `commit` succeeds, `path` is as it was; the destructor removes what was not committed.
+/// A file that appears at `path` whole or not at all: written without a name in the same directory, synced, given a temporary name,
+/// renamed, and the directory synced. Until `commit` succeeds, `path` is as it was. A process that is killed before leaves nothing behind;
+/// where the file system knows no files without names, the temporary name is there from the start and the destructor removes it.
+/// Where `path` is a symbolic link to a file, that file is replaced and the link stays.
 class AtomicFile {
  public:
   AtomicFile() noexcept = default;
@@ -91,7 +94,7 @@ class AtomicFile {
   }
   ~AtomicFile() { abandon(); }
 
-  /// Errors: kIo.
+  /// Errors: kIo, also when something other than a regular file is at `path`: a device or a FIFO is not replaced.
   static Result<AtomicFile> create(const std::string& path);
   /// Errors: kIo.
   Status write_at(Bytes offset, std::span<const std::byte> bytes);
@@ -103,10 +106,11 @@ class AtomicFile {
  private:
   void abandon() noexcept;
   void swap(AtomicFile& other) noexcept;
-  Result<FileDescriptor> open_directory() const;
+  Status name_temporarily();
 
   std::string path_;
-  std::string temporary_path_;  // empty: nothing to remove
+  std::string directory_;
+  std::string temporary_path_;  // empty: the file has no name yet, or its own
   FileDescriptor file_;
 };
 

@@ -39,8 +39,9 @@ struct InputValue {
 };
 
 struct ConvertOptions {
-  std::map<std::string, std::int64_t> dims;  // free dimensions: --dim name=value
+  std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
   std::map<std::string, InputValue> values;  // graph inputs that become constants: those whose values decide shapes
+  std::map<std::string, Shape> bounds;       // of values whose extents are known at run only: --bound name=extents
   bool exact = false;                        // --numerics exact: every node of the class kExact, no Winograd
   bool fuse = true;                          // off: one node an operator (tests)
   model::Preprocess preprocess;              // written as metadata when present
@@ -52,6 +53,7 @@ struct ConvertOptions {
 struct ConvertReport {
   std::vector<Problem> problems;          // empty on success
   std::vector<std::string> value_inputs;  // inputs that would have to be bound (ConvertOptions::values), where that was a problem
+  std::vector<std::string> unbounded;     // values that would have to be given a bound (ConvertOptions::bounds), where that was a problem
   std::int64_t onnx_nodes = 0;
   std::int64_t nodes = 0;
   Bytes weight_bytes;

@@ -7,9 +7,11 @@
 //
 // Invariants: tensors are dense, in ONNX's order of axes; an operator with several outputs is a node for each one that is used; `infer`
 // refuses whatever `run` cannot take, and depends on types, shapes and arguments only; `run` checks values that come from tensors (indices)
-// and names what is wrong with them instead of following them; neither allocates or throws.
+// and names what is wrong with them instead of following them; neither allocates or throws. Tensors whose extents are known at run only
+// are dense in those extents; every plain operator takes them, because `infer` is asked again with what they are.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,7 +43,11 @@ struct PlainOperator;
 class PlainNode {
  public:
   PlainNode(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const PlainTensor> inputs) noexcept
-      : op_(op), attributes_(attributes), inputs_(inputs) {}
+      : PlainNode(op, attributes, attributes.arguments, inputs) {}
+  /// With other arguments than those of the node.
+  PlainNode(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const std::int64_t> arguments,
+            std::span<const PlainTensor> inputs) noexcept
+      : op_(op), attributes_(attributes), arguments_(arguments), inputs_(inputs) {}
 
   const PlainOperator& op() const noexcept { return op_; }
   /// Which of the ONNX node's outputs is asked for.
@@ -53,6 +59,11 @@ class PlainNode {
   /// Inputs that are there.
   std::span<const PlainTensor> inputs() const noexcept { return inputs_; }
 
+  /// Does it have arguments that are read from tensors at run time?
+  bool late() const noexcept;
+  /// The same node with other arguments.
+  PlainNode with(std::span<const std::int64_t> arguments) const noexcept { return PlainNode(op_, attributes_, arguments, inputs_); }
+
   std::size_t argument_count() const noexcept;
   std::span<const std::int64_t> list(std::size_t argument) const noexcept;
   bool given(std::size_t argument) const noexcept { return !list(argument).empty(); }
@@ -62,6 +73,7 @@ class PlainNode {
  private:
   const PlainOperator& op_;
   const model::PlainAttributes& attributes_;
+  std::span<const std::int64_t> arguments_;
   std::span<const PlainTensor> inputs_;
 };
 
@@ -75,6 +87,7 @@ struct PlainOperator {
   /// integer stored as a real), `axes:I` and
   /// `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its place in the list is stored).
   /// `@2` after the type: read from the constant input 2 where the node has it, so that the input is no tensor of the node; `shape:I@1`.
+  /// Computed at run time, it is a tensor of the node and a late argument: empty in `infer` of the graph, read from the tensor at run.
   /// `#` the opset.
   std::string_view arguments;
   /// Type and shape of the result that the node asks for.
@@ -84,6 +97,48 @@ struct PlainOperator {
   std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
   const void* detail = nullptr;  // what tells the operators of one family apart
   int outputs = 1;               // of the ONNX node
+
+  // Extents that are known at run only (docs/adr/0009-extents-at-run-time.md).
+  /// What the graph says in place of `infer` when arguments are late or `run_sized` runs: the most that the result can be, and in `axes` a
+  /// bit for each axis that may be shorter. nullptr: it takes no late arguments. A refusal of kStateBound leaves the extents to the user
+  /// and has set the type.
+  PlainRefusal (*bound)(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept = nullptr;
+  /// Values decide the extents: `infer` gives the most, and this runs instead of `run`. It finds in `out` the most that there is room for,
+  /// writes the extents there, and refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
+  PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
+  bool takes_empty = false;  // `run` takes inputs without elements (`run_sized` always does)
+};
+
+/// Do values decide the extents of the node's result?
+bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept;
+
+inline constexpr PlainRefusal kStateBound = "the extents of its result come at run time";
+inline constexpr PlainRefusal kOverBound = "the extents that its result has are over the plan's bound";
+
+/// One word of PlainOperator::arguments.
+struct PlainArgument {
+  std::string_view name;
+  char type = 'i';
+  int input = -1;              // `@`: the input that may hold it
+  std::string_view otherwise;  // default, or words
+};
+/// Takes the first word off `list`; a name that is empty and a type of 0 at its end.
+PlainArgument next_argument(std::string_view& list) noexcept;
+
+/// Does the node have arguments that are read from tensors at run time?
+bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept;
+
+/// The arguments of one run, late ones from their tensors. On the stack: a run allocates nothing.
+class LateArguments {
+ public:
+  /// `stated`: the node with the arguments of the graph.
+  PlainRefusal read(const PlainNode& stated) noexcept;
+  std::span<const std::int64_t> span() const noexcept { return {values_.data(), count_}; }
+
+ private:
+  bool add(std::int64_t value) noexcept;
+  std::array<std::int64_t, 256> values_{};
+  std::size_t count_ = 0;
 };
 
 /// All of them, by rising number.

@@ -37,8 +37,9 @@ enum class OpKind : std::uint8_t {
   kAttention = 17,     // softmax(scale * Q K^T) V for each head, as exporters write it; the scores are never stored
   kEmbedding = 18,     // Gather of rows of a constant table by indices known at run time
   kPlain = 19,         // the long tail: PlainAttributes::op says which operator of kernels/plain.h
+  kRecurrent = 20,     // RNN, GRU, LSTM behind their input matrix, one direction: see RecurrentAttributes
 };
-inline constexpr int kOpKindCount = 20;
+inline constexpr int kOpKindCount = 21;
 std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
@@ -188,11 +189,37 @@ struct AttentionAttributes {
 };
 
 /// Indices of any shape, i32 or i64, to [..., features]; one weight, kPanels, with a lane for each row of the table. A negative index
-/// counts from the end; one outside of the table is moved to its edge. A step's channels count rows of the table: the steps that cut a
+/// counts from the end; one outside of the table is a fault of the run. A step's channels count rows of the table: the steps that cut a
 /// table each write the output rows whose index they hold, so that each row is written once.
 struct EmbeddingAttributes {
   std::int64_t table_rows = 0;
   std::int64_t features = 0;
+};
+
+enum class Cell : std::uint8_t { kRnn = 0, kGru = 1, kLstm = 2 };
+std::string_view name_of(Cell cell) noexcept;
+
+/// [T, B, gates * hidden], what the input matrix of all time steps gave, to the same shape: the state after each of them. Channels of gate
+/// g are [g * hidden, (g + 1) * hidden); what a cell leaves there is
+///
+///     RNN   | h |              GRU  | z | r, or r * h before | h |             LSTM  | i | f | c | h |
+///
+/// so each value follows from its own sum, gates before it at the same time step, and the last two gates of the time step before. A step's
+/// rows are whole time steps; steps that cut channels take one time step each, gates rising.
+/// Inputs: gates; the first h [.., B, hidden] and the first c where they are given, else zero. Weights: kPanels [gates * hidden, hidden],
+/// the bias of these sums, peepholes [3 * hidden] of i, f, c.
+struct RecurrentAttributes {
+  Cell cell = Cell::kLstm;
+  std::int64_t hidden = 0;
+  bool reverse = false;              // time falls
+  bool linear_before_reset = false;  // GRU: r multiplies the finished sum
+  bool input_forget = false;         // LSTM: f = 1 - i
+  bool first_hidden = false;
+  bool first_cell = false;
+  bool peepholes = false;
+  std::array<Activation, 3> functions{};  // ONNX's f, g, h
+
+  std::int64_t gates() const noexcept { return cell == Cell::kRnn ? 1 : cell == Cell::kGru ? 3 : 4; }
 };
 
 /// kPlain: an operator of the table in kernels/plain.h, which alone knows what the arguments mean.
@@ -206,6 +233,6 @@ struct PlainAttributes {
 /// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
 using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
                                 LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
-                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes>;
+                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes, RecurrentAttributes>;
 
 }  // namespace sluice::model

@@ -8,6 +8,8 @@
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
 //  (G4) a node's panel weight is weights[0], its bias weights[1]; a residual is the last input; a norm's scale and shift are both weights
+//  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
+//       output in ONNX's order of axes; it is no graph input and no constant
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 #pragma once
 
@@ -30,6 +32,8 @@ struct Tensor {
   DType dtype = DType::kF32;
   Shape shape;      // physical
   WeightId weight;  // valid: a constant, stored as that kPlain weight
+  /// Bit a: axis a may be shorter in a run than `shape`, which is the most that it can be and what a plan makes room for.
+  std::uint8_t bounded = 0;
 
   Bytes bytes() const noexcept { return Bytes(static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype)); }
 };
@@ -99,6 +103,10 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 
 /// N/g of a node with panels: how its output channels are padded to panels (see `panels_of_channels`).
 std::int64_t outputs_per_group(const Node& node) noexcept;
+
+/// Rows that all steps of a node finish together before any step goes on to the next ones (a time step of a recurrent node); 0: any order.
+/// A step of all channels may take several such turns.
+std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept;
 
 /// How many channels the steps of a node share out: its output's, or the rows of an embedding's table.
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept;

@@ -26,6 +26,8 @@ class WeightProducer {
 struct WriteOptions {
   /// Called with (bytes written, bytes in all); may be empty.
   std::function<void(Bytes, Bytes)> progress;
+  /// Called when all is written, before the file gets its name; an error discards it. May be empty.
+  std::function<Status()> before_commit;
 };
 
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns

@@ -11,18 +11,21 @@
 //     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
 //     period                                             [conv c0-128 reads derived 0]                          ...
 //
-// A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
+// Nodes of a chain (planner/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
+// has. A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
 // Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
-// steps follow the execution order; channels of a node's steps tile its output; what a prepare step reads is prologue-only.
+// steps follow the execution order; rows and channels of a node's steps tile its output; what a prepare step reads is prologue-only.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "sluice/core/interval.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
+#include "sluice/planner/chain.h"
 #include "sluice/planner/derive.h"
 #include "sluice/planner/pieces.h"
 #include "sluice/planner/select_kernels.h"
@@ -47,8 +50,15 @@ struct StepSpec {
   std::uint32_t operand_count = 0;
   std::uint32_t loads_needed = 0;
   bool prepare = false;
+  RowRange rows = {};                   // of the output; empty: all
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
+  std::uint64_t far_bytes = 0;          // see BandStep
 };
+
+/// The rows of the output that a step writes.
+inline RowRange rows_of(const model::Graph& graph, const model::Node& node, const StepSpec& step) noexcept {
+  return step.rows.empty() ? RowRange{0, row_extents(graph.tensor(node.outputs[0]).shape).rows} : step.rows;
+}
 
 /// Transformed panels of one step, kept in place of the raw ones.
 struct DerivedSpec {
@@ -76,7 +86,7 @@ struct Schedule {
   std::vector<OperandSpec> operands;
   std::vector<LoadSpec> loads;
   std::vector<DerivedSpec> derived;
-  std::vector<Interval<std::int64_t>> steps_of;  // by position
+  std::vector<Interval<std::int64_t>> steps_of;  // by position; those of a chain have the chain's in common
 
   std::int64_t step_count() const noexcept { return static_cast<std::int64_t>(steps.size()); }
 };
@@ -89,10 +99,13 @@ struct SliceRule {
   /// By position: the bytes beside its activations, for `depth` loads, its other weights and its workspace; empty: no limit.
   std::vector<std::uint64_t> room = {};
   std::uint64_t depth = 1;
+  /// Weights that a node reads again each turn (model::rows_of_turn) are held while the node runs, as far as the room allows.
+  bool hold = true;
   int threads = 1;                 // that workspaces are asked for
   std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
   const Pieces* pieces = nullptr;
-  std::vector<bool> kept = {};  // by piece; empty: none is
+  std::vector<bool> kept = {};                 // by piece; empty: none is
+  const std::vector<Chain>* chains = nullptr;  // none: every node's rows stay together
 };
 
 namespace detail {
@@ -115,10 +128,12 @@ class Cutter {
       for (WeightId w : reads[p]) ++readers_[w.index()];
     }
     load_resident_segment();
-    for (std::size_t p = 0; p < order_.size(); ++p) {
+    for (std::size_t p = 0; p < order_.size();) {
       const std::int64_t first = schedule_.step_count();
-      cut_node(p, reads[p]);
-      schedule_.steps_of.push_back({first, schedule_.step_count()});
+      const Chain* chain = rule_.chains == nullptr ? nullptr : chain_of(*rule_.chains, p);
+      const std::size_t next = chain == nullptr ? p + 1 : chain->end;
+      chain == nullptr ? cut_node(p, reads[p]) : run_chain(*chain, reads);
+      for (; p < next; ++p) schedule_.steps_of.push_back({first, schedule_.step_count()});
     }
     return std::move(schedule_);
   }
@@ -144,8 +159,7 @@ class Cutter {
     const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
     if (kernel.workspace == nullptr) return 0;
     const model::Node& node = graph_.node(id);
-    const RowRange rows{0, row_extents(graph_.tensor(node.outputs[0]).shape).rows};
-    return kernel.workspace(graph_, node, {rows, channels, rule_.threads, derives(position)}).count();
+    return kernel.workspace(graph_, node, {all_rows(position), channels, rule_.threads, derives(position)}).count();
   }
 
   /// What small weights may fill together.
@@ -154,6 +168,10 @@ class Cutter {
     const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + rule_.depth * kRounding;
     const std::uint64_t room = rule_.room[position];
     return std::min(aim(), (room - std::min(room, taken)) / rule_.depth);
+  }
+
+  RowRange all_rows(std::size_t position) const {
+    return {0, row_extents(graph_.tensor(graph_.node(order_[position]).outputs[0]).shape).rows};
   }
 
   ChannelRange all_channels(std::size_t position) const { return {0, model::step_channels(graph_, graph_.node(order_[position]))}; }
@@ -221,6 +239,7 @@ class Cutter {
     if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
     if (derives(position)) return true;
     if (!cuts_channels(graph_, node, *kernels_[order_[position].index()])) return false;
+    if (turns(position) > 1 && rule_.hold) return held_bytes(position, 0) < graph_.weight(node.weights[0]).bytes.count();
     const Interval<std::uint32_t> pieces = pieces_of(node.weights[0]);
     if (pieces.size() > 1 && std::any_of(rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.begin),
                                          rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.end), [](bool k) { return k; }))
@@ -228,6 +247,21 @@ class Cutter {
     const std::uint64_t bytes = graph_.weight(node.weights[0]).bytes.count();
     const bool stays = pieces.size() == 1 && kept(pieces.begin);
     return (!stays && bytes > aim()) || !fits(position, stays ? 0 : bytes, all_channels(position));
+  }
+
+  /// How often a node that is cut reads its first weight.
+  std::int64_t turns(std::size_t position) const {
+    const model::Node& node = graph_.node(order_[position]);
+    const std::int64_t rows = model::rows_of_turn(graph_, node);
+    return rows == 0 ? 1 : row_extents(graph_.tensor(node.outputs[0]).shape).rows / rows;
+  }
+
+  /// How much of its first weight a node may hold while slices of `streamed` bytes come and go.
+  std::uint64_t held_bytes(std::size_t position, std::uint64_t streamed) const {
+    if (rule_.room.empty()) return ~std::uint64_t{0};
+    const std::uint64_t taken =
+        beside_ + workspace(position, all_channels(position)) + kRounding + (streamed == 0 ? 0 : rule_.depth * (streamed + kRounding));
+    return rule_.room[position] - std::min(rule_.room[position], taken);
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
@@ -241,6 +275,31 @@ class Cutter {
     }
     cut_weight(position, reads);
     open_ = false;
+  }
+
+  /// Brings the weights of all its nodes, then lists its steps.
+  void run_chain(const Chain& chain, const std::vector<std::vector<WeightId>>& reads) {
+    std::vector<std::uint32_t> derived(chain.end - chain.first, kNotDerived);
+    for (std::size_t p = chain.first; p < chain.end; ++p) {
+      beside_ = bytes_beside(p, reads[p]);
+      for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
+      if (!derives(p)) continue;
+      const model::Weight& weight = graph_.weight(reads[p][0]);
+      const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, weight.range(), aim(), false);
+      schedule_.loads[load].prologue_only = true;
+      open_ = false;
+      derived[p - chain.first] = static_cast<std::uint32_t>(schedule_.derived.size());
+      add_prepare_step(p, all_channels(p), {reads[p][0], {0, weight.panels}, load});
+    }
+    open_ = false;
+    for (const BandStep& step : chain.steps) {
+      const std::size_t p = step.position;
+      const std::uint32_t from = derived[p - chain.first];
+      rows_ = step.rows;
+      add_step(p, all_channels(p), reads[p], from == kNotDerived ? WeightId::invalid() : reads[p][0], {}, 0, from);
+      schedule_.steps.back().far_bytes = step.far_bytes;
+    }
+    rows_ = {};
   }
 
   void load_whole(std::size_t position, WeightId w) {
@@ -303,16 +362,67 @@ class Cutter {
     for (const model::Stretch& s : graph_.stretches_of(weight))
       first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
     const bool whole_piece = pieces_of(reads[0]).size() == 1;
-    for (Part part : parts_of(position, reads[0])) {
+    std::vector<Part> parts = parts_of(position, reads[0]);
+    for (Part& part : parts)
       if (part.load != kNoLoad && !whole_piece) part.load = load_piece(part.load);
-      cut_part(position, reads, part);
+    if (turns(position) <= 1) {
+      for (const Part& part : parts) cut_part(position, reads, part);
+      return;
     }
+    hold_first(position, weight, parts);
+    const model::Node& node = graph_.node(order_[position]);
+    const std::int64_t each = model::rows_of_turn(graph_, node), all = turns(position);
+    for (std::int64_t i = 0; i < all; ++i) {
+      const std::int64_t turn = node.as<model::RecurrentAttributes>().reverse ? all - 1 - i : i;
+      rows_ = {turn * each, (turn + 1) * each};
+      for (const Part& part : parts) cut_part(position, reads, part);
+    }
+    rows_ = {};
+  }
+
+  /// Gives what finds room of a weight that each turn would read one load for all turns.
+  void hold_first(std::size_t position, const model::Weight& weight, std::vector<Part>& parts) {
+    if (!rule_.hold || rule_.room.empty()) return;
+    const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
+    std::uint64_t left = held_bytes(position, std::max(stretch_bytes, slice_aim(position)));
+    std::vector<Part> split;
+    for (const Part& part : parts) {
+      const std::size_t held = std::min<std::size_t>(part.end - part.begin, static_cast<std::size_t>(left / stretch_bytes));
+      if (part.load != kNoLoad || held == 0) {
+        split.push_back(part);
+        continue;
+      }
+      const PanelRange panels = panels_of(part.begin, part.begin + held);
+      const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(part.begin), static_cast<std::uint32_t>(held),
+                                        model::panel_range(weight, panels), ~std::uint64_t{0}, false);
+      open_ = false;
+      split.push_back({part.begin, part.begin + held, load});
+      if (part.begin + held < part.end) split.push_back({part.begin + held, part.end, kNoLoad});
+      beside_ += held * stretch_bytes + kRounding;
+      left -= std::min<std::uint64_t>(left, held * stretch_bytes + kRounding);
+    }
+    parts = std::move(split);
+  }
+
+  /// What a slice of a weight that is read again each turn aims at: at least as much as the plan's tables of all its loads take.
+  std::uint64_t slice_aim(std::size_t position) const {
+    constexpr double kTableBytes = 1024;  // of a load, its step, operand and buffers
+    const std::uint64_t bytes = graph_.weight(graph_.node(order_[position]).weights[0]).bytes.count();
+    const std::int64_t all = turns(position);
+    if (all <= 1) return 0;
+    const double balanced = std::sqrt(kTableBytes * static_cast<double>(bytes) * static_cast<double>(all));
+    return std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), static_cast<std::uint64_t>(balanced));
   }
 
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
 
   ChannelRange channels_of(std::size_t position, PanelRange panels) const {
     return model::channels_of_panels(panels, model::outputs_per_group(graph_.node(order_[position])), all_channels(position).end);
+  }
+
+  std::uint64_t slice_target(std::size_t position, std::size_t more) const {
+    const std::uint64_t by_turns = slice_aim(position);
+    return by_turns == 0 ? aim(more) : by_turns;
   }
 
   /// How many units of stretches the room lets a slice have.
@@ -332,8 +442,8 @@ class Cutter {
   /// Runs of stretches of a part: as large as the aim lets each be at its turn and the room allows, and as even as that leaves them.
   std::vector<Interval<std::size_t>> slices_of(std::size_t position, const Part& part, std::uint64_t stretch_bytes) const {
     if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return {{part.begin, part.end}};
-    const bool pairs =
-        first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= aim() && fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
+    const bool pairs = first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= slice_target(position, 0) &&
+                       fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
     const std::size_t unit = pairs ? 2 : 1;
     const std::size_t units = (part.end - part.begin + unit - 1) / unit;
     const std::size_t most = most_units(position, part, unit, units, stretch_bytes);
@@ -341,7 +451,8 @@ class Cutter {
     for (std::size_t done = 0; done < units;) {
       std::size_t each = most;
       if (part.load == kNoLoad)
-        each = std::min(each, std::max<std::size_t>(1, static_cast<std::size_t>(aim(slices.size()) / (unit * stretch_bytes))));
+        each = std::min(each,
+                        std::max<std::size_t>(1, static_cast<std::size_t>(slice_target(position, slices.size()) / (unit * stretch_bytes))));
       const std::size_t left = (units - done + each - 1) / each;
       const std::size_t next = done + (units - done + left - 1) / left;
       slices.push_back({part.begin + done * unit, std::min(part.begin + next * unit, part.end)});
@@ -369,7 +480,8 @@ class Cutter {
         schedule_.loads[load].prologue_only = true;
         add_prepare_step(position, channels_of(position, panels), {reads[0], panels, load});
       }
-      add_step(position, channels_of(position, panels), reads, reads[0], panels, load);
+      const std::uint32_t derived = derives(position) ? static_cast<std::uint32_t>(schedule_.derived.size() - 1) : kNotDerived;
+      add_step(position, channels_of(position, panels), reads, reads[0], panels, load, derived);
     }
   }
 
@@ -393,11 +505,12 @@ class Cutter {
   }
 
   void add_step(std::size_t position, ChannelRange channels, const std::vector<WeightId>& reads, WeightId cut, PanelRange panels,
-                std::uint32_t cut_load) {
+                std::uint32_t cut_load, std::uint32_t derived = kNotDerived) {
     StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
-    if (derives(position)) step.derived = static_cast<std::uint32_t>(schedule_.derived.size() - 1);
+    step.derived = derived;
+    step.rows = rows_;
     for (WeightId w : reads) {
-      if (w == cut && derives(position)) continue;  // it reads the transform instead
+      if (w == cut && derived != kNotDerived) continue;  // it reads the transform instead
       add_operand(step, w == cut ? OperandSpec{w, panels, cut_load} : OperandSpec{w, {0, graph_.weight(w).panels}, load_of_[w.index()]});
     }
     schedule_.steps.push_back(step);
@@ -413,6 +526,7 @@ class Cutter {
   std::vector<std::vector<Interval<std::size_t>>> slices_of_;  // by weight: runs of stretches, as its last reader cut it
   std::vector<std::uint32_t> load_of_piece_;
   std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
+  RowRange rows_;                          // of the turn or band that steps are made for; empty: all
   std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
   unsigned streamed_ = 0;                  // loads made so far, those of the resident segment apart
   bool open_ = false;                      // may the last load grow?

@@ -1,10 +1,14 @@
 // sluice-convert: an ONNX file becomes a model file. The report goes to stdout, problems and progress to stderr.
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
 #include "sluice/importer/importer.h"
 #include "src/cli/failure.h"
@@ -22,6 +26,7 @@ struct CommandLine {
   std::string model;
   std::vector<std::string> dims;
   std::vector<std::string> values;
+  std::vector<std::string> bounds;
   std::string numerics = "fast";
   std::string preprocess = "none";
   std::string labels;
@@ -47,6 +52,27 @@ std::pair<std::string, importer::InputValue> read_value(const std::string& text)
   if (equals == std::string::npos || equals == 0) raise(make_error(ErrorCode::kInvalidArgument, text, "--value wants NAME=FILE"));
   HostTensor tensor = read_tensor_file(text.substr(equals + 1));
   return {text.substr(0, equals), {tensor.dtype, tensor.shape, std::move(tensor.data)}};
+}
+
+/// NAME=2x3x4; "scalar" for no axes.
+std::pair<std::string, Shape> parse_bound(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  const auto malformed = [&] { raise(make_error(ErrorCode::kInvalidArgument, text, "--bound wants NAME=EXTENTxEXTENT...")); };
+  if (equals == std::string::npos || equals == 0) malformed();
+  std::vector<std::int64_t> extents;
+  const char* at = text.data() + equals + 1;
+  const char* const end = text.data() + text.size();
+  while (std::string_view(at, end) != "scalar") {
+    std::int64_t extent = 0;
+    const auto [stop, error] = std::from_chars(at, end, extent);
+    if (error != std::errc{} || extent < 1 || (stop != end && *stop != 'x')) malformed();
+    extents.push_back(extent);
+    if (stop == end) break;
+    at = stop + 1;
+  }
+  const auto shape = Shape::make(extents);
+  if (!shape) malformed();
+  return {text.substr(0, equals), *shape};
 }
 
 model::Preprocess preset(const std::string& name) {
@@ -86,6 +112,7 @@ int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
   for (const std::string& dim : line.dims) options.dims.insert(parse_dim(dim));
   for (const std::string& value : line.values) options.values.insert(read_value(value));
+  for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
   options.exact = line.numerics == "exact";
   options.preprocess = preset(line.preprocess);
   if (!line.labels.empty()) options.labels = read_labels(line.labels);
@@ -96,7 +123,7 @@ int convert_file(const CommandLine& line) {
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
         if (!progress) progress = std::make_unique<Progress>(line.model, all.count());
-        progress->update(done.count(), fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
+        progress->update(done.count(), [&] { return fmt::format("{} of {}", format_bytes(done), format_bytes(all)); });
       };
     converted = importer::convert(line.onnx, line.model, options, report);
   }
@@ -104,23 +131,43 @@ int convert_file(const CommandLine& line) {
   print_problems(line, report.problems);
   for (const std::string& name : report.value_inputs)
     fmt::print(stderr, "sluice-convert: the values of input `{}` decide shapes: bind them with --value {}=FILE\n", name, name);
+  for (const std::string& name : report.unbounded)
+    fmt::print(stderr, "sluice-convert: the extents of `{}` come at run time: state the most that they can be with --bound {}=...\n", name,
+               name);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (line.json) print_json(json_of(line, report, status));
   if (converted && !line.json && !line.quiet)
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+  finish_stdout();
   return status;
+}
+
+/// The ONNX file is mapped: when somebody cuts it, the next touch beyond its new end is this signal. The model that is being written has
+/// no name yet, so that leaving at once leaves nothing behind.
+void refuse_cut_files() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    constexpr std::string_view kText = "sluice-convert: the ONNX file was cut short while it was read\n";
+    static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()) == 0);
+    ::_exit(exit_status(ErrorCode::kFileChanged));
+  };
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 int dispatch(int argc, char** argv) {
   constexpr int kUsage = 1;
+  refuse_cut_files();
   CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
   CommandLine line;
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
-  app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")
+  app.add_option("--dim", line.dims,
+                 "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT one without a name, or instead of what the file says")
       ->allow_extra_args(false);
   app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
+      ->allow_extra_args(false);
+  app.add_option("--bound", line.bounds, "NAME=EXTENTxEXTENT...: the most that a tensor can be whose extents come at run time")
       ->allow_extra_args(false);
   app.add_option("--numerics", line.numerics,
                  "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
@@ -154,6 +201,9 @@ int main(int argc, char** argv) {
   } catch (const sluice::cli::Failure& failure) {
     std::fprintf(stderr, "sluice-convert: %s\n", failure.what());
     return sluice::exit_status(failure.code());
+  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
+    std::fprintf(stderr, "sluice-convert: %s\n", error.what());
+    return sluice::exit_status(sluice::ErrorCode::kIo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sluice-convert: internal error: %s\n", error.what());
   }

@@ -98,7 +98,7 @@ void pack(const CommandLine& line) {
   unwrap(planner::validate_placement(packed.file.problem, packed.placed.placement.offsets));
   if (line.output.empty()) return;
   const std::string text = solution_text(packed.file, packed.placed.placement.offsets);
-  write_atomically(line.output, std::as_bytes(std::span(text)), {});
+  write_atomically(line.output, std::as_bytes(std::span(text)));
 }
 
 int run(int argc, char** argv) {

@@ -117,8 +117,8 @@ PlainRefusal run_tile(const PlainNode& node, const PlainTensor& out, std::byte*)
 constexpr PlainOperator kOperators[] = {
     {150, "Cast", "to:i", infer_cast, run_cast},
     {151, "BitCast", "to:i", infer_bit_cast, run_bit_cast},
-    {152, "Expand", "shape:I@1", infer_expand, run_expand},
-    {153, "Tile", "repeats:I@1", infer_tile, run_tile},
+    {152, "Expand", "shape:I@1", infer_expand, run_expand, nullptr, nullptr, 1, bound_stated},
+    {153, "Tile", "repeats:I@1", infer_tile, run_tile, nullptr, nullptr, 1, bound_stated},
 };
 
 }  // namespace

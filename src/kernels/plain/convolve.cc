@@ -77,7 +77,7 @@ PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
-  const std::int64_t per_channel = node.in(1).count() / node.in(1).shape[0];
+  const std::int64_t per_channel = node.in(1).count() / std::max<std::int64_t>(1, node.in(1).shape[0]);
   convolve<std::int64_t>(
       node, 1, w,
       [&](std::int64_t i, std::int64_t j) {
@@ -111,7 +111,7 @@ PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 3, w);
-  const std::int64_t per_channel = node.in(3).count() / node.in(3).shape[0];
+  const std::int64_t per_channel = node.in(3).count() / std::max<std::int64_t>(1, node.in(3).shape[0]);
   convolve<std::int64_t>(
       node, 3, w,
       [&](std::int64_t i, std::int64_t j) {
@@ -299,7 +299,7 @@ constexpr PlainOperator kOperators[] = {
     {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer, run_integer},
     {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear, run_qlinear},
     {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed, run_transposed},
-    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, run_columns},
+    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, run_columns, nullptr, nullptr, 1, bound_stated},
     {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform, run_deform},
 };
 

@@ -21,9 +21,6 @@ constexpr bool is_integer(DType dtype) noexcept {
          dtype == DType::kU32 || dtype == DType::kI64;
 }
 constexpr bool is_number(DType dtype) noexcept { return is_f32(dtype) || is_integer(dtype); }
-constexpr bool is_signed(DType dtype) noexcept {
-  return is_f32(dtype) || dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-}
 constexpr bool is_index(DType dtype) noexcept { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 /// Calls body(T{}) with the type that holds `dtype`; f32 and everything `is_integer` takes, and bool as u8.
@@ -172,5 +169,22 @@ constexpr PlainRefusal kWrongRank = "an input has a number of axes that it does 
 constexpr PlainRefusal kWrongAxis = "an axis lies outside the tensor";
 constexpr PlainRefusal kWrongArgument = "an attribute has a value that it does not take";
 constexpr PlainRefusal kWrongIndex = "an index lies outside the tensor";
+
+/// Bounds of operators with late arguments (PlainOperator::bound). The user states the extents; the type is the first input's, or f32.
+inline PlainRefusal bound_stated(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out.dtype = node.in(0).dtype;
+  return kStateBound;
+}
+inline PlainRefusal bound_stated_f32(const PlainNode&, PlainTensor& out, std::uint8_t&) noexcept {
+  out.dtype = DType::kF32;
+  return kStateBound;
+}
+/// The late arguments decide no extents: those of the first input, always.
+inline PlainRefusal bound_as_input(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  out = {node.in(0).dtype, node.in(0).shape};
+  return nullptr;
+}
 
 }  // namespace sluice::kernels::plain

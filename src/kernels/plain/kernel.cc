@@ -1,5 +1,6 @@
 #include "src/kernels/plain/kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -14,13 +15,13 @@ const PlainTensor& PlainNode::in(int input) const noexcept {
 
 std::size_t PlainNode::argument_count() const noexcept {
   std::size_t count = 0;
-  const auto& a = attributes_.arguments;
+  const auto a = arguments_;
   for (std::size_t at = 0; at < a.size(); at += static_cast<std::size_t>(a[at]) + 1) ++count;
   return count;
 }
 
 std::span<const std::int64_t> PlainNode::list(std::size_t argument) const noexcept {
-  const std::span<const std::int64_t> a = attributes_.arguments;
+  const auto a = arguments_;
   std::size_t at = 0;
   for (; at < a.size() && argument > 0; --argument) at += static_cast<std::size_t>(a[at]) + 1;
   return at < a.size() ? a.subspan(at + 1, static_cast<std::size_t>(a[at])) : std::span<const std::int64_t>();
@@ -57,36 +58,115 @@ Operands operands_of(const model::Graph& graph, const model::Node& node) noexcep
   return operands;
 }
 
+bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
+
+/// Do the extents fit the plan's? Only bounded axes may be shorter.
+bool within(const Shape& extents, const Planned& planned) noexcept {
+  if (extents.rank() != planned.shape.rank()) return false;
+  for (int axis = 0; axis < extents.rank(); ++axis) {
+    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
+    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
+  }
+  return true;
+}
+
+PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
+  const PlainOperator& op = node.op();
+  PlainTensor made;
+  if (const PlainRefusal refusal = infer_plain(node, made)) return refusal;
+  if (made.dtype != planned.dtype) return "its result is of another type than the plan's";
+  if (op.scratch != nullptr && op.scratch(node) > planned.scratch) return "it takes more scratch than planned";
+  if (op.run_sized != nullptr) {
+    PlainTensor sized{planned.dtype, planned.shape, out.data};
+    const PlainRefusal refusal = op.run_sized(node, sized, scratch);
+    if (refusal == nullptr && !within(sized.shape, planned)) return kOverBound;
+    if (refusal == nullptr) out.shape = sized.shape;
+    return refusal;
+  }
+  if (!within(made.shape, planned)) return kOverBound;
+  const auto inputs = node.inputs();
+  const auto empty = [](const PlainTensor& input) { return input.count() == 0; };
+  if (made.count() > 0) {
+    if (!op.takes_empty && std::any_of(inputs.begin(), inputs.end(), empty)) return "an input has no elements in this run";
+    if (const PlainRefusal refusal = op.run(node, {made.dtype, made.shape, out.data}, scratch)) return refusal;
+  }
+  out.shape = made.shape;
+  return nullptr;
+}
+
 }  // namespace
+
+PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
+  if (node.op().run_sized == nullptr && !node.late()) return infer_plain(node, out);
+  std::uint8_t axes = 0;
+  return node.op().bound == nullptr ? "an argument of it must be constant" : node.op().bound(node, out, axes);
+}
+
+std::uint64_t scratch_of(const PlainNode& node) noexcept {
+  if (node.op().scratch == nullptr) return 0;
+  PlainTensor out;
+  const PlainRefusal refusal = infer_bound(node, out);
+  return refusal == nullptr || refusal == kStateBound ? node.op().scratch(node) : 0;
+}
+
+PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
+  if (!stated.late()) return run_fixed(stated, planned, out, scratch);
+  LateArguments arguments;
+  if (const PlainRefusal refusal = arguments.read(stated)) return refusal;
+  return run_fixed(stated.with(arguments.span()), planned, out, scratch);
+}
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept {
   const auto& attributes = node.as<model::PlainAttributes>();
   const PlainOperator* op = find_plain(attributes.op);
   if (op == nullptr || node.inputs.size() > kMaxInputs) return false;
   const Operands operands = operands_of(graph, node);
-  PlainTensor out;
-  if (infer_plain(PlainNode(*op, attributes, operands.span()), out) != nullptr) return false;
   const model::Tensor& stated = graph.tensor(node.outputs[0]);
-  return out.dtype == stated.dtype && out.shape == stated.shape;
+  PlainTensor out;
+  const PlainRefusal refusal = infer_bound(PlainNode(*op, attributes, operands.span()), out);
+  // Where extents are known at run only, the run compares them with the plan's; a bound may be stated that does not follow.
+  if (stated.bounded != 0 || std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) { return bounded(graph, id); }))
+    return true;
+  return refusal == nullptr && out.dtype == stated.dtype && out.shape == stated.shape;
 }
 
 Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
   const auto& attributes = node.as<model::PlainAttributes>();
   const PlainOperator* op = find_plain(attributes.op);
-  if (op == nullptr || op->scratch == nullptr) return Bytes(0);
-  const Operands operands = operands_of(graph, node);
-  return Bytes(op->scratch(PlainNode(*op, attributes, operands.span())));
+  return op == nullptr ? Bytes(0) : Bytes(scratch_of(PlainNode(*op, attributes, operands_of(graph, node).span())));
 }
+
+namespace {
+
+/// A step with late arguments or bounded tensors.
+PlainRefusal run_bounded(const KernelCall& call, const PlainOperator& op, std::span<const PlainTensor> inputs, PlainTensor& out) noexcept {
+  const model::Tensor& planned = call.graph->tensor(call.node->outputs[0]);
+  return run_within(PlainNode(op, call.node->as<model::PlainAttributes>(), inputs),
+                    {planned.dtype, planned.shape, planned.bounded, workspace(*call.graph, *call.node, {}).count()}, out, call.workspace);
+}
+
+}  // namespace
 
 void run(const KernelCall& call) noexcept {
   const auto& attributes = call.node->as<model::PlainAttributes>();
   const PlainOperator* op = find_plain(attributes.op);
   std::array<PlainTensor, kMaxInputs> inputs;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    inputs[i] = {call.inputs[i].view.dtype, call.inputs[i].shape, call.inputs[i].view.data};
-  const PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
-  const PlainRefusal fault = op->run(PlainNode(*op, attributes, {inputs.data(), call.inputs.size()}), out, call.workspace);
+  Shape* const extents = call.outputs[0].extents;
+  bool fixed = extents == nullptr && !needs_bound(*op, attributes.present);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Operand& input = call.inputs[i];
+    inputs[i] = {input.view.dtype, input.extents != nullptr ? *input.extents : input.shape, input.view.data};
+    fixed = fixed && input.extents == nullptr;
+  }
+  PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
+  const std::span<const PlainTensor> given(inputs.data(), call.inputs.size());
+  const PlainRefusal fault = fixed ? op->run(PlainNode(*op, attributes, given), out, call.workspace) : run_bounded(call, *op, given, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
+  if (extents == nullptr) return;
+  // After a fault those that follow find nothing.
+  if (fault != nullptr)
+    for (int axis = 0; axis < out.shape.rank(); ++axis) out.shape[axis] = 0;
+  *extents = out.shape;
 }
 
 }  // namespace plain

@@ -2,11 +2,29 @@
 #pragma once
 
 #include "sluice/kernels/kernel.h"
+#include "sluice/kernels/plain.h"
 
 namespace sluice::kernels::plain {
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 void run(const KernelCall& call) noexcept;
+
+/// What the plan says of a result.
+struct Planned {
+  DType dtype = DType::kF32;
+  Shape shape;               // the most
+  std::uint8_t bounded = 0;  // bit a: axis a may be shorter
+  std::uint64_t scratch = 0;
+};
+
+/// Type and the most that the extents can be, as far as that follows from the graph.
+PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept;
+/// Scratch for the most. Arguments that `infer_bound` refuses are no ground for sizes: 0, and a run that takes more ends with an error.
+std::uint64_t scratch_of(const PlainNode& node) noexcept;
+
+/// Runs a node whose extents or arguments come at run time: what `infer` says of them is compared with the plan first. `out` has the data;
+/// its shape is written where nothing is wrong.
+PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept;
 
 }  // namespace sluice::kernels::plain

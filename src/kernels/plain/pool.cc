@@ -180,7 +180,7 @@ constexpr PlainOperator kOperators[] = {
     {373, "GlobalMaxPool", "", infer_global, run_global, nullptr, &kMax},
     {374, "GlobalAveragePool", "", infer_global, run_global, nullptr, &kAverage},
     {375, "GlobalLpPool", "p:i=2", infer_global, run_global, nullptr, &kLp},
-    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, run_unpool},
+    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, run_unpool, nullptr, nullptr, 1, bound_stated},
 };
 
 }  // namespace

@@ -53,8 +53,28 @@ PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
+/// Axes that come at run time: each may be folded or not, but how many are listed is known.
+PlainRefusal bound(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const Shape& in = node.in(0).shape;
+  out = {node.in(0).dtype, in};
+  axes = static_cast<std::uint8_t>((1u << in.rank()) - 1u);
+  if (node.integer(1) != 0) return nullptr;
+  const auto listed = static_cast<int>(std::min<std::int64_t>(node.in(1).count(), in.rank()));
+  Dims dims;
+  for (int axis = 0; axis + listed < in.rank(); ++axis) {
+    std::int64_t most = 0;
+    for (int from = axis; from <= axis + listed; ++from) most = std::max(most, in[from]);
+    dims.add(most);
+  }
+  axes = static_cast<std::uint8_t>((1u << dims.count) - 1u);
+  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
 /// Two doubles (or integers) for each result: the fold, and the maximum where one is subtracted first.
 std::uint64_t scratch(const PlainNode& node) noexcept {
+  if (node.has(0) && node.has(1) && !node.given(0))  // axes that come at run time
+    return 2 * sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(node.in(0).count(), 1));
   PlainTensor out;
   if (infer(node, out) != nullptr) return 0;
   return 2 * sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(out.count(), 1));
@@ -185,7 +205,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
 }
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
-  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, run, scratch, &kFolds[static_cast<std::size_t>(fold)]};
+  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, run, scratch, &kFolds[static_cast<std::size_t>(fold)],
+          1,      bound};
 }
 
 // ---- ArgMax, ArgMin
@@ -275,8 +296,8 @@ constexpr PlainOperator kOperators[] = {
     line(179, "ReduceSumSquare", Fold::kSumSquare),
     {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kLargest},
     {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kSmallest},
-    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kSum},
-    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kProduct},
+    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kSum, 1, bound_as_input},
+    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kProduct, 1, bound_as_input},
 };
 
 }  // namespace

@@ -20,6 +20,15 @@ PlainRefusal infer_top_k(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
+PlainRefusal bound_top_k(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const int axis = axis_of(node.integer(1), node.in(0).shape.rank());
+  if (axis < 0) return kWrongAxis;
+  out = {node.result() == 0 ? node.in(0).dtype : DType::kI64, node.in(0).shape};
+  axes = static_cast<std::uint8_t>(1u << axis);
+  return nullptr;
+}
+
 std::uint64_t top_k_scratch(const PlainNode& node) noexcept {
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(1), x.shape.rank());
@@ -103,6 +112,12 @@ PlainRefusal infer_one_hot(const PlainNode& node, PlainTensor& out) noexcept {
   dims.add(indices.shape, axis, indices.shape.rank());
   out.dtype = node.in(2).dtype;
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal bound_one_hot(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  if (!node.has(2)) return kMissingInput;
+  out.dtype = node.in(2).dtype;
+  return kStateBound;
 }
 
 PlainRefusal run_one_hot(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -240,12 +255,12 @@ PlainRefusal run_eye(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr PlainOperator kOperators[] = {
-    {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, run_top_k, top_k_scratch, nullptr, 2},
+    {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, run_top_k, top_k_scratch, nullptr, 2, bound_top_k},
     {201, "Hardmax", "axis:i #", infer_hardmax, run_hardmax},
-    {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, run_one_hot},
-    {203, "Trilu", "k:i@1=0 upper:i=1", infer_trilu, run_trilu},
+    {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, run_one_hot, nullptr, nullptr, 1, bound_one_hot},
+    {203, "Trilu", "k:i@1=0 upper:i=1", infer_trilu, run_trilu, nullptr, nullptr, 1, bound_as_input},
     {204, "ReverseSequence", "time_axis:i=0 batch_axis:i=1", infer_reverse, run_reverse},
-    {205, "CenterCropPad", "shape:I@1 axes:I", infer_crop, run_crop},
+    {205, "CenterCropPad", "shape:I@1 axes:I", infer_crop, run_crop, nullptr, nullptr, 1, bound_stated},
     {206, "EyeLike", "dtype:i k:i=0", infer_eye, run_eye},
 };
 

@@ -8,10 +8,11 @@ namespace {
 
 using Family = std::span<const PlainOperator> (*)() noexcept;
 constexpr Family kFamilies[] = {
-    plain::unary_operators,  plain::binary_operators,  plain::cast_operators,      plain::reduce_operators,    plain::select_operators,
-    plain::gather_operators, plain::scatter_operators, plain::normalize_operators, plain::loss_operators,      plain::quantize_operators,
-    plain::matrix_operators, plain::pool_operators,    plain::convolve_operators,  plain::recurrent_operators, plain::attention_operators,
-    plain::resize_operators, plain::image_operators,   plain::signal_operators,
+    plain::unary_operators,    plain::binary_operators,  plain::cast_operators,      plain::reduce_operators,    plain::select_operators,
+    plain::gather_operators,   plain::scatter_operators, plain::normalize_operators, plain::loss_operators,      plain::quantize_operators,
+    plain::matrix_operators,   plain::pool_operators,    plain::convolve_operators,  plain::recurrent_operators, plain::attention_operators,
+    plain::resize_operators,   plain::image_operators,   plain::signal_operators,    plain::extents_operators,   plain::sized_operators,
+    plain::suppress_operators, plain::control_operators,
 };
 
 constexpr std::size_t kMaxOperators = 400;

@@ -26,4 +26,9 @@ std::span<const PlainOperator> image_operators() noexcept;      // image.cc     
 std::span<const PlainOperator> signal_operators() noexcept;     // signal.cc       460-479
 std::span<const PlainOperator> matrix_operators() noexcept;     // matrix.cc       480-499
 
+std::span<const PlainOperator> extents_operators() noexcept;   // extents.cc      500-539: Reshape, Slice, Pad, ...
+std::span<const PlainOperator> sized_operators() noexcept;     // sized.cc        540-549: NonZero, Unique, ...
+std::span<const PlainOperator> suppress_operators() noexcept;  // suppress.cc     550-559: NonMaxSuppression
+std::span<const PlainOperator> control_operators() noexcept;   // control.cc      560-569: If and Loop at run time
+
 }  // namespace sluice::kernels::plain

@@ -24,6 +24,7 @@ void reshape(const KernelCall& call) noexcept;         // movement.cc
 void resize(const KernelCall& call) noexcept;          // resize.cc
 void layer_norm(const KernelCall& call) noexcept;      // normalize.cc
 void attention(const KernelCall& call) noexcept;       // attention.cc
+void recurrent(const KernelCall& call) noexcept;       // recurrent.cc
 void embedding(const KernelCall& call) noexcept;       // embedding.cc
 
 }  // namespace sluice::kernels::reference

@@ -114,6 +114,9 @@ class NextPanels {
     }
   }
 
+  /// The unit goes on in its block, with other weights of it.
+  explicit NextPanels(const float* panels) noexcept : panels_(panels), first_part_(0) {}
+
   /// Gives tile `tile` of the unit its part to fetch.
   void set(std::int64_t tile, TileJob& job) const noexcept {
     job.next_part = first_part_ + tile;
@@ -192,6 +195,7 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
 }
 
 // What the descriptors of this family have in common.
+bool tensors_fit(const model::Graph& graph, const model::Node& node) noexcept;
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
 /// One group, or groups that fill whole panels each.
 inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {

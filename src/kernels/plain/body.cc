@@ -1,0 +1,158 @@
+#include "src/kernels/plain/body.h"
+
+#include <algorithm>
+#include <bit>
+#include <bitset>
+#include <cstring>
+#include <new>
+
+namespace sluice::kernels::plain {
+namespace {
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
+constexpr PlainRefusal kWrongBody = "its body is malformed";
+
+}  // namespace
+
+Planned Body::planned(std::size_t tensor) const noexcept {
+  const auto record = words_.subspan(kHead + tensor * kTensorWords, kTensorWords);
+  Planned made{static_cast<DType>(record[0]), {}, static_cast<std::uint8_t>(record[1]), 0};
+  made.shape = Shape::make(record.subspan(3, static_cast<std::size_t>(record[2]))).value_or(Shape{});
+  return made;
+}
+
+std::uint64_t Body::bytes(std::size_t tensor) const noexcept {
+  const Planned p = planned(tensor);
+  return static_cast<std::uint64_t>(p.shape.element_count()) * size_of(p.dtype);
+}
+
+bool Body::take(std::size_t& at, std::int64_t words, std::span<const std::int64_t>& out) const noexcept {
+  if (at > words_.size() || words < 0 || static_cast<std::uint64_t>(words) > words_.size() - at) return false;
+  out = words_.subspan(at, static_cast<std::size_t>(words));
+  at += out.size();
+  return true;
+}
+
+bool Body::next_constant(std::size_t& at, Constant& out) const noexcept {
+  std::span<const std::int64_t> head;
+  if (!take(at, 2, head)) return false;
+  out.tensor = static_cast<std::size_t>(head[0]);
+  return take(at, head[1], out.values);
+}
+
+bool Body::next_node(std::size_t& at, Node& out) const noexcept {
+  std::span<const std::int64_t> head, tail;
+  if (!take(at, 4, head) || !take(at, head[3], out.inputs) || !take(at, 2, tail) || !take(at, tail[1], out.arguments)) return false;
+  out.op = head[0] < 0 || head[0] > 65535 ? nullptr : find_plain(static_cast<std::uint16_t>(head[0]));
+  out.attributes.result = static_cast<std::uint8_t>(head[1]);
+  out.attributes.present = static_cast<std::uint32_t>(head[2]);
+  out.output = static_cast<std::size_t>(tail[0]);
+  return true;
+}
+
+std::span<const PlainTensor> Body::gather(const Node& node, std::span<const PlainTensor> tensors,
+                                          std::array<PlainTensor, 32>& inputs) noexcept {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) inputs[i] = tensors[static_cast<std::size_t>(node.inputs[i])];
+  return std::span(inputs).first(node.inputs.size());
+}
+
+PlainRefusal Body::check() noexcept {
+  constexpr std::int64_t kMost[kHead] = {kMaxTensors, 32 + 2, 1024, kMaxTensors, kMaxTensors, kMaxBytes};
+  if (words_.size() < kHead) return kWrongBody;
+  for (std::size_t i = 0; i < kHead; ++i)
+    if (words_[i] < 0 || words_[i] > kMost[i]) return kWrongBody;
+  if (words_.size() < first_constant() || words_[5] % 64 != 0) return kWrongBody;
+  if (const PlainRefusal refusal = check_tensors()) return refusal;
+  return check_nodes();
+}
+
+PlainRefusal Body::check_tensors() const noexcept {
+  for (std::size_t t = 0; t < tensors(); ++t) {
+    const auto record = words_.subspan(kHead + t * kTensorWords, kTensorWords);
+    if (record[0] < 0 || record[0] >= kDTypeCount || record[1] < 0 || record[1] > 255 || record[2] < 0 || record[2] > Shape::kMaxRank)
+      return kWrongBody;
+    const auto shape = Shape::make(record.subspan(3, static_cast<std::size_t>(record[2])));
+    if (!shape || shape->element_count() > kMaxBytes / 8) return kWrongBody;
+    const std::int64_t at = record[11];
+    if (at < -1 || at > kMaxBytes || (at >= 0 && at % 64 != 0)) return kWrongBody;
+    if (at >= 0 && static_cast<std::uint64_t>(at) + bytes(t) > arena_bytes()) return kWrongBody;
+  }
+  for (std::size_t i = first_input(); i < first_constant(); ++i)
+    if (words_[i] < 0 || static_cast<std::size_t>(words_[i]) >= tensors()) return kWrongBody;
+  return nullptr;
+}
+
+PlainRefusal Body::check_nodes() noexcept {
+  std::bitset<kMaxTensors> made;
+  for (std::size_t i = 0; i < inputs(); ++i) made.set(input(i));
+  std::size_t at = first_constant();
+  for (std::size_t c = 0; c < count(3); ++c) {
+    Constant constant;
+    if (!next_constant(at, constant) || constant.tensor >= tensors() || made[constant.tensor] || !in_arena(constant.tensor))
+      return kWrongBody;
+    if (constant.values.size_bytes() < bytes(constant.tensor)) return kWrongBody;
+    made.set(constant.tensor);
+  }
+  first_node_ = at;
+  scratch_ = 0;
+  for (std::size_t n = 0; n < count(4); ++n) {
+    Node node;
+    if (!next_node(at, node) || node.op == nullptr || node.output >= tensors() || made[node.output] || !in_arena(node.output))
+      return kWrongBody;
+    if (node.inputs.size() > 32 || static_cast<std::size_t>(std::popcount(node.attributes.present)) != node.inputs.size())
+      return kWrongBody;
+    std::array<PlainTensor, 32> operands;
+    const auto begins = place(node.output), ends = begins + static_cast<std::int64_t>(bytes(node.output));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto in = static_cast<std::size_t>(node.inputs[i]);
+      if (node.inputs[i] < 0 || in >= tensors() || !made[in]) return kWrongBody;
+      if (in_arena(in) && place(in) < ends && begins < place(in) + static_cast<std::int64_t>(bytes(in))) return kWrongBody;
+      operands[i] = {planned(in).dtype, planned(in).shape, nullptr};
+    }
+    std::size_t argument = 0;
+    for (std::span<const std::int64_t> list; argument < node.arguments.size(); argument += list.size() + 1) {
+      const std::int64_t length = node.arguments[argument];
+      if (length < 0 || static_cast<std::uint64_t>(length) >= node.arguments.size() - argument) return kWrongBody;
+      list = node.arguments.subspan(argument + 1, static_cast<std::size_t>(length));
+    }
+    const PlainNode plain(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size()));
+    scratch_ = std::max(scratch_, scratch_of(plain));
+    made.set(node.output);
+  }
+  for (std::size_t o = 0; o < outputs(); ++o)
+    if (!made[output(o)]) return kWrongBody;
+  return nullptr;
+}
+
+std::span<PlainTensor> Body::begin(std::byte* workspace) const noexcept {
+  auto* const table = reinterpret_cast<PlainTensor*>(workspace);
+  std::byte* const arena = workspace + table_bytes();
+  for (std::size_t t = 0; t < tensors(); ++t) {
+    const Planned p = planned(t);
+    new (table + t) PlainTensor{p.dtype, p.shape, in_arena(t) ? arena + place(t) : nullptr};
+  }
+  std::size_t at = first_constant();
+  for (std::size_t c = 0; c < count(3); ++c) {
+    Constant constant;
+    next_constant(at, constant);
+    std::memcpy(table[constant.tensor].data, constant.values.data(), bytes(constant.tensor));
+  }
+  return {table, tensors()};
+}
+
+PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace) const noexcept {
+  std::byte* const scratch = workspace + table_bytes() + arena_bytes();
+  std::size_t at = first_node_;
+  for (std::size_t n = 0; n < count(4); ++n) {
+    Node node;
+    next_node(at, node);
+    std::array<PlainTensor, 32> inputs;
+    Planned p = planned(node.output);
+    p.scratch = scratch_;
+    const PlainNode plain(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs));
+    if (const PlainRefusal fault = run_within(plain, p, tensors[node.output], scratch)) return fault;
+  }
+  return nullptr;
+}
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,85 @@
+// The body of an If or a Loop: a plan of its own for plain nodes, as a list of numbers in the arguments of one node.
+//
+// The parent's plan sees one step with a workspace: that holds the body's arena, its tables and the scratch of its nodes. What the body
+// reads from outside, weights too, are inputs of that step, so their loads have ended before it begins. The importer writes the list
+// (places included); a file may hold any list, so `check` proves what `run` takes for granted.
+//
+//     [tensors, inputs, outputs, constants, nodes, arena bytes]
+//     tensors x [type, bounded, rank, 8 extents, place in the arena or -1: given from outside]
+//     inputs x [tensor]   outputs x [tensor]
+//     constants x [tensor, words, words...]                          values as bits, in the arena
+//     nodes x [operator, result, present, inputs, inputs..., output, words, arguments...]
+//
+// Invariants, after `check`: every index is in range; a tensor is made before it is read and once; places and sizes lie in the arena; the
+// bytes of a node's output are not those of an input of it.
+#pragma once
+
+#include <array>
+
+#include "src/kernels/plain/kernel.h"
+
+namespace sluice::kernels::plain {
+
+class Body {
+ public:
+  static constexpr std::size_t kMaxTensors = 4096;
+  static constexpr std::size_t kTensorWords = 12;
+
+  explicit Body(std::span<const std::int64_t> words) noexcept : words_(words) {}
+  /// Before anything else is asked.
+  PlainRefusal check() noexcept;
+
+  std::size_t tensors() const noexcept { return count(0); }
+  std::size_t inputs() const noexcept { return count(1); }
+  std::size_t outputs() const noexcept { return count(2); }
+  std::size_t input(std::size_t i) const noexcept { return static_cast<std::size_t>(words_[first_input() + i]); }
+  std::size_t output(std::size_t i) const noexcept { return static_cast<std::size_t>(words_[first_input() + inputs() + i]); }
+  /// Type, most extents and bounded axes of a tensor.
+  Planned planned(std::size_t tensor) const noexcept;
+  bool in_arena(std::size_t tensor) const noexcept { return place(tensor) >= 0; }
+  /// Bytes for a run: the tables, the arena, the scratch of its nodes.
+  std::uint64_t workspace() const noexcept { return table_bytes() + arena_bytes() + scratch_; }
+
+  /// Lays the tables out at `workspace` and copies the constants. Tensors given from outside have no data yet.
+  std::span<PlainTensor> begin(std::byte* workspace) const noexcept;
+  /// Runs the nodes once.
+  PlainRefusal run(std::span<PlainTensor> tensors, std::byte* workspace) const noexcept;
+
+ private:
+  struct Node {
+    const PlainOperator* op = nullptr;
+    model::PlainAttributes attributes;  // result and present; no arguments of its own
+    std::span<const std::int64_t> inputs;
+    std::size_t output = 0;
+    std::span<const std::int64_t> arguments;
+  };
+  struct Constant {
+    std::size_t tensor = 0;
+    std::span<const std::int64_t> values;
+  };
+
+  std::size_t count(std::size_t word) const noexcept { return static_cast<std::size_t>(words_[word]); }
+  std::uint64_t arena_bytes() const noexcept { return static_cast<std::uint64_t>(words_[5]); }
+  std::uint64_t table_bytes() const noexcept { return (tensors() * sizeof(PlainTensor) + 63) / 64 * 64; }
+  static constexpr std::size_t kHead = 6;
+  std::size_t first_input() const noexcept { return kHead + tensors() * kTensorWords; }
+  std::size_t first_constant() const noexcept { return first_input() + inputs() + outputs(); }
+  std::int64_t place(std::size_t tensor) const noexcept { return words_[kHead + tensor * kTensorWords + kTensorWords - 1]; }
+  std::uint64_t bytes(std::size_t tensor) const noexcept;
+
+  /// Takes so many words from `at` on; empty and false when there are not as many.
+  bool take(std::size_t& at, std::int64_t words, std::span<const std::int64_t>& out) const noexcept;
+  bool next_constant(std::size_t& at, Constant& out) const noexcept;
+  bool next_node(std::size_t& at, Node& out) const noexcept;
+  PlainRefusal check_tensors() const noexcept;
+  PlainRefusal check_nodes() noexcept;
+  /// The node's inputs, gathered.
+  static std::span<const PlainTensor> gather(const Node& node, std::span<const PlainTensor> tensors,
+                                             std::array<PlainTensor, 32>& inputs) noexcept;
+
+  std::span<const std::int64_t> words_;
+  std::size_t first_node_ = 0;  // set by check
+  std::uint64_t scratch_ = 0;
+};
+
+}  // namespace sluice::kernels::plain

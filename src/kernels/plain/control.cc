@@ -1,0 +1,271 @@
+// If and Loop whose course is known at run only: one step that runs its bodies (body.h). Of an If, only the branch that is taken.
+//
+// A node has one result, and these have several: they are packed into bytes, and a TakeResult node each takes one out.
+//
+//     [results x place][result 0: 8 extents, values][result 1 ...]       each begins at a multiple of 64
+#include "src/kernels/plain/body.h"
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+constexpr std::size_t kMaxResults = 256;
+constexpr std::int64_t kExtentBytes = Shape::kMaxRank * static_cast<std::int64_t>(sizeof(std::int64_t));
+// Two hours at a microsecond each.
+constexpr std::int64_t kMaxIterations = std::int64_t{1} << 33;
+
+constexpr std::int64_t rounded(std::int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+/// A checked node: its bodies, and how their inputs and outputs are the node's.
+struct Control {
+  Body first{{}}, second{{}};  // then and else; a loop has one
+  bool loop = false;
+  // Of a loop. Its body takes the number of the iteration, a condition, carried values and captured ones; it gives a condition, carried
+  // values and values that are stacked. The node's inputs: count and condition where it has them, carried, captured.
+  std::size_t carried = 0;
+  bool has_count = false, has_condition = false;
+  std::int64_t most = 0;  // iterations that there is room for, where values are stacked
+
+  std::size_t own_inputs() const noexcept { return loop ? std::size_t{has_count} + std::size_t{has_condition} : 1; }
+  std::size_t results() const noexcept { return loop ? first.outputs() - 1 : first.outputs(); }
+  std::uint64_t workspace() const noexcept { return loop ? first.workspace() : std::max(first.workspace(), second.workspace()); }
+
+  /// The most that a result can be; false where branches do not agree.
+  bool result(std::size_t i, Planned& out) const noexcept {
+    out = first.planned(first.output(loop ? i + 1 : i));
+    if (!loop) {
+      const Planned other = second.planned(second.output(i));
+      if (other.dtype != out.dtype || other.shape.rank() != out.shape.rank()) return false;
+      for (int axis = 0; axis < out.shape.rank(); ++axis) out.shape[axis] = std::max(out.shape[axis], other.shape[axis]);
+      return true;
+    }
+    if (i < carried) return true;
+    Dims dims;
+    dims.add(most);
+    dims.add(out.shape, 0, out.shape.rank());
+    return out.bounded == 0 && make_shape(dims.span(), out.shape);
+  }
+};
+
+bool same(const Planned& a, const PlainTensor& b) noexcept {
+  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
+  for (int axis = 0; axis < a.shape.rank(); ++axis)
+    if (b.shape[axis] > a.shape[axis] || (b.shape[axis] < a.shape[axis] && (a.bounded >> axis & 1u) == 0)) return false;
+  return true;
+}
+
+bool is_scalar(const PlainTensor& t, DType dtype) noexcept { return t.dtype == dtype && t.count() == 1; }
+
+PlainRefusal check_if(const PlainNode& node, const Control& c) noexcept {
+  const auto inputs = node.inputs();
+  if (inputs.size() != 1 + c.first.inputs() + c.second.inputs() || !is_scalar(inputs[0], DType::kBool)) return kWrongShape;
+  if (c.first.outputs() != c.second.outputs()) return kWrongArgument;
+  std::size_t at = 1;
+  for (const Body* body : {&c.first, &c.second})
+    for (std::size_t i = 0; i < body->inputs(); ++i)
+      if (body->in_arena(body->input(i)) || !same(body->planned(body->input(i)), inputs[at++])) return kWrongShape;
+  return nullptr;
+}
+
+PlainRefusal check_loop(const PlainNode& node, const Control& c) noexcept {
+  const auto inputs = node.inputs();
+  const Body& body = c.first;
+  const std::size_t own = c.own_inputs();
+  if (body.inputs() < 2 + c.carried || body.outputs() < 1 + c.carried || inputs.size() != own + body.inputs() - 2) return kWrongArgument;
+  if (c.has_count && !is_scalar(inputs[0], DType::kI64)) return kWrongType;
+  if (c.has_condition && !is_scalar(inputs[own - 1], DType::kBool)) return kWrongType;
+  const Planned number = body.planned(body.input(0)), condition = body.planned(body.input(1)), next = body.planned(body.output(0));
+  if (number.dtype != DType::kI64 || number.shape.element_count() != 1) return kWrongType;
+  for (const Planned& truth : {condition, next})
+    if (truth.dtype != DType::kBool || truth.shape.element_count() != 1 || truth.bounded != 0) return kWrongType;
+  for (std::size_t i = 0; i < body.inputs(); ++i) {
+    if (body.in_arena(body.input(i)) != (i < 2 + c.carried)) return kWrongArgument;
+    const Planned taken = body.planned(body.input(i));
+    if (i >= 2 && !same(taken, inputs[own + i - 2])) return kWrongShape;
+    if (i < 2 || i >= 2 + c.carried) continue;
+    const Planned given = body.planned(body.output(i - 1));
+    if (taken.bounded != 0 || given.bounded != 0 || given.dtype != taken.dtype || !(given.shape == taken.shape)) return kWrongShape;
+  }
+  return nullptr;
+}
+
+/// The node's bodies, checked. Arguments: what a loop is, one body, the other.
+PlainRefusal read_control(const PlainNode& node, Control& c) noexcept {
+  const auto what = node.list(0);
+  c.loop = !what.empty();
+  c.first = Body(node.list(1));
+  if (const PlainRefusal refusal = c.first.check()) return refusal;
+  if (!c.loop) {
+    c.second = Body(node.list(2));
+    if (const PlainRefusal refusal = c.second.check()) return refusal;
+    return check_if(node, c);
+  }
+  if (what.size() != 4 || what[0] < 0 || what[0] > 32 || what[3] < 0 || what[3] > (std::int64_t{1} << 32)) return kWrongArgument;
+  c.carried = static_cast<std::size_t>(what[0]);
+  c.has_count = what[1] != 0;
+  c.has_condition = what[2] != 0;
+  c.most = what[3];
+  return check_loop(node, c);
+}
+
+PlainRefusal infer_control(const PlainNode& node, PlainTensor& out) noexcept {
+  Control c;
+  if (const PlainRefusal refusal = read_control(node, c)) return refusal;
+  if (c.results() > kMaxResults) return "it has more results than are taken";
+  std::int64_t bytes = rounded(static_cast<std::int64_t>(c.results() * sizeof(std::int64_t)));
+  for (std::size_t i = 0; i < c.results(); ++i) {
+    Planned planned;
+    if (!c.result(i, planned)) return "its results have no common shape";
+    std::int64_t values = 0;
+    if (__builtin_mul_overflow(planned.shape.element_count(), static_cast<std::int64_t>(size_of(planned.dtype)), &values))
+      return kWrongShape;
+    if (values > (std::int64_t{1} << 40) || bytes > (std::int64_t{1} << 40)) return kWrongShape;
+    bytes += rounded(kExtentBytes + values);
+  }
+  out = {DType::kU8, Shape{bytes}};
+  return nullptr;
+}
+
+std::uint64_t control_scratch(const PlainNode& node) noexcept {
+  Control c;
+  return read_control(node, c) != nullptr ? 0 : c.workspace();
+}
+
+/// Where the results lie, from the first on.
+class Packed {
+ public:
+  Packed(const Control& control, std::byte* bytes) noexcept : bytes_(bytes) {
+    std::int64_t at = rounded(static_cast<std::int64_t>(control.results() * sizeof(std::int64_t)));
+    for (std::size_t i = 0; i < control.results(); ++i) {
+      Planned planned;
+      control.result(i, planned);
+      places()[i] = at;
+      at += rounded(kExtentBytes + planned.shape.element_count() * static_cast<std::int64_t>(size_of(planned.dtype)));
+    }
+  }
+  std::byte* values(std::size_t i) const noexcept { return bytes_ + places()[i] + kExtentBytes; }
+  void set_extents(std::size_t i, const Shape& shape) const noexcept {
+    auto* const extents = reinterpret_cast<std::int64_t*>(bytes_ + places()[i]);
+    for (int axis = 0; axis < shape.rank(); ++axis) extents[axis] = shape[axis];
+  }
+  void put(std::size_t i, const PlainTensor& value) const noexcept {
+    set_extents(i, value.shape);
+    copy_elements(values(i), value.data, value.count(), value.dtype);
+  }
+
+ private:
+  std::int64_t* places() const noexcept { return reinterpret_cast<std::int64_t*>(bytes_); }
+  std::byte* bytes_;
+};
+
+PlainRefusal run_branch(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
+  const auto inputs = node.inputs();
+  const bool holds = inputs[0].as<const std::uint8_t>()[0] != 0;
+  const Body& body = holds ? c.first : c.second;
+  const std::span<PlainTensor> tensors = body.begin(scratch);
+  for (std::size_t i = 0; i < body.inputs(); ++i) tensors[body.input(i)] = inputs[1 + (holds ? 0 : c.first.inputs()) + i];
+  if (const PlainRefusal fault = body.run(tensors, scratch)) return fault;
+  const Packed packed(c, out.data);
+  for (std::size_t i = 0; i < body.outputs(); ++i) packed.put(i, tensors[body.output(i)]);
+  return nullptr;
+}
+
+PlainRefusal run_iterations(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
+  const auto inputs = node.inputs();
+  const Body& body = c.first;
+  const std::size_t own = c.own_inputs();
+  const std::span<PlainTensor> tensors = body.begin(scratch);
+  PlainTensor &number = tensors[body.input(0)], &condition = tensors[body.input(1)];
+  *condition.as<std::uint8_t>() = c.has_condition ? inputs[own - 1].as<const std::uint8_t>()[0] : 1;
+  for (std::size_t i = 2; i < body.inputs(); ++i) {
+    PlainTensor& to = tensors[body.input(i)];
+    const PlainTensor& from = inputs[own + i - 2];
+    if (i < 2 + c.carried)
+      copy_elements(to.data, from.data, to.count(), to.dtype);
+    else
+      to = from;
+  }
+  const Packed packed(c, out.data);
+  const std::int64_t limit = c.has_count ? integer_at(inputs[0], 0) : INT64_MAX;
+  const bool stacks = c.results() > c.carried;
+  std::int64_t done = 0;
+  for (; done < limit && *condition.as<std::uint8_t>() != 0; ++done) {
+    if (done >= kMaxIterations) return "it does not end";
+    if (stacks && done >= c.most) return kOverBound;
+    *number.as<std::int64_t>() = done;
+    if (const PlainRefusal fault = body.run(tensors, scratch)) return fault;
+    for (std::size_t i = c.carried; i < c.results(); ++i) {
+      const PlainTensor& value = tensors[body.output(i + 1)];
+      const auto size = value.count() * static_cast<std::int64_t>(size_of(value.dtype));
+      copy_elements(packed.values(i) + done * size, value.data, value.count(), value.dtype);
+    }
+    *condition.as<std::uint8_t>() = *tensors[body.output(0)].as<std::uint8_t>();
+    for (std::size_t i = 0; i < c.carried; ++i) {
+      const PlainTensor& value = tensors[body.output(i + 1)];
+      copy_elements(tensors[body.input(i + 2)].data, value.data, value.count(), value.dtype);
+    }
+  }
+  for (std::size_t i = 0; i < c.carried; ++i) packed.put(i, tensors[body.input(i + 2)]);
+  for (std::size_t i = c.carried; i < c.results(); ++i) {
+    Planned planned;
+    c.result(i, planned);
+    planned.shape[0] = done;
+    packed.set_extents(i, planned.shape);
+  }
+  return nullptr;
+}
+
+PlainRefusal run_control(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  Control c;
+  if (const PlainRefusal refusal = read_control(node, c)) return refusal;
+  return c.loop ? run_iterations(node, c, out, scratch) : run_branch(node, c, out, scratch);
+}
+
+// ---- TakeResult: one result, by its number
+
+enum TakeArgument : std::size_t { kNumber, kType, kAxes, kShape };
+
+PlainRefusal infer_take(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const std::int64_t type = node.integer(kType), number = node.integer(kNumber);
+  if (node.in(0).dtype != DType::kU8 || type < 0 || type >= kDTypeCount) return kWrongType;
+  if (number < 0 || number >= static_cast<std::int64_t>(kMaxResults)) return kWrongArgument;
+  out.dtype = static_cast<DType>(type);
+  return make_shape(node.list(kShape), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal bound_take(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  if (const PlainRefusal refusal = infer_take(node, out)) return refusal;
+  axes = static_cast<std::uint8_t>(node.integer(kAxes) & ((1 << out.shape.rank()) - 1));
+  return nullptr;
+}
+
+PlainRefusal run_take(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& packed = node.in(0);
+  const std::int64_t bytes = packed.count(), number = node.integer(kNumber);
+  if ((number + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)) > bytes) return kWrongIndex;
+  const std::int64_t at = packed.as<const std::int64_t>()[number];
+  if (at < 0 || at % 64 != 0 || at > bytes - kExtentBytes) return kWrongIndex;
+  Shape extents = out.shape;
+  for (int axis = 0; axis < extents.rank(); ++axis) {
+    extents[axis] = reinterpret_cast<const std::int64_t*>(packed.data + at)[axis];
+    if (extents[axis] < 0 || extents[axis] > out.shape[axis]) return kOverBound;
+  }
+  const std::int64_t values = extents.element_count() * static_cast<std::int64_t>(size_of(out.dtype));
+  if (values > bytes - at - kExtentBytes) return kWrongIndex;
+  out.shape = extents;
+  copy_elements(out.data, packed.data + at + kExtentBytes, extents.element_count(), out.dtype);
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {560, "Control", "loop:I first:I second:I", infer_control, run_control, control_scratch, nullptr, 1, nullptr, nullptr, true},
+    {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, nullptr, nullptr, 1, bound_take, run_take},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> control_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,241 @@
+// Results with as many elements as the values say: NonZero, Compress, Unique, Range. Each counts first and writes when it fits.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+constexpr std::uint8_t bit(int axis) noexcept { return static_cast<std::uint8_t>(1u << axis); }
+
+bool nonzero(const PlainTensor& x, std::int64_t i) noexcept { return real_at(x, i) != 0.0; }
+
+// ---- NonZero: [axes, how many]
+
+PlainRefusal infer_nonzero(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  if (node.in(0).shape.rank() < 1) return kWrongRank;
+  out = {DType::kI64, Shape{node.in(0).shape.rank(), node.in(0).count()}};
+  return nullptr;
+}
+
+PlainRefusal bound_nonzero(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  axes = bit(1);
+  return infer_nonzero(node, out);
+}
+
+PlainRefusal run_nonzero(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) found += nonzero(x, i) ? 1 : 0;
+  if (found > out.shape[1]) return kOverBound;
+  out.shape = Shape{x.shape.rank(), found};
+  const Extents strides = strides_of(x.shape);
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    if (!nonzero(x, i)) continue;
+    for (int axis = 0; axis < x.shape.rank(); ++axis)
+      out.as<std::int64_t>()[axis * found + at] = i / strides[static_cast<std::size_t>(axis)] % x.shape[axis];
+    ++at;
+  }
+  return nullptr;
+}
+
+// ---- Compress: the places of an axis (or of the flattened tensor) whose condition holds
+
+PlainRefusal infer_compress(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const PlainTensor &x = node.in(0), &condition = node.in(1);
+  if (condition.dtype != DType::kBool) return kWrongType;
+  if (condition.shape.rank() != 1) return kWrongRank;
+  out = {x.dtype, node.given(0) ? x.shape : Shape{x.count()}};
+  const int axis = node.given(0) ? axis_of(node.integer(0), x.shape.rank()) : 0;
+  if (axis < 0) return kWrongAxis;
+  out.shape[axis] = std::min(out.shape[axis], condition.count());
+  return nullptr;
+}
+
+PlainRefusal bound_compress(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  if (const PlainRefusal refusal = infer_compress(node, out)) return refusal;
+  axes = bit(node.given(0) ? axis_of(node.integer(0), out.shape.rank()) : 0);
+  return nullptr;
+}
+
+PlainRefusal run_compress(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor &x = node.in(0), &condition = node.in(1);
+  const int axis = node.given(0) ? axis_of(node.integer(0), x.shape.rank()) : 0;
+  const AxisView view = node.given(0) ? axis_view(x.shape, axis) : AxisView{1, x.count(), 1};
+  const std::int64_t most = std::min(view.extent, condition.count());
+  std::int64_t held = 0;
+  for (std::int64_t k = 0; k < most; ++k) held += condition.as<const std::uint8_t>()[k] != 0 ? 1 : 0;
+  Shape extents = node.given(0) ? x.shape : Shape{0};
+  extents[axis] = held;
+  for (int a = 0; a < extents.rank(); ++a)
+    if (extents[a] > out.shape[a]) return kOverBound;
+  out.shape = extents;
+  const auto size = static_cast<std::int64_t>(size_of(x.dtype));
+  std::int64_t to = 0;
+  for (std::int64_t o = 0; o < view.outer; ++o)
+    for (std::int64_t k = 0; k < most; ++k) {
+      if (condition.as<const std::uint8_t>()[k] == 0) continue;
+      copy_elements(out.data + to * view.inner * size, x.data + (o * view.extent + k) * view.inner * size, view.inner, x.dtype);
+      ++to;
+    }
+  return nullptr;
+}
+
+// ---- Unique: items are elements, or the slices of an axis. Results: items, place of the first of each, group of each item, counts
+
+struct Items {
+  AxisView view;
+  explicit Items(const PlainNode& node) noexcept
+      : view(node.given(0) ? axis_view(node.in(0).shape, std::max(axis_of(node.integer(0), node.in(0).shape.rank()), 0))
+                           : AxisView{1, node.in(0).count(), 1}) {}
+
+  /// Below zero, zero or above: how item a compares with item b.
+  template <class T>
+  int compare(const T* x, std::int64_t a, std::int64_t b) const noexcept {
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) {
+        const T u = x[(o * view.extent + a) * view.inner + i], v = x[(o * view.extent + b) * view.inner + i];
+        if (u < v || (v != v && u == u)) return -1;
+        if (v < u || (u != u && v == v)) return 1;
+      }
+    return 0;
+  }
+};
+
+PlainRefusal infer_unique(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  const PlainTensor& x = node.in(0);
+  if (!is_number(x.dtype) && x.dtype != DType::kBool) return kWrongType;
+  if (node.given(0) && axis_of(node.integer(0), x.shape.rank()) < 0) return kWrongAxis;
+  const std::int64_t items = Items(node).view.extent;
+  out = {node.result() == 0 ? x.dtype : DType::kI64, node.result() == 0 && node.given(0) ? x.shape : Shape{items}};
+  return nullptr;
+}
+
+PlainRefusal bound_unique(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  if (const PlainRefusal refusal = infer_unique(node, out)) return refusal;
+  const bool slices = node.result() == 0 && node.given(0);
+  axes = node.result() == 2 ? std::uint8_t{0} : bit(slices ? axis_of(node.integer(0), out.shape.rank()) : 0);
+  return nullptr;
+}
+
+/// Items in order, the group of each item, the first item of each group, and the groups in the order in which they are told.
+std::uint64_t unique_scratch(const PlainNode& node) noexcept {
+  return 4 * sizeof(std::int64_t) * static_cast<std::uint64_t>(std::max<std::int64_t>(Items(node).view.extent, 1));
+}
+
+/// Fills the scratch; how many groups there are.
+std::int64_t group_items(const PlainNode& node, const Items& items, std::int64_t* order, std::int64_t* group_of, std::int64_t* first,
+                         std::int64_t* told) noexcept {
+  const std::int64_t count = items.view.extent;
+  std::int64_t groups = 0;
+  with_type(node.in(0).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* x = node.in(0).as<const T>();
+    for (std::int64_t i = 0; i < count; ++i) order[i] = i;
+    std::sort(order, order + count, [&](std::int64_t a, std::int64_t b) {
+      const int way = items.compare(x, a, b);
+      return way < 0 || (way == 0 && a < b);
+    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i == 0 || items.compare(x, order[i - 1], order[i]) != 0) first[groups++] = order[i];
+      group_of[order[i]] = groups - 1;
+    }
+  });
+  for (std::int64_t g = 0; g < groups; ++g) told[g] = g;
+  if (node.integer(1) == 0) std::sort(told, told + groups, [&](std::int64_t a, std::int64_t b) { return first[a] < first[b]; });
+  return groups;
+}
+
+PlainRefusal run_unique(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept {
+  const Items items(node);
+  const AxisView& view = items.view;
+  auto* const order = reinterpret_cast<std::int64_t*>(scratch);
+  std::int64_t *const group_of = order + view.extent, *const first = group_of + view.extent, *const told = first + view.extent;
+  const std::int64_t groups = group_items(node, items, order, group_of, first, told);
+  PlainTensor most;
+  if (const PlainRefusal refusal = infer_unique(node, most)) return refusal;
+  const bool slices = node.result() == 0 && node.given(0);
+  if (node.result() != 2) most.shape[slices ? axis_of(node.integer(0), most.shape.rank()) : 0] = groups;
+  for (int a = 0; a < most.shape.rank(); ++a)
+    if (most.shape[a] > out.shape[a]) return kOverBound;
+  out.shape = most.shape;
+  auto* const numbers = out.as<std::int64_t>();
+  if (node.result() == 3) std::fill(numbers, numbers + groups, 0);
+  for (std::int64_t g = 0; g < groups; ++g) order[told[g]] = g;  // the place at which a group is told
+  const auto size = static_cast<std::int64_t>(size_of(node.in(0).dtype));
+  for (std::int64_t g = 0; g < groups && node.result() < 2; ++g) {
+    if (node.result() == 1) {
+      numbers[g] = first[told[g]];
+      continue;
+    }
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      copy_elements(out.data + (o * groups + g) * view.inner * size,
+                    node.in(0).data + (o * view.extent + first[told[g]]) * view.inner * size, view.inner, out.dtype);
+  }
+  for (std::int64_t i = 0; i < view.extent && node.result() >= 2; ++i) {
+    if (node.result() == 2)
+      numbers[i] = order[group_of[i]];
+    else
+      ++numbers[order[group_of[i]]];
+  }
+  return nullptr;
+}
+
+// ---- Range
+
+PlainRefusal infer_range(const PlainNode& node, PlainTensor& out) noexcept {
+  for (int i = 0; i < 3; ++i) {
+    if (!node.has(i)) return kMissingInput;
+    if (!is_number(node.in(i).dtype) || node.in(i).dtype != node.in(0).dtype) return kWrongType;
+    if (node.in(i).count() != 1) return kWrongShape;
+  }
+  out = {node.in(0).dtype, Shape{0}};
+  return nullptr;
+}
+
+PlainRefusal bound_range(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
+  const PlainRefusal refusal = infer_range(node, out);
+  return refusal != nullptr ? refusal : kStateBound;
+}
+
+PlainRefusal run_range(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
+  const double start = real_at(node.in(0), 0), limit = real_at(node.in(1), 0), step = real_at(node.in(2), 0);
+  const double count = step == 0 ? -1 : std::ceil((limit - start) / step);
+  if (step == 0 || !(count < 1e15)) return "the range is infinite";
+  const auto length = static_cast<std::int64_t>(std::max(count, 0.0));
+  if (length > out.shape[0]) return kOverBound;
+  out.shape[0] = length;
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (is_f32(out.dtype))
+      out.as<float>()[i] = static_cast<float>(start + static_cast<double>(i) * step);
+    else
+      set_integer(out, i,
+                  static_cast<std::int64_t>(static_cast<std::uint64_t>(integer_at(node.in(0), 0)) +
+                                            static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(integer_at(node.in(2), 0))));
+  }
+  return nullptr;
+}
+
+constexpr PlainOperator line(std::uint16_t number, std::string_view name, std::string_view arguments,
+                             PlainRefusal (*infer)(const PlainNode&, PlainTensor&) noexcept,
+                             PlainRefusal (*bound)(const PlainNode&, PlainTensor&, std::uint8_t&) noexcept,
+                             PlainRefusal (*run_sized)(const PlainNode&, PlainTensor&, std::byte*) noexcept,
+                             std::uint64_t (*scratch)(const PlainNode&) noexcept = nullptr, int outputs = 1) noexcept {
+  return {number, name, arguments, infer, nullptr, scratch, nullptr, outputs, bound, run_sized};
+}
+
+constexpr PlainOperator kOperators[] = {
+    line(540, "NonZero", "", infer_nonzero, bound_nonzero, run_nonzero),
+    line(541, "Compress", "axis:i", infer_compress, bound_compress, run_compress),
+    line(542, "Unique", "axis:i sorted:i=1", infer_unique, bound_unique, run_unique, unique_scratch, 4),
+    line(543, "Range", "", infer_range, bound_range, run_range),
+};
+
+}  // namespace
+
+std::span<const PlainOperator> sized_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

@@ -1,0 +1,111 @@
+// NonMaxSuppression: of boxes that overlap, the one with the best score.
+#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/table.h"
+
+namespace sluice::kernels::plain {
+namespace {
+
+// Boxes [batch, boxes, 4], scores [batch, classes, boxes]; result [selected, 3]: batch, class, box.
+enum Argument : std::size_t { kMost, kOverlap, kScore, kCentre };
+
+struct Counts {
+  std::int64_t batches = 0, classes = 0, boxes = 0;
+};
+
+PlainRefusal read_counts(const PlainNode& node, Counts& counts) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const PlainTensor &boxes = node.in(0), &scores = node.in(1);
+  if (!is_f32(boxes.dtype) || !is_f32(scores.dtype)) return kWrongType;
+  if (boxes.shape.rank() != 3 || scores.shape.rank() != 3) return kWrongRank;
+  if (boxes.shape[2] != 4 || boxes.shape[0] != scores.shape[0] || boxes.shape[1] != scores.shape[2]) return kWrongShape;
+  counts = {boxes.shape[0], scores.shape[1], boxes.shape[1]};
+  return nullptr;
+}
+
+/// At most `most` boxes of each class of each batch; late, all of them.
+PlainRefusal infer_suppress(const PlainNode& node, PlainTensor& out) noexcept {
+  Counts counts;
+  if (const PlainRefusal refusal = read_counts(node, counts)) return refusal;
+  const bool late = node.has(2) && !node.given(kMost);
+  const std::int64_t most = late ? counts.boxes : std::clamp<std::int64_t>(node.integer(kMost), 0, counts.boxes);
+  std::int64_t rows = 0;
+  if (__builtin_mul_overflow(counts.batches * most, counts.classes, &rows)) return kWrongShape;
+  out = {DType::kI64, Shape{rows, 3}};
+  return nullptr;
+}
+
+PlainRefusal bound_suppress(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  axes = 1;
+  return infer_suppress(node, out);
+}
+
+std::uint64_t suppress_scratch(const PlainNode& node) noexcept {
+  Counts counts;
+  if (read_counts(node, counts) != nullptr) return 0;
+  return sizeof(std::int64_t) * static_cast<std::uint64_t>(std::max<std::int64_t>(counts.boxes, 1));
+}
+
+struct Box {
+  float top, left, bottom, right;
+  float area() const noexcept { return (bottom - top) * (right - left); }
+};
+
+/// Corners in either order, or centre and size.
+Box box_at(const float* b, bool centre) noexcept {
+  if (centre) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
+  return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
+}
+
+/// The part of their union that two boxes share.
+float overlap(const Box& a, const Box& b) noexcept {
+  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  if (!(height > 0) || !(width > 0)) return 0;
+  const float shared = height * width;
+  return shared / (a.area() + b.area() - shared);
+}
+
+PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept {
+  Counts counts;
+  if (const PlainRefusal refusal = read_counts(node, counts)) return refusal;
+  const std::int64_t most = std::clamp<std::int64_t>(node.integer(kMost), 0, counts.boxes), room = out.shape[0];
+  const auto limit = static_cast<float>(node.real(kOverlap)), least = static_cast<float>(node.real(kScore));
+  const bool centre = node.integer(kCentre) != 0;
+  auto* const order = reinterpret_cast<std::int64_t*>(scratch);
+  auto* const rows = out.as<std::int64_t>();
+  std::int64_t selected = 0;
+  for (std::int64_t list = 0; list < counts.batches * counts.classes; ++list) {
+    const float* const scores = node.in(1).as<const float>() + list * counts.boxes;
+    const float* const boxes = node.in(0).as<const float>() + list / counts.classes * counts.boxes * 4;
+    std::int64_t candidates = 0;
+    for (std::int64_t i = 0; i < counts.boxes; ++i)
+      if (!std::isnan(scores[i]) && (!node.given(kScore) || scores[i] > least)) order[candidates++] = i;
+    std::sort(order, order + candidates,
+              [&](std::int64_t a, std::int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+    const std::int64_t first = selected;
+    for (std::int64_t c = 0; c < candidates && selected - first < most; ++c) {
+      const Box box = box_at(boxes + order[c] * 4, centre);
+      bool keep = true;
+      for (std::int64_t s = first; s < selected && keep; ++s) keep = !(overlap(box, box_at(boxes + rows[s * 3 + 2] * 4, centre)) > limit);
+      if (!keep) continue;
+      if (selected == room) return kOverBound;
+      rows[selected * 3] = list / counts.classes;
+      rows[selected * 3 + 1] = list % counts.classes;
+      rows[selected * 3 + 2] = order[c];
+      ++selected;
+    }
+  }
+  out.shape = Shape{selected, 3};
+  return nullptr;
+}
+
+constexpr PlainOperator kOperators[] = {
+    {550, "NonMaxSuppression", "most:i@2 overlap:f@3 score:f@4 center_point_box:i=0", infer_suppress, nullptr, suppress_scratch, nullptr, 1,
+     bound_suppress, run_suppress},
+};
+
+}  // namespace
+
+std::span<const PlainOperator> suppress_operators() noexcept { return kOperators; }
+
+}  // namespace sluice::kernels::plain

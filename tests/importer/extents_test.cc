@@ -1,0 +1,302 @@
+// Tensors whose extents are known at run only: from an ONNX file through convert, plan and run (docs/adr/0009-extents-at-run-time.md).
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "sluice/kernels/plain.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr int kI64 = 7, kBool = 9;
+
+/// A converted model, and sessions of it.
+struct Made {
+  explicit Made(const OnnxBuilder& onnx, const importer::ConvertOptions& options = {}) {
+    write_file(folder.path("m.onnx"), onnx.bytes());
+    status = importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report);
+    if (!status) return;
+    model = *Model::open(folder.path("m.sluice"));
+    open(kUnlimitedBytes);
+  }
+  void open(Bytes budget) {
+    auto made = Session::create(model, {.budget = budget});
+    REQUIRE(made);
+    session = std::move(*made);
+  }
+  template <class T>
+  void set(std::size_t port, DType dtype, const std::vector<T>& values) {
+    REQUIRE(session->set_input(port, dtype, std::as_bytes(std::span(values))));
+  }
+  template <class T>
+  std::vector<T> get(std::size_t port = 0) {
+    std::vector<T> values(static_cast<std::size_t>(session->output_shape(port).element_count()));
+    REQUIRE(session->get_output(port, std::as_writable_bytes(std::span(values))));
+    return values;
+  }
+
+  TemporaryFolder folder;
+  importer::ConvertReport report;
+  Status status;
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Session> session;
+};
+
+importer::ConvertOptions bound(const std::string& name, const Shape& most) {
+  importer::ConvertOptions options;
+  options.bounds[name] = most;
+  return options;
+}
+
+/// The rows of x [4, 2] whose first value is not zero, times 10; their number; and their sum.
+OnnxBuilder rows_builder() {
+  OnnxBuilder b;
+  b.input("x", {4, 2}).initializer(tensor("zero", {1}, Ints{0})).initializer(tensor("one", {1}, Ints{1}));
+  b.initializer(tensor("ten", {1}, Floats{10})).initializer(tensor("flat", {1}, Ints{-1}));
+  b.node("Slice", {"x", "zero", "one", "one"}, {"first"}).node("NonZero", {"first"}, {"places"});
+  b.node("Slice", {"places", "zero", "one", "zero"}, {"row"}).node("Reshape", {"row", "flat"}, {"rows"});
+  b.node("Gather", {"x", "rows"}, {"kept"}, {attribute("axis", std::int64_t{0})}).node("Mul", {"kept", "ten"}, {"y"});
+  b.node("Shape", {"y"}, {"shape"}).node("ReduceSum", {"y", "zero"}, {"sum"}, {attribute("keepdims", std::int64_t{0})});
+  return b.output("y").output("shape").output("sum");
+}
+
+}  // namespace
+
+TEST_CASE("extents follow the values of each run, at every budget") {
+  Made m(rows_builder());
+  REQUIRE(m.status);
+  CHECK(m.model->graph().tensor(m.model->graph().outputs[0].tensor).bounded == 1);
+  CHECK(m.model->graph().tensor(m.model->graph().outputs[1].tensor).bounded == 0);
+  for (const bool least : {false, true}) {
+    if (least) m.open(*minimum_budget(*m.model, {}));
+    CHECK(m.session->output_shape(0) == Shape{4, 2});  // the most, before a run
+    m.set<float>(0, DType::kF32, {1, 2, 0, 9, 3, 4, 0, 9});
+    REQUIRE(m.session->run());
+    CHECK(m.session->output_shape(0) == Shape{2, 2});
+    CHECK(m.get<float>(0) == Floats{10, 20, 30, 40});
+    CHECK(m.get<std::int64_t>(1) == Ints{2, 2});
+    CHECK(m.get<float>(2) == Floats{40, 60});
+    m.set<float>(0, DType::kF32, {1, 2, 3, 4, 5, 6, 7, 8});
+    REQUIRE(m.session->run());
+    CHECK(m.session->output_shape(0) == Shape{4, 2});
+    CHECK(m.get<float>(2) == Floats{160, 200});
+  }
+}
+
+TEST_CASE("room for the most is room enough for what came") {
+  Made m(rows_builder());
+  m.set<float>(0, DType::kF32, {1, 2, 0, 9, 0, 4, 0, 9});
+  REQUIRE(m.session->run());
+  Floats room(8, -1.0f);
+  REQUIRE(m.session->get_output(0, std::as_writable_bytes(std::span(room))));
+  CHECK(room == Floats{10, 20, -1, -1, -1, -1, -1, -1});
+  Floats other(3);
+  CHECK(m.session->get_output(0, std::as_writable_bytes(std::span(other))).error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a shape over the bound is an error of the run, and the session goes on") {
+  OnnxBuilder b;
+  b.input("x", {6}).input("shape", {2}, kI64).node("Reshape", {"x", "shape"}, {"y"}).output("y");
+  Made refused(b);
+  REQUIRE_FALSE(refused.status);
+  CHECK(refused.report.unbounded == std::vector<std::string>{"y"});
+  CHECK(refused.report.value_inputs == std::vector<std::string>{"shape"});
+
+  Made m(b, bound("y", Shape{3, 3}));
+  REQUIRE(m.status);
+  m.set<float>(0, DType::kF32, {1, 2, 3, 4, 5, 6});
+  m.set<std::int64_t>(1, DType::kI64, {3, -1});
+  REQUIRE(m.session->run());
+  CHECK(m.session->output_shape(0) == Shape{3, 2});
+  m.set<std::int64_t>(1, DType::kI64, {6, 1});
+  const Status over = m.session->run();
+  REQUIRE_FALSE(over);
+  CHECK(over.error().to_string().find("over the plan's bound") != std::string::npos);
+  m.set<std::int64_t>(1, DType::kI64, {2, 4});  // not as many values
+  CHECK_FALSE(m.session->run());
+  m.set<std::int64_t>(1, DType::kI64, {2, 3});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>() == Floats{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("a bound smaller than what the operator allows is kept") {
+  OnnxBuilder b;
+  b.input("x", {8}).node("NonZero", {"x"}, {"y"}).output("y");
+  Made m(b, bound("y", Shape{1, 2}));
+  REQUIRE(m.status);
+  m.set<float>(0, DType::kF32, {0, 1, 0, 0, 0, 1, 0, 0});
+  REQUIRE(m.session->run());
+  CHECK(m.get<std::int64_t>() == Ints{1, 5});
+  m.set<float>(0, DType::kF32, {1, 1, 1, 0, 0, 0, 0, 0});
+  CHECK_FALSE(m.session->run());
+}
+
+TEST_CASE("no elements at all") {
+  OnnxBuilder b;
+  b.input("x", {3}).input("keep", {3}, kBool).initializer(tensor("tail", {1}, Floats{7}));
+  b.node("Compress", {"x", "keep"}, {"kept"}).node("Concat", {"kept", "tail"}, {"y"}, {attribute("axis", std::int64_t{0})});
+  b.node("Exp", {"kept"}, {"e"}).output("y").output("e");
+  Made m(b);
+  REQUIRE(m.status);
+  m.set<float>(0, DType::kF32, {1, 2, 3});
+  m.set<std::uint8_t>(1, DType::kBool, {0, 0, 0});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{7});
+  CHECK(m.session->output_shape(1) == Shape{0});
+  m.set<std::uint8_t>(1, DType::kBool, {0, 1, 0});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{2, 7});
+}
+
+TEST_CASE("the number of the largest comes at run time") {
+  OnnxBuilder b;
+  b.input("x", {2, 4}).input("k", {1}, kI64).node("TopK", {"x", "k"}, {"values", "places"}).output("values").output("places");
+  Made m(b);
+  REQUIRE(m.status);
+  m.set<float>(0, DType::kF32, {1, 4, 2, 3, 8, 5, 6, 7});
+  m.set<std::int64_t>(1, DType::kI64, {2});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{4, 3, 8, 7});
+  CHECK(m.get<std::int64_t>(1) == Ints{1, 3, 0, 3});
+  m.set<std::int64_t>(1, DType::kI64, {5});
+  CHECK_FALSE(m.session->run());
+}
+
+TEST_CASE("a kernel of fixed extents is refused by name") {
+  OnnxBuilder b;
+  b.input("x", {1, 2, 4, 4}).input("keep", {4}, kBool).weight("w", {3, 2, 1, 1});
+  b.node("Compress", {"x", "keep"}, {"kept"}, {attribute("axis", std::int64_t{2})});
+  b.node("LRN", {"kept"}, {"y"}, {attribute("size", std::int64_t{3})}).output("y");
+  const Made m(b);
+  REQUIRE_FALSE(m.status);
+  CHECK(m.report.problems[0].op_type == "LRN");
+  CHECK(m.report.problems[0].message.find("known at run only") != std::string::npos);
+}
+
+TEST_CASE("a bound for what has none is refused") {
+  OnnxBuilder b;
+  b.input("x", {3}).node("Relu", {"x"}, {"y"}).output("y");
+  const Made m(b, bound("y", Shape{3}));
+  REQUIRE_FALSE(m.status);
+  CHECK(m.status.error().code == ErrorCode::kInvalidArgument);
+}
+
+// ---- If and Loop whose course is known at run only
+
+namespace {
+
+OnnxBuilder then_or_else(const std::function<void(OnnxBuilder&)>& fill) {
+  OnnxBuilder body;
+  fill(body);
+  return body;
+}
+
+int controls(const Made& m) {
+  int count = 0;
+  for (const model::Node& node : m.model->graph().nodes)
+    if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes))
+      count += kernels::find_plain(plain->op)->name == "Control" ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("only the branch that is taken runs, and gives the shape that it gives") {
+  OnnxBuilder b;
+  b.input("x", {2}).input("c", {1}, kBool).initializer(tensor("far", {1}, Ints{9}));
+  // Run on a false condition, the first branch would be a fault of the run.
+  const OnnxBuilder yes = then_or_else([](OnnxBuilder& body) { body.node("Gather", {"x", "far"}, {"u"}).output("u"); });
+  const OnnxBuilder no = then_or_else([](OnnxBuilder& body) { body.node("Add", {"x", "x"}, {"v"}).output("v"); });
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", yes), attribute("else_branch", no)}).output("y");
+  Made m(b);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 1);
+  for (const bool least : {false, true}) {
+    if (least) m.open(*minimum_budget(*m.model, {}));
+    m.set<float>(0, DType::kF32, {1, 2});
+    m.set<std::uint8_t>(1, DType::kBool, {0});
+    REQUIRE(m.session->run());
+    CHECK(m.session->output_shape(0) == Shape{2});
+    CHECK(m.get<float>() == Floats{2, 4});
+    m.set<std::uint8_t>(1, DType::kBool, {1});
+    CHECK_FALSE(m.session->run());
+  }
+}
+
+TEST_CASE("branches with large layers both run, by the fast kernels") {
+  OnnxBuilder b;
+  b.input("x", {1, 8}).input("c", {1}, kBool).weight("v", {8, 8}).weight("w", {8, 8});
+  const OnnxBuilder yes = then_or_else([](OnnxBuilder& body) { body.node("MatMul", {"x", "v"}, {"a"}).output("a"); });
+  const OnnxBuilder no = then_or_else([](OnnxBuilder& body) { body.node("MatMul", {"x", "w"}, {"b"}).output("b"); });
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", yes), attribute("else_branch", no)}).output("y");
+  Made m(b);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 0);
+}
+
+TEST_CASE("a loop runs as often as an input says, carried values in turn") {
+  // (p, q) -> (q, p + q * step), each p stacked: Fibonacci's numbers. The step is a large constant, given from outside.
+  OnnxBuilder body;
+  body.input("i", {}, kI64).input("go", {}, kBool).input("p", {1}).input("q", {1});
+  body.node("Mul", {"q", "step"}, {"s"}).node("Add", {"p", "s"}, {"more"}).node("Slice", {"more", "zero", "one"}, {"first"});
+  body.node("Reshape", {"first", "one"}, {"flat"});
+  body.output("go").output("q").output("flat").output("p");
+  OnnxBuilder b;
+  b.input("n", {1}, kI64).input("p0", {1}).input("q0", {1}).initializer(tensor("step", {100}, Floats(100, 1.0f)));
+  b.initializer(tensor("zero", {1}, Ints{0})).initializer(tensor("one", {1}, Ints{1}));
+  b.node("Loop", {"n", "", "p0", "q0"}, {"last", "next_one", "all"}, {attribute("body", body)});
+  b.output("last").output("next_one").output("all");
+  Made refused(b);
+  REQUIRE_FALSE(refused.status);
+  CHECK(refused.report.unbounded == std::vector<std::string>{"all"});
+  Made m(b, bound("all", Shape{8, 1}));
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  for (const bool least : {false, true}) {
+    if (least) m.open(*minimum_budget(*m.model, {}));
+    m.set<float>(1, DType::kF32, {0});
+    m.set<float>(2, DType::kF32, {1});
+    m.set<std::int64_t>(0, DType::kI64, {6});
+    REQUIRE(m.session->run());
+    CHECK(m.get<float>(0) == Floats{8});
+    CHECK(m.get<float>(1) == Floats{13});
+    CHECK(m.session->output_shape(2) == Shape{6, 1});
+    CHECK(m.get<float>(2) == Floats{0, 1, 1, 2, 3, 5});
+    m.set<std::int64_t>(0, DType::kI64, {0});
+    REQUIRE(m.session->run());
+    CHECK(m.get<float>(0) == Floats{0});
+    CHECK(m.session->output_shape(2) == Shape{0, 1});
+    m.set<std::int64_t>(0, DType::kI64, {9});
+    CHECK_FALSE(m.session->run());  // over the bound
+  }
+}
+
+TEST_CASE("a loop ends when its condition says so, with an If in its body") {
+  // Collatz: how many steps until 1.
+  OnnxBuilder even, odd, body;
+  even.node("Div", {"v", "two"}, {"half"}).output("half");
+  odd.node("Mul", {"v", "three"}, {"t"}).node("Add", {"t", "one"}, {"grown"}).output("grown");
+  body.input("i", {}, kI64).input("go", {}, kBool).input("v", {}, kI64).input("k", {}, kI64);
+  body.node("Mod", {"v", "two"}, {"rest"}).node("Equal", {"rest", "zero"}, {"is_even"});
+  body.node("If", {"is_even"}, {"next"}, {attribute("then_branch", even), attribute("else_branch", odd)});
+  body.node("Add", {"k", "one"}, {"count"}).node("Greater", {"next", "one"}, {"more"});
+  body.output("more").output("next").output("count");
+  OnnxBuilder b;
+  b.input("v0", {}, kI64).initializer(tensor("zero", {}, Ints{0})).initializer(tensor("one", {}, Ints{1}));
+  b.initializer(tensor("two", {}, Ints{2})).initializer(tensor("three", {}, Ints{3}));
+  b.node("Greater", {"v0", "one"}, {"begin"});
+  b.node("Loop", {"", "begin", "v0", "zero"}, {"end", "steps"}, {attribute("body", body)}).output("end").output("steps");
+  Made m(b);
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 1);
+  m.set<std::int64_t>(0, DType::kI64, {27});
+  REQUIRE(m.session->run());
+  CHECK(m.get<std::int64_t>(0) == Ints{1});
+  CHECK(m.get<std::int64_t>(1) == Ints{111});
+}
