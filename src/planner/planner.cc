@@ -1,5 +1,7 @@
 #include "sluice/planner/planner.h"
 
+#include <limits>
+
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/emit.h"
@@ -71,12 +73,15 @@ struct Planning {
   Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
   bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
 
-  void choose(const PlanRequest& request) {
+  /// `to_beat`: seconds that others have found. `limit`: what is left of the exact search.
+  void choose(const PlanRequest& request, SearchLimit& limit, double to_beat) {
     const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-    Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms)};
+    Search search{problem, capacity, {}, limit};
+    search.to_beat = to_beat;
     planner::choose(search, request.policy, least);
     best = std::move(search.best);
     bound = search.bound;
+    limit = search.search;
   }
 };
 
@@ -104,9 +109,11 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  if (fast.fits(request.capacity)) fast.choose(request);
+  SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
+  if (fast.fits(request.capacity)) fast.choose(request, limit, std::numeric_limits<double>::infinity());
   const bool roomy = fast.best && fast.best->seconds <= kRoomy * price(problems.fast, fast.best->schedule).compute;
-  if (lean && lean->fits(request.capacity) && !roomy) lean->choose(request);
+  if (lean && lean->fits(request.capacity) && !roomy)
+    lean->choose(request, limit, fast.best ? fast.best->seconds : std::numeric_limits<double>::infinity());
   const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
   const Planning& chosen = leaner ? *lean : fast;
   plan::Plan plan = emit(chosen.problem, *chosen.best);
