@@ -46,7 +46,7 @@ class ForcedBands {
     Problem problem = whole_;
     problem.memo = std::make_shared<Memo>();
     for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
-    const std::optional<Candidate> candidate = on_demand_candidate(problem, {.target = target}, kEndlessArena);
+    const std::optional<Candidate> candidate = place_on_demand(problem, make_draft(problem, {.target = target}), kEndlessArena);
     REQUIRE(candidate.has_value());
     plan::Plan plan = emit(problem, *candidate);
     plan.capacity = plan.arena_bytes;
