@@ -2,12 +2,15 @@
 //
 //     09_change_the_budget MODEL.sluice 200MiB 40MiB 16MiB 200MiB
 //
-// For each budget: what the change cost, what the process holds after it, and the first and the middle of eight runs.
+// For each budget: what the change cost, what the process holds before and after it, and the first and the middle of 32 runs. Every run has
+// to give the bits of the first.
 #include <sluice/sluice.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -21,17 +24,40 @@ int report(const sluice::Error& error) {
   return 1;
 }
 
-/// Runs once on an input of zeros; the milliseconds, or an error.
-sluice::Result<double> run_once(const sluice::Model& model, sluice::Session& session) {
-  const auto& ports = model.graph().inputs;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const auto& tensor = model.graph().tensor(ports[i].tensor);
-    const std::vector<std::byte> zeros(tensor.bytes().count());
-    if (auto set = session.set_input(i, tensor.dtype, zeros); !set) return tl::unexpected(set.error());
+/// What this process holds now.
+double resident_mib() {
+  long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+/// Bytes that are small numbers, whatever the type.
+std::vector<std::byte> some_input(const sluice::model::Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.bytes().count());
+  if (tensor.dtype != sluice::DType::kF32) return bytes;
+  for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+    const float value = static_cast<float>(i / 4 % 257) / 257.0f - 0.5f;
+    std::memcpy(bytes.data() + i, &value, sizeof value);
+  }
+  return bytes;
+}
+
+/// Runs once; the milliseconds, or an error. `output` receives the first output.
+sluice::Result<double> run_once(const sluice::Model& model, sluice::Session& session, std::vector<std::byte>& output) {
+  const auto& graph = model.graph();
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const auto& tensor = graph.tensor(graph.inputs[i].tensor);
+    if (auto set = session.set_input(i, tensor.dtype, some_input(tensor)); !set) return tl::unexpected(set.error());
   }
   const auto start = Clock::now();
   if (auto run = session.run(); !run) return tl::unexpected(run.error());
-  return milliseconds(Clock::now() - start);
+  const double elapsed = milliseconds(Clock::now() - start);
+  output.resize(graph.tensor(graph.outputs[0].tensor).bytes().count());
+  if (auto got = session.get_output(0, output); !got) return tl::unexpected(got.error());
+  return elapsed;
 }
 
 }  // namespace
@@ -50,21 +76,29 @@ int main(int argc, char** argv) {
   auto session = sluice::Session::create(*model, options);
   if (!session) return report(session.error());
 
-  std::printf("%12s %12s %12s %12s %12s\n", "budget MiB", "change ms", "arena MiB", "first ms", "middle ms");
+  std::printf("%12s %12s %12s %12s %12s %12s\n", "budget MiB", "change ms", "RSS before", "RSS after", "first ms", "middle ms");
+  std::vector<std::byte> expected;
   for (sluice::Bytes budget : budgets) {
+    const double before = resident_mib();
     const auto start = Clock::now();
     if (auto changed = (*session)->set_budget(budget); !changed) return report(changed.error());
     const double change_ms = milliseconds(Clock::now() - start);
+    const double after = resident_mib();
     std::vector<double> runs;
-    for (int i = 0; i < 8; ++i) {
-      auto run = run_once(**model, **session);
+    for (int i = 0; i < 32; ++i) {
+      std::vector<std::byte> output;
+      auto run = run_once(**model, **session, output);
       if (!run) return report(run.error());
       runs.push_back(*run);
+      if (expected.empty()) expected = output;
+      if (output != expected) {
+        std::fprintf(stderr, "run %d in %.1f MiB gave other bits\n", i, static_cast<double>(budget.count()) / (1 << 20));
+        return 1;
+      }
     }
     const double first = runs.front();
     std::sort(runs.begin(), runs.end());
-    const double mib = 1 << 20;
-    std::printf("%12.1f %12.2f %12.1f %12.1f %12.1f\n", static_cast<double>(budget.count()) / mib, change_ms,
-                static_cast<double>((*session)->memory().arena.count()) / mib, first, runs[runs.size() / 2]);
+    std::printf("%12.1f %12.2f %12.1f %12.1f %12.1f %12.1f\n", static_cast<double>(budget.count()) / (1 << 20), change_ms, before, after,
+                first, runs[runs.size() / 2]);
   }
 }

@@ -96,6 +96,7 @@ class Runner {
     if (auto got = session_->get_output(port, std::as_writable_bytes(std::span(values))); !got) quit(got.error());
     return values;
   }
+  std::size_t inputs() const { return model_->graph().inputs.size(); }
   const sluice::Shape& shape(std::size_t port) const { return model_->graph().outputs[port].onnx_shape; }
   const sluice::Shape& input_shape(std::size_t port) const { return model_->graph().inputs[port].onnx_shape; }
 

@@ -67,12 +67,12 @@ typedef enum sluice_dtype {
 #define SLUICE_MAX_RANK 8
 
 /* What a budget bounds: all that Sluice holds, or the peak resident set of the whole process. */
-typedef enum sluice_scope { SLUICE_SCOPE_LIBRARY = 0, SLUICE_SCOPE_PROCESS = 1 } sluice_scope;
+enum { SLUICE_SCOPE_LIBRARY = 0, SLUICE_SCOPE_PROCESS = 1 };
 
 /* Start from sluice_default_options(), so that options added later have their defaults. */
 typedef struct sluice_session_options {
   uint64_t budget_bytes; /* SLUICE_UNLIMITED by default */
-  sluice_scope scope;    /* SLUICE_SCOPE_LIBRARY by default */
+  int32_t scope;         /* SLUICE_SCOPE_LIBRARY by default */
   int32_t threads;       /* 1 by default */
   int32_t repeat;        /* not 0: plan for many runs rather than for the first */
   int32_t keep_inputs;   /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
@@ -90,6 +90,7 @@ typedef struct sluice_port_info {
 const char* sluice_last_error(void);
 
 sluice_status sluice_model_open(const char* path, sluice_model** model);
+/* Sessions of the model may live on; the pointer must not be used after. NULL is ignored. */
 void sluice_model_close(sluice_model* model);
 size_t sluice_input_count(const sluice_model* model);
 size_t sluice_output_count(const sluice_model* model);
@@ -101,7 +102,13 @@ sluice_session_options sluice_default_options(void);
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes);
 /* NULL options are the defaults. */
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session);
+/* Ends the session; the pointer must not be used after. NULL is ignored. */
 void sluice_session_close(sluice_session* session);
+
+/* Between runs: plans again for this many bytes and gives back what is too much. SLUICE_BUDGET_TOO_SMALL leaves the session as it was. */
+sluice_status sluice_session_set_budget(sluice_session* session, uint64_t budget_bytes);
+/* From any thread: ends a run that is under way with an error; without one, the next. */
+sluice_status sluice_session_cancel(sluice_session* session);
 
 /* `data` has the port's element type and exactly its bytes; it is copied. */
 sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes);

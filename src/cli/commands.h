@@ -74,6 +74,9 @@ struct RunOptions {
   int reads_in_flight = 4;
   double read_timeout_s = 30;
   std::string plan;
+  std::string compute_cpus;
+  std::string load_cpu;
+  bool stats = false;
   bool json = false;
 };
 void run(const RunOptions& options);

@@ -2,13 +2,17 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <system_error>
 
+#include "sluice/core/cpu.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/process.h"
+#include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
@@ -27,6 +31,28 @@ struct CommandLine {
   std::vector<float> stddev;
   float scale = 1;
 };
+
+constexpr int kMostRuns = 10'000'000;
+constexpr int kMostTop = 1000;  // they count in the budget
+constexpr int kMostSeconds = 86'400;
+
+/// A finite number that is not negative.
+CLI::Validator share() {
+  const auto check = [](const std::string& text) -> std::string {
+    double value = 0;
+    const bool sound = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
+    return sound ? "" : text + " is not a finite number of 0 or more";
+  };
+  return {check, "SHARE"};
+}
+
+/// A wish that cannot be granted is said, not passed over in silence: a figure would be taken for another processor's.
+void check_isa_wish() {
+  const char* wish = std::getenv("SLUICE_ISA");
+  if (wish == nullptr || name_of(active_isa()) == wish) return;
+  throw Failure(ErrorCode::kInvalidArgument,
+                fmt::format("SLUICE_ISA={}: not an instruction set of this processor (its best: {})", wish, name_of(best_isa())));
+}
 
 void add_model(CLI::App* command, std::string& model) { command->add_option("model", model, "the model file, M.sluice")->required(); }
 
@@ -94,21 +120,27 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--std", line.stddev, "divisors after the mean, in the model's channel order")->delimiter(',')->expected(3);
   command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
   command->add_flag("--bgr", run.image.bgr, "blue first");
-  command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::NonNegativeNumber);
+  command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
   command->add_option("--labels", run.labels, "a file with one label a line");
   command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
   command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
       ->allow_extra_args(false);
-  command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")->capture_default_str();
-  command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::PositiveNumber);
-  command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")
+      ->capture_default_str()
+      ->check(share());
+  command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::Range(1, kMostRuns));
+  command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
   command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
   command->add_option("--read-size", run.read_size, "bytes of one read")->capture_default_str();
   command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16")->capture_default_str();
   command->add_option("--read-timeout", run.read_timeout_s, "seconds after which a read is given up; 0: never")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMostSeconds));
   command->add_option("--plan", run.plan, "use this plan (plan --save) instead of making one");
+  command->add_option("--compute-cpus", run.compute_cpus,
+                      "processors that compute, such as 0,2-3 (default: the big ones, where there are both)");
+  command->add_option("--load-cpu", run.load_cpu, "processors that read, such as 1 (default: the small ones, where there are both)");
+  command->add_flag("--stats", run.stats, "also what each step computed and waited");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
 }
@@ -142,6 +174,7 @@ int dispatch(int argc, char** argv) {
     return kUsage;
   }
   finish_image_options(run_command, line);
+  check_isa_wish();
   if (*inspect_command) inspect(line.inspect);
   if (*verify_command) verify(line.verify);
   if (*profile_command) profile(line.profile);

@@ -5,6 +5,7 @@
 #include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
+#include "src/cli/duration.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
 #include "src/cli/inputs.h"
@@ -73,16 +74,6 @@ void print_as_json(const Planned& planned) {
               {"loads", plan.loads.size()}});
 }
 
-std::uint64_t parse_search(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double ms = unit == "ms" ? value : unit == "s" ? value * 1e3 : -1;
-  if (end == text.c_str() || !(ms >= 0 && ms <= 1e6))
-    throw Failure(ErrorCode::kInvalidArgument, "--search " + text + ": is not a time such as 50ms or 1s");
-  return static_cast<std::uint64_t>(ms);
-}
-
 void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
   fmt::print("  {:<12}{:>12}   {}\n", name, value, remark);
 }
@@ -129,7 +120,7 @@ void plan(const PlanOptions& options) {
   Planned planned;
   planned.options = session_options(options.budget);
   planned.options.repeat = options.repeat;
-  planned.options.search_ms = parse_search(options.search);
+  planned.options.search_ms = parse_milliseconds(options.search, "--search");
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;

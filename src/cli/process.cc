@@ -1,13 +1,19 @@
 #include "src/cli/process.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
+#include "sluice/core/file.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
 
@@ -33,6 +39,48 @@ std::uint64_t status_bytes(const char* key) {
 std::uint64_t current_rss_bytes() { return status_bytes("VmRSS:"); }
 std::uint64_t peak_rss_bytes() { return status_bytes("VmHWM:"); }
 
+Peaks read_peaks() {
+  Peaks peaks;
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0) peaks.max_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  std::ifstream cgroups("/proc/self/cgroup");
+  for (std::string line; std::getline(cgroups, line);) {  // number:controllers:path; the root's figures are the machine's
+    const std::size_t slash = line.find('/');
+    if (slash == std::string::npos || slash + 1 == line.size()) continue;
+    const std::string path = line.substr(slash);
+    std::uint64_t bytes = 0;
+    if (line.find(":memory:") != std::string::npos) {
+      if (std::ifstream("/sys/fs/cgroup/memory" + path + "/memory.max_usage_in_bytes") >> bytes) peaks.cgroup_peak_bytes = bytes;
+    } else if (line.starts_with("0::")) {
+      if (std::ifstream("/sys/fs/cgroup" + path + "/memory.peak") >> bytes) peaks.cgroup_peak_bytes = bytes;
+    }
+  }
+  return peaks;
+}
+
+std::optional<std::uint64_t> cached_bytes_of(const std::string& path) {
+  const Result<FileDescriptor> file = open_for_reading(path);
+  FileState state;
+  if (!file || file_ops().state(file->get(), &state) != 0) return std::nullopt;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::array<unsigned char, 4096> pages;
+  const std::uint64_t window = pages.size() * page;
+  std::uint64_t cached = 0;
+  for (std::uint64_t at = 0; at < state.size.count(); at += window) {
+    const std::size_t length = std::min(window, state.size.count() - at);
+    // Mapped to be asked about, never touched: a file that is cut meanwhile raises no signal.
+    void* address = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file->get(), static_cast<off_t>(at));
+    if (address == MAP_FAILED) return std::nullopt;
+    const bool known = ::mincore(address, length, pages.data()) == 0;
+    ::munmap(address, length);
+    if (!known) return std::nullopt;
+    cached += page * static_cast<std::uint64_t>(std::count_if(pages.begin(),
+                                                              pages.begin() + static_cast<std::ptrdiff_t>((length + page - 1) / page),
+                                                              [](unsigned char state_of_page) { return (state_of_page & 1u) != 0; }));
+  }
+  return cached;
+}
+
 void keep_heap_small() {
   // The default threshold grows with the largest block freed, after which pictures would stay in the heap.
   ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
@@ -55,10 +103,10 @@ Progress::~Progress() {
   if (shown_) std::fputs("\r\033[K", stderr);
 }
 
-void Progress::update(std::uint64_t done, const std::string& text) {
-  const Clock::time_point now = Clock::now();
-  if (!terminal_ || now < next_) return;
-  next_ = now + std::chrono::milliseconds(200);
+bool Progress::due() const { return terminal_ && Clock::now() >= next_; }
+
+void Progress::show(std::uint64_t done, const std::string& text) {
+  next_ = Clock::now() + std::chrono::milliseconds(200);
   shown_ = true;
   const double share = all_ == 0 ? 0 : 100.0 * static_cast<double>(done) / static_cast<double>(all_);
   fmt::print(stderr, "\r\033[K{}  {:.0f} %  {}", what_, share, text);

@@ -73,7 +73,7 @@ DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
   measured.file = scratch ? scratch->path() : options.file;
   Progress progress("profile", 0);
   measured.progress = [](void* context, std::size_t done, std::size_t all) {
-    static_cast<Progress*>(context)->update(done, fmt::format("measurement {} of {}", done + 1, all));
+    static_cast<Progress*>(context)->update(done, [&] { return fmt::format("measurement {} of {}", done + 1, all); });
   };
   measured.progress_context = &progress;
   return unwrap(profiler::measure_device(measured));

@@ -2,6 +2,7 @@
 // happens before the session measures the process, so that the arena gets exactly what is left.
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <optional>
 
@@ -33,6 +34,26 @@ executor::ReadOptions read_options(const RunOptions& options, executor::ReadOpti
   read.in_flight = options.reads_in_flight;
   read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
   return read;
+}
+
+/// "0,2-3" as a list of processors.
+std::vector<int> parse_cpus(const std::string& text, const char* option) {
+  const auto refuse = [&] { throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a list such as 0,2-3", option, text)); };
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int first = 0;
+    auto read = std::from_chars(at, end, first);
+    int last = first;
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc() || first < 0 || last < first || last >= 4096) refuse();
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    at = read.ptr;
+    if (at != end && *at++ != ',') refuse();
+    if (at == end && text.back() == ',') refuse();
+  }
+  return cpus;
 }
 
 /// What a picture may take while it is decoded: the budget less what the process holds.
@@ -90,19 +111,40 @@ void run_once(Session& session) {
   unwrap(status);
 }
 
+/// Figures of runs in a fixed number of bytes, because they count in the budget: of more runs than that, every second, fourth, eighth one.
+class RunLog {
+ public:
+  RunLog() { kept_.reserve(kMost); }
+  void add(const executor::RunStats& run) {
+    if (seen_++ % stride_ != 0) return;
+    if (kept_.size() == kMost) {
+      for (std::size_t i = 0; i < kMost / 2; ++i) kept_[i] = kept_[2 * i];
+      kept_.resize(kMost / 2);
+      stride_ *= 2;
+    }
+    kept_.push_back(run);
+  }
+  std::vector<executor::RunStats> take() { return std::move(kept_); }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  std::vector<executor::RunStats> kept_;
+  std::uint64_t seen_ = 0;
+  std::uint64_t stride_ = 1;
+};
+
 std::vector<executor::RunStats> run_all(Session& session, const RunOptions& options, const std::vector<HostTensor>& inputs) {
-  std::vector<executor::RunStats> counted;
-  counted.reserve(static_cast<std::size_t>(options.repeat));
+  RunLog counted;
   const int all = options.warmup + options.repeat;
   Progress progress(options.budget.model, static_cast<std::uint64_t>(all));
   for (int i = 0; i < all; ++i) {
-    progress.update(static_cast<std::uint64_t>(i), fmt::format("run {} of {}", i + 1, all));
+    progress.update(static_cast<std::uint64_t>(i), [&] { return fmt::format("run {} of {}", i + 1, all); });
     if (options.budget.budget == "auto" && i > 0) follow_memory(session);
     set_inputs(session, inputs);
     run_once(session);
-    if (i >= options.warmup) counted.push_back(session.stats());
+    if (i >= options.warmup) counted.add(session.stats());
   }
-  return counted;
+  return counted.take();
 }
 
 /// Throws Failure (kOutputMismatch) with every output that differs.
@@ -115,12 +157,23 @@ void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>&
   if (!text.empty()) throw Failure(ErrorCode::kOutputMismatch, fmt::format("{}: {}", name_of(ErrorCode::kOutputMismatch), text));
 }
 
+/// The budget is a promise: where the kernel saw more, the user hears of it.
+void warn_of_excess(const RunReport& report) {
+  const Bytes peak = report.memory.peak_resident;
+  if (report.options.scope == BudgetScope::kProcess && peak > report.options.budget)
+    fmt::print(stderr, "sluice: warning: the process's peak of {} bytes is above the budget of {}\n", peak.count(),
+               report.options.budget.count());
+}
+
 }  // namespace
 
 void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
   session_config.repeat = options.warmup + options.repeat > 1;
   session_config.read = read_options(options, session_config.read);
+  session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
+  session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
+  session_config.time_steps = options.stats;
   const auto model = unwrap(Model::open(options.budget.model));
   const model::Graph& graph = model->graph();
 
@@ -148,16 +201,20 @@ void run(const RunOptions& options) {
       for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
   }
   report.memory = session->memory();
+  report.step_times.assign(session->step_times().begin(), session->step_times().end());
   const plan::Plan plan = session->plan();
   session.reset();  // what is printed may take the arena's place in the budget
   report.options = session_config;
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
+  report.peaks = read_peaks();
+  report.cached_bytes = cached_bytes_of(options.budget.model);
   if (options.json) {
     print_as_json(report, *model, plan);
   } else {
     print_as_text(report, *model, plan);
   }
+  warn_of_excess(report);
   judge(report.verdicts, graph.outputs);
 }
 

@@ -50,6 +50,60 @@ Json json_of_verdicts(const RunReport& report, const model::Graph& graph) {
   return list;
 }
 
+/// All that is not waiting.
+Json json_of_compute(const RunReport& report) {
+  Json list = Json::array();
+  for (const executor::RunStats& run : report.runs) list.push_back(milliseconds(run.wall_ns - run.stall_ns));
+  return list;
+}
+
+/// The same peak as four witnesses give it. The plan's own is what it says the process will show.
+Json json_of_peaks(const RunReport& report, const plan::Plan& plan) {
+  return {{"vm_hwm", report.memory.peak_resident.count()},
+          {"ru_maxrss", report.peaks.max_rss_bytes},
+          {"cgroup", report.peaks.cgroup_peak_bytes ? Json(*report.peaks.cgroup_peak_bytes) : Json()},
+          {"plan", (report.memory.overhead + plan.arena_bytes).count()}};
+}
+
+/// What a step's loads bring in a repeated run; in the only run the resident ones too.
+std::vector<std::uint64_t> bytes_by_step(const RunReport& report, const plan::Plan& plan) {
+  std::vector<std::uint64_t> bytes;
+  std::size_t load = 0;
+  for (const plan::Step& step : plan.steps) {
+    bytes.push_back(0);
+    for (; load < step.loads_needed; ++load)
+      if (report.runs.size() == 1 || plan.loads[load].streamed()) bytes.back() += plan.loads[load].file.size.count();
+  }
+  return bytes;
+}
+
+Json json_of_steps(const RunReport& report, const model::Graph& graph, const plan::Plan& plan) {
+  Json list = Json::array();
+  const std::vector<std::uint64_t> bytes = bytes_by_step(report, plan);
+  for (std::size_t i = 0; i < report.step_times.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    list.push_back({{"node", graph.node(step.node).name},
+                    {"rows", {step.rows.begin, step.rows.end}},
+                    {"channels", {step.channels.begin, step.channels.end}},
+                    {"compute_ms", milliseconds(report.step_times[i].compute_ns)},
+                    {"stall_ms", milliseconds(report.step_times[i].stall_ns)},
+                    {"bytes_loaded", bytes[i]}});
+  }
+  return list;
+}
+
+void print_steps(const RunReport& report, const model::Graph& graph, const plan::Plan& plan) {
+  if (report.step_times.empty()) return;
+  const std::vector<std::uint64_t> bytes = bytes_by_step(report, plan);
+  fmt::print("\n  {:>5}  {:<34}{:>14}{:>12}{:>12}{:>12}\n", "step", "node", "channels", "compute ms", "stall ms", "loaded");
+  for (std::size_t i = 0; i < report.step_times.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    fmt::print("  {:>5}  {:<34}{:>14}{:>12.3f}{:>12.3f}{:>12}\n", i, graph.node(step.node).name.substr(0, 33),
+               fmt::format("{}-{}", step.channels.begin, step.channels.end), milliseconds(report.step_times[i].compute_ns),
+               milliseconds(report.step_times[i].stall_ns), bytes[i] == 0 ? "" : format_bytes(Bytes(bytes[i])));
+  }
+}
+
 /// The middle of a sorted copy.
 double median_ms(const RunReport& report, std::int64_t executor::RunStats::*field) {
   std::vector<std::int64_t> values;
@@ -97,6 +151,9 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
   Json json = {{"latency_ms", json_of_runs(report, &executor::RunStats::wall_ns)},
                {"cpu_ms", json_of_runs(report, &executor::RunStats::cpu_ns)},
                {"peak_rss_bytes", report.memory.peak_resident.count()},
+               {"peak_bytes_by", json_of_peaks(report, plan)},
+               {"page_cache_bytes", report.cached_bytes ? Json(*report.cached_bytes) : Json()},
+               {"compute_ms_per_run", json_of_compute(report)},
                {"budget_bytes", unlimited ? Json("unlimited") : Json(report.options.budget.count())},
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
@@ -110,6 +167,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"overhead_bytes", report.memory.overhead.count()},
                {"outputs", json_of_outputs(report, model.graph())}};
   if (!report.verdicts.empty()) json["expect"] = json_of_verdicts(report, model.graph());
+  if (!report.step_times.empty()) json["steps"] = json_of_steps(report, model.graph(), plan);
   print_json(json);
 }
 
@@ -121,10 +179,13 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
   print_row("latency", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::wall_ns)), latency_remark(report));
   print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");
   print_row("read", format_bytes(last.bytes_read), read_remark(report));
+  print_row("compute", fmt::format("{:.1f} ms", milliseconds(last.wall_ns - last.stall_ns)));
   print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
+  if (report.cached_bytes) print_row("page cache", format_bytes(Bytes(*report.cached_bytes)), "of the model file, after the runs");
   print_row("peak RSS", format_bytes(report.memory.peak_resident),
             report.options.budget >= kUnlimitedBytes ? fmt::format("arena {}", format_bytes(plan.arena_bytes))
                                                      : fmt::format("of {}; arena {}", budget, format_bytes(plan.arena_bytes)));
+  print_steps(report, model.graph(), plan);
   print_top(report, model.graph());
   for (const Verdict& verdict : report.verdicts) {
     fmt::print("\n  {}: {}: {}\n", model.graph().outputs[verdict.port].name, verdict.comparison.agrees ? "agrees" : "DIFFERS",

@@ -1,11 +1,13 @@
 // What `sluice run` has to say, as one JSON object or as a short table.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sluice/engine/engine.h"
 #include "src/cli/outputs.h"
+#include "src/cli/process.h"
 
 namespace sluice::cli {
 
@@ -14,11 +16,15 @@ struct RunReport {
   std::vector<executor::RunStats> runs;  // the counted ones
   MemoryReport memory;                   // after the last run and the reading of the outputs
   std::vector<std::string> labels;
-  std::vector<std::vector<TopEntry>> top;  // by output; empty when nobody asked
+  std::vector<executor::StepTime> step_times;  // of the last run; empty when nobody asked
+  Peaks peaks;
+  std::optional<std::uint64_t> cached_bytes;  // of the model file, left in the page cache
+  std::vector<std::vector<TopEntry>> top;     // by output; empty when nobody asked
   std::vector<Verdict> verdicts;
 };
 
-/// latency_ms and cpu_ms hold one number a counted run; bytes_read and stall_ms are those of the last one, *_per_run of each.
+/// latency_ms, compute_ms_per_run and cpu_ms hold one number a counted run; bytes_read and stall_ms are those of the last one, *_per_run of
+/// each.
 void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan);
 void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan);
 

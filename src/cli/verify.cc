@@ -13,7 +13,7 @@ void verify(const VerifyOptions& options) {
   {
     Progress progress(options.model, total.count());
     unwrap(model::verify_weights(model->file(), [&](Bytes done) {
-      progress.update(done.count(), fmt::format("{} of {}", format_bytes(done), format_bytes(total)));
+      progress.update(done.count(), [&] { return fmt::format("{} of {}", format_bytes(done), format_bytes(total)); });
     }));
   }
   fmt::print("{}: {} in {} weights, {} stretches: all checksums agree\n", options.model, format_bytes(total), model->graph().weights.size(),

@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 namespace sluice {
-namespace {
 
 Isa best_isa() noexcept {
 #if defined(__x86_64__)
@@ -22,6 +21,8 @@ Isa best_isa() noexcept {
   return Isa::kScalar;
 #endif
 }
+
+namespace {
 
 Isa choose_isa() noexcept {
   const Isa best = best_isa();

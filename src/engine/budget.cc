@@ -13,9 +13,10 @@ using namespace literals;
 constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.66 to 0.84 MiB over eight networks.
-// Above the most of them, so that a model's smallest budget is the same each time.
+// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.64 to 0.84 MiB over eight networks,
+// 0.56 to 0.78 where it is fully static. Above the most of them, so that a model's smallest budget is the same each time.
 constexpr Bytes kProcessFloor = 960_KiB;
+constexpr Bytes kStaticProcessFloor = 832_KiB;
 // Pages that are touched later: from the open model on 1.6 to 2.1 MiB, tables and threads included, from the built session on 1.4 to
 // 1.8 MiB. Nearly all is code of the run, which comes in clusters of 64 KiB (the system maps the neighbours of a page that it has cached)
 // and grows with the kernels, so a quarter of a MiB comes on top.
@@ -23,6 +24,7 @@ constexpr Bytes kPagesAfterOpen = 2_MiB + 256_KiB;
 constexpr Bytes kPagesAfterBuild = 2_MiB;
 // The peak of a small model's process before its arena is touched is 4.1 to 4.6 MiB.
 constexpr Bytes kLeastProcess = 5_MiB;
+constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
@@ -58,6 +60,18 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   return Bytes(sum);
 }
 
+planner::TableCosts table_costs(const model::Graph& graph) noexcept {
+  constexpr std::uint64_t kVectors = 8;
+  return {.set_aside = table_bound(graph).count(),
+          .any_plan = sizeof(plan::Plan) + graph.tensors.size() * sizeof(plan::TensorPlacement) + kVectors * kAllocationHeader,
+          .buffer = sizeof(plan::Buffer),
+          .step = sizeof(plan::Step) + sizeof(executor::BoundStep),
+          .load = sizeof(plan::Load),
+          .tensor = sizeof(kernels::Operand),
+          .weight = sizeof(kernels::WeightOperand),
+          .operand = sizeof(plan::WeightOperand)};
+}
+
 // Tables cannot be known before the plan, so this follows from the graph: a node has a step or more, and large weights are cut. Measured
 // at the least budgets, where plans are longest: 47 KB of 94 for MobileNetV2, 235 of 313 for ResNet-152, 144 of 333 for VGG-19.
 Bytes table_bound(const model::Graph& graph) noexcept {
@@ -85,7 +99,8 @@ Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);
   release_free_heap();
   release_code_pages();
-  const Bytes constant = kProcessFloor + input_bytes(model.graph()) + graph + kPagesAfterOpen + tables + threads;
+  const Bytes constant =
+      (statically_linked() ? kStaticProcessFloor : kProcessFloor) + input_bytes(model.graph()) + graph + kPagesAfterOpen + tables + threads;
   const Bytes now = read_process_memory().resident + kPagesAfterOpen + tables + threads;
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
 }
@@ -97,7 +112,8 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
 
 Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept {
   const Bytes sum = overhead + align_up(capacity, kPage);
-  return scope == BudgetScope::kProcess ? std::max(sum, kLeastProcess) : sum;
+  if (scope == BudgetScope::kLibrary) return sum;
+  return std::max(sum, statically_linked() ? kLeastStaticProcess : kLeastProcess);
 }
 
 Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept {

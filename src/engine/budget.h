@@ -23,6 +23,9 @@ Bytes graph_bytes(const model::Graph& graph) noexcept;
 /// Heap bytes of a plan and of the executor's tables for it.
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept;
 
+/// The same for a plan that is yet to be made: what each of its parts costs, and what is set aside for them.
+planner::TableCosts table_costs(const model::Graph& graph) noexcept;
+
 /// What is set aside for the tables of any plan for this graph.
 Bytes table_bound(const model::Graph& graph) noexcept;
 

@@ -44,7 +44,10 @@ sluice_status null_argument() noexcept {
   return report(sluice::make_error(ErrorCode::kInvalidArgument, "argument", "a pointer is null that must not be"));
 }
 
-sluice::SessionOptions options_of(const sluice_session_options& options) noexcept {
+sluice::Result<sluice::SessionOptions> options_of(const sluice_session_options* given) noexcept {
+  const sluice_session_options options = given == nullptr ? sluice_default_options() : *given;
+  if (options.scope != SLUICE_SCOPE_LIBRARY && options.scope != SLUICE_SCOPE_PROCESS)
+    return sluice::fail(ErrorCode::kInvalidArgument, "scope", "neither SLUICE_SCOPE_LIBRARY nor SLUICE_SCOPE_PROCESS");
   sluice::SessionOptions out;
   out.budget = std::min(sluice::Bytes(options.budget_bytes), sluice::kUnlimitedBytes);
   out.scope = options.scope == SLUICE_SCOPE_PROCESS ? sluice::BudgetScope::kProcess : sluice::BudgetScope::kLibrary;
@@ -105,7 +108,9 @@ sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, 
 
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes) {
   if (model == nullptr || bytes == nullptr) return null_argument();
-  const auto minimum = sluice::minimum_budget(*model->model, options_of(options == nullptr ? sluice_default_options() : *options));
+  const auto checked = options_of(options);
+  if (!checked) return report(checked.error());
+  const auto minimum = sluice::minimum_budget(*model->model, *checked);
   if (!minimum) return report(minimum.error());
   *bytes = minimum->count();
   return SLUICE_OK;
@@ -114,7 +119,9 @@ sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_sess
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session) {
   if (model == nullptr || session == nullptr) return null_argument();
   *session = nullptr;
-  auto created = sluice::Session::create(model->model, options_of(options == nullptr ? sluice_default_options() : *options));
+  const auto checked = options_of(options);
+  if (!checked) return report(checked.error());
+  auto created = sluice::Session::create(model->model, *checked);
   if (!created) return report(created.error());
   *session = new (std::nothrow) sluice_session{model->model, std::move(*created)};
   if (*session == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "session", "no memory for the session"));
@@ -123,8 +130,19 @@ sluice_status sluice_session_create(const sluice_model* model, const sluice_sess
 
 void sluice_session_close(sluice_session* session) { delete session; }
 
+sluice_status sluice_session_set_budget(sluice_session* session, uint64_t budget_bytes) {
+  if (session == nullptr) return null_argument();
+  return report(session->session->set_budget(std::min(sluice::Bytes(budget_bytes), sluice::kUnlimitedBytes)));
+}
+
+sluice_status sluice_session_cancel(sluice_session* session) {
+  if (session == nullptr) return null_argument();
+  session->session->cancel();
+  return SLUICE_OK;
+}
+
 sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes) {
-  if (session == nullptr || data == nullptr) return null_argument();
+  if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
   const sluice::model::Graph& graph = session->model->graph();
   // The session refuses a port that is not there; any type serves for that.
   const DType dtype = port < graph.inputs.size() ? graph.tensor(graph.inputs[port].tensor).dtype : DType::kF32;
@@ -137,7 +155,7 @@ sluice_status sluice_session_run(sluice_session* session) {
 }
 
 sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes) {
-  if (session == nullptr || data == nullptr) return null_argument();
+  if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
   return report(session->session->get_output(port, {static_cast<std::byte*>(data), bytes}));
 }
 

@@ -1,12 +1,15 @@
 #include "src/engine/process_memory.h"
 
 #include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -91,6 +94,14 @@ ProcessMemory read_process_memory() noexcept {
   if (length <= 0) return {};
   const std::string_view text(buffer.data(), static_cast<std::size_t>(length));
   return {read_field(text, "VmRSS:"), read_field(text, "VmHWM:")};
+}
+
+bool statically_linked() noexcept {
+  // A program that the system hands to a dynamic linker names it in a header of its own.
+  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+  const unsigned long count = getauxval(AT_PHNUM);
+  if (headers == nullptr) return false;
+  return std::none_of(headers, headers + count, [](const ElfW(Phdr) & header) { return header.p_type == PT_INTERP; });
 }
 
 void release_free_heap() noexcept {

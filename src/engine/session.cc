@@ -1,10 +1,12 @@
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "sluice/core/affinity.h"
 #include "sluice/engine/engine.h"
 #include "src/engine/budget.h"
 #include "src/engine/planning.h"
@@ -51,11 +53,16 @@ class PlannedSession final : public Session {
 
   /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
   Status build() {
-    SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve()));
+    choose_processors();
+    {
+      const ScopedAffinity processors(options_.compute_cpus);
+      SLUICE_RETURN_IF_ERROR(processors.status());
+      SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
+    }
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve(), page_size_within(options_.budget)));
     SLUICE_RETURN_IF_ERROR(open_source());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
-    take(std::move(prepared));
+    take(std::move(prepared), 0);
     SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_->plan));
     return arena_.commit(planned_->plan.arena_bytes);
   }
@@ -63,15 +70,16 @@ class PlannedSession final : public Session {
   Status set_budget(Bytes budget) override {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
+    const std::uint64_t cancellations = count_cancellations();
     SessionOptions options = options_;
     options.budget = budget;
     SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_within(*model_, options, overhead_));
     auto next = std::make_unique<PlannedBudget>(std::move(made));
-    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget);
+    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget, cancellations);
     const std::vector<bool> held = executor::held_by_both(planned_->plan, executor_->held(), next->plan, graph().stretches.size());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(next->plan, held));
     if (next->plan.arena_bytes > arena_.committed()) SLUICE_RETURN_IF_ERROR(arena_.commit(next->plan.arena_bytes));
-    take(std::move(prepared));
+    take(std::move(prepared), cancellations);
     return settle_in(std::move(next), budget);
   }
 
@@ -98,9 +106,10 @@ class PlannedSession final : public Session {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    if (is_bounded(port)) return get_bounded(port, data);
-    SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, outputs_[port], data.size()));
-    outputs_[port].copy.from_arena(outputs_[port].view, 0, data);
+    const BoundPort& output = outputs_[port];
+    const std::size_t present = elements_of(port) * size_of(output.dtype);
+    if (data.size() != present) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
+    copy_out(port, 0, data.first(present));
     return {};
   }
 
@@ -108,18 +117,13 @@ class PlannedSession final : public Session {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    const BoundPort& output = outputs_[port];
-    const auto elements = static_cast<std::uint64_t>(executor_->output_shape(port).element_count());
-    const std::uint64_t asked = data.size() / size_of(output.dtype);
-    if (data.size() % size_of(output.dtype) != 0 || first_element > elements || asked > elements - first_element) {
+    const std::size_t size = size_of(outputs_[port].dtype);
+    const std::uint64_t elements = elements_of(port);
+    if (data.size() % size != 0 || first_element > elements || data.size() / size > elements - first_element) {
       return fail(make_error(ErrorCode::kInvalidArgument, graph().outputs[port].name,
                              "the part does not lie in the tensor, or cuts an element", elements, first_element));
     }
-    if (is_bounded(port)) {
-      if (!data.empty()) std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
-      return {};
-    }
-    output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
+    copy_out(port, first_element, data);
     return {};
   }
 
@@ -130,6 +134,7 @@ class PlannedSession final : public Session {
       if (!inputs_[i].set) return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name, "the input was not set");
     }
     outputs_hold_ = false;
+    const ScopedAffinity processors(options_.compute_cpus);
     const Status status = executor_->run();
     outputs_hold_ = status.has_value();
     // The plan may have put other tensors where the inputs were.
@@ -138,10 +143,15 @@ class PlannedSession final : public Session {
     return status;
   }
 
-  void cancel() noexcept override { executor_->cancel(); }
+  void cancel() noexcept override {
+    const std::lock_guard lock(executor_mutex_);
+    ++cancellations_;
+    executor_->cancel();
+  }
 
   const executor::RunStats& stats() const noexcept override { return executor_->stats(); }
   const plan::Plan& plan() const noexcept override { return planned_->plan; }
+  std::span<const executor::StepTime> step_times() const noexcept override { return executor_->step_times(); }
   MemoryReport memory() const noexcept override {
     return {options_.budget, planned_->overhead, planned_->plan.arena_bytes, engine::read_process_memory().peak_resident};
   }
@@ -156,6 +166,13 @@ class PlannedSession final : public Session {
     std::vector<BoundPort> outputs;
   };
 
+  void choose_processors() {
+    const CpuKinds kinds = read_cpu_kinds();
+    if (kinds.small.empty()) return;
+    if (options_.compute_cpus.empty() && kinds.big.size() >= static_cast<std::size_t>(options_.threads)) options_.compute_cpus = kinds.big;
+    if (options_.load_cpus.empty()) options_.load_cpus = kinds.small;
+  }
+
   /// The model's own source, or one of the session's when it asks for another way of reading.
   Status open_source() {
     source_ = &model_->file().source();
@@ -163,6 +180,11 @@ class PlannedSession final : public Session {
     SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model_->file().path(), options_.read_mode));
     source_ = own_source_.get();
     return {};
+  }
+
+  std::uint64_t count_cancellations() noexcept {
+    const std::lock_guard lock(executor_mutex_);
+    return cancellations_;
   }
 
   /// Addresses for the largest plan that is to come. They hold no memory.
@@ -176,8 +198,10 @@ class PlannedSession final : public Session {
   }
 
   Result<Prepared> prepare(const plan::Plan& plan, const std::vector<bool>& held) {
-    const executor::ExecutorOptions executor_options{.read = options_.read, .held = held};
+    const executor::ExecutorOptions executor_options{.read = options_.read, .held = held, .time_steps = options_.time_steps};
     Prepared prepared;
+    const ScopedAffinity processors(options_.load_cpus);
+    SLUICE_RETURN_IF_ERROR(processors.status());
     SLUICE_ASSIGN_OR_RETURN(prepared.executor, executor::Executor::create(graph(), plan, *source_, arena_, *pool_, executor_options));
     for (std::size_t i = 0; i < graph().inputs.size(); ++i) {
       SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().inputs[i], prepared.executor->input(i)));
@@ -190,9 +214,15 @@ class PlannedSession final : public Session {
     return prepared;
   }
 
-  /// The executor before ends here, and with it the loads that it had wrapped.
-  void take(Prepared prepared) noexcept {
-    executor_ = std::move(prepared.executor);
+  /// The executor before ends here, and with it the loads that it had wrapped. A cancellation that came since the call began is the next
+  /// run's: it may have met the executor that ends.
+  void take(Prepared prepared, std::uint64_t cancellations_before) noexcept {
+    {
+      const std::lock_guard lock(executor_mutex_);
+      executor_.swap(prepared.executor);
+      if (cancellations_ != cancellations_before) executor_->cancel();
+    }
+    prepared.executor.reset();
     inputs_ = std::move(prepared.inputs);
     outputs_ = std::move(prepared.outputs);
     outputs_hold_ = false;
@@ -208,15 +238,15 @@ class PlannedSession final : public Session {
   }
 
   /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
-  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget) {
-    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes));
+  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget, std::uint64_t cancellations) {
+    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes, page_size_within(budget)));
     std::swap(arena_, arena);
     Result<Prepared> prepared = prepare(next->plan, {});
     if (!prepared) {
       std::swap(arena_, arena);
       return fail(prepared.error());
     }
-    take(std::move(*prepared));
+    take(std::move(*prepared), cancellations);
     arena = Arena();  // the one before: it must be gone before the new one takes memory
     return settle_in(std::move(next), budget);
   }
@@ -226,22 +256,25 @@ class PlannedSession final : public Session {
     return BoundPort{copy, graph().tensor(port.tensor).dtype, view};
   }
 
-  bool is_bounded(std::size_t port) const noexcept { return graph().tensor(graph().outputs[port].tensor).bounded != 0; }
-
-  /// An output that is dense in the extents of this run.
-  Status get_bounded(std::size_t port, std::span<std::byte> data) const noexcept {
-    const BoundPort& output = outputs_[port];
-    const auto bytes = static_cast<std::size_t>(executor_->output_shape(port).element_count()) * size_of(output.dtype);
-    if (data.size() != bytes) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
-    if (bytes > 0) std::memcpy(data.data(), output.view.data, bytes);
-    return {};
-  }
-
   Status check_output(std::size_t port) const noexcept {
     if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
     if (outputs_hold_) return {};
     return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs hold from a successful run to the next input or run");
   }
+
+  /// Of an output in the last run.
+  std::size_t elements_of(std::size_t port) const noexcept { return static_cast<std::size_t>(output_shape(port).element_count()); }
+
+  /// As many elements of an output as `data` holds, which lie in it.
+  void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
+    const BoundPort& output = outputs_[port];
+    if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
+      output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
+    } else if (!data.empty()) {  // dense in the extents of this run
+      std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
+    }
+  }
+
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
     return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
   }
@@ -261,6 +294,8 @@ class PlannedSession final : public Session {
   model::WeightSource* source_ = nullptr;
   std::unique_ptr<ThreadPool> pool_;
   Arena arena_;
+  std::mutex executor_mutex_;  // cancel() may come while set_budget changes the executor
+  std::uint64_t cancellations_ = 0;
   std::unique_ptr<executor::Executor> executor_;
   std::vector<BoundPort> inputs_;
   std::vector<BoundPort> outputs_;

@@ -26,6 +26,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    announce_weights();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
       bound_.output_extents.push_back(extents_of(port.tensor));
@@ -61,6 +62,24 @@ class Binder {
   Shape* extents_of(TensorId id) noexcept {
     const auto found = std::lower_bound(bounded_.begin(), bounded_.end(), id);
     return found == bounded_.end() || *found != id ? nullptr : &bound_.extents[static_cast<std::size_t>(found - bounded_.begin())];
+  }
+
+  /// Tells each step the weights of the next step that has enough to wait for.
+  void announce_weights() noexcept {
+    constexpr std::size_t kWorthFetching = 32 * 1024;
+    std::span<const std::byte> next;
+    for (auto step = bound_.steps.rbegin(); step != bound_.steps.rend(); ++step) {
+      if (step->prologue_only) continue;
+      step->call.next_weights = next;
+      const std::span<const std::byte> own = weights_of(step->call);
+      if (own.size() >= kWorthFetching || step->call.derived.data != nullptr) next = own;
+    }
+  }
+
+  static std::span<const std::byte> weights_of(const kernels::KernelCall& call) noexcept {
+    if (call.derived.data != nullptr || call.weights.empty() || call.weights[0].data == nullptr) return {};
+    const kernels::WeightOperand& weight = call.weights[0];
+    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.weight->panel_bytes.count()};
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
@@ -259,8 +278,8 @@ class Binder {
   std::byte* const arena_;
   ThreadPool& pool_;
   BoundPlan bound_;
-  std::vector<TensorId> bounded_;  // by place in bound_.extents
   std::array<std::vector<std::uint32_t>, kPasses.size()> running_;  // by pass: how many of the first n loads run in it
+  std::vector<TensorId> bounded_;  // by place in bound_.extents
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ class PlanExecutor final : public Executor {
       for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
     }
     for (BoundStep& step : bound_.steps) step.call.fault = &fault_;
+    if (options.time_steps) step_times_.resize(bound_.steps.size());
   }
 
   Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
@@ -41,6 +42,7 @@ class PlanExecutor final : public Executor {
     return extents != nullptr ? *extents : graph_.outputs[port].onnx_shape;
   }
   const RunStats& stats() const noexcept override { return stats_; }
+  std::span<const StepTime> step_times() const noexcept override { return step_times_; }
 
   Status run() noexcept override {
     stats_ = {};
@@ -134,11 +136,15 @@ class PlanExecutor final : public Executor {
 
   /// Ends early when the loader gave up; its error is the run's.
   void run_steps() noexcept {
-    for (const BoundStep& step : bound_.steps) {
+    for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
+      const BoundStep& step = bound_.steps[i];
       if (cancelled_.load(std::memory_order_relaxed)) return;
+      const std::int64_t stalled_before = stats_.stall_ns;
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
+      const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
       if (pass_ != Pass::kPeriod || !step.prologue_only) step.run(step.call);
+      if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
     }
@@ -169,6 +175,7 @@ class PlanExecutor final : public Executor {
   kernels::StepFault first_fault_;  // of this run, and whose
   const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
+  std::vector<StepTime> step_times_;
   Loader loader_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
@@ -54,14 +55,42 @@ PackSource source_of(const DraftNode& node) {
   return source;
 }
 
+/// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
+std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, const PackSource& source) {
+  const Constant& w = node.panels->values;
+  if (w.quantised == nullptr || w.dtype != DType::kF32 || (node.op != OpKind::kDense && node.op != OpKind::kConv)) return std::nullopt;
+  const QuantisedValues& q = *w.quantised;
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  if (conv != nullptr && (conv->depthwise() || (conv->groups > 1 && source.outputs_per_group < model::kPanelLanes))) return std::nullopt;
+  kernels::QuantisedSource made;
+  made.where = source;
+  made.first = (w.data - q.base) / static_cast<std::int64_t>(sizeof(float));
+  made.values = q.values.data() + made.first;
+  made.scales = q.scales;
+  made.zeros = q.zeros;
+  made.inner = q.inner;
+  made.extent = q.extent;
+  made.group = q.group;
+  if (q.group != 0) {
+    // Groups are runs of a row, and rows are outputs.
+    const bool rows =
+        node.op == OpKind::kDense && made.first == 0 && w.strides[0] == w.shape[1] && w.strides[1] == 1 && source.k_inner == 1;
+    return rows ? std::optional(made) : std::nullopt;
+  }
+  const bool groups_follow =
+      source.outputs == source.outputs_per_group || source.group_stride == source.outputs_per_group * source.output_stride;
+  const bool by_output = q.extent == 1 || (source.output_stride == q.inner && q.extent == source.outputs && groups_follow);
+  return by_output ? std::optional(made) : std::nullopt;
+}
+
 bool same(const Recipe& a, const Recipe& b) {
   const PackSource &x = a.source, &y = b.source;
   return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
          x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
          x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
-         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) && a.tap_order == b.tap_order &&
-         a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape &&
-         a.constant.strides == b.constant.strides;
+         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
+         a.tap_order == b.tap_order && a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype &&
+         a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
 }
 
 class Emitter {
@@ -134,6 +163,17 @@ class Emitter {
     const PackSource& source = recipe.source;
     model::Weight weight;
     weight.name = node.panels->name;
+    if (auto quantised = quantised_of(node, source)) {
+      recipe.kind = Recipe::Kind::kQuantised;
+      recipe.quantised = *quantised;
+      const auto& conv = std::get_if<model::ConvAttributes>(&node.attributes);
+      if (conv == nullptr)
+        kernels::describe_quantised(*quantised, std::array{source.outputs, source.depth}, weight);
+      else
+        kernels::describe_quantised(*quantised, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w, source.depth},
+                                    weight);
+      return add_weight(std::move(weight), std::move(recipe));
+    }
     if (of_two_axes(node.op)) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
       return add_weight(std::move(weight), std::move(recipe));
@@ -203,6 +243,9 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
       break;
     case Recipe::Kind::kDepthwise:
       kernels::pack_depthwise(recipe.source, p, out);
+      break;
+    case Recipe::Kind::kQuantised:
+      kernels::pack_quantised(recipe.quantised, p, out);
       break;
     case Recipe::Kind::kFloats:
       std::memset(out.data(), 0, out.size());

@@ -12,10 +12,11 @@ namespace sluice::importer {
 
 /// How one weight's bytes come about. Views the Draft, which must outlive it.
 struct Recipe {
-  enum class Kind : std::uint8_t { kPanels, kDepthwise, kFloats, kConstant };
+  enum class Kind : std::uint8_t { kPanels, kDepthwise, kQuantised, kFloats, kConstant };
   Kind kind = Kind::kFloats;
   kernels::PackSource source;           // kPanels, kDepthwise
   std::vector<std::int32_t> tap_order;  // what source.tap_order views
+  kernels::QuantisedSource quantised;   // kQuantised, beside `source`
   std::span<const float> floats;        // kFloats: biases, scales, shifts; the rest of the weight is zero
   Constant constant;                    // kConstant, in physical order
 };

@@ -18,6 +18,7 @@ class Walk final : public BodyLowering {
     add_initializers(onnx_);
     add_inputs();
     check_dims_were_used();
+    check_values_were_used();
     for (const OnnxNode& node : onnx_.nodes) lower_node(node);
     add_outputs();
     check_bounds_were_used();
@@ -172,11 +173,11 @@ class Walk final : public BodyLowering {
     values_[port.name] = draft_.add_value(std::move(value));
   }
 
-  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none.
+  /// A free dimension is bound by its name, or by INPUT.AXIS where it has none; so is one that the file states, to replace it.
   std::int64_t extent_of(const OnnxPort& port, std::size_t axis, std::string& unbound) {
     const OnnxDim& dim = port.dims[axis];
-    if (dim.param.empty() && dim.value > 0) return dim.value;
     const std::string by_place = std::string(port.name) + "." + std::to_string(axis);
+    if (dim.param.empty() && dim.value > 0 && !dims_.contains(by_place)) return dim.value;
     const std::string key = dim.param.empty() ? by_place : std::string(dim.param);
     for (const std::string& name : {key, by_place}) {
       const auto bound = dims_.find(name);
@@ -193,8 +194,13 @@ class Walk final : public BodyLowering {
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
       if (!used_dims_.contains(name))
-        report(ErrorCode::kInvalidArgument, "", "",
-               "--dim " + name + "=" + std::to_string(value) + ": no input has a free dimension of that name");
+        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension");
+  }
+
+  void check_values_were_used() {
+    for (const auto& [name, value] : bound_)
+      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxPort& port) { return port.name == name; }))
+        report(ErrorCode::kInvalidArgument, "", "", "--value " + name + ": the model has no input of that name");
   }
 
   void check_bounds_were_used() {

@@ -1,5 +1,6 @@
 // Operators of com.microsoft that exporters and optimisers write, and ONNX's own that no longer exist, as nodes that are there already.
 #include <algorithm>
+#include <cmath>
 
 #include "src/importer/lower_plain.h"
 
@@ -166,15 +167,28 @@ void matmul_n_bits(NodeContext& c) {
     }
   }
   std::vector<float> weight(static_cast<std::size_t>(count->element_count()));
+  auto quantised = std::make_shared<QuantisedValues>();
+  quantised->values.resize(weight.size());
   for (std::int64_t row = 0; row < n; ++row)
     for (std::int64_t i = 0; i < k; ++i) {
       const std::int64_t group = row * blocks + i / block, within = i % block;
       const auto value = std::to_integer<unsigned>(packed[static_cast<std::size_t>(group * bytes + (bits == 4 ? within / 2 : within))]);
       const unsigned q = bits == 8 ? value : within % 2 == 0 ? value & 15u : value >> 4;
       const auto g = static_cast<std::size_t>(group);
+      quantised->values[static_cast<std::size_t>(row * k + i)] = static_cast<std::int8_t>(q);
       weight[static_cast<std::size_t>(row * k + i)] = (static_cast<float>(q) - zeros[g]) * scale[g];
     }
-  const ValueId real = c.add_constant(permuted(make_constant(*count, weight), Perm{1, 0, 2, 3, 4, 5, 6, 7}));
+  Constant real_values = make_constant(*count, weight);
+  const bool whole =
+      std::all_of(zeros.begin(), zeros.end(), [](float zero) { return zero == std::floor(zero) && zero >= 0 && zero < 256; });
+  if (bits == 4 && whole && block < (1 << 16)) {
+    quantised->base = real_values.data;
+    quantised->scales = std::move(scale);
+    quantised->zeros = std::move(zeros);
+    quantised->group = block;
+    real_values.quantised = std::move(quantised);
+  }
+  const ValueId real = c.add_constant(permuted(real_values, Perm{1, 0, 2, 3, 4, 5, 6, 7}));
   c.set_output(0, add(c, add_product(c, c.float_input(0), real), optional_input(c, 5)));
 }
 

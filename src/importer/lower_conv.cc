@@ -19,15 +19,18 @@ Constant with_even_taps(const Constant& w) {
   return even ? w : copied(w);
 }
 
-PanelValues read_weight(const NodeContext& c) {
-  const Constant& w = c.require_constant(1, "the weight");
+PanelValues panels_of(const NodeContext& c, const Constant& w, std::string name, int rank) {
   if (!is_float(w.dtype)) c.refuse("the weight is not float");
-  if (w.shape.rank() != c.input_shape(0).rank()) c.malformed("the weight's rank differs from the input's");
+  if (w.shape.rank() != rank) c.malformed("the weight's rank differs from the input's");
   if (w.elements() == 0) c.malformed("the weight is empty");
   PanelValues panels;
-  panels.name = c.draft().value(c.input(1)).name;
+  panels.name = std::move(name);
   panels.values = with_even_taps(as_image_weight(w));
   return panels;
+}
+
+PanelValues read_weight(const NodeContext& c) {
+  return panels_of(c, c.require_constant(1, "the weight"), c.draft().value(c.input(1)).name, c.input_shape(0).rank());
 }
 
 std::vector<float> read_bias(const NodeContext& c, std::int64_t channels) {
@@ -89,23 +92,35 @@ ValueId add_mean_over_run(NodeContext& c, ValueId x, int first, int end) {
 
 }  // namespace
 
-void lower_conv(NodeContext& c) {
-  const ValueId x = c.float_input(0);
-  PanelValues panels = read_weight(c);
+namespace {
+
+ValueId add_conv(NodeContext& c, ValueId x, PanelValues panels, std::vector<float> bias) {
   const Shape in = c.shape(x), w = panels.values.shape;
   const std::int64_t kernel[] = {w[2], w[3]};
   Spatial s = read_spatial(c, in, std::span<const std::int64_t>(kernel).subspan(in.rank() == 3 ? 1 : 0));
   const std::int64_t groups = read_groups(c, in[1]);
   if (w[1] != in[1] / groups || w[0] % groups != 0)
-    c.malformed("a weight of shape " + c.input_shape(1).to_string() + " does not fit " + std::to_string(in[1]) + " channels in " +
-                std::to_string(groups) + " groups");
+    c.malformed("a weight of shape " + w.to_string() + " does not fit " + std::to_string(in[1]) + " channels in " + std::to_string(groups) +
+                " groups");
   const auto out = windowed_extents(c, s, false);
-  std::vector<float> bias = read_bias(c, w[0]);
   const model::ConvAttributes attributes{make_window(s, out), groups, in[1], w[0]};
   const ValueId image = as_image(c, x);
   const ValueId y = c.add(OpKind::kConv, {image}, Shape{in[0], w[0], out[0], out[1]}, attributes);
   attach(c, std::move(panels), std::move(bias));
-  c.set_output(0, as_line(c, y, s.one_dimensional));
+  return as_line(c, y, s.one_dimensional);
+}
+
+}  // namespace
+
+ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::string& name) {
+  return add_conv(c, x, panels_of(c, weight, name, c.shape(x).rank()), {});
+}
+
+void lower_conv(NodeContext& c) {
+  const ValueId x = c.float_input(0);
+  PanelValues panels = read_weight(c);
+  std::vector<float> bias = read_bias(c, panels.values.shape[0]);
+  c.set_output(0, add_conv(c, x, std::move(panels), std::move(bias)));
 }
 
 void lower_conv_transpose(NodeContext& c) {

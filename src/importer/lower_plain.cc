@@ -141,6 +141,33 @@ Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAtt
   return make_view(result.dtype, sized.shape, out.data, bytes);
 }
 
+/// The bytes behind a DequantizeLinear of 8 bits and one scale, or one for each place of an axis; null: another form.
+std::shared_ptr<const QuantisedValues> quantised_values(const PlainNode& node, const NodeContext& c, const std::vector<ValueId>& values,
+                                                        const std::byte* made) {
+  const Constant &q = *c.constant(values[0]), &scales = *c.constant(values[1]);
+  if ((q.dtype != DType::kI8 && q.dtype != DType::kU8) || node.integer(1) != 0) return nullptr;
+  auto result = std::make_shared<QuantisedValues>();
+  result->base = made;
+  result->values.resize(static_cast<std::size_t>(q.elements()));
+  write_elements(q, reinterpret_cast<std::byte*>(result->values.data()));
+  // Panels hold i8: what is unsigned moves down by 128, and its zero with it.
+  const bool is_unsigned = q.dtype == DType::kU8;
+  if (is_unsigned)
+    for (std::int8_t& value : result->values) value = static_cast<std::int8_t>(static_cast<std::uint8_t>(value) ^ 0x80u);
+  result->scales = floats(scales);
+  result->zeros.assign(result->scales.size(), is_unsigned ? -128.0f : 0.0f);
+  if (node.has(2)) {
+    const std::vector<std::int64_t> zeros = integers(*c.constant(values[2]));
+    if (zeros.size() != result->zeros.size()) return nullptr;
+    for (std::size_t i = 0; i < zeros.size(); ++i) result->zeros[i] += static_cast<float>(zeros[i]);
+  }
+  result->extent = static_cast<std::int64_t>(result->scales.size());
+  if (result->extent == 1) return result;
+  const int rank = q.shape.rank(), axis = static_cast<int>(node.integer(0) < 0 ? node.integer(0) + rank : node.integer(0));
+  result->inner = q.shape.count(axis + 1, rank);
+  return result;
+}
+
 bool all_constant(const NodeContext& c, const std::vector<ValueId>& values) {
   return std::all_of(values.begin(), values.end(), [&](ValueId value) { return c.constant(value) != nullptr; });
 }
@@ -252,7 +279,9 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   const bool weights = op.name == "DequantizeLinear" && constant && is_dense(*c.constant(values[0]));
   if (weights || (foldable && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
     if (!weights) c.draft().fold_allowance -= work;
-    return c.add_constant(evaluate(c, op, attributes, inputs, values, out));
+    Constant made = evaluate(c, op, attributes, inputs, values, out);
+    if (weights) made.quantised = quantised_values(PlainNode(op, attributes, inputs), c, values, made.data);
+    return c.add_constant(std::move(made));
   }
   if (empty) c.refuse("an input is empty");
   if (values.empty()) c.refuse("its result is too large to be computed at import");

@@ -145,6 +145,9 @@ std::span<const OperatorEntry> contrib_table() noexcept;
 /// MatMul: a dense layer where `b` is a constant matrix.
 ValueId add_product(NodeContext& c, ValueId a, ValueId b);
 
+/// A convolution of the node's window and groups, over another input and weight than the node's own.
+ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::string& name);
+
 /// The shape that numpy broadcasting gives; refuses shapes that do not fit.
 Shape broadcast_shape(const Shape& a, const Shape& b);
 
@@ -159,6 +162,10 @@ void lower_average_pool(NodeContext& c);
 void lower_global_average_pool(NodeContext& c);
 void lower_global_max_pool(NodeContext& c);
 void lower_reduce_mean(NodeContext& c);
+void lower_conv_integer(NodeContext& c);
+void lower_qlinear_conv(NodeContext& c);
+void lower_matmul_integer(NodeContext& c);
+void lower_qlinear_matmul(NodeContext& c);
 void lower_gemm(NodeContext& c);
 void lower_matmul(NodeContext& c);
 void lower_batch_normalization(NodeContext& c);

@@ -31,7 +31,9 @@ bool gains(const model::ConvAttributes& conv) noexcept {
 
 void choose_numerics(model::Graph& graph) noexcept {
   for (model::Node& node : graph.nodes)
-    if (node.op == model::OpKind::kConv && gains(node.as<model::ConvAttributes>())) node.numeric = model::NumericClass::kWinograd4;
+    if (node.op == model::OpKind::kConv && graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32 &&
+        gains(node.as<model::ConvAttributes>()))
+      node.numeric = model::NumericClass::kWinograd4;
 }
 
 }  // namespace sluice::importer

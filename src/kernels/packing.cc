@@ -43,6 +43,11 @@ float load_as_float(const std::byte* data, std::int64_t index) noexcept {
   }
 }
 
+/// From the first value of an output to that of a tap and k, in elements.
+std::int64_t offset_of(const PackSource& source, std::int64_t tap, std::int64_t k) noexcept {
+  return tap * source.tap_stride + k / source.k_inner * source.k_outer_stride + k % source.k_inner * source.k_inner_stride;
+}
+
 /// The outputs that are the lanes of one panel.
 struct Lanes {
   int count = 0;
@@ -55,7 +60,8 @@ Lanes lanes_of(const PackSource& source, std::int64_t first, std::int64_t end) n
   for (std::int64_t n = first; n < end; ++n) {
     const auto lane = static_cast<std::size_t>(lanes.count++);
     const std::int64_t per_group = group_size(source);
-    const std::int64_t at = source.run_order.empty() ? n : source.run_order[static_cast<std::size_t>(n / source.run)] * source.run + n % source.run;
+    const std::int64_t at =
+        source.run_order.empty() ? n : source.run_order[static_cast<std::size_t>(n / source.run)] * source.run + n % source.run;
     lanes.base[lane] = at / per_group * source.group_stride + at % per_group * source.output_stride;
     lanes.scale[lane] = source.scale.empty() ? 1.0f : source.scale[static_cast<std::size_t>(n)];
   }
@@ -67,8 +73,7 @@ std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out
   for (std::int64_t packed_tap = 0; packed_tap < source.taps; ++packed_tap) {
     const std::int64_t tap = source.tap_order.empty() ? packed_tap : source.tap_order[static_cast<std::size_t>(packed_tap)];
     for (std::int64_t k = 0; k < source.depth; ++k) {
-      const std::int64_t offset =
-          tap * source.tap_stride + k / source.k_inner * source.k_outer_stride + k % source.k_inner * source.k_inner_stride;
+      const std::int64_t offset = offset_of(source, tap, k);
       std::array<float, kPanelLanes> row{};
       for (std::size_t lane = 0; lane < static_cast<std::size_t>(lanes.count); ++lane) {
         const float value = load_as_float<T>(source.data, lanes.base[lane] + offset);
@@ -132,6 +137,69 @@ void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte>
   for (std::int64_t panel = p.begin; panel < p.end; ++panel) {
     const std::int64_t end = std::min((panel + 1) * kPanelLanes, source.outputs);
     to = pack_lanes(source, lanes_of(source, panel * kPanelLanes, end), to);
+  }
+}
+
+namespace {
+
+float scale_of_lane(const PackSource& source, std::int64_t n) noexcept {
+  return source.scale.empty() ? 1.0f : source.scale[static_cast<std::size_t>(n)];
+}
+
+template <class T>
+void put(std::byte* to, T value) noexcept {
+  std::memcpy(to, &value, sizeof value);
+}
+
+void pack_eight_bits(const QuantisedSource& source, std::int64_t first, const Lanes& lanes, std::byte* out) noexcept {
+  const PackSource& where = source.where;
+  for (int lane = 0; lane < lanes.count; ++lane) {
+    const std::int64_t base = lanes.base[static_cast<std::size_t>(lane)];
+    const auto s = static_cast<std::size_t>((source.first + base) / source.inner % source.extent);
+    put(out + lane * 4, source.scales[s] * scale_of_lane(where, first + lane));
+    put(out + (model::kPanelLanes + lane) * 4, source.zeros[s]);
+    std::byte* to = out + 2 * model::kPanelLanes * 4 + lane;
+    for (std::int64_t tap = 0; tap < where.taps; ++tap)
+      for (std::int64_t k = 0; k < where.depth; ++k, to += model::kPanelLanes)
+        *to = static_cast<std::byte>(source.values[base + offset_of(where, tap, k)]);
+  }
+}
+
+void pack_four_bits(const QuantisedSource& source, std::int64_t first, const Lanes& lanes, std::byte* out) noexcept {
+  const PackSource& where = source.where;
+  const std::int64_t group_bytes = model::kPanelLanes * 5 + source.group * model::kPanelLanes / 2;
+  for (int lane = 0; lane < lanes.count; ++lane)
+    for (std::int64_t k = 0; k < where.depth; ++k) {
+      std::byte* group = out + k / source.group * group_bytes;
+      const auto s = static_cast<std::size_t>((first + lane) * source.groups() + k / source.group);
+      if (k % source.group == 0) {
+        put(group + lane * 4, source.scales[s] * scale_of_lane(where, first + lane));
+        group[model::kPanelLanes * 4 + lane] = static_cast<std::byte>(source.zeros[s]);
+      }
+      const auto q = static_cast<std::byte>(source.values[lanes.base[static_cast<std::size_t>(lane)] + offset_of(where, 0, k)]);
+      group[model::kPanelLanes * 5 + k % source.group / 2 * model::kPanelLanes + lane] |= k % 2 == 0 ? q : q << 4;
+    }
+}
+
+}  // namespace
+
+void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept {
+  describe_panels(source.where, logical_shape, weight);
+  weight.panel_layout.dtype = source.group == 0 ? DType::kI8 : DType::kU8;
+  weight.panel_layout.k_block = source.group == 0 ? 1 : 2;
+  weight.panel_layout.k_group = static_cast<std::uint16_t>(source.group);
+  weight.panel_bytes = model::panel_bytes_of(weight.panel_layout, model::values_of_lane(weight)).value_or(Bytes());
+  weight.bytes = weight.panel_bytes * static_cast<std::uint64_t>(weight.panels);
+}
+
+void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::byte> out) noexcept {
+  std::fill(out.begin(), out.end(), std::byte{0});
+  const auto panel_bytes = static_cast<std::int64_t>(out.size()) / std::max<std::int64_t>(1, p.size());
+  for (std::int64_t panel = p.begin; panel < p.end; ++panel) {
+    const ChannelRange c = model::channels_of_panels({panel, panel + 1}, group_size(source.where), source.where.outputs);
+    const Lanes lanes = lanes_of(source.where, c.begin, c.end);
+    std::byte* to = out.data() + (panel - p.begin) * panel_bytes;
+    source.group == 0 ? pack_eight_bits(source, c.begin, lanes, to) : pack_four_bits(source, c.begin, lanes, to);
   }
 }
 

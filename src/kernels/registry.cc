@@ -32,11 +32,4 @@ std::vector<const KernelDescriptor*> kernels_for(const model::Graph& graph, cons
   return found;
 }
 
-std::vector<const KernelDescriptor*> all_kernels() {
-  std::vector<const KernelDescriptor*> all;
-  for (const auto& family : families())
-    for (const KernelDescriptor& kernel : family) all.push_back(&kernel);
-  return all;
-}
-
 }  // namespace sluice::kernels

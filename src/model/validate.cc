@@ -25,6 +25,7 @@ class GraphValidator {
     for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(tensor));
     SLUICE_RETURN_IF_ERROR(check_inputs());
     for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
+    SLUICE_RETURN_IF_ERROR(check_all_made());
     SLUICE_RETURN_IF_ERROR(check_outputs());
     SLUICE_RETURN_IF_ERROR(check_preprocess());
     if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
@@ -116,6 +117,14 @@ class GraphValidator {
   }
 
   bool is_empty(TensorId id) const { return graph_.tensor(id).shape.element_count() == 0; }
+
+  Status check_all_made() const {
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      const Tensor& tensor = graph_.tensors[t];
+      if (!made_[t] && !tensor.weight.valid() && !is_empty(TensorId(t))) return invalid(tensor.name, "G1: nothing makes this tensor");
+    }
+    return {};
+  }
 
   Status check_outputs() const {
     for (const Port& port : graph_.outputs) {

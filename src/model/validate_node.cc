@@ -152,9 +152,12 @@ class NodeValidator {
     const std::int64_t panels = panel_count(outputs, per_group);
     if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
     const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
-    const auto bytes = values ? checked_mul(*values, kPanelLanes * size_of(weight.panel_layout.dtype)) : std::nullopt;
-    if (!bytes || weight.panel_bytes.count() != *bytes) {
-      return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(0), weight.panel_bytes.count());
+    if (is_quantised(weight.panel_layout) && node_.op != OpKind::kConv && node_.op != OpKind::kDense)
+      return invalid("G4: this operator takes no quantised panels");
+    const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
+    if (!bytes || weight.panel_bytes != *bytes || values_of_lane(weight) != *values) {
+      return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
+                     weight.panel_bytes.count());
     }
     if (!node_.epilogue.has_bias) return {};
     return check_plain_f32(node_.weights[1], panels * kPanelLanes);

@@ -12,6 +12,23 @@ FileRange panel_range(const Weight& weight, PanelRange p) noexcept {
   return {weight.offset + static_cast<std::uint64_t>(p.begin) * weight.panel_bytes, static_cast<std::uint64_t>(p.size()) * weight.panel_bytes};
 }
 
+std::uint64_t values_of_lane(const Weight& weight) noexcept {
+  return static_cast<std::uint64_t>(weight.shape.count(1, weight.shape.rank()));
+}
+
+std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56, kHead = 2 * kPanelLanes * sizeof(float);
+  constexpr std::uint64_t kGroupHead = kPanelLanes * (sizeof(float) + 1);
+  if (values > kMost || layout.lanes != kPanelLanes) return std::nullopt;
+  const std::uint64_t each = layout.k_group;
+  if (layout.dtype == DType::kF32 && layout.k_block == 1 && each == 0) return Bytes(values * kPanelLanes * sizeof(float));
+  if (layout.layout != WeightLayout::kPanels) return std::nullopt;
+  if (layout.dtype == DType::kI8 && layout.k_block == 1 && each == 0) return Bytes(align_up(kHead + values * kPanelLanes, kWeightAlignment));
+  if (layout.dtype == DType::kU8 && layout.k_block == 2 && each >= 2 && each % 2 == 0)
+    return Bytes(align_up((values + each - 1) / each * (kGroupHead + each / 2 * kPanelLanes), kWeightAlignment));
+  return std::nullopt;
+}
+
 // Groups of 16 outputs and more fill whole panels each, so that a panel reads one group's input; narrower ones share panels.
 std::int64_t panel_count(std::int64_t outputs, std::int64_t outputs_per_group) noexcept {
   if (outputs_per_group < kPanelLanes) return ceil_div(outputs, kPanelLanes);

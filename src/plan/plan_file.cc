@@ -17,8 +17,8 @@ static_assert(std::endian::native == std::endian::little, "fields are copied as 
 
 constexpr std::array<char, 8> kMagic = {'S', 'L', 'U', 'P', 'L', 'A', 'N', '\n'};
 constexpr std::uint32_t kEndiannessMark = 0x01020304;
-constexpr std::uint32_t kFormatVersion = 1;
-constexpr Bytes kMaxFileBytes{256u << 20};  // two million steps
+constexpr std::uint32_t kFormatVersion = 2;  // 1 had no transforms and no loads for the prologue alone
+constexpr Bytes kMaxFileBytes{256u << 20};   // two million steps
 constexpr int kBufferKindCount = 7;
 
 struct Prefix {

@@ -4,17 +4,45 @@
 // outputs of Reshape, Concat and Slice nodes that have no step, whose bytes must be those of their inputs. A made tensor's bytes are needed
 // until the last read of it or of a view that holds it; until then nothing else may be written there, save by a node that replaces element
 // for element what nobody else still needs.
+//
+// A node in bands is read before it is whole. Its steps then follow the rows, all channels of a band before the next, and a reader takes
+// rows of finished bands only. A ring holds the newest rows: a reader takes none that are older, and none is read that a band has replaced.
 #include <algorithm>
 #include <set>
 #include <vector>
 
 #include "src/plan/verify_parts.h"
+#include "src/plan/verify_rows.h"
 #include "src/plan/verify_views.h"
 
 namespace sluice::plan {
 namespace {
 
 constexpr std::size_t kMaxMeetings = std::size_t{1} << 22;  // pairs of tensors that share a buffer at one time; real plans have thousands
+constexpr std::int64_t kMaxWalked = std::int64_t{1} << 26;  // steps looked at for tensors that are replaced while they are read
+
+/// How far the steps of one node have come, while they follow the rows.
+struct Progress {
+  RowRange band;              // of the latest step
+  std::int64_t channels = 0;  // of the band that are written
+  bool in_order = true;
+  bool begun = false;
+
+  void add(const Step& step, std::int64_t all_channels) noexcept {
+    if (!begun || step.rows != band) {
+      in_order = in_order && step.rows.begin == band.end && (!begun || channels == all_channels);
+      band = step.rows;
+      channels = 0;
+    }
+    begun = true;
+    channels += step.channels.size();
+  }
+  /// Rows [0, whole) are written, all channels of them.
+  std::int64_t whole(std::int64_t all_channels) const noexcept {
+    if (!begun || !in_order) return 0;
+    return channels == all_channels ? band.end : band.begin;
+  }
+};
 
 /// The last reads of some bytes: by which node, and by any other node.
 struct LastReads {
@@ -52,7 +80,9 @@ class ContentVerifier {
         first_write_(graph.tensors.size(), -1),
         ready_(graph.tensors.size(), -1),
         reads_(graph.tensors.size()),
-        made_(graph.tensors.size(), false) {}
+        made_(graph.tensors.size(), false),
+        progress_(graph.tensors.size()),
+        has_views_(graph.tensors.size(), false) {}
 
   Status run() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
@@ -83,7 +113,7 @@ class ContentVerifier {
     const Buffer& buffer = plan_.buffer(placement.buffer);
     if (buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kWorkspace || buffer.kind == BufferKind::kDerived)
       return broken("tensor", t, "I6: it lies in a buffer that holds weights or a workspace");
-    if (placement.ring_rows != 0) return broken("tensor", t, "I6: a ring of rows, which this build does not prove");
+    if (placement.ring_rows < 0) return broken("tensor", t, "I6: a ring of less than no rows");
     const auto bytes = view_span(tensor(t), placement);
     if (!bytes) return broken("tensor", t, "I6: its pitches make its own elements overlap");
     const auto end = checked_add(placement.offset.count(), *bytes);
@@ -169,6 +199,7 @@ class ContentVerifier {
     const model::Node& node = graph_.nodes[n];
     const TensorId out = node.outputs[0];
     if (!plan_.tensors[out.index()].buffer.valid()) return broken("node", n, "I6: it has no step, and its output lies nowhere");
+    if (plan_.tensors[out.index()].ring_rows != 0) return broken("tensor", out.index(), "I6: a ring that no step writes");
     for (TensorId in : node.inputs)
       if (constant(in) || !plan_.tensors[in.index()].buffer.valid())
         return broken("node", n, "I6: it has no step, and an input lies in no buffer");
@@ -225,23 +256,58 @@ class ContentVerifier {
         ready_[out] = static_cast<std::int64_t>(steps_of_[n].back()) + 1;
         continue;
       }
-      for (TensorId in : node.inputs) ready_[out] = std::max(ready_[out], ready_[in.index()]);
+      for (TensorId in : node.inputs) {
+        ready_[out] = std::max(ready_[out], ready_[in.index()]);
+        has_views_[in.index()] = true;
+      }
     }
   }
 
-  Status check_steps() const {
+  std::int64_t channels_of(NodeId id) const { return model::step_channels(graph_, graph_.node(id)); }
+
+  /// Are the rows that a step reads of an input there?
+  Status check_input(std::size_t i, std::size_t input) const {
+    const Step& step = plan_.steps[i];
+    const model::Node& node = graph_.node(step.node);
+    const std::size_t t = node.inputs[input].index();
+    const std::int64_t ring = plan_.tensors[t].ring_rows;
+    if (ring == 0 && ready_[t] >= 0 && ready_[t] <= static_cast<std::int64_t>(i)) return {};
+    const auto rows = rows_of_input(graph_, node, input, step.rows);
+    const NodeId maker = maker_[t];
+    if (!rows || !maker.valid() || progress_[t].whole(channels_of(maker)) < rows->end)
+      return broken("step", i, "I6: it reads a tensor that is not whole yet");
+    if (ring > 0 && progress_[t].band.end - rows->begin > ring) return broken("step", i, "I6: it reads rows that a ring no longer holds");
+    return {};
+  }
+
+  Status check_output(std::size_t i) const {
+    const Step& step = plan_.steps[i];
+    const std::size_t t = graph_.node(step.node).outputs[0].index();
+    const std::int64_t ring = plan_.tensors[t].ring_rows;
+    if (ring == 0) return {};
+    if (step.rows.size() > ring) return broken("step", i, "I6: it writes more rows than its ring holds");
+    if (!progress_[t].in_order) return broken("step", i, "I6: it does not follow the rows of its ring");
+    return {};
+  }
+
+  Status check_steps() {
+    maker_.assign(graph_.tensors.size(), NodeId::invalid());
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (!steps_of_[n].empty()) maker_[graph_.nodes[n].outputs[0].index()] = NodeId(n);
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
       const auto now = static_cast<std::int64_t>(i);
       const model::Node& node = graph_.node(step.node);
       if (step.prepare) continue;
-      for (TensorId in : node.inputs) {
-        if (constant(in)) continue;
-        if (!plan_.tensors[in.index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
-        if (ready_[in.index()] < 0 || ready_[in.index()] > now) return broken("step", i, "I6: it reads a tensor that is not whole yet");
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (constant(node.inputs[k])) continue;
+        if (!plan_.tensors[node.inputs[k].index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
+        SLUICE_RETURN_IF_ERROR(check_input(i, k));
       }
       for (TensorId out : node.outputs)
         if (!plan_.tensors[out.index()].buffer.valid()) return broken("step", i, "I6: its output lies in no buffer");
+      progress_[node.outputs[0].index()].add(step, channels_of(step.node));
+      SLUICE_RETURN_IF_ERROR(check_output(i));
       if (!step.workspace.valid()) continue;
       const Buffer& workspace = plan_.buffer(step.workspace);
       if (workspace.kind != BufferKind::kWorkspace) return broken("step", i, "I6: its workspace is a buffer of another kind");
@@ -279,6 +345,10 @@ class ContentVerifier {
     for (const model::Port& port : graph_.outputs)
       if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
         return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
+    for (const auto* ports : {&graph_.inputs, &graph_.outputs})
+      for (const model::Port& port : *ports)
+        if (plan_.tensors[port.tensor.index()].ring_rows != 0)
+          return broken("tensor", port.tensor.index(), "I6: the caller cannot see a ring");
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
       if (!made_[t]) continue;
       const Buffer& buffer = plan_.buffer(plan_.tensors[t].buffer);
@@ -292,7 +362,7 @@ class ContentVerifier {
   }
 
   /// Made tensors of one buffer that matter at the same time have no byte in common, or one replaces the other element by element.
-  Status check_meetings() const {
+  Status check_meetings() {
     std::vector<std::size_t> order;
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t)
       if (made_[t]) order.push_back(t);
@@ -317,7 +387,7 @@ class ContentVerifier {
     return {};
   }
 
-  bool may_meet(std::size_t earlier, std::size_t later) const {
+  bool may_meet(std::size_t earlier, std::size_t later) {
     const PlacedTensor a = placed(TensorId(earlier));
     const PlacedTensor b = placed(TensorId(later));
     if (views_disjoint(a, b)) return true;
@@ -325,13 +395,34 @@ class ContentVerifier {
     const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
     const LastReads& reads = reads_[earlier];
     const std::int64_t by_others = reads.node == writer && reads.last >= 0 ? reads.by_other : reads.last;
-    if (by_others >= first_write_[later]) return false;
+    if (by_others >= first_write_[later] && !reads_stay_ahead(earlier, later, by_others)) return false;
     const model::Node& node = graph_.node(writer);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (constant(node.inputs[i])) continue;
       const PlacedTensor in = placed(node.inputs[i]);
       if (in.placement->buffer != b.placement->buffer || views_disjoint(in, b)) continue;
       if (!replaces_elementwise(writer, i) || !same_view(in, b)) return false;
+    }
+    return true;
+  }
+
+  /// Other nodes read `earlier` until step `last`, while `later` takes its place row by row: none of them a row that is gone.
+  bool reads_stay_ahead(std::size_t earlier, std::size_t later, std::int64_t last) {
+    walked_ += last - first_write_[later];
+    if (last >= steps_ || walked_ > kMaxWalked || has_views_[earlier] || !same_view(placed(TensorId(earlier)), placed(TensorId(later))))
+      return false;
+    const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
+    std::int64_t replaced = 0;
+    for (std::int64_t i = first_write_[later]; i <= last; ++i) {
+      const Step& step = plan_.steps[static_cast<std::size_t>(i)];
+      if (step.node == writer) replaced = std::max(replaced, step.rows.end);
+      if (step.node == writer || step.prepare) continue;
+      const model::Node& node = graph_.node(step.node);
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.inputs[k].index() != earlier) continue;
+        const auto rows = rows_of_input(graph_, node, k, step.rows);
+        if (!rows || rows->begin < replaced) return false;
+      }
     }
     return true;
   }
@@ -361,6 +452,10 @@ class ContentVerifier {
   std::vector<std::int64_t> ready_;                 // by tensor: the first step that may read it
   std::vector<LastReads> reads_;                    // by tensor, through views of it
   std::vector<bool> made_;
+  std::vector<NodeId> maker_;       // by tensor: whose steps write it
+  std::vector<Progress> progress_;  // by tensor
+  std::vector<bool> has_views_;     // by tensor: a node without steps reads it
+  std::int64_t walked_ = 0;
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 //     NHWC at pitches:   stride N = H * row_pitch,  H = row_pitch,  W = pixel_pitch,  C = element
 //     any other rank:    stride of the last axis = element, of the one before = row_pitch, of outer ones = extents in between * row_pitch
 //
-// A part lies in a whole if its first element does and every axis that it steps along has the whole's stride.
+// A part lies in a whole if its first element does and every axis that it steps along has the whole's stride. A ring has the bytes of its
+// slots, and is no part or whole of anything else.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -22,6 +24,12 @@ struct PlacedTensor {
   const TensorPlacement* placement;
 };
 
+/// Rows that have bytes of their own.
+inline std::int64_t rows_held(const PlacedTensor& t) noexcept {
+  const std::int64_t rows = row_extents(t.tensor->shape).rows;
+  return t.placement->ring_rows > 0 ? std::min(rows, t.placement->ring_rows) : rows;
+}
+
 /// Bytes from the first element to the end of the last, or nothing when elements of the view overlap one another or the sum overflows.
 inline std::optional<std::uint64_t> view_span(const model::Tensor& tensor, const TensorPlacement& placement) {
   const RowExtents extents = row_extents(tensor.shape);
@@ -35,7 +43,7 @@ inline std::optional<std::uint64_t> view_span(const model::Tensor& tensor, const
   const auto pixels = checked_mul(static_cast<std::uint64_t>(extents.pixels - 1), pixel_pitch);
   const auto row = pixels ? checked_add(*pixels, channels) : std::nullopt;
   if (!row || (extents.rows > 1 && row_pitch < *row)) return std::nullopt;
-  const auto rows = checked_mul(static_cast<std::uint64_t>(extents.rows - 1), row_pitch);
+  const auto rows = checked_mul(static_cast<std::uint64_t>(rows_held({&tensor, &placement}) - 1), row_pitch);
   return rows ? checked_add(*rows, *row) : std::nullopt;
 }
 
@@ -61,6 +69,7 @@ inline Strides strides_of(const PlacedTensor& t) noexcept {
 /// Is `part` the region of `whole` that begins at index `start`?
 inline bool part_of(const PlacedTensor& part, const PlacedTensor& whole, const std::array<std::int64_t, Shape::kMaxRank>& start) noexcept {
   if (part.placement->buffer != whole.placement->buffer || part.tensor->dtype != whole.tensor->dtype) return false;
+  if (part.placement->ring_rows != 0 || whole.placement->ring_rows != 0) return false;
   const Shape& shape = part.tensor->shape;
   if (shape.rank() != whole.tensor->shape.rank()) return false;
   const Strides inner = strides_of(part);
@@ -77,6 +86,7 @@ inline bool part_of(const PlacedTensor& part, const PlacedTensor& whole, const s
 
 /// Element i at i elements from the first.
 inline bool contiguous(const PlacedTensor& t) noexcept {
+  if (t.placement->ring_rows != 0) return false;
   const Shape& shape = t.tensor->shape;
   const Strides strides = strides_of(t);
   std::int64_t dense = size_of(t.tensor->dtype);
@@ -107,7 +117,7 @@ inline bool views_disjoint(const PlacedTensor& a, const PlacedTensor& b) noexcep
   const auto grid = [](const PlacedTensor& t) {
     const RowExtents extents = row_extents(t.tensor->shape);
     const std::int64_t bytes = extents.channels * static_cast<std::int64_t>(size_of(t.tensor->dtype));
-    return Grid{extents.rows, extents.pixels, bytes, (extents.pixels - 1) * t.placement->pixel_pitch + bytes};
+    return Grid{rows_held(t), extents.pixels, bytes, (extents.pixels - 1) * t.placement->pixel_pitch + bytes};
   };
   const Grid x = grid(a);
   const Grid y = grid(b);

@@ -3,6 +3,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/emit.h"
+#include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
 #include "sluice/planner/policies.h"
 
@@ -12,10 +13,25 @@ namespace {
 // The greedy order costs nodes x ready nodes; no sane graph is larger than this.
 constexpr std::size_t kMostToReorder = 1 << 13;
 
-/// Orders and aliases the graph: what does not depend on capacity or policy.
-Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+/// The same problem with the chains in its views.
+Problem with_chains(const Problem& problem, const BandCutter& cutter, const std::vector<Banded>& chains) {
+  Problem banded = problem;
+  banded.memo = std::make_shared<Memo>();
+  for (const Banded& chain : chains) cutter.apply(chain, banded.views);
+  return banded;
+}
+
+/// What does not depend on capacity: chains for time, and other chains for the least memory, which only the default policy has.
+struct Problems {
+  Problem fast;
+  std::optional<Problem> lean;
+};
+
+/// Orders and aliases the graph.
+Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}, {}};
+  problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -28,8 +44,58 @@ Result<Problem> prepare(const model::Graph& graph, const profiler::DeviceProfile
       return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant has no buffer");
   if (request.repeat) problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
   problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
-  if (request.repeat) problem.residency = best_residency(problem);
   return problem;
+}
+
+Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request));
+  const BandCutter cutter(graph, whole.kernels, whole.views);
+  const std::vector<Banded> chains = partition_for_time(whole, cutter);
+  Problems problems{with_chains(whole, cutter, chains), {}};
+  if (request.repeat) problems.fast.residency = best_residency(problems.fast);
+  if (request.policy != Policy::kSluice) return problems;
+  const std::optional<std::vector<Banded>> leaner = partition_for_memory(whole, cutter, chains);
+  if (!leaner) return problems;
+  problems.lean = with_chains(whole, cutter, *leaner);
+  problems.lean->residency = problems.fast.residency;
+  return problems;
+}
+
+/// The plans of a problem: how little they can do with, and the best one.
+struct Planning {
+  const Problem& problem;
+  Candidate least;
+  std::optional<Candidate> best = {};
+  double bound = 0;
+  SearchLimit search_left = {};
+
+  Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
+  bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
+
+  void choose(const PlanRequest& request, SearchLimit limit) {
+    const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
+    Search search{problem, capacity, {}, limit};
+    planner::choose(search, request.policy, least);
+    best = std::move(search.best);
+    bound = search.bound;
+    search_left = search.search;
+  }
+
+  /// What the best run would take with all the memory that there is: its loads ungated, or none of them where runs are repeated.
+  double unhampered() const {
+    const Costs costs = price(problem, best->schedule);
+    if (problem.repeat) return costs.compute;
+    const std::vector<std::uint64_t> nothing(best->schedule.steps.size(), 0);
+    const Gates free = fluid_gates(best->schedule, nothing, kUnlimitedBytes.count() / 4, Run::kPrologue, false).gates;
+    return simulate(best->schedule, costs, free, Run::kPrologue).seconds();
+  }
+};
+
+/// Could chains for the least memory be faster: does memory slow the best plan without them, by more than they cost?
+bool worth_chaining(const Planning& fast, const Planning& lean) {
+  constexpr double kFree = 1.005;
+  if (!fast.best) return true;
+  return fast.best->seconds > kFree * fast.unhampered() && fast.best->seconds > price(lean.problem, lean.least.schedule).compute;
 }
 
 /// Model files end with the block of their last stretch.
@@ -47,27 +113,34 @@ std::string_view name_of(Policy policy) noexcept {
 }
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problem problem, prepare(graph, profile, request));
-  const Candidate least = least_candidate(problem, request.policy);
-  if (request.capacity.count() < least.arena_bytes) {
-    return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least.arena_bytes,
-                           request.capacity.count()));
-  }
-  const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-  Search search{problem, capacity, {}, SearchLimit::of_milliseconds(request.search_ms), request.most_items};
-  choose(search, request.policy, least);
-  plan::Plan plan = emit(problem, *search.best);
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
+  Planning fast(problems.fast, request.policy);
+  std::optional<Planning> lean;
+  if (problems.lean) lean.emplace(*problems.lean, request.policy);
+  const std::uint64_t least = std::min(fast.least.bytes(), lean ? lean->least.bytes() : fast.least.bytes());
+  if (request.capacity.count() < least)
+    return fail(
+        make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
+  const SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
+  if (fast.fits(request.capacity)) fast.choose(request, limit);
+  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean)) lean->choose(request, fast.best ? fast.search_left : limit);
+  const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
+  const Planning& chosen = leaner ? *lean : fast;
+  plan::Plan plan = emit(chosen.problem, *chosen.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
-  plan.minimum_capacity = Bytes(least.arena_bytes);
-  plan.prediction = predict(problem, *search.best, search.bound);
+  plan.minimum_capacity = Bytes(least);
+  plan.prediction =
+      predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
   SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
   return plan;
 }
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problem problem, prepare(graph, profile, request));
-  return Bytes(least_candidate(problem, request.policy).arena_bytes);
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
+  std::uint64_t least = least_candidate(problems.fast, request.policy).bytes();
+  if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).bytes());
+  return Bytes(least);
 }
 
 }  // namespace sluice::planner

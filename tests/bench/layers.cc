@@ -19,17 +19,22 @@ Layer depthwise(const char* name, std::int64_t size, std::int64_t channels, std:
   return {name, convolution(size, size, channels, channels, kernel, stride, kernel / 2, channels), run_depthwise, depthwise_workspace, 0};
 }
 
+Layer cut(Layer layer) {
+  layer.cut = true;
+  return layer;
+}
+
 }  // namespace
 
 std::vector<Layer> layers() {
   return {
-      direct("conv3x3/56x56x64", convolution(56, 56, 64, 64, 3, 1, 1), 0.95),
-      direct("conv3x3/28x28x128", convolution(28, 28, 128, 128, 3, 1, 1), 0.97),
-      direct("conv3x3/14x14x256", convolution(14, 14, 256, 256, 3, 1, 1), 0.98),
+      cut(direct("conv3x3/56x56x64", convolution(56, 56, 64, 64, 3, 1, 1), 0.95)),
+      cut(direct("conv3x3/28x28x128", convolution(28, 28, 128, 128, 3, 1, 1), 0.97)),
+      cut(direct("conv3x3/14x14x256", convolution(14, 14, 256, 256, 3, 1, 1), 0.98)),
       direct("conv3x3/7x7x512", convolution(7, 7, 512, 512, 3, 1, 1), 0.85),
       direct("conv3x3/224x224x64", convolution(224, 224, 64, 64, 3, 1, 1), 0.86),
-      pointwise("conv1x1/14x14x1024x256", convolution(14, 14, 1024, 256, 1, 1, 0), 0.94),
-      pointwise("conv1x1/14x14x256x1024", convolution(14, 14, 256, 1024, 1, 1, 0), 0.94),
+      cut(pointwise("conv1x1/14x14x1024x256", convolution(14, 14, 1024, 256, 1, 1, 0), 0.94)),
+      cut(pointwise("conv1x1/14x14x256x1024", convolution(14, 14, 256, 1024, 1, 1, 0), 0.94)),
       pointwise("conv1x1/7x7x2048x512", convolution(7, 7, 2048, 512, 1, 1, 0), 0.94),
       pointwise("conv1x1/7x7x512x2048", convolution(7, 7, 512, 2048, 1, 1, 0), 0.94),
       pointwise("conv1x1/112x112x32x64", convolution(112, 112, 32, 64, 1, 1, 0), 0.71),
@@ -54,6 +59,7 @@ std::vector<Layer> layers() {
       dense("dense/197x768x3072", 197, 768, 3072),
       dense("dense/64x768x2304", 64, 768, 2304),
       dense("dense/1x4096x4096", 1, 4096, 4096),
+      dense("dense/1x25088x4096", 1, 25088, 4096),
 
       depthwise("depthwise3x3/112x112x32", 112, 32, 3, 1),
       depthwise("depthwise3x3s2/112x112x96", 112, 96, 3, 2),

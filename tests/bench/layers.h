@@ -16,6 +16,7 @@ struct Layer {
   kernels::test::Run run;
   kernels::test::Workspace workspace;
   double prototype;  // share of the FMA peak that a prototype reached; 0: none is known
+  bool cut = false;  // also in slices and in strips
 };
 
 /// The rows of this project's kernel table, then layers of SqueezeNet, MobileNetV2, EfficientNet, ResNets and transformers.

@@ -85,7 +85,7 @@ double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, int th
 void measure(const char* path, int threads, int runs) {
   const auto model = must(Model::open(path));
   const plan::Plan plan = must(plan_session(*model, {.threads = threads})).plan;
-  Arena arena = must(Arena::reserve(plan.arena_bytes));
+  Arena arena = must(Arena::reserve(plan.arena_bytes, PageSize::kHuge));
   if (!arena.commit(plan.arena_bytes)) std::exit(1);
   const auto pool = must(make_thread_pool(threads));
   const std::vector<bool> held(plan.loads.size(), false);

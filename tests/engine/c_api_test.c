@@ -26,6 +26,9 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   options.budget_bytes = minimum - 1;
   if (sluice_session_create(model, &options, &session) != SLUICE_BUDGET_TOO_SMALL || session != NULL) return __LINE__;
   options.budget_bytes = minimum;
+  options.scope = 7;
+  if (sluice_session_create(model, &options, &session) != SLUICE_INVALID_ARGUMENT || session != NULL) return __LINE__;
+  options.scope = SLUICE_SCOPE_LIBRARY;
   if (sluice_session_create(model, &options, &session) != SLUICE_OK) return __LINE__;
   sluice_model_close(model); /* the session keeps what it needs */
 
@@ -33,7 +36,11 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   if (sluice_session_set_input(session, 0, input, input_bytes - 1) != SLUICE_INVALID_ARGUMENT) return __LINE__;
   if (sluice_session_set_input(session, 7, input, input_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
   if (sluice_session_set_input(session, 0, NULL, input_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_session_set_budget(session, minimum - 1) != SLUICE_BUDGET_TOO_SMALL) return __LINE__;
+  if (sluice_session_set_budget(session, SLUICE_UNLIMITED) != SLUICE_OK) return __LINE__;
   if (sluice_session_set_input(session, 0, input, input_bytes) != SLUICE_OK) return __LINE__;
+  if (sluice_session_cancel(session) != SLUICE_OK) return __LINE__;
+  if (sluice_session_run(session) != SLUICE_CANCELLED) return __LINE__;
   if (sluice_session_run(session) != SLUICE_OK) return __LINE__;
   if (sluice_session_get_output(session, 0, output, output_bytes) != SLUICE_OK) return __LINE__;
   sluice_session_close(session);

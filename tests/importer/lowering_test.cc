@@ -104,6 +104,15 @@ TEST_CASE("free dimensions: named when unbound, bound by name, by place where th
   CHECK(lowered(nameless, {{"x.0", 2}, {"typo", 2}}).problems.size() == 1);
 }
 
+TEST_CASE("an extent that the file states is replaced by place: a batch for an export with a batch of one") {
+  OnnxBuilder b;
+  b.input("x", {1, 3}).node("Relu", {"x"}, {"y"}).output("y");
+  const Lowered batch = lowered(b, {{"x.0", 4}});
+  REQUIRE(batch.problems.empty());
+  CHECK(batch.draft.value(batch.draft.outputs[0].value).shape == Shape{4, 3});
+  CHECK(lowered(b, {{"x.2", 4}}).problems.size() == 1);
+}
+
 TEST_CASE("all problems of a file are reported, each once, with node and operator") {
   OnnxBuilder b;
   b.input("x", {1, 4}).node("NoSuch", {"x"}, {"a"}).node("Relu", {"a"}, {"b"}).node("FusedThing", {"x"}, {"c"}, {}, "com.example");

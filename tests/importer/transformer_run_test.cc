@@ -82,3 +82,25 @@ TEST_CASE("the table is stored once, and a budget too small for it gives the sam
     CHECK(same);
   }
 }
+
+TEST_CASE("a token outside the table is an error, after which the session runs on") {
+  const TemporaryFolder folder;
+  const auto model = converted(folder, true);
+  const auto least = minimum_budget(*model, {.threads = 2});
+  REQUIRE(least);
+  const auto session = Session::create(model, {.budget = *least, .threads = 2});
+  REQUIRE(session);
+  const auto run = [&](std::int64_t token) {
+    const std::vector<std::int64_t> tokens{3, token, token, 0, 700, token, 3};
+    REQUIRE((*session)->set_input(0, DType::kI64, std::as_bytes(std::span(tokens))));
+    return (*session)->run();
+  };
+  REQUIRE(run(kVocabulary - 1));
+  for (const std::int64_t token : {kVocabulary, -kVocabulary - 1}) {
+    const Status status = run(token);
+    REQUIRE(!status);
+    CHECK(status.error().code == ErrorCode::kInvalidArgument);
+    CHECK(status.error().to_string().find("outside the table") != std::string::npos);
+  }
+  REQUIRE(run(-kVocabulary));
+}

@@ -72,6 +72,15 @@ TEST_CASE("dense layers of any number of rows") {
     for (std::int64_t n : {1, 16, 33, 64, 129}) sweep_dense(dense(rows, 37, n));
 }
 
+TEST_CASE("dense layers with sums so long that tiles do them in parts") {
+  for (std::int64_t rows : {57, 240}) {
+    Problem p = dense(rows, 2051, 39);
+    p.bias = p.residual = true;
+    p.activation = {model::Function::kRelu};
+    sweep_dense(p);
+  }
+}
+
 TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
   for (auto function : {model::Function::kNone, model::Function::kRelu, model::Function::kClip, model::Function::kLeakyRelu,
                         model::Function::kHardSigmoid, model::Function::kHardSwish, model::Function::kSigmoid, model::Function::kSilu,

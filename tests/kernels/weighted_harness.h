@@ -24,6 +24,8 @@ struct Problem {
   bool bias = false;
   bool residual = false;
   model::Activation activation;
+  int bits = 32;           // of a weight; 8 or 4: quantised panels
+  std::int64_t group = 0;  // of 4 bits
 };
 
 /// Sets out_h and out_w from the rest.
@@ -150,6 +152,7 @@ class Case {
     out_shape_ = is_dense ? Shape{w.out_h, conv.out_channels} : Shape{problem.images, w.out_h, w.out_w, conv.out_channels};
     input_ = values(in_shape_.element_count());
     weights_ = values(conv.out_channels * depth() * w.taps());
+    if (problem.bits != 32) quantise(random);
     bias_ = values((conv.out_channels + 15) / 16 * 16);
     residual_ = values(out_shape_.element_count());
     make_graph();
@@ -241,6 +244,23 @@ class Case {
   const Shape& out_shape() const { return out_shape_; }
 
  private:
+  /// Draws quantised values; the floats that they stand for are the weights.
+  void quantise(std::mt19937& random) {
+    const auto outputs = static_cast<std::size_t>(problem_.conv.out_channels);
+    const std::size_t each = weights_.size() / outputs, group = problem_.bits == 8 ? each : static_cast<std::size_t>(problem_.group);
+    const std::size_t groups = (each + group - 1) / group;
+    for (std::size_t s = 0; s < outputs * groups; ++s) {
+      scales_.push_back(static_cast<float>(1 + random() % 100) / 1000.0f);
+      zeros_.push_back(static_cast<float>(problem_.bits == 8 ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 16)));
+    }
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const std::size_t s = i / each * groups + i % each / group;
+      quantised_.push_back(
+          static_cast<std::int8_t>(problem_.bits == 8 ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 16)));
+      weights_[i] = (static_cast<float>(quantised_.back()) - zeros_[s]) * scales_[s];
+    }
+  }
+
   float sum(std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t n) const {
     const auto& conv = problem_.conv;
     const model::Window& w = conv.window;
@@ -275,10 +295,23 @@ class Case {
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};
-    conv.depthwise() ? describe_depthwise(source, shape, weight) : describe_panels(source, shape, weight);
+    const QuantisedSource quantised{.where = source,
+                                    .values = quantised_.data(),
+                                    .scales = scales_,
+                                    .zeros = zeros_,
+                                    .inner = depth() * taps,
+                                    .extent = n,
+                                    .group = problem_.group};
+    if (problem_.bits != 32)
+      describe_quantised(quantised, shape, weight);
+    else
+      conv.depthwise() ? describe_depthwise(source, shape, weight) : describe_panels(source, shape, weight);
     packed_.resize(weight.bytes.count() / 4);
     const auto bytes = std::as_writable_bytes(std::span(packed_));
-    conv.depthwise() ? pack_depthwise(source, {0, weight.panels}, bytes) : pack_panels(source, {0, weight.panels}, bytes);
+    if (problem_.bits != 32)
+      pack_quantised(quantised, {0, weight.panels}, bytes);
+    else
+      conv.depthwise() ? pack_depthwise(source, {0, weight.panels}, bytes) : pack_panels(source, {0, weight.panels}, bytes);
 
     graph_.tensors.resize(3);
     graph_.tensors[0].shape = in_shape_;
@@ -302,7 +335,8 @@ class Case {
 
   Problem problem_;
   Shape in_shape_, out_shape_;
-  std::vector<float> input_, weights_, bias_, residual_, packed_;
+  std::vector<float> input_, weights_, bias_, residual_, packed_, scales_, zeros_;
+  std::vector<std::int8_t> quantised_;
   model::Graph graph_;
 };
 

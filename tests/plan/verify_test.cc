@@ -352,7 +352,7 @@ const std::vector<Breakage>& breakages() {
          s.plan.buffers[S::kBufC].size = Bytes(384);
          s.plan.tensors[S::kOut].offset = Bytes(4);
        }},
-      {"I6", "a ring of rows", [](S& s) { s.plan.tensors[S::kR].ring_rows = 1; }},
+      {"I6", "a ring of less than no rows", [](S& s) { s.plan.tensors[S::kR].ring_rows = -1; }},
       {"I6", "a tensor in a workspace", [](S& s) { s.plan.buffers[S::kBufC].kind = BufferKind::kWorkspace; }},
       {"I6", "a workspace in an activation", [](S& s) { s.plan.steps[1].workspace = BufferId(S::kBufR); }},
       {"I6", "negative pitches", [](S& s) { s.plan.tensors[S::kR].row_pitch = -4096; }},
@@ -475,6 +475,134 @@ const std::vector<BreakageOf<D>>& derived_breakages() {
   return all;
 }
 
+/// Three nodes in bands of 2 rows, of 8, and one that runs whole: relu -> pool 3x3 -> add the input, in its place -> relu. What the first
+/// two make are rings.
+///
+///     r   0-3     3-5     5-7     7-8          4 rows are held
+///     p     0-2     2-4     4-6     6-8        2 rows are held
+///     sum     0-2     2-4     4-6     6-8      takes the place of x, which r has read up to there
+struct BandSample {
+  enum Tensors : std::size_t { kX, kR, kP, kSum, kOut };
+  enum Nodes : std::size_t { kRelu, kPool, kAdd, kLast };
+
+  Graph graph;
+  Plan plan;
+  VerifyContext context{Bytes(4096), kHash, Bytes(64)};
+
+  BandSample() {
+    const Shape shape{1, 8, 4, 16};
+    graph.name = "bands";
+    for (const char* name : {"x", "r", "p", "sum", "out"}) graph.tensors.push_back({name, DType::kF32, shape, {}});
+    graph.inputs.push_back({"x", TensorId(kX), shape, {0, 1, 2, 3, 4, 5, 6, 7}});
+    graph.outputs.push_back({"out", TensorId(kOut), shape, {0, 1, 2, 3, 4, 5, 6, 7}});
+    add_node(OpKind::kUnary, {kX}, kR);
+    add_node(OpKind::kPool, {kR}, kP);
+    set_window(3);
+    add_node(OpKind::kBinary, {kP, kX}, kSum, model::BinaryAttributes{model::BinaryFunction::kAdd});
+    add_node(OpKind::kUnary, {kSum}, kOut);
+    plan.policy = "by hand";
+    plan.model_hash = kHash;
+    for (std::int64_t band = 0; band < 4; ++band) {
+      add_step(kRelu, {band == 0 ? 0 : 2 * band + 1, std::min<std::int64_t>(2 * band + 3, 8)});
+      add_step(kPool, {2 * band, 2 * band + 2});
+      add_step(kAdd, {2 * band, 2 * band + 2});
+    }
+    add_step(kLast, {0, 8});
+    add_buffer(BufferKind::kInput, 8, {0, 13});
+    add_buffer(BufferKind::kActivation, 4, {0, 12});
+    add_buffer(BufferKind::kActivation, 2, {0, 12});
+    add_buffer(BufferKind::kOutput, 8, {12, 13});
+    for (const std::size_t buffer : {0, 1, 2, 0, 3}) plan.tensors.push_back({BufferId(buffer), Bytes(), 256, 64, 0});
+    plan.tensors[kR].ring_rows = 4;
+    plan.tensors[kP].ring_rows = 2;
+    plan.capacity = plan.arena_bytes;
+  }
+
+  void set_window(std::int64_t height, std::size_t node = kPool) {
+    model::PoolAttributes pool;
+    pool.window = {8, 4, 8, 4, height, 3, 1, 1, 1, 1, height / 2, 1, height / 2, 1};
+    graph.nodes[node].attributes = pool;
+  }
+  /// Step of a node's band, counted in the plan.
+  Step& step(std::size_t node, std::size_t band) { return plan.steps[3 * band + node]; }
+
+ private:
+  void add_node(OpKind op, std::vector<std::size_t> inputs, std::size_t output, model::Attributes attributes = {}) {
+    model::Node node;
+    node.name = "n" + std::to_string(graph.nodes.size());
+    node.op = op;
+    for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
+    node.outputs = {TensorId(output)};
+    node.attributes = attributes;
+    if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
+    graph.nodes.push_back(node);
+  }
+  void add_step(std::size_t node, RowRange rows) {
+    Step step;
+    step.node = NodeId(node);
+    step.kernel = static_cast<KernelId>(1);
+    step.rows = rows;
+    step.channels = {0, 16};
+    plan.steps.push_back(step);
+  }
+  void add_buffer(BufferKind kind, std::uint64_t rows, StepRange lifetime) {
+    plan.buffers.push_back({kind, Bytes(rows * 256 + 64), 64, plan.arena_bytes, lifetime, false});
+    plan.arena_bytes += Bytes(rows * 256 + 64);
+  }
+};
+
+const std::vector<BreakageOf<BandSample>>& band_breakages() {
+  using B = BandSample;
+  static const std::vector<BreakageOf<B>> all = {
+      {"I3", "a ring larger than its buffer", [](B& s) { s.plan.tensors[B::kR].ring_rows = 5; }},
+      {"I6", "a ring that loses rows before their last reader", [](B& s) { s.plan.tensors[B::kR].ring_rows = 3; }},
+      {"I6", "a ring smaller than a band that is written", [](B& s) { s.plan.tensors[B::kP].ring_rows = 1; }},
+      {"I6", "a band that is read before it is made", [](B& s) { std::swap(s.step(B::kRelu, 1), s.step(B::kPool, 1)); }},
+      {"I6", "a band that asks for more rows than are made", [](B& s) { s.set_window(5); }},
+      {"I6", "a ring whose bands do not rise", [](B& s) { std::swap(s.step(B::kRelu, 0).rows, s.step(B::kRelu, 1).rows); }},
+      {"I6", "a tensor whose bands do not rise, read before it is whole",
+       [](B& s) {
+         std::swap(s.step(B::kAdd, 0).rows, s.step(B::kAdd, 1).rows);
+         std::swap(s.step(B::kAdd, 3), s.plan.steps.back());
+       }},
+      {"I6", "a band of which half the channels are missing",
+       [](B& s) {
+         s.step(B::kRelu, 1).channels = {0, 8};
+         Step rest = s.step(B::kRelu, 1);
+         rest.channels = {8, 16};
+         s.plan.steps.insert(s.plan.steps.begin() + 12, rest);
+         for (Buffer& buffer : s.plan.buffers) buffer.lifetime.end += 1;
+       }},
+      {"I6", "a band that is left out", [](B& s) { s.step(B::kAdd, 2) = s.step(B::kAdd, 1); }},
+      {"I6", "an input replaced before another band reads it",
+       [](B& s) {
+         s.graph.nodes[B::kRelu].op = OpKind::kPool;
+         s.graph.nodes[B::kRelu].epilogue = {};
+         s.set_window(7, B::kRelu);
+       }},
+      {"I6", "an input replaced though a node that is not connected row by row reads it",
+       [](B& s) {
+         s.graph.nodes[B::kRelu].op = OpKind::kResize;
+         s.graph.nodes[B::kRelu].attributes = model::ResizeAttributes{};
+       }},
+      {"I6", "a ring that a node reads whole", [](B& s) { s.graph.nodes[B::kLast].inputs = {TensorId(B::kP)}; }},
+      {"I6", "a graph output in a ring", [](B& s) { s.plan.tensors[B::kOut].ring_rows = 8; }},
+      {"I6", "a graph input in a ring", [](B& s) { s.plan.tensors[B::kX].ring_rows = 8; }},
+      {"I6", "a ring without steps",
+       [](B& s) {
+         s.graph.nodes[B::kLast].op = OpKind::kReshape;
+         s.plan.tensors[B::kOut] = s.plan.tensors[B::kSum];
+         s.plan.tensors[B::kOut].ring_rows = 8;
+         s.plan.steps.pop_back();
+         for (Buffer& buffer : s.plan.buffers) buffer.lifetime = {0, 12};
+       }},
+      {"I6", "squares of Winograd's that reach below the rows made",
+       [](B& s) { s.graph.nodes[B::kPool].numeric = model::NumericClass::kWinograd4; }},
+      {"I6", "two rings at the same bytes", [](B& s) { s.plan.tensors[B::kP].buffer = s.plan.tensors[B::kR].buffer; }},
+  };
+  return all;
+}
+
 template <class T>
 void check_refused(const std::vector<BreakageOf<T>>& breakages) {
   for (const BreakageOf<T>& breakage : breakages) {
@@ -499,11 +627,24 @@ void check_passes(const T& sample) {
 TEST_CASE("a plan by hand passes") {
   check_passes(Sample());
   check_passes(DerivedSample());
+  check_passes(BandSample());
 }
 
 TEST_CASE("every kind of broken plan is refused by its own rule") {
   check_refused(breakages());
   check_refused(derived_breakages());
+  check_refused(band_breakages());
+}
+
+TEST_CASE("bands whose channels come in slices pass") {
+  BandSample s;
+  Step rest = s.step(BandSample::kRelu, 1);
+  rest.channels = {8, 16};
+  s.step(BandSample::kRelu, 1).channels = {0, 8};
+  s.plan.steps.insert(s.plan.steps.begin() + 4, rest);
+  for (Buffer& buffer : s.plan.buffers) buffer.lifetime.end += 1;
+  s.plan.buffers.back().lifetime.begin += 1;
+  check_passes(s);
 }
 
 TEST_CASE("a wrapped load whose region is free at the end of a period passes") {

@@ -22,6 +22,20 @@ std::string fingerprint(const plan::Plan& plan) {
   return text;
 }
 
+TEST_CASE("a graph of 10,000 steps is planned") {
+  NetBuilder net("long");
+  TensorId x = net.input({1, 4, 4, 80});
+  for (int n = 0; n < 10'000; ++n) x = net.conv(x, {.channels = 80});
+  net.output(x);
+  const model::Graph graph = net.finish();
+  for (const bool repeat : {false, true}) {
+    const auto plan = make_plan(graph, {}, {.capacity = Bytes(32u << 20), .repeat = repeat});
+    REQUIRE(plan.has_value());
+    CHECK(plan->steps.size() >= 10'000);
+    CHECK(plan->streamed_bytes > Bytes(128u << 20));
+  }
+}
+
 TEST_CASE("activations of known networks peak where the literature's fused, in-place, concat-free peaks lie") {
   // MiB; planner.md and the measurements it cites. A growth is a lost alias or a lost in-place residual.
   const std::pair<model::Graph, double> expected[] = {

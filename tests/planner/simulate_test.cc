@@ -245,7 +245,7 @@ TEST_CASE("the ring fits whenever two slots do and no load meets the one after t
   CHECK(placed_ones > 20);
 }
 
-TEST_CASE("the latency model takes the longer of arithmetic and traffic") {
+TEST_CASE("the latency model takes the longer of arithmetic and traffic, and adds what comes from memory") {
   profiler::DeviceProfile profile;
   profile.flops_per_second = 10;
   profile.depthwise_flops_per_second = 1;
@@ -253,7 +253,10 @@ TEST_CASE("the latency model takes the longer of arithmetic and traffic") {
   profile.step_overhead_seconds = 1;
   model::Node node;
   CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50, .input_bytes = 100}) == Approx(6));
-  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 5, .input_bytes = 100, .output_bytes = 50, .weight_bytes = 50}) == Approx(3));
+  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 5, .input_bytes = 100, .output_bytes = 60, .weight_bytes = 60}) == Approx(2));
+  const std::uint64_t cache = 1 << 20;  // what is beyond it comes from memory, at a quarter of the speed
+  CHECK(profiler::step_seconds(profile, {}, node, {.input_bytes = cache, .output_bytes = 300}) ==
+        Approx(1 + static_cast<double>(cache) / 400 + 3));
   node.attributes = model::ConvAttributes{{}, 8, 8, 8};
   CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50}) == Approx(51));
 }

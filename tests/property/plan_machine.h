@@ -2,8 +2,8 @@
 //
 // Steps check that each element they read has the right name, then write the names of their output; loads write the names of the file's
 // bytes; prepare steps write the names of transforms; what no live buffer covers is poisoned after every step. Loads run as early as their
-// gates allow, wrapped ones in the tail of the run before, or as late as possible: any interleaving that a plan permits lies between the
-// two. Shares no code with planner, verifier or executor.
+// gates allow, wrapped ones in the tail of the run before, as late as possible, or at random in between. Shares no code with planner,
+// verifier or executor.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace sluice::plan {
 
 class PlanMachine {
  public:
-  enum class Loads : std::uint8_t { kEarly, kLate };
+  enum class Loads : std::uint8_t { kEarly, kLate, kRandom };
 
   PlanMachine(const Plan& plan, const model::Graph& graph, Loads loads)
       : plan_(plan), graph_(graph), loads_(loads), arena_((plan.arena_bytes.count() + 3) / 4, kPoison), values_(graph.tensors.size()) {
@@ -35,16 +35,16 @@ class PlanMachine {
   static constexpr std::uint32_t kPoison = 0xdeadbeefu;
 
   struct View {
-    std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch;  // in words
+    std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch, slots;  // in words
   };
   View view_of(TensorId t) const {
     const RowExtents e = row_extents(graph_.tensor(t).shape);
     const TensorPlacement& p = plan_.tensors[t.index()];
     const auto base = static_cast<std::int64_t>((plan_.buffer(p.buffer).offset + p.offset).count());
-    return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4};
+    return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4, p.ring_rows == 0 ? e.rows : p.ring_rows};
   }
   static std::size_t word(const View& v, std::int64_t row, std::int64_t pixel, std::int64_t channel) {
-    return static_cast<std::size_t>(v.base + row * v.row_pitch + pixel * v.pixel_pitch + channel);
+    return static_cast<std::size_t>(v.base + row % v.slots * v.row_pitch + pixel * v.pixel_pitch + channel);
   }
   bool constant(TensorId t) const { return graph_.tensor(t).weight.valid(); }
 
@@ -116,17 +116,23 @@ class PlanMachine {
       const auto now = static_cast<std::int64_t>(i);
       const bool runs = prologue || !plan_.steps[i].prepare;
       const std::size_t needed = runs ? plan_.steps[i].loads_needed : 0;
-      while (next_load_ < plan_.loads.size() && (next_load_ < needed || (loads_ == Loads::kEarly && plan_.loads[next_load_].gate <= now))) {
+      while (next_load_ < plan_.loads.size() && (next_load_ < needed || (plan_.loads[next_load_].gate <= now && comes_early()))) {
         const Load& load = plan_.loads[next_load_++];
         if (load.gate > now) fail("a step waits for a load that waits for it");
         if (prologue || !(load.resident || load.prologue_only)) fill(load);
       }
       if (runs) run_step(i);
-      if (loads_ == Loads::kEarly && plan_.repeat && next_load_ == plan_.loads.size()) run_wrapped(now + 1 - steps);
+      if (plan_.repeat && next_load_ == plan_.loads.size()) run_wrapped(now + 1 - steps);
       poison_dead(now + 1);
     }
     for (const model::Port& port : graph_.outputs)
       move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
+  }
+
+  /// Does the loader do now what it may do now?
+  bool comes_early() {
+    coins_ = coins_ * 1664525u + 1013904223u;
+    return loads_ == Loads::kEarly || (loads_ == Loads::kRandom && coins_ >> 31 != 0);
   }
 
   /// Loads of the next run, `now` steps after its begin (less than none).
@@ -134,7 +140,7 @@ class PlanMachine {
     for (; wrapped_ < plan_.loads.size(); ++wrapped_) {
       const Load& load = plan_.loads[wrapped_];
       if (load.resident || load.prologue_only) continue;
-      if (load.gate >= 0 || load.gate > now) return;
+      if (load.gate >= 0 || load.gate > now || !comes_early()) return;
       fill(load);
     }
   }
@@ -151,7 +157,8 @@ class PlanMachine {
   /// Writes or checks a region of a tensor.
   void move(TensorId t, RowRange rows, ChannelRange channels, bool write) {
     const View v = view_of(t);
-    if (word(v, v.rows - 1, v.pixels - 1, v.channels - 1) >= arena_.size()) return fail("a tensor ends outside the arena");
+    if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size())
+      return fail("a tensor ends outside the arena");
     if (rows.end > v.rows || channels.end > v.channels) return fail("a step writes outside its tensor");
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
       for (std::int64_t p = 0; p < v.pixels; ++p) {
@@ -166,6 +173,23 @@ class PlanMachine {
     }
   }
 
+  /// Does a step of `rows` read `row` of an input? A row of a window is asked for by each row of the output in turn; what is no window and
+  /// has the output's shape but for channels is asked row by row; all else is read whole.
+  bool reads_row(const model::Node& node, TensorId in, RowRange rows, std::int64_t row) const {
+    const bool conv = node.op == model::OpKind::kConv;
+    if (conv || node.op == model::OpKind::kPool) {
+      const model::Window& w = conv ? node.as<model::ConvAttributes>().window : node.as<model::PoolAttributes>().window;
+      for (std::int64_t r = rows.begin; r < rows.end; ++r)
+        for (std::int64_t tap = 0; tap < w.kernel_h && r / w.out_h == row / w.in_h; ++tap)
+          if (r % w.out_h * w.stride_h - w.pad_top + tap * w.dilation_h == row % w.in_h) return true;
+      return false;
+    }
+    const RowExtents from = row_extents(graph_.tensor(in).shape);
+    const RowExtents to = row_extents(graph_.tensor(node.outputs[0]).shape);
+    const bool moves = node.op == model::OpKind::kConcat || node.op == model::OpKind::kSlice || node.op == model::OpKind::kReshape;
+    return moves || from.rows != to.rows || from.pixels != to.pixels || rows.contains(row);
+  }
+
   void run_step(std::size_t i) {
     const Step& step = plan_.steps[i];
     const model::Node& node = graph_.node(step.node);
@@ -173,11 +197,11 @@ class PlanMachine {
       const TensorId in = node.inputs[k];
       if (constant(in)) continue;
       const bool residual = node.epilogue.has_residual && k + 1 == node.inputs.size();
-      const View v = view_of(in);
       if (residual)
         move(in, step.rows, step.channels, false);
       else
-        move(in, {0, v.rows}, {0, v.channels}, false);
+        for (std::int64_t row = 0; row < view_of(in).rows; ++row)
+          if (reads_row(node, in, step.rows, row)) move(in, {row, row + 1}, {0, view_of(in).channels}, false);
     }
     for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o) {
       const WeightOperand& operand = plan_.operands[o];
@@ -239,6 +263,7 @@ class PlanMachine {
   const Plan& plan_;
   const model::Graph& graph_;
   const Loads loads_;
+  std::uint32_t coins_ = 1;
   std::vector<std::uint32_t> arena_;
   std::vector<std::vector<std::uint32_t>> values_;  // by tensor: the names of its elements, dense
   std::string failure_;

@@ -12,6 +12,9 @@ enum class Isa : std::uint8_t { kScalar, kNeon, kAvx2, kAvx512 };
 /// `scalar`, `neon`, `avx2`, `avx512`.
 std::string_view name_of(Isa isa) noexcept;
 
+/// The best set this CPU has.
+Isa best_isa() noexcept;
+
 /// The best set this CPU has, lowered by the environment variable SLUICE_ISA (`scalar`, `neon`, `avx2`, `avx512`) to emulate a slower
 /// device. A value that is unknown or that this CPU lacks is ignored. Read once, at the first call. Thread-safe.
 Isa active_isa() noexcept;

@@ -40,6 +40,11 @@ struct SessionOptions {
   bool keep_inputs = true;       // inputs set once serve many runs; false saves their bytes during the run
   std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do (planner::PlanRequest)
   executor::ReadOptions read;
+  bool time_steps = false;  // keep what each step costs (Session::step_times)
+  /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
+  /// compute, if there is one for each thread, and the small ones load; else all do both. The caller's own thread is limited during run().
+  std::vector<int> compute_cpus;
+  std::vector<int> load_cpus;
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
   const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
@@ -85,7 +90,7 @@ class Session {
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 
-  /// Makes the run that is under way, or the next one, end with kCancelled. From any thread.
+  /// Makes the run that is under way, or the next one, end with kCancelled. From any thread, also beside set_budget.
   virtual void cancel() noexcept = 0;
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights
@@ -95,6 +100,8 @@ class Session {
 
   virtual const executor::RunStats& stats() const noexcept = 0;
   virtual const plan::Plan& plan() const noexcept = 0;
+  /// By step of the plan, of the last run; empty without SessionOptions::time_steps.
+  virtual std::span<const executor::StepTime> step_times() const noexcept = 0;
   virtual MemoryReport memory() const noexcept = 0;
 };
 

@@ -41,6 +41,12 @@ struct RunStats {
   Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
 };
 
+/// What one step of the last run cost.
+struct StepTime {
+  std::int64_t stall_ns = 0;  // waiting for its loads
+  std::int64_t compute_ns = 0;
+};
+
 /// How weights are read. Measured on one disk (docs/benchmarks.md): from 2 MiB in flight the rate is flat, at 512 KiB x 4 the CPU time too.
 struct ReadOptions {
   ReadMethod method = ReadMethod::kAuto;
@@ -54,6 +60,7 @@ struct ExecutorOptions {
   ReadOptions read;
   /// By load of the plan: resident weights that lie in the arena already, left there by an executor before. Empty: none. Copied.
   std::vector<bool> held;
+  bool time_steps = false;  // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 
@@ -84,6 +91,8 @@ class Executor {
   /// the next run and the destructor wait for it.
   virtual void cancel() noexcept = 0;
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
+  /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
+  virtual std::span<const StepTime> step_times() const noexcept = 0;
 
   /// By load: those whose weights lie in the arena now and stay there until the next run: all resident ones after a run, those that were
   /// held from the beginning before the first, none after an error.

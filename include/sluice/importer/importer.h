@@ -39,7 +39,7 @@ struct InputValue {
 };
 
 struct ConvertOptions {
-  std::map<std::string, std::int64_t> dims;  // free dimensions: --dim name=value
+  std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
   std::map<std::string, InputValue> values;  // graph inputs that become constants: those whose values decide shapes
   std::map<std::string, Shape> bounds;       // of values whose extents are known at run only: --bound name=extents
   bool exact = false;                        // --numerics exact: every node of the class kExact, no Winograd

@@ -60,15 +60,16 @@ struct StepFault {
 struct KernelCall {
   const model::Graph* graph = nullptr;
   const model::Node* node = nullptr;
-  std::span<const Operand> inputs;         // as Node::inputs
-  std::span<const Operand> outputs;        // as Node::outputs; whole views, of which `rows` x `channels` are to be written
-  std::span<const WeightOperand> weights;  // as Node::weights: panels, then bias (all of the bias, whatever the slice)
-  DerivedOperand derived;                  // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
-  RowRange rows;                           // of outputs[0]
-  ChannelRange channels;                   // of outputs[0]; kEmbedding: rows of the table
-  std::byte* workspace = nullptr;          // as many bytes as `workspace` asked for, 64-byte aligned
+  std::span<const Operand> inputs;          // as Node::inputs
+  std::span<const Operand> outputs;         // as Node::outputs; whole views, of which `rows` x `channels` are to be written
+  std::span<const WeightOperand> weights;   // as Node::weights: panels, then bias (all of the bias, whatever the slice)
+  std::span<const std::byte> next_weights;  // a hint: what the next step with weights of some size will read, perhaps not loaded yet
+  DerivedOperand derived;                   // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
+  RowRange rows;                            // of outputs[0]
+  ChannelRange channels;                    // of outputs[0]; kEmbedding: rows of the table
+  std::byte* workspace = nullptr;           // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
-  StepFault* fault = nullptr;              // never null for a step of a plan
+  StepFault* fault = nullptr;  // never null for a step of a plan
 };
 
 /// What part of a node a step is to do: the question that `workspace` and `cost` answer.

@@ -9,6 +9,7 @@
 
 #include "sluice/core/dtype.h"
 #include "sluice/core/interval.h"
+#include "sluice/core/units.h"
 #include "sluice/model/attributes.h"
 #include "sluice/model/weight.h"
 
@@ -49,6 +50,26 @@ void describe_depthwise(const PackSource& source, std::span<const std::int64_t> 
 /// Writes panels [p.begin, p.end) to `out` (p.size() * panel_bytes). Unused lanes are zero.
 void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
+
+/// Quantised values: element e, which `where` counts from `values` on, is (values[e] - zeros[s]) * scales[s].
+struct QuantisedSource {
+  PackSource where;                     // `data` and `dtype` do not matter
+  const std::int8_t* values = nullptr;  // 8 bits; of 4 bits, 0 to 15
+  std::span<const float> scales = {};
+  std::span<const float> zeros = {};
+  // 8 bits: s = (first + e) / inner % extent, the same for all values of an output.
+  std::int64_t first = 0;
+  std::int64_t inner = 1;
+  std::int64_t extent = 1;
+  // 4 bits: s = output * groups + k / group
+  std::int64_t group = 0;
+
+  std::int64_t groups() const noexcept { return ceil_div(where.depth, group); }
+};
+
+/// Fills the fields of a quantised weight, as describe_panels does.
+void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
+void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 
 /// Order of a transposed convolution's taps in its panels: by output phase ((ky * dilation - pad) mod stride, rows first), then row-major.
 /// Each phase is a run of taps and an ordinary convolution of its own.

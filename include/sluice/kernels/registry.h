@@ -30,14 +30,17 @@ inline constexpr KernelId kConvWinograd{14};
 inline constexpr KernelId kLayerNorm{15};
 inline constexpr KernelId kAttention{16};
 inline constexpr KernelId kRecurrent{17};
+inline constexpr KernelId kDenseEightBits{18};  // over quantised panels: 18 to 21
+inline constexpr KernelId kDenseFourBits{19};
+inline constexpr KernelId kConvPointwiseEightBits{20};
+inline constexpr KernelId kConvDirectEightBits{21};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
+inline constexpr KernelId kReferenceDenseQuantised{191};
+inline constexpr KernelId kReferenceConvQuantised{192};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }
-
-/// Every kernel of this build. Thread-safe.
-std::vector<const KernelDescriptor*> all_kernels();
 
 /// The kernel of that number, or nullptr (a plan of another build).
 const KernelDescriptor* find_kernel(KernelId id) noexcept;

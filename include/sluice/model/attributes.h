@@ -189,7 +189,7 @@ struct AttentionAttributes {
 };
 
 /// Indices of any shape, i32 or i64, to [..., features]; one weight, kPanels, with a lane for each row of the table. A negative index
-/// counts from the end; one outside of the table is moved to its edge. A step's channels count rows of the table: the steps that cut a
+/// counts from the end; one outside of the table is a fault of the run. A step's channels count rows of the table: the steps that cut a
 /// table each write the output rows whose index they hold, so that each row is written once.
 struct EmbeddingAttributes {
   std::int64_t table_rows = 0;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sluice/core/dtype.h"
@@ -37,8 +38,13 @@ inline constexpr std::uint64_t kSegmentAlignment = 4096;   // of segments in the
 
 enum class WeightLayout : std::uint8_t { kPlain = 0, kPanels = 1, kDepthwise = 2 };
 
-/// How a panel's values lie. `lanes` output channels; `k_block` consecutive k share a lane group (1 for f32 and f16, 4 for int8);
-/// `k_group` values share one scale (int4; 0: none). Reserved now so that no file has to change its shape later.
+/// Two forms hold quantised values, which kernels widen as they read them:
+///
+///     i8, k_block 1              scale [16] f32 | zero [16] f32 | [tap][k][16] i8
+///     u8, k_block 2, k_group g   for each g of k:  scale [16] f32 | zero [16] u8 | [g / 2][16] bytes, k in the low half, k + 1 in the high
+///
+/// How a panel's values lie. `lanes` output channels; `k_block` consecutive k share a lane group; `k_group` values share
+/// one scale (0: all of a lane). f16 is reserved.
 struct PanelLayout {
   WeightLayout layout = WeightLayout::kPlain;
   DType dtype = DType::kF32;
@@ -78,6 +84,16 @@ struct Weight {
 
   FileRange range() const noexcept { return {offset, bytes}; }
 };
+
+constexpr bool is_quantised(const PanelLayout& layout) noexcept {
+  return layout.layout == WeightLayout::kPanels && (layout.dtype == DType::kI8 || layout.dtype == DType::kU8);
+}
+
+/// Values that each lane of a panel has: taps times K. Not for kPlain.
+std::uint64_t values_of_lane(const Weight& weight) noexcept;
+
+/// Bytes of a panel whose lanes have `values` values each. Nothing: the form is none of those above, or the size overflows.
+std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept;
 
 /// The bytes of panels [p.begin, p.end) of a weight. The only place where panel sizes are multiplied.
 FileRange panel_range(const Weight& weight, PanelRange p) noexcept;

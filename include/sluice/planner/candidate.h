@@ -35,6 +35,7 @@ struct Problem {
   Pieces pieces;
   std::vector<std::uint32_t> residency;  // pieces, those to keep first at the front
   std::shared_ptr<Memo> memo = std::make_shared<Memo>();
+  TableCosts tables;
 
   Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
@@ -47,7 +48,10 @@ struct Candidate {
   std::vector<std::uint64_t> derived_offsets;  // by Schedule::derived
   std::uint64_t base = 0;                      // resident and derived weights end, activations begin
   std::uint64_t arena_bytes = 0;
-  double seconds = 0;  // of the run that counts: the period where runs are repeated, else the prologue
+  std::uint64_t table_bytes = 0;  // that count in the capacity: see Draft
+  double seconds = 0;             // of the run that counts: the period where runs are repeated, else the prologue
+
+  std::uint64_t bytes() const noexcept { return arena_bytes + table_bytes; }
 };
 
 /// A schedule with what follows from it alone.
@@ -55,7 +59,12 @@ struct Draft {
   Schedule schedule;
   FixedLayout layout;
   Costs costs;
-  std::uint64_t base = 0;  // bytes that are kept
+  std::uint64_t base = 0;         // bytes that are kept
+  std::uint64_t table_bytes = 0;  // of its tables beyond what is set aside for them, in whole blocks
+
+  /// What a capacity leaves for the arena, and of that for what is not kept.
+  std::uint64_t arena(std::uint64_t capacity) const noexcept { return capacity - std::min(capacity, table_bytes); }
+  std::uint64_t room(std::uint64_t capacity) const noexcept { return arena(capacity) - std::min(arena(capacity), base); }
 };
 
 /// Bytes that are taken for good: kept loads, then transforms, rounded up to a block.
@@ -79,28 +88,52 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     }));
     if (!step.prepare) costs.compute += costs.step.back();
   }
+  costs.load.reserve(schedule.loads.size());
+  costs.decode.reserve(schedule.loads.size());
   for (const LoadSpec& load : schedule.loads) {
-    costs.load.push_back(profiler::load_seconds(*problem.profile, Bytes(load.region_bytes())));
+    costs.load.push_back(problem.memo->load_seconds(*problem.profile, load.region_bytes()));
     costs.decode.push_back(decode_seconds(*problem.profile, load.region_bytes()));
   }
   return costs;
 }
 
+/// Tables of a plan with this schedule beyond what is set aside for them. Steps of one node share the places of its tensors.
+inline std::uint64_t table_bytes(const Problem& problem, const Schedule& schedule) {
+  const TableCosts& cost = problem.tables;
+  if (cost.set_aside >= kUnlimitedBytes.count()) return 0;
+  std::uint64_t bytes = cost.any_plan + cost.buffer * (problem.views.blocks.size() + schedule.derived.size()) +
+                        cost.operand * schedule.operands.size() + (cost.load + cost.buffer) * schedule.loads.size() +
+                        (cost.step + cost.buffer) * schedule.steps.size();
+  const StepSpec* before = nullptr;
+  for (const StepSpec& step : schedule.steps) {
+    const model::Node& node = problem.graph->node(problem.views.order[step.position]);
+    bytes += cost.weight * node.weights.size();
+    const auto constant = [&](TensorId id) { return problem.graph->tensor(id).weight.valid(); };
+    const bool shared = before != nullptr && before->position == step.position && before->prepare == step.prepare &&
+                        std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+    if (!shared) bytes += cost.tensor * (node.inputs.size() + node.outputs.size());
+    before = &step;
+  }
+  return align_up(bytes - std::min(bytes, cost.set_aside), kBlockBytes);
+}
+
 /// Without addresses: its layout is not packed.
 inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.threads = problem.threads;
+  rule.chains = &problem.views.chains;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
   draft.layout.blocks = problem.views.blocks.size();
   draft.layout.items =
-      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views.order, draft.schedule, problem.threads));
+      fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views, draft.schedule, problem.threads));
   draft.costs = price(problem, draft.schedule);
   draft.base = resident_bytes(draft.schedule);
+  draft.table_bytes = table_bytes(problem, draft.schedule);
   return draft;
 }
 
 /// Makes all loads resident. A load that brings the same bytes as an earlier one (a weight that several nodes read) goes.
-inline void keep_all(Draft& draft) {
+inline void keep_all(const Problem& problem, Draft& draft) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kept;
   std::vector<std::uint32_t> renumbered(draft.schedule.loads.size());
   std::vector<LoadSpec> loads;
@@ -130,6 +163,7 @@ inline void keep_all(Draft& draft) {
       step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
   }
   draft.base = resident_bytes(draft.schedule);
+  draft.table_bytes = table_bytes(problem, draft.schedule);
 }
 
 /// Addresses of what is kept. Returns the end of the kept loads, and of all with the transforms.
@@ -163,6 +197,7 @@ inline Candidate finish(const Problem& problem, const Draft& draft, const FixedL
   Candidate candidate;
   candidate.policy = policy;
   candidate.base = draft.base;
+  candidate.table_bytes = draft.table_bytes;
   candidate.placement = std::move(placement);
   const auto [kept_end, all_kept_end] = place_kept(problem, draft.schedule, candidate);
   const std::uint64_t regions_end = std::max(kept_end, candidate.placement.height);
@@ -180,14 +215,15 @@ inline Candidate finish(const Problem& problem, const Draft& draft, const FixedL
 /// Where streamed loads of a draft may lie; empty if it does not fit `capacity`.
 inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t capacity) {
   const std::uint64_t tail = kernels::kReadTail.count();
-  if (draft.base + draft.layout.height > capacity || draft.base + tail > capacity) return {};
-  return {draft.base, std::max(draft.base, align_down(capacity - tail, kBlockBytes))};
+  const std::uint64_t arena = draft.arena(capacity);
+  if (draft.base + draft.layout.height > arena || draft.base + tail > arena) return {};
+  return {draft.base, std::max(draft.base, align_down(arena - tail, kBlockBytes))};
 }
 
 /// Places a draft by the rule, above what is kept and below `capacity`. Nothing if it does not fit.
 inline std::optional<Candidate> complete(const Problem& problem, Draft draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
   problem.memo->pack(draft.layout);
-  if (draft.base + std::max(draft.layout.height, kernels::kReadTail.count()) > capacity) return std::nullopt;
+  if (draft.base + std::max(draft.layout.height, kernels::kReadTail.count()) > draft.arena(capacity)) return std::nullopt;
   rule.arena = arena_for_loads(draft, capacity);
   auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, draft.base), rule);
   if (!placement) return std::nullopt;

@@ -30,6 +30,7 @@ class Emitter {
     plan_.repeat = problem_.repeat;
     plan_.arena_bytes = Bytes(candidate_.arena_bytes);
     plan_.tensors = problem_.views.tensors;
+    reserve();
     add_blocks();
     add_derived();
     add_steps();
@@ -38,6 +39,14 @@ class Emitter {
   }
 
  private:
+  /// No more than TableCosts counts: what vectors keep in reserve is memory too.
+  void reserve() {
+    plan_.buffers.reserve(problem_.views.blocks.size() + schedule_.derived.size() + schedule_.steps.size() + schedule_.loads.size());
+    plan_.steps.reserve(schedule_.steps.size());
+    plan_.operands.reserve(schedule_.operands.size());
+    plan_.loads.reserve(schedule_.loads.size());
+  }
+
   plan::StepRange steps_of(Interval<std::int64_t> positions) const {
     return {schedule_.steps_of[static_cast<std::size_t>(positions.begin)].begin,
             schedule_.steps_of[static_cast<std::size_t>(positions.end - 1)].end};
@@ -79,14 +88,15 @@ class Emitter {
       step.prepare = spec.prepare;
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
-      const Rectangle& workspace = candidate_.layout.workspace(spec.position);
-      if (workspace.size > 0 && !spec.prepare) {
+      const std::size_t home = workspace_home(problem_.views, spec.position);
+      const Rectangle& workspace = candidate_.layout.workspace(home);
+      if (workspace.size > 0 && workspace_bytes(graph_, problem_.kernels, id, spec, problem_.threads) > 0) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
         plan_.buffers.push_back({plan::BufferKind::kWorkspace,
                                  Bytes(workspace.size),
                                  kBufferAlignment,
-                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(spec.position)),
+                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(home)),
                                  {index, index + 1},
                                  false});
       }

@@ -3,8 +3,8 @@
 //     arena   | resident weights | activations and workspaces, packed | ...        streamed loads lie above and in the gaps
 //             0                  base                                 base + height
 //
-// A node's steps share one workspace address; each step has a buffer of its own there, which lives for that step. Invariant: sizes include
-// kernels::kReadTail and are multiples of 64.
+// A node's steps share one workspace address, and so do those of a chain; each step has a buffer of its own there, which lives for that
+// step. Invariant: sizes include kernels::kReadTail and are multiples of 64.
 #pragma once
 
 #include <algorithm>
@@ -35,16 +35,27 @@ inline std::uint64_t buffer_bytes(std::uint64_t payload) noexcept {
   return align_up(payload + kernels::kReadTail.count(), kBufferAlignment);
 }
 
-/// The largest workspace of each position's steps, as the kernels state it (0: none).
-inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order,
+inline std::uint64_t workspace_bytes(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step, int threads) {
+  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
+  if (step.prepare || kernel.workspace == nullptr) return 0;
+  return kernel
+      .workspace(graph, graph.node(id), {rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived})
+      .count();
+}
+
+/// Where a position's workspace is listed: with the first of its chain.
+inline std::size_t workspace_home(const Views& views, std::size_t position) noexcept {
+  const Chain* chain = chain_of(views.chains, position);
+  return chain == nullptr ? position : chain->first;
+}
+
+/// The largest workspace of each position's steps, as the kernels state it (0: none, or listed elsewhere).
+inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const KernelChoice& kernels, const Views& views,
                                              const Schedule& schedule, int threads) {
-  std::vector<std::uint64_t> bytes(order.size(), 0);
+  std::vector<std::uint64_t> bytes(views.order.size(), 0);
   for (const StepSpec& step : schedule.steps) {
-    const NodeId id = order[step.position];
-    const model::Node& node = graph.node(id);
-    if (step.prepare || kernels[id.index()]->workspace == nullptr) continue;
-    const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
-    bytes[step.position] = std::max(bytes[step.position], kernels[id.index()]->workspace(graph, node, extent).count());
+    const std::size_t home = workspace_home(views, step.position);
+    bytes[home] = std::max(bytes[home], workspace_bytes(graph, kernels, views.order[step.position], step, threads));
   }
   return bytes;
 }

@@ -20,6 +20,18 @@ namespace sluice::planner {
 enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
 std::string_view name_of(Policy policy) noexcept;
 
+/// Heap bytes of the tables of whoever runs a plan: what a long plan takes beyond `set_aside` is not left for its arena.
+struct TableCosts {
+  std::uint64_t set_aside = kUnlimitedBytes.count();
+  std::uint64_t any_plan = 0;
+  std::uint64_t buffer = 0;
+  std::uint64_t step = 0;     // its operands apart
+  std::uint64_t load = 0;     // its buffer apart
+  std::uint64_t tensor = 0;   // that a step reads or writes
+  std::uint64_t weight = 0;   // that a step's node has
+  std::uint64_t operand = 0;  // plan::WeightOperand
+};
+
 struct PlanRequest {
   Bytes capacity = kUnlimitedBytes;  // of the arena
   int threads = 1;
@@ -27,14 +39,15 @@ struct PlanRequest {
   bool repeat = false;       // optimise the period rather than the cold run
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
-  std::size_t most_items = ~std::size_t{0};  // steps and loads together, as far as any plan does with so few: their tables take memory too
-  std::uint64_t search_ms = 50;              // how much work the exact search for addresses may do, on a core of the reference machine
+  TableCosts tables;
+  std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do, on a core of the reference machine
 };
 
+/// The plan's arena, and its tables as far as they count, take no more than the capacity.
 /// Errors: kBudgetTooSmall with needed = the least capacity that works for this policy; kUnsupported when a node has no kernel here.
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
 
-/// The least capacity for which `make_plan` finds a plan (request.capacity is ignored).
+/// The least capacity for which `make_plan` finds a plan (request.capacity is ignored). The same for one run and for repeated runs.
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
 
 }  // namespace sluice::planner

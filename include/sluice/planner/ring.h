@@ -27,8 +27,8 @@ inline std::optional<LoadPlacement> place_in_ring(const Draft& draft, std::uint6
   for (const LoadSpec& load : schedule.loads)
     if (!load.resident) slot = std::max(slot, load.region_bytes());
   const std::uint64_t bottom = align_up(draft.base + draft.layout.height, kBlockBytes);
-  if (bottom + 2 * slot + kernels::kReadTail.count() > capacity) return std::nullopt;
-  LoadPlacement placement{Gates(schedule.loads.size(), 0), std::vector<std::uint64_t>(schedule.loads.size(), 0), bottom + 2 * slot};
+  if (bottom + 2 * slot + kernels::kReadTail.count() > draft.arena(capacity)) return std::nullopt;
+  LoadPlacement placement{Gates(schedule.loads.size(), 0), std::vector<std::uint64_t>(schedule.loads.size(), 0), 0};
   std::int64_t free_from[2] = {0, 0};
   std::int64_t former = 0;
   std::size_t turn = 0;
@@ -40,6 +40,7 @@ inline std::optional<LoadPlacement> place_in_ring(const Draft& draft, std::uint6
     if (placement.gates[k] > load.uses.begin) return std::nullopt;
     if (load.streamed()) former = placement.gates[k];
     placement.offsets[k] = bottom + turn * slot;
+    placement.height = std::max(placement.height, placement.offsets[k] + load.region_bytes());
     free_from[turn] = load.uses.end;
     turn = 1 - turn;
   }

@@ -11,18 +11,21 @@
 //     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
 //     period                                             [conv c0-128 reads derived 0]                          ...
 //
-// A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
+// Nodes of a chain (planner/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
+// has. A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
 // Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
-// steps follow the execution order; channels of a node's steps tile its output; what a prepare step reads is prologue-only.
+// steps follow the execution order; rows and channels of a node's steps tile its output; what a prepare step reads is prologue-only.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "sluice/core/interval.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
+#include "sluice/planner/chain.h"
 #include "sluice/planner/derive.h"
 #include "sluice/planner/pieces.h"
 #include "sluice/planner/select_kernels.h"
@@ -49,6 +52,7 @@ struct StepSpec {
   bool prepare = false;
   RowRange rows = {};                   // of the output; empty: all
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
+  std::uint64_t far_bytes = 0;          // see BandStep
 };
 
 /// The rows of the output that a step writes.
@@ -82,7 +86,7 @@ struct Schedule {
   std::vector<OperandSpec> operands;
   std::vector<LoadSpec> loads;
   std::vector<DerivedSpec> derived;
-  std::vector<Interval<std::int64_t>> steps_of;  // by position
+  std::vector<Interval<std::int64_t>> steps_of;  // by position; those of a chain have the chain's in common
 
   std::int64_t step_count() const noexcept { return static_cast<std::int64_t>(steps.size()); }
 };
@@ -100,7 +104,8 @@ struct SliceRule {
   int threads = 1;                 // that workspaces are asked for
   std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
   const Pieces* pieces = nullptr;
-  std::vector<bool> kept = {};  // by piece; empty: none is
+  std::vector<bool> kept = {};                 // by piece; empty: none is
+  const std::vector<Chain>* chains = nullptr;  // none: every node's rows stay together
 };
 
 namespace detail {
@@ -123,10 +128,12 @@ class Cutter {
       for (WeightId w : reads[p]) ++readers_[w.index()];
     }
     load_resident_segment();
-    for (std::size_t p = 0; p < order_.size(); ++p) {
+    for (std::size_t p = 0; p < order_.size();) {
       const std::int64_t first = schedule_.step_count();
-      cut_node(p, reads[p]);
-      schedule_.steps_of.push_back({first, schedule_.step_count()});
+      const Chain* chain = rule_.chains == nullptr ? nullptr : chain_of(*rule_.chains, p);
+      const std::size_t next = chain == nullptr ? p + 1 : chain->end;
+      chain == nullptr ? cut_node(p, reads[p]) : run_chain(*chain, reads);
+      for (; p < next; ++p) schedule_.steps_of.push_back({first, schedule_.step_count()});
     }
     return std::move(schedule_);
   }
@@ -152,8 +159,7 @@ class Cutter {
     const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
     if (kernel.workspace == nullptr) return 0;
     const model::Node& node = graph_.node(id);
-    const RowRange rows{0, row_extents(graph_.tensor(node.outputs[0]).shape).rows};
-    return kernel.workspace(graph_, node, {rows, channels, rule_.threads, derives(position)}).count();
+    return kernel.workspace(graph_, node, {all_rows(position), channels, rule_.threads, derives(position)}).count();
   }
 
   /// What small weights may fill together.
@@ -162,6 +168,10 @@ class Cutter {
     const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + rule_.depth * kRounding;
     const std::uint64_t room = rule_.room[position];
     return std::min(aim(), (room - std::min(room, taken)) / rule_.depth);
+  }
+
+  RowRange all_rows(std::size_t position) const {
+    return {0, row_extents(graph_.tensor(graph_.node(order_[position]).outputs[0]).shape).rows};
   }
 
   ChannelRange all_channels(std::size_t position) const { return {0, model::step_channels(graph_, graph_.node(order_[position]))}; }
@@ -267,6 +277,31 @@ class Cutter {
     open_ = false;
   }
 
+  /// Brings the weights of all its nodes, then lists its steps.
+  void run_chain(const Chain& chain, const std::vector<std::vector<WeightId>>& reads) {
+    std::vector<std::uint32_t> derived(chain.end - chain.first, kNotDerived);
+    for (std::size_t p = chain.first; p < chain.end; ++p) {
+      beside_ = bytes_beside(p, reads[p]);
+      for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
+      if (!derives(p)) continue;
+      const model::Weight& weight = graph_.weight(reads[p][0]);
+      const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, weight.range(), aim(), false);
+      schedule_.loads[load].prologue_only = true;
+      open_ = false;
+      derived[p - chain.first] = static_cast<std::uint32_t>(schedule_.derived.size());
+      add_prepare_step(p, all_channels(p), {reads[p][0], {0, weight.panels}, load});
+    }
+    open_ = false;
+    for (const BandStep& step : chain.steps) {
+      const std::size_t p = step.position;
+      const std::uint32_t from = derived[p - chain.first];
+      rows_ = step.rows;
+      add_step(p, all_channels(p), reads[p], from == kNotDerived ? WeightId::invalid() : reads[p][0], {}, 0, from);
+      schedule_.steps.back().far_bytes = step.far_bytes;
+    }
+    rows_ = {};
+  }
+
   void load_whole(std::size_t position, WeightId w) {
     const model::Weight& weight = graph_.weight(w);
     if (weight.always_resident) return;
@@ -369,12 +404,14 @@ class Cutter {
     parts = std::move(split);
   }
 
-  /// What a slice of a weight that is read again each turn aims at: however many turns, the loads stay few enough to be planned.
+  /// What a slice of a weight that is read again each turn aims at: at least as much as the plan's tables of all its loads take.
   std::uint64_t slice_aim(std::size_t position) const {
-    constexpr std::uint64_t kMostLoads = 4096;
+    constexpr double kTableBytes = 1024;  // of a load, its step, operand and buffers
     const std::uint64_t bytes = graph_.weight(graph_.node(order_[position]).weights[0]).bytes.count();
-    const auto all = static_cast<std::uint64_t>(turns(position));
-    return all <= 1 ? 0 : std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), bytes * all / kMostLoads);
+    const std::int64_t all = turns(position);
+    if (all <= 1) return 0;
+    const double balanced = std::sqrt(kTableBytes * static_cast<double>(bytes) * static_cast<double>(all));
+    return std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), static_cast<std::uint64_t>(balanced));
   }
 
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
@@ -443,7 +480,8 @@ class Cutter {
         schedule_.loads[load].prologue_only = true;
         add_prepare_step(position, channels_of(position, panels), {reads[0], panels, load});
       }
-      add_step(position, channels_of(position, panels), reads, reads[0], panels, load);
+      const std::uint32_t derived = derives(position) ? static_cast<std::uint32_t>(schedule_.derived.size() - 1) : kNotDerived;
+      add_step(position, channels_of(position, panels), reads, reads[0], panels, load, derived);
     }
   }
 
@@ -467,12 +505,12 @@ class Cutter {
   }
 
   void add_step(std::size_t position, ChannelRange channels, const std::vector<WeightId>& reads, WeightId cut, PanelRange panels,
-                std::uint32_t cut_load) {
+                std::uint32_t cut_load, std::uint32_t derived = kNotDerived) {
     StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
-    if (derives(position)) step.derived = static_cast<std::uint32_t>(schedule_.derived.size() - 1);
+    step.derived = derived;
     step.rows = rows_;
     for (WeightId w : reads) {
-      if (w == cut && derives(position)) continue;  // it reads the transform instead
+      if (w == cut && derived != kNotDerived) continue;  // it reads the transform instead
       add_operand(step, w == cut ? OperandSpec{w, panels, cut_load} : OperandSpec{w, {0, graph_.weight(w).panels}, load_of_[w.index()]});
     }
     schedule_.steps.push_back(step);
@@ -488,7 +526,7 @@ class Cutter {
   std::vector<std::vector<Interval<std::size_t>>> slices_of_;  // by weight: runs of stretches, as its last reader cut it
   std::vector<std::uint32_t> load_of_piece_;
   std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
-  RowRange rows_;                          // of the turn being cut; empty: all
+  RowRange rows_;                          // of the turn or band that steps are made for; empty: all
   std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
   unsigned streamed_ = 0;                  // loads made so far, those of the resident segment apart
   bool open_ = false;                      // may the last load grow?

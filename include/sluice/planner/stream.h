@@ -37,13 +37,12 @@ struct Search {
   std::uint64_t capacity;
   std::optional<Candidate> best = {};
   SearchLimit search = {};  // that the exact search may still do
-  std::size_t most_items = ~std::size_t{0};
   double bound = std::numeric_limits<double>::infinity();
-  int together_left = search.work > 0 ? 3 : 1;  // placements of everything together: each costs milliseconds even without the search
+  int together_left = search.work > 0 ? 2 : 1;  // placements of everything together: each costs milliseconds even without the search
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
-    constexpr std::uint64_t kShares = 5;
+    constexpr std::uint64_t kShares = 6;
     const SearchLimit share{search.work / kShares};
     search.work -= share.work;
     return share;
@@ -51,7 +50,7 @@ struct Search {
 
   /// Keeps the better of two candidates; on a near tie the one that came first.
   void offer(std::optional<Candidate> candidate) {
-    if (!candidate || candidate->schedule.steps.size() + candidate->schedule.loads.size() > most_items) return;
+    if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
     if (!best || candidate->seconds < best->seconds * kWorthwhile) best = std::move(candidate);
   }
@@ -66,8 +65,8 @@ struct FluidRun {
 
 inline FluidRun fluid_run(const Problem& problem, const Draft& draft, std::uint64_t capacity) {
   FluidRun run;
-  const std::uint64_t room = capacity - std::min(capacity, draft.base);
-  run.fluid = fluid_gates(draft.schedule, live_by_step(draft.layout, draft.schedule), room, problem.objective_run(), problem.repeat);
+  run.fluid = fluid_gates(draft.schedule, live_by_step(draft.layout, draft.schedule), draft.room(capacity), problem.objective_run(),
+                          problem.repeat);
   run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
   return run;
 }
@@ -104,7 +103,7 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
 /// Together with the activations; with less and less room for gates while no addresses are found (planner.md 3.3c).
 inline void stream_together(Search& search, const Draft& draft, double enough) {
   const Problem& problem = search.problem;
-  const std::uint64_t room = search.capacity - std::min(search.capacity, draft.base);
+  const std::uint64_t room = draft.room(search.capacity);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   for (const std::uint64_t thousandths : {0, 5, 10, 20, 30, 50, 80, 120}) {
     FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
@@ -133,7 +132,7 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run) {
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
   search.problem.memo->pack(draft.layout);
-  if (draft.base + draft.layout.height <= search.capacity) {
+  if (draft.layout.height <= draft.room(search.capacity)) {
     detail::stream_round(search, draft, run, bound * kCloseEnough);
     if (search.best && search.best->seconds <= bound * kCloseEnough) return;
     if (auto ring = place_in_ring(draft, search.capacity))
@@ -146,24 +145,30 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run) {
 /// The order of pieces whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant for a model and
 /// a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
 inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
-  constexpr std::uint64_t kTarget = 1u << 20;
+  // One load a piece: what is kept is then a matter of flags.
+  Draft draft = make_draft(problem, {.pieces = &problem.pieces, .kept = std::vector<bool>(problem.pieces.all.size(), true)});
+  const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   std::vector<double> compute;
-  Draft whole = make_draft(problem, {.target = kTarget});
-  problem.memo->pack(whole.layout);
-  for (const Interval<std::int64_t>& steps : whole.schedule.steps_of)
-    compute.push_back(std::accumulate(whole.costs.step.begin() + steps.begin, whole.costs.step.begin() + steps.end, 0.0));
+  for (const Interval<std::int64_t>& steps : draft.schedule.steps_of)
+    compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
   std::uint64_t total = 0;
-  for (const Piece& piece : problem.pieces.all) total += piece.region_bytes();
+  std::uint64_t room = 4u << 20;  // beside the activations: what streams well, and no piece without a place
+  for (const Piece& piece : problem.pieces.all) {
+    total += piece.region_bytes();
+    room = std::max(room, 2 * piece.region_bytes());
+  }
+  room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());
   std::vector<std::uint32_t> best;
   double best_sum = std::numeric_limits<double>::infinity();
   for (const ResidencyOrder rule : kResidencyOrders) {
     std::vector<std::uint32_t> order = order_pieces(problem.pieces, compute, rule);
     double sum = 0;
     for (const std::uint64_t quarters : {1, 2, 3}) {
-      const std::uint64_t kept = total / 4 * quarters;
-      const Draft draft =
-          make_draft(problem, {.target = kTarget, .pieces = &problem.pieces, .kept = keep_prefix(problem.pieces, order, kept)});
-      sum += fluid_run(problem, draft, draft.base + whole.layout.height + 4 * kTarget).times.seconds();
+      const std::vector<bool> kept = keep_prefix(problem.pieces, order, total / 4 * quarters);
+      for (LoadSpec& load : draft.schedule.loads)
+        if (load.piece != kNoPiece) load.resident = kept[load.piece];
+      const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
+      sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }
     if (sum >= best_sum * kWorthwhile) continue;
     best_sum = sum;

@@ -21,6 +21,7 @@
 #include "sluice/model/graph.h"
 #include "sluice/plan/plan.h"
 #include "sluice/planner/alias.h"
+#include "sluice/planner/chain.h"
 #include "sluice/planner/select_kernels.h"
 
 namespace sluice::planner {
@@ -39,6 +40,7 @@ struct Views {
   std::vector<NodeId> order;  // the nodes that have steps; the others are views
   std::vector<Block> blocks;
   std::vector<plan::TensorPlacement> tensors;  // `buffer` counts blocks
+  std::vector<Chain> chains;                   // blocks that one touches live through all of it
 };
 
 namespace detail {

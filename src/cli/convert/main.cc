@@ -123,7 +123,7 @@ int convert_file(const CommandLine& line) {
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
         if (!progress) progress = std::make_unique<Progress>(line.model, all.count());
-        progress->update(done.count(), fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
+        progress->update(done.count(), [&] { return fmt::format("{} of {}", format_bytes(done), format_bytes(all)); });
       };
     converted = importer::convert(line.onnx, line.model, options, report);
   }
@@ -162,7 +162,8 @@ int dispatch(int argc, char** argv) {
   CommandLine line;
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
-  app.add_option("--dim", line.dims, "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT where it has no name")
+  app.add_option("--dim", line.dims,
+                 "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT one without a name, or instead of what the file says")
       ->allow_extra_args(false);
   app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
       ->allow_extra_args(false);

@@ -16,6 +16,7 @@ struct Heads {
 
 bool heads_of(const Shape& shape, std::int64_t heads, Heads& out) noexcept {
   if (shape.rank() == 4) {
+    if (shape[1] < 1) return false;
     out = {shape[0], shape[1], shape[2], shape[3], false};
     return true;
   }

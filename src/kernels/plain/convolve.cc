@@ -77,7 +77,7 @@ PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
-  const std::int64_t per_channel = node.in(1).count() / node.in(1).shape[0];
+  const std::int64_t per_channel = node.in(1).count() / std::max<std::int64_t>(1, node.in(1).shape[0]);
   convolve<std::int64_t>(
       node, 1, w,
       [&](std::int64_t i, std::int64_t j) {
@@ -111,7 +111,7 @@ PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 3, w);
-  const std::int64_t per_channel = node.in(3).count() / node.in(3).shape[0];
+  const std::int64_t per_channel = node.in(3).count() / std::max<std::int64_t>(1, node.in(3).shape[0]);
   convolve<std::int64_t>(
       node, 3, w,
       [&](std::int64_t i, std::int64_t j) {

@@ -21,9 +21,6 @@ constexpr bool is_integer(DType dtype) noexcept {
          dtype == DType::kU32 || dtype == DType::kI64;
 }
 constexpr bool is_number(DType dtype) noexcept { return is_f32(dtype) || is_integer(dtype); }
-constexpr bool is_signed(DType dtype) noexcept {
-  return is_f32(dtype) || dtype == DType::kI8 || dtype == DType::kI16 || dtype == DType::kI32 || dtype == DType::kI64;
-}
 constexpr bool is_index(DType dtype) noexcept { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 /// Calls body(T{}) with the type that holds `dtype`; f32 and everything `is_integer` takes, and bool as u8.

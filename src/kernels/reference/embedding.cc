@@ -1,21 +1,38 @@
 #include "src/kernels/reference/embedding.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
 #include "src/kernels/reference/walk.h"
 
 namespace sluice::kernels::reference {
+namespace {
 
-/// A step holds the table's rows call.channels; it writes the output rows that ask for one of them.
+/// Threads that meet it at once say the same.
+void report_outside(const KernelCall& call) noexcept {
+  if (call.fault != nullptr) std::atomic_ref(call.fault->reason).store("an index lies outside the table", std::memory_order_relaxed);
+}
+
+}  // namespace
+
+/// A step holds the table's rows call.channels; it writes the output rows that ask for one of them. Those that ask for none that exists are
+/// written by the step with the table's first row: zeros, and the run is an error.
 void embedding(const KernelCall& call) noexcept {
   const auto& a = call.node->as<model::EmbeddingAttributes>();
   const RowView& out = call.outputs[0].view;
   const PanelReader table(call.weights[0], a.table_rows, 1, a.features);
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const std::int64_t index = table_row(call.inputs[0].view, out, row, pixel, a.table_rows);
-    if (!call.channels.contains(index)) return;
-    const float* lane = table.channel(index);
-    for (std::int64_t c = 0; c < a.features; ++c) out.at<float>(row, pixel)[c] = lane[c * model::kPanelLanes];
+    float* const to = out.at<float>(row, pixel);
+    if (call.channels.contains(index)) {
+      const float* lane = table.channel(index);
+      for (std::int64_t c = 0; c < a.features; ++c) to[c] = lane[c * model::kPanelLanes];
+    } else if (call.channels.begin == 0 && (index < 0 || index >= a.table_rows)) {
+      std::fill_n(to, a.features, 0.0f);
+      report_outside(call);
+    }
   });
 }
 

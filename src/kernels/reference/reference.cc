@@ -9,6 +9,7 @@
 #include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/quantised.h"
 
 namespace sluice::kernels {
 namespace {
@@ -103,6 +104,14 @@ constexpr KernelDescriptor winograd() noexcept {
   return kernel;
 }
 
+constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId id, void (*run)(const KernelCall&) noexcept) noexcept {
+  KernelDescriptor kernel = weighted(name, op, run);
+  kernel.id = id;
+  kernel.supports = reference::quantised_fits;
+  kernel.workspace = reference::quantised_workspace;
+  return kernel;
+}
+
 constexpr KernelDescriptor plain_kernel() noexcept {
   KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
   kernel.supports = plain::supports;
@@ -111,7 +120,7 @@ constexpr KernelDescriptor plain_kernel() noexcept {
   return kernel;
 }
 
-constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
+constexpr std::array<KernelDescriptor, model::kOpKindCount + 3> kKernels = {
     weighted("reference/conv", OpKind::kConv, reference::conv),
     weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
     weighted("reference/dense", OpKind::kDense, reference::dense),
@@ -134,6 +143,8 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 1> kKernels = {
     plain_kernel(),
     in_place(weighted("reference/recurrent", OpKind::kRecurrent, reference::recurrent), first_in_place),
     winograd(),
+    quantised("reference/dense_quantised", OpKind::kDense, kernel_id::kReferenceDenseQuantised, reference::quantised_dense),
+    quantised("reference/conv_quantised", OpKind::kConv, kernel_id::kReferenceConvQuantised, reference::quantised_conv),
 };
 
 constexpr bool in_order_of_kinds() noexcept {
@@ -158,7 +169,7 @@ std::uint32_t full_shape_inputs(const model::Graph& graph, const model::Node& no
 std::span<const KernelDescriptor> reference_kernels() noexcept { return kKernels; }
 
 const KernelDescriptor& reference_kernel(OpKind op, model::NumericClass numeric) noexcept {
-  return numeric == model::NumericClass::kWinograd4 ? kKernels.back() : kKernels[static_cast<std::size_t>(op)];
+  return numeric == model::NumericClass::kWinograd4 ? kKernels[model::kOpKindCount] : kKernels[static_cast<std::size_t>(op)];
 }
 
 float reference_apply(const model::Activation& activation, float x) noexcept { return reference::apply(activation, x); }

@@ -48,6 +48,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   if (call.node->epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call.weights[1].data) + block.channel;
   job.has_residual = call.node->epilogue.has_residual;
   job.activation = call.node->epilogue.activation;
+  job.k_group = weight.weight->panel_layout.k_group;
   return job;
 }
 
@@ -56,12 +57,13 @@ bool shares_pixels(const model::Graph& graph, const model::Node& node, const Ste
   return cost.weight_bytes <= 4 * (cost.input_bytes + cost.output_bytes);
 }
 
+bool tensors_fit(const model::Graph& graph, const model::Node& node) noexcept {
+  const auto fits = [&](TensorId id) { return graph.tensor(id).dtype == DType::kF32; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), fits) && std::all_of(node.outputs.begin(), node.outputs.end(), fits);
+}
+
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept {
-  if (node.weights.empty()) return false;
-  for (TensorId id : node.inputs)
-    if (graph.tensor(id).dtype != DType::kF32) return false;
-  for (TensorId id : node.outputs)
-    if (graph.tensor(id).dtype != DType::kF32) return false;
+  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
   const model::PanelLayout& panel = graph.weight(node.weights[0]).panel_layout;
   return panel.layout == layout && panel.dtype == DType::kF32 && panel.lanes == model::kPanelLanes && panel.k_block == 1;
 }
@@ -80,8 +82,7 @@ CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, c
                                 : model::panels_of_channels(extent.channels, model::outputs_per_group(node));
   const std::uint64_t outputs = unsigned_of(extent.rows.size() * out.pixels * extent.channels.size());
   CostFeatures cost;
-  // A panel holds 16 lanes of taps * depth floats: that many products an output.
-  cost.flops = outputs * (weight.panel_bytes.count() / (model::kPanelLanes * sizeof(float))) * 2;
+  cost.flops = outputs * model::values_of_lane(weight) * 2;
   cost.weight_bytes = unsigned_of(panels.size()) * weight.panel_bytes.count();
   cost.output_bytes = outputs * sizeof(float);
   const std::uint64_t whole_input = unsigned_of(in.rows * in.pixels * in.channels) * sizeof(float);

@@ -69,6 +69,7 @@ struct UnitPlace {
   std::int64_t run = 0;
   std::int64_t next_block = 0;    // of this thread; `block` when it has no other
   std::int64_t units_before = 0;  // of this thread, since it came to `block`
+  bool last = false;              // of this thread, most likely
 };
 
 /// The order of a step's units. Pixels are cut into parts, one a thread, or they are one part and threads share the blocks. In a part,
@@ -87,9 +88,10 @@ struct UnitGrid {
   std::int64_t count() const noexcept { return parts * blocks * runs; }
   UnitPlace operator[](std::int64_t unit) const noexcept {
     const std::int64_t part = unit / (blocks * runs), i = unit % (blocks * runs);
-    if (runs_outside) return {i % blocks, part * runs + i / blocks, (i + 1) % blocks, 0};
+    const bool last = i + 1 == blocks * runs;
+    if (runs_outside) return {i % blocks, part * runs + i / blocks, last ? i % blocks : (i + 1) % blocks, 0, last};
     const std::int64_t block = i / runs, run = i % runs;
-    return {block, part * runs + run, std::min(block + 1, blocks - 1), run};
+    return {block, part * runs + run, std::min(block + 1, blocks - 1), run, last};
   }
 };
 
@@ -97,25 +99,33 @@ struct UnitGrid {
 /// like half of what it writes, is in another core's cache. That costs 4 times as much a byte, measured on 14x14 and 7x7 maps.
 bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 
-/// The weights that a thread will most likely want next, for its first tiles of a block to fetch while they work: memory alone is slower
-/// than the first tile of a block.
+/// The weights that a thread will most likely want next: those of its next block, fetched by the first tiles of this one, for memory alone
+/// is slower than the first tile of a block; or those of the next step, fetched by the last tiles.
 class NextPanels {
  public:
   /// A unit has `tiles` tiles.
   NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
-      : tiles_before_(place.units_before * tiles) {
-    if (place.next_block != place.block) panels_ = make_job(call, blocks[place.next_block]).panels;
+      : first_part_(place.units_before * tiles) {
+    if (place.next_block != place.block) {
+      panels_ = make_job(call, blocks[place.next_block]).panels;
+    } else if (place.last && !call.next_weights.empty()) {
+      panels_ = reinterpret_cast<const float*>(call.next_weights.data());
+      first_part_ = std::min<std::int64_t>(0, kTilesOfPrefetch - tiles);
+    }
   }
+
+  /// The unit goes on in its block, with other weights of it.
+  explicit NextPanels(const float* panels) noexcept : panels_(panels), first_part_(0) {}
 
   /// Gives tile `tile` of the unit its part to fetch.
   void set(std::int64_t tile, TileJob& job) const noexcept {
-    job.next_part = tiles_before_ + tile;
-    job.next_panels = job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
+    job.next_part = first_part_ + tile;
+    job.next_panels = job.next_part >= 0 && job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
   }
 
  private:
   const float* panels_ = nullptr;  // null: none
-  std::int64_t tiles_before_;      // of this thread and block
+  std::int64_t first_part_;        // of the unit's first tile
 };
 
 /// Writes the out and residual pointers of one pixel after another, along the rows of an area `columns` wide.
@@ -185,6 +195,7 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
 }
 
 // What the descriptors of this family have in common.
+bool tensors_fit(const model::Graph& graph, const model::Node& node) noexcept;
 bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
 /// One group, or groups that fill whole panels each.
 inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {

@@ -16,13 +16,20 @@ struct Reading {
   std::int64_t outputs_per_group = 0;
 };
 
-/// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles.
+/// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles. Where sums are long, all tiles of a
+/// unit first do one part of the depth, then the next: the same chains, and what is in use of the weights stays small.
 struct Cut {
   Blocks blocks;
   std::int64_t pixels;
   std::int64_t tiles;
   UnitGrid units;
+  std::int64_t depths;
 };
+
+// Two panels of so many inputs are 128 KiB. With all 3072 of a transformer's at once, the inputs, the block in use and the block that is
+// fetched crowd each other out of L2 (84 % of the peak became 96 at 64 rows, weights from memory).
+constexpr std::int64_t kLongDepth = 1024;
+constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the stack
 
 Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int threads) noexcept {
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
@@ -37,51 +44,99 @@ Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int 
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
   const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
   units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, tiles / units.parts);
-  return {blocks, pixels, tiles, units};
+  std::int64_t depths = 1;
+  // Sums have room for blocks of one pair of panels, which so long sums give, unless groups do not let them.
+  const bool pairs = reading.outputs_per_group == reading.outputs && blocks.panels() <= 2 * blocks.count();
+  if (reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && pairs) {
+    depths = ceil_div(reading.depth, kLongDepth);
+    units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
+  }
+  return {blocks, pixels, tiles, units, depths};
 }
 
-void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
-  const Cut cut = cut_step(call, reading, tiles.rows, thread_count(call));
-  const RowView& in = call.inputs[0].view;
-  const std::int64_t out_w = call.outputs[0].view.pixels;
-  const std::int64_t pixel_step = reading.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
-  static constexpr std::int64_t kNoOffset = 0;
-  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept {
-    const UnitPlace place = cut.units[unit];
-    const Block block = cut.blocks[place.block];
-    TileJob job = make_job(call, block);
-    job.segment_offsets = &kNoOffset;
-    job.depth = reading.depth;
-    const auto run = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
-    const NextPanels next(call, cut.blocks, place, run.size());
-    const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
-    OutputWalk walk(call, call.rows.begin + first / out_w, first % out_w, {0, out_w}, block.channel);
+/// One unit: its tiles, pixel after pixel.
+class Unit {
+ public:
+  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place) noexcept
+      : call_(call),
+        tiles_(tiles),
+        reading_(reading),
+        cut_(cut),
+        place_(place),
+        block_(cut.blocks[place.block]),
+        run_(even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs)),
+        job_(make_job(call, block_)) {}
+
+  void run() noexcept {
+    if (cut_.depths == 1) {
+      job_.depth = reading_.depth;
+      return run_tiles({0, reading_.depth}, NextPanels(call_, cut_.blocks, place_, run_.size()));
+    }
+    alignas(64) float sums[kTilesWithSums * kTileSums];
+    const float* const panels = job_.panels;
+    for (std::int64_t i = 0; i < cut_.depths; ++i) {
+      const auto part = even_part({0, reading_.depth}, i, cut_.depths);
+      job_.depth = part.size();
+      job_.panels = panels + part.begin * model::kPanelLanes;
+      job_.begins = i == 0;
+      job_.ends = i + 1 == cut_.depths;
+      sums_ = sums;
+      run_tiles(part, job_.ends ? NextPanels(call_, cut_.blocks, place_, run_.size()) : NextPanels(panels + part.end * model::kPanelLanes));
+    }
+  }
+
+ private:
+  void run_tiles(Interval<std::int64_t> depth, const NextPanels& next) noexcept {
+    const RowView& in = call_.inputs[0].view;
+    const std::int64_t out_w = call_.outputs[0].view.pixels;
+    const std::int64_t pixel_step = reading_.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
+    job_.segment_offsets = &depth.begin;
+    const std::int64_t first = even_part({0, cut_.pixels}, run_.begin, cut_.tiles).begin;
+    OutputWalk walk(call_, call_.rows.begin + first / out_w, first % out_w, {0, out_w}, block_.channel);
     const auto input = [&] {
-      const std::int64_t row = walk.row() / reading.out_rows * reading.in_rows + walk.row() % reading.out_rows * reading.stride_h;
-      return in.at<float>(row, walk.x() * reading.stride_w) + block.group * reading.depth;
+      const std::int64_t row = walk.row() / reading_.out_rows * reading_.in_rows + walk.row() % reading_.out_rows * reading_.stride_h;
+      return in.at<float>(row, walk.x() * reading_.stride_w) + block_.group * reading_.depth;
     };
     const float* a = input();
-    for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
+    for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
-      rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
+      rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
       for (int m = 0; m < rows.count; ++m) {
         rows.a[m] = a;
         a = walk.next(m, rows) ? input() : a + pixel_step;
       }
-      next.set(tile - run.begin, job);
-      tiles.panels(rows, job);
+      next.set(tile - run_.begin, job_);
+      if (sums_ != nullptr) job_.sums = sums_ + (tile - run_.begin) * kTileSums;
+      tiles_.panels(rows, job_);
     }
-  });
+  }
+
+  const KernelCall& call_;
+  const TileTable& tiles_;
+  const Reading& reading_;
+  const Cut& cut_;
+  const UnitPlace place_;
+  const Block block_;
+  const Interval<std::int64_t> run_;
+  TileJob job_;
+  float* sums_ = nullptr;  // of all tiles, where a tile does part of the depth
+};
+
+void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
+  const Cut cut = cut_step(call, reading, tiles.rows, thread_count(call));
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { Unit(call, tiles, reading, cut, cut.units[unit]).run(); });
 }
 
 }  // namespace
 
-bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
-  const auto& conv = node.as<model::ConvAttributes>();
+bool reads_in_place(const model::ConvAttributes& conv) noexcept {
   const model::Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
   return w.taps() == 1 && inside && groups_fill_panels(conv);
+}
+
+bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
+  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && reads_in_place(node.as<model::ConvAttributes>());
 }
 
 bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {

@@ -8,6 +8,8 @@
 namespace sluice::kernels::weighted {
 
 bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept;
+/// Does each output pixel of the window read one input pixel, in place?
+bool reads_in_place(const model::ConvAttributes& conv) noexcept;
 bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes no_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept;

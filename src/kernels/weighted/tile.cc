@@ -37,12 +37,24 @@ HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std
   }
 }
 
-/// kFetch: fetches its part of the next block, a few floats each k.
+HWY_INLINE float* sums_of(const TileJob& job, int p) { return job.sums + p * 16 * kMaxTileRows; }
+
+/// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
+template <int kPanels>
+HWY_INLINE const float* next_of(const TileJob& job, int p) {
+  constexpr std::int64_t kParts = kTilesOfPrefetch / kPanels;  // of a panel
+  return job.next_panels + (p + job.next_part / kParts) * job.panel_floats +
+         job.next_part % kParts * (job.segments * job.depth * 16 / kParts);
+}
+
+/// kFetch: fetches its part of the next block, a line every few k.
 template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kHeld = std::min(kRows, kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
+  // A line at a time; but g++ finds no registers for two k of a tile that reads pointers from memory: that fetches each line twice.
+  constexpr int kFetchStep = kRows > kHeldPointers ? 1 : std::max(1, 16 / kNextFloats);
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
@@ -51,9 +63,17 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     HWY_UNROLL(16)
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
+  if (!job.begins) {
+    const float* sums = sums_of(job, p);
+    HWY_UNROLL(16)
+    for (int m = 0; m < kRows; ++m) {
+      HWY_UNROLL(16)
+      for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
+    }
+  }
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
-  const float* next = kFetch ? job.next_panels + p * panel_floats + job.next_part * (panel_floats / kTilesOfPrefetch * kPanels) : nullptr;
+  const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     const std::int64_t offset = job.segment_offsets[s];
     const float* HWY_RESTRICT held[kHeld];
@@ -62,11 +82,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (int m = 0; m < kHeld; ++m) held[m] = rows.a[m] + offset + job.depth;
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
-    for (std::int64_t k = -job.depth; k < 0; ++k, b += 16) {
-      if constexpr (kFetch) {
-        __builtin_prefetch(next, 0, 2);
-        next += kNextFloats;
-      }
+    const auto multiply = [&](std::int64_t k) HWY_ATTR {
       V weights[kVectors];
       HWY_UNROLL(16)
       for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
@@ -76,9 +92,25 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
         HWY_UNROLL(16)
         for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
       }
+      b += 16;
+    };
+    std::int64_t k = -job.depth;
+    if constexpr (kFetch) {
+      for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
+        __builtin_prefetch(next, 0, 2);
+        HWY_UNROLL(4)
+        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply(k + i);
+      }
     }
+    for (; k < 0; ++k) multiply(k);
   }
-  finish(acc, rows, job, std::int64_t{p} * 16);
+  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
+  float* sums = sums_of(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
+  }
 }
 
 // kFull: all 16 lanes of panel `p` are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.

@@ -21,6 +21,9 @@ namespace sluice::kernels::weighted {
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
+/// Unfinished sums of a tile and a pair of panels.
+inline constexpr int kTileSums = kMaxTileRows * 32;
+
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
 inline constexpr int kTilesOfPrefetch = 4;
 
@@ -38,6 +41,9 @@ struct TileJob {
   std::int64_t panel_floats = 0;  // from one panel to the next
   int panel_count = 0;
   int last_lanes = 16;                 // lanes of the last panel that are outputs
+  float* sums = nullptr;               // panels only: unfinished sums of the tile's rows; null: a tile's sums begin and end in it
+  bool begins = true;                  // from 0, or from `sums`
+  bool ends = true;                    // in the output, or in `sums`
   const float* next_panels = nullptr;  // panels only: the block that will follow, to be fetched into L2; null: none
   std::int64_t next_part = 0;          // which of `kTilesOfPrefetch` parts of it this tile fetches
   const std::int64_t* segment_offsets = nullptr;
@@ -48,6 +54,7 @@ struct TileJob {
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
   model::Activation activation;
+  std::int64_t k_group = 0;  // quantised panels only
 };
 
 /// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats.

@@ -7,6 +7,7 @@
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/quantised_tile.h"
 #include "src/kernels/weighted/recurrent.h"
 #include "src/kernels/weighted/winograd.h"
 
@@ -18,10 +19,29 @@ void run_here(const KernelCall& call) noexcept {
   kRun(call, weighted::tile_table(active_isa()));
 }
 
+template <void (*kRun)(const KernelCall&, const weighted::TileTable&) noexcept, weighted::QuantisedBits kBits>
+void run_quantised_here(const KernelCall& call) noexcept {
+  kRun(call, weighted::quantised_tile_table(active_isa(), kBits));
+}
+
+template <DType kType>
+bool quantised(const model::Graph& graph, const model::Node& node) noexcept {
+  if (node.weights.empty() || !weighted::tensors_fit(graph, node)) return false;
+  const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  return model::is_quantised(layout) && layout.dtype == kType;
+}
+bool quantised_direct(const model::Graph& graph, const model::Node& node) noexcept {
+  return quantised<DType::kI8>(graph, node) && weighted::groups_fill_panels(node.as<model::ConvAttributes>());
+}
+bool quantised_pointwise(const model::Graph& graph, const model::Node& node) noexcept {
+  return quantised_direct(graph, node) && weighted::reads_in_place(node.as<model::ConvAttributes>());
+}
+
 }  // namespace
 
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   using model::OpKind;
+  using weighted::QuantisedBits;
   const auto kernel = [](KernelId id, std::string_view name, OpKind op, auto supports, auto workspace, auto run) {
     return KernelDescriptor{.id = id,
                             .name = name,
@@ -60,6 +80,14 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
              weighted::transposed_workspace, run_here<weighted::run_transposed>),
       winograd,
       recurrent,
+      kernel(kernel_id::kDenseEightBits, "dense/8bit", OpKind::kDense, quantised<DType::kI8>, weighted::no_workspace,
+             run_quantised_here<weighted::run_dense, QuantisedBits::kEight>),
+      kernel(kernel_id::kDenseFourBits, "dense/4bit", OpKind::kDense, quantised<DType::kU8>, weighted::no_workspace,
+             run_quantised_here<weighted::run_dense, QuantisedBits::kFour>),
+      kernel(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit", OpKind::kConv, quantised_pointwise, weighted::no_workspace,
+             run_quantised_here<weighted::run_pointwise, QuantisedBits::kEight>),
+      kernel(kernel_id::kConvDirectEightBits, "conv/direct_8bit", OpKind::kConv, quantised_direct, weighted::direct_workspace,
+             run_quantised_here<weighted::run_direct, QuantisedBits::kEight>),
   };
   return kKernels;
 }

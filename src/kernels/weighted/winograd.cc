@@ -57,7 +57,7 @@ class Worker {
     if (cut_.keeps_weights && std::exchange(held()[kRun], run) != run) transform_weights(panels, {0, cut_.depth});
     for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
       const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
-      multiply(squares.size(), panels, pair);
+      multiply(squares.size(), panels, pair, unit + 1 == cut_.units() && pair.end == panels.end);
       transform_outputs(squares, pair);
     }
   }
@@ -107,7 +107,13 @@ class Worker {
     return {};
   }
 
-  void multiply(std::int64_t squares, PanelRange run, PanelRange pair) const noexcept {
+  /// The weights of the next step, as if they were `depth` channels of raw panels.
+  RawPanels next_step(std::int64_t depth) const noexcept {
+    return {reinterpret_cast<const float*>(call_.next_weights.data()), depth * kLanes, depth};
+  }
+
+  /// `last`: these are the step's last products.
+  void multiply(std::int64_t squares, PanelRange run, PanelRange pair, bool last) const noexcept {
     Products job{.v = v(),
                  .v_point = cut_.memory.v_point,
                  .v_square = cut_.memory.v_square,
@@ -133,6 +139,7 @@ class Worker {
         transform_weights(pair, {k, k + job.depth});
         job.next = raw_after(run, pair, {k, k + job.depth});
       }
+      if (last && k + job.depth == cut_.depth) job.next = next_step(job.depth);
       loops_.multiply(job);
       job.v += job.depth;
       if (derived) job.u += job.depth * kLanes;

@@ -1,0 +1,72 @@
+// Dense layers and convolutions over quantised panels: the panels become floats in the workspace, and the reference of floats does the
+// rest.
+#include "src/kernels/reference/quantised.h"
+
+#include <array>
+
+#include "src/kernels/reference/kernels.h"
+
+namespace sluice::kernels::reference {
+namespace {
+
+model::Weight as_floats(const model::Weight& weight) {
+  model::Weight floats = weight;
+  floats.panel_layout = {.layout = model::WeightLayout::kPanels, .dtype = DType::kF32};
+  floats.panel_bytes = *model::panel_bytes_of(floats.panel_layout, model::values_of_lane(weight));
+  return floats;
+}
+
+void run_as_floats(const KernelCall& call, void (*run)(const KernelCall&) noexcept) noexcept {
+  const WeightOperand& given = call.weights[0];
+  const model::Weight floats = as_floats(*given.weight);
+  auto* values = reinterpret_cast<float*>(call.workspace);
+  decode_panels(given, values);
+  std::array<WeightOperand, 2> weights{WeightOperand{call.workspace, given.panels, &floats}, WeightOperand{}};
+  if (call.weights.size() > 1) weights[1] = call.weights[1];
+  KernelCall as_float = call;
+  as_float.weights = std::span(weights).first(call.weights.size());
+  run(as_float);
+}
+
+}  // namespace
+
+void decode_panels(const WeightOperand& operand, float* values) noexcept {
+  const model::Weight& weight = *operand.weight;
+  const auto count = static_cast<std::int64_t>(model::values_of_lane(weight));
+  const std::int64_t group = weight.panel_layout.k_group;
+  for (std::int64_t p = 0; p < operand.panels.size(); ++p) {
+    const std::byte* panel = operand.data + p * static_cast<std::int64_t>(weight.panel_bytes.count());
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t lane = 0; lane < model::kPanelLanes; ++lane, ++values) {
+        if (group == 0) {
+          const auto* head = reinterpret_cast<const float*>(panel);
+          const auto q = static_cast<float>(std::to_integer<std::int8_t>(panel[128 + i * 16 + lane]));
+          *values = (q - head[16 + lane]) * head[lane];
+        } else {
+          const std::byte* at = panel + i / group * (80 + group * 8);
+          const auto both = std::to_integer<unsigned>(at[80 + i % group / 2 * 16 + lane]);
+          const auto q = static_cast<float>(i % 2 == 0 ? both & 15u : both >> 4),
+                     zero = static_cast<float>(std::to_integer<unsigned>(at[64 + lane]));
+          *values = (q - zero) * reinterpret_cast<const float*>(at)[lane];
+        }
+      }
+  }
+}
+
+bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept {
+  if (node.weights.empty() || !model::is_quantised(graph.weight(node.weights[0]).panel_layout)) return false;
+  for (TensorId id : node.inputs)
+    if (graph.tensor(id).dtype != DType::kF32) return false;
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  return graph.tensor(node.outputs[0]).dtype == DType::kF32 && (conv == nullptr || !conv->depthwise());
+}
+
+Bytes quantised_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const PanelRange panels = model::panels_of_channels(extent.channels, model::outputs_per_group(node));
+  return as_floats(graph.weight(node.weights[0])).panel_bytes * static_cast<std::uint64_t>(panels.size());
+}
+
+void quantised_dense(const KernelCall& call) noexcept { run_as_floats(call, dense); }
+void quantised_conv(const KernelCall& call) noexcept { run_as_floats(call, conv); }
+
+}  // namespace sluice::kernels::reference

@@ -1,0 +1,24 @@
+# The fully static program: it does what the other does, and its process is smaller. SLUICE is the static program, DYNAMIC the other.
+include(${CMAKE_CURRENT_LIST_DIR}/program.cmake)
+
+execute_process(COMMAND ${MAKE_VGG19} ${WORK_DIR}/vgg.onnx --divide 32 COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${DYNAMIC} convert vgg.onnx -o vgg.sluice WORKING_DIRECTORY ${WORK_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${DYNAMIC} plan vgg.sluice --json WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE out COMMAND_ERROR_IS_FATAL ANY)
+json(dynamic_minimum minimum_budget_bytes)
+execute_process(COMMAND ${DYNAMIC} run vgg.sluice --output dynamic WORKING_DIRECTORY ${WORK_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+
+sluice(0 plan vgg.sluice --json)
+json(minimum minimum_budget_bytes)
+json(arena arena_bytes)
+json(overhead overhead_bytes)
+if(minimum GREATER dynamic_minimum)  # both are rounded, so they may be equal
+  message(FATAL_ERROR "the static program needs ${minimum} bytes, the dynamic one ${dynamic_minimum}")
+endif()
+# 3.25 MiB of its own, and this model's input (0.57 MiB) and tables.
+if(overhead GREATER 4194304)
+  message(FATAL_ERROR "the static program holds ${overhead} bytes beside its arena")
+endif()
+sluice(0 run vgg.sluice --budget ${minimum} --output static --json)
+expect_within_budget()
+expect_same_bits(static/scores.npy dynamic/scores.npy)
+sluice(3 run vgg.sluice --budget 2MiB)

@@ -1,0 +1,81 @@
+#include "sluice/core/affinity.h"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "sluice/core/native_thread.h"
+#include "tests/core/temporary_files.h"
+
+namespace sluice {
+namespace {
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
+  return set;
+}
+
+int first_allowed() {
+  const cpu_set_t set = allowed();
+  int cpu = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(cpu), &set)) ++cpu;
+  return cpu;
+}
+
+}  // namespace
+
+TEST_CASE("a thread is limited within the scope, threads that it starts there stay so") {
+  const cpu_set_t before = allowed();
+  const int cpu = first_allowed();
+  cpu_set_t inherited{};
+  NativeThread thread;
+  {
+    const ScopedAffinity scope(std::array{cpu});
+    REQUIRE(scope.status());
+    const auto main = [](void* set) noexcept { sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(set)); };
+    REQUIRE(thread.start("test", 65536, main, &inherited));
+    thread.join();
+    const cpu_set_t now = allowed();
+    CHECK(CPU_COUNT(&now) == 1);
+  }
+  CHECK(CPU_COUNT(&inherited) == 1);
+  CHECK(CPU_ISSET(static_cast<std::size_t>(cpu), &inherited));
+  const cpu_set_t after = allowed();
+  CHECK(CPU_EQUAL(&before, &after));
+}
+
+TEST_CASE("no list limits nothing, an impossible one is refused") {
+  const cpu_set_t before = allowed();
+  {
+    const ScopedAffinity none({});
+    CHECK(none.status());
+    const ScopedAffinity absent(std::array{CPU_SETSIZE - 1});
+    CHECK_FALSE(absent.status());
+    const ScopedAffinity nonsense(std::array{-1});
+    CHECK_FALSE(nonsense.status());
+    const cpu_set_t now = allowed();
+    CHECK(CPU_EQUAL(&before, &now));
+  }
+}
+
+TEST_CASE("processors of less than the highest capacity are small") {
+  const TemporaryDirectory directory;
+  const auto cpu = [&](int number, const std::string& capacity) {
+    const std::string place = directory.file("sys/devices/system/cpu/cpu" + std::to_string(number));
+    std::filesystem::create_directories(place);
+    write_text(place + "/cpu_capacity", capacity + "\n");
+  };
+  CHECK(read_cpu_kinds(directory.file("")).big.empty());
+  cpu(0, "446");
+  cpu(1, "446");
+  CHECK(read_cpu_kinds(directory.file("")).big == std::vector{0, 1});
+  CHECK(read_cpu_kinds(directory.file("")).small.empty());
+  cpu(2, "871");
+  cpu(3, "1024");
+  const CpuKinds kinds = read_cpu_kinds(directory.file(""));
+  CHECK(kinds.big == std::vector{3});
+  CHECK(kinds.small == std::vector{0, 1, 2});
+}
+
+}  // namespace sluice

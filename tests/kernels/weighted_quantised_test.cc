@@ -1,0 +1,67 @@
+// Kernels over quantised panels: every instruction set, cut, form of view and thread count gives the bits of a plain loop over the floats
+// that the quantised values stand for; so does the reference.
+#include <catch2/catch.hpp>
+
+#include "sluice/kernels/registry.h"
+#include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/quantised_tile.h"
+#include "tests/kernels/weighted_harness.h"
+#include "tests/kernels/weighted_sweep.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+using weighted::QuantisedBits;
+
+const weighted::TileTable& eight_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kEight); }
+const weighted::TileTable& four_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kFour); }
+
+template <KernelId kId>
+void run_reference(const KernelCall& call, const weighted::TileTable&) noexcept {
+  find_kernel(kId)->run(call);
+}
+template <KernelId kId>
+Bytes reference_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  return find_kernel(kId)->workspace(graph, node, extent);
+}
+
+Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
+  p.bits = bits;
+  p.group = group;
+  p.bias = p.residual = p.conv.out_channels % 2 == 0;
+  p.activation = {model::Function::kRelu, 0, 0};
+  return p;
+}
+
+void sweep_dense(const Problem& p) {
+  sweep(p, weighted::run_dense, weighted::no_workspace, p.bits == 8 ? eight_bits : four_bits);
+  constexpr KernelId kId = kernel_id::kReferenceDenseQuantised;
+  sweep(p, run_reference<kId>, reference_workspace<kId>);
+}
+
+TEST_CASE("dense layers of 8 bits") {
+  for (const std::int64_t rows : {1, 3, 17})
+    for (const std::int64_t k : {1, 63, 64, 130})
+      for (const std::int64_t n : {16, 33, 100}) sweep_dense(with_bits(dense(rows, k, n), 8));
+}
+
+TEST_CASE("dense layers of 4 bits") {
+  for (const std::int64_t group : {2, 16, 32, 128})
+    for (const std::int64_t k : {1, 32, 65, 200})
+      for (const std::int64_t n : {7, 32, 70}) sweep_dense(with_bits(dense(n == 7 ? 1 : 6, k, n), 4, group));
+}
+
+TEST_CASE("convolutions of 8 bits") {
+  constexpr KernelId kId = kernel_id::kReferenceConvQuantised;
+  for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 70, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
+                               convolution(13, 4, 3, 16, 5, 1, 2, 1, 2)}) {
+    const Problem p = with_bits(plain, 8);
+    sweep(p, weighted::run_direct, weighted::direct_workspace, eight_bits);
+    sweep(p, run_reference<kId>, reference_workspace<kId>);
+  }
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 8), weighted::run_pointwise, weighted::no_workspace, eight_bits);
+}
+
+}  // namespace
+}  // namespace sluice::kernels::test

@@ -1,0 +1,187 @@
+// Runs plans in bands: the same bits as whole, for every number of bands and threads, and nothing touched between the buffers.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+
+#include "sluice/core/hash.h"
+#include "sluice/executor/executor.h"
+#include "sluice/plan/verify.h"
+#include "sluice/planner/band_chain.h"
+#include "sluice/planner/emit.h"
+#include "sluice/planner/linearise.h"
+#include "sluice/planner/policies.h"
+#include "tests/executor/memory_source.h"
+#include "tests/executor/toy.h"
+#include "tests/planner/nets.h"
+#include "tests/property/plan_machine.h"
+
+namespace sluice::planner {
+namespace {
+
+/// Every kind of neighbour: 3x3 and 1x1, strides, depthwise, residuals in place, pooling, elementwise, dense rows.
+model::Graph image_net() {
+  NetBuilder net("image");
+  TensorId x = net.conv(net.input({1, 21, 18, 3}), {.channels = 24, .kernel = 3, .stride = 2});
+  x = net.conv(x, {.channels = 48});
+  x = net.conv(x, {.channels = 48, .kernel = 3, .groups = 48});
+  x = net.conv(x, {.channels = 24});
+  TensorId y = net.conv(net.conv(x, {.channels = 40}), {.channels = 40, .kernel = 3, .groups = 40});
+  x = net.conv(y, {.channels = 24, .residual = x});
+  x = net.conv(net.conv(x, {.channels = 32, .kernel = 3}), {.channels = 24, .kernel = 3, .residual = x});
+  x = net.pool(net.relu(net.conv(x, {.channels = 32, .kernel = 5})), 3, 2, 1);
+  net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 10));
+  return net.finish();
+}
+
+model::Graph winograd_net() {
+  NetBuilder net("winograd");
+  TensorId x = net.conv(net.input({2, 19, 13, 16}), {.channels = 32, .kernel = 3});
+  net.last_node().numeric = model::NumericClass::kWinograd4;
+  x = net.conv(x, {.channels = 48, .kernel = 3});
+  net.last_node().numeric = model::NumericClass::kWinograd4;
+  x = net.conv(x, {.channels = 32, .kernel = 3});
+  net.output(net.pool(x, 2, 2));
+  return net.finish();
+}
+
+model::Graph row_net() {
+  NetBuilder net("rows");
+  const TensorId x = net.relu(net.input({1, 37, 48}));
+  const TensorId hidden = net.softmax(net.dense(net.dense(x, 96), 80));
+  net.output(net.binary(net.dense(hidden, 48), x));
+  return net.finish();
+}
+
+/// A graph with values in its file.
+struct Filled {
+  explicit Filled(model::Graph g) : graph(std::move(g)) {
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> real(-0.25f, 0.25f);
+    const model::Stretch& last = graph.stretches.back();
+    file.resize(align_up((last.offset + last.stored_size).count(), 4096));
+    for (std::size_t i = 0; i < file.size(); i += sizeof(float)) {
+      const float value = real(random);
+      std::memcpy(file.data() + i, &value, sizeof value);
+    }
+    for (model::Stretch& s : graph.stretches) s.xxh3 = xxh3_64({file.data() + s.offset.count(), s.stored_size.count()});
+  }
+
+  model::Graph graph;
+  std::vector<std::byte> file;
+};
+
+/// The output of one run of the plan, and of one more.
+std::vector<std::byte> run(const Filled& model, const plan::Plan& plan, int threads) {
+  toy::MemorySource source(model.file);
+  Arena arena = *Arena::reserve(plan.arena_bytes);
+  REQUIRE(arena.commit(plan.arena_bytes));
+  toy::plant_canaries(plan, arena);
+  const auto pool = *make_thread_pool(threads);
+  auto executor = executor::Executor::create(model.graph, plan, source, arena, *pool, {});
+  INFO((executor ? std::string() : executor.error().to_string()));
+  REQUIRE(executor.has_value());
+  std::vector<std::byte> outputs;
+  for (int turn = 0; turn < 2; ++turn) {
+    const RowView in = (*executor)->input(0);
+    float value = 1;
+    for (std::int64_t row = 0; row < in.rows; ++row)
+      for (std::int64_t pixel = 0; pixel < in.pixels; ++pixel)
+        for (std::int64_t c = 0; c < in.channels; ++c) in.at<float>(row, pixel)[c] = value = value < 0 ? value + 1.37f : value - 1.07f;
+    REQUIRE((*executor)->run().has_value());
+    const RowView out = (*executor)->output(0);
+    for (std::int64_t row = 0; row < out.rows; ++row)
+      for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
+        const auto* from = reinterpret_cast<const std::byte*>(out.at<float>(row, pixel));
+        outputs.insert(outputs.end(), from, from + out.channels * static_cast<std::int64_t>(sizeof(float)));
+      }
+  }
+  CHECK(toy::touched_canaries(plan, arena) == 0);
+  return outputs;
+}
+
+/// Plans of a graph with chains that the test asks for.
+class Bands {
+ public:
+  Bands(const Filled& model, int threads) : model_(model), whole_(whole(threads)), cutter_(model.graph, whole_.kernels, whole_.views) {}
+
+  std::size_t positions() const { return whole_.views.order.size(); }
+
+  /// Runs of positions as long as can be, in `bands` bands each; `first` leaves out some at the front.
+  std::vector<Banded> chains(std::size_t first, std::size_t longest, std::int64_t bands) const {
+    std::vector<Banded> chains;
+    for (std::size_t p = first; p < positions();) {
+      std::size_t end = std::min(p + longest, positions());
+      std::optional<Banded> banded;
+      for (; end > p + 1 && !banded; --end) banded = cutter_.cut(p, end, bands);
+      if (banded) chains.push_back(*banded);
+      p = banded ? chains.back().chain.end : p + 1;
+    }
+    return chains;
+  }
+
+  plan::Plan plan(const std::vector<Banded>& chains, std::uint64_t target) const {
+    Problem problem = whole_;
+    problem.memo = std::make_shared<Memo>();
+    for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
+    const Candidate candidate = *place_on_demand(problem, make_draft(problem, {.target = target}), kEndlessArena);
+    plan::Plan plan = emit(problem, candidate);
+    plan.capacity = plan.arena_bytes;
+    const Status status = plan::verify(plan, model_.graph, {Bytes(model_.file.size()), 0, kernels::kReadTail});
+    INFO((status ? std::string() : status.error().to_string()));
+    REQUIRE(status.has_value());
+    for (const auto loads : {plan::PlanMachine::Loads::kEarly, plan::PlanMachine::Loads::kLate})
+      REQUIRE(plan::PlanMachine(plan, model_.graph, loads).run(1) == "");
+    return plan;
+  }
+
+ private:
+  Problem whole(int threads) const {
+    static const profiler::DeviceProfile kProfile;
+    Problem problem;
+    problem.graph = &model_.graph;
+    problem.profile = &kProfile;
+    problem.threads = threads;
+    problem.kernels = *select_kernels(model_.graph);
+    problem.views = assign_views(model_.graph, problem.kernels, graph_order(model_.graph), false);
+    problem.pieces = cut_pieces(model_.graph, problem.kernels, problem.views.order);
+    return problem;
+  }
+
+  const Filled& model_;
+  const Problem whole_;
+  const BandCutter cutter_;
+};
+
+void check_same_bits(const model::Graph& graph) {
+  INFO(graph.name);
+  const Filled model(graph);
+  std::vector<std::byte> expected;
+  for (const int threads : {1, 3}) {
+    const Bands bands(model, threads);
+    const std::vector<std::byte> whole = run(model, bands.plan({}, 1 << 20), threads);
+    if (expected.empty()) expected = whole;
+    CHECK(whole == expected);
+    std::size_t rings = 0;
+    for (const std::int64_t count : {2, 3, 7, 1000}) {
+      for (const std::size_t longest : {2, 3, 6, 20}) {
+        INFO(threads << " threads, " << count << " bands, chains of up to " << longest);
+        const std::vector<Banded> chains = bands.chains(longest % 2, longest, count);
+        for (const Banded& banded : chains)
+          for (const std::int64_t ring : banded.ring_rows) rings += ring > 0 ? 1 : 0;
+        CHECK(run(model, bands.plan(chains, longest == 3 ? 1 : 1 << 20), threads) == expected);
+      }
+    }
+    CHECK(rings >= 10);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bands of image networks give the same bits as whole maps") {
+  check_same_bits(image_net());
+  check_same_bits(winograd_net());
+}
+
+TEST_CASE("bands of rows give the same bits as whole matrices") { check_same_bits(row_net()); }
+
+}  // namespace sluice::planner
