@@ -1,6 +1,7 @@
 // Tensors whose extents are known at run only: from an ONNX file through convert, plan and run (docs/adr/0009-extents-at-run-time.md).
 #include <catch2/catch.hpp>
 #include <functional>
+#include <random>
 
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
@@ -299,4 +300,54 @@ TEST_CASE("a loop ends when its condition says so, with an If in its body") {
   REQUIRE(m.session->run());
   CHECK(m.get<std::int64_t>(0) == Ints{1});
   CHECK(m.get<std::int64_t>(1) == Ints{111});
+}
+
+TEST_CASE("a body that a file has changed is refused, or stays within its own bytes") {
+  OnnxBuilder b;
+  b.input("x", {4}).input("c", {1}, kBool).initializer(tensor("k", {2}, Ints{1, 3}));
+  const OnnxBuilder yes = then_or_else([](OnnxBuilder& body) { body.node("Gather", {"x", "k"}, {"u"}).output("u"); });
+  const OnnxBuilder no = then_or_else([](OnnxBuilder& body) {
+    body.node("NonZero", {"x"}, {"places"}).node("Cast", {"places"}, {"reals"}, {attribute("to", std::int64_t{1})});
+    body.node("Flatten", {"reals"}, {"flat"}, {attribute("axis", std::int64_t{0})}).node("ReduceSum", {"flat"}, {"sum"});
+    body.node("Squeeze", {"sum"}, {"s"}).node("Add", {"x", "s"}, {"v"}).output("v");
+  });
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", yes), attribute("else_branch", no)}).output("y");
+  Made m(b);
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  const model::Node* control = nullptr;
+  for (const model::Node& node : m.model->graph().nodes)
+    if (kernels::find_plain(node.as<model::PlainAttributes>().op)->name == "Control") control = &node;
+  REQUIRE(control != nullptr);
+  const kernels::PlainOperator& op = *kernels::find_plain("Control");
+  std::mt19937 random(6);
+  const auto pick = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(0, most)(random); };
+  int ran = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    model::PlainAttributes attributes = control->as<model::PlainAttributes>();
+    // Two lists of words; their lengths are proven elsewhere (model::validate).
+    const std::size_t first = 2, second = first + static_cast<std::size_t>(attributes.arguments[1]) + 1;
+    for (std::int64_t change = pick(2); change >= 0; --change) {
+      const std::size_t begin = pick(1) == 0 ? first : second, length = static_cast<std::size_t>(attributes.arguments[begin - 1]);
+      std::int64_t& word = attributes.arguments[begin + static_cast<std::size_t>(pick(static_cast<std::int64_t>(length) - 1))];
+      word = pick(3) == 0 ? word + pick(128) - 64 : pick(3) == 0 ? INT64_MAX : pick(9) - 1;
+    }
+    std::vector<std::vector<std::byte>> bytes;  // no more than there are: the address sanitizer sees each byte beside them
+    std::vector<kernels::PlainTensor> inputs;
+    for (const TensorId id : control->inputs) {
+      const model::Tensor& tensor = m.model->graph().tensor(id);
+      bytes.emplace_back(tensor.bytes().count(), std::byte{static_cast<unsigned char>(trial % 2)});
+      inputs.push_back({tensor.dtype, tensor.shape, bytes.back().data()});
+    }
+    const kernels::PlainNode node(op, attributes, inputs);
+    kernels::PlainTensor out;
+    if (kernels::infer_plain(node, out) != nullptr || out.count() > 1 << 20) continue;
+    const std::uint64_t scratch_bytes = op.scratch(node);
+    if (scratch_bytes > 1 << 20) continue;
+    std::vector<std::byte> result(static_cast<std::size_t>(out.count())), scratch(scratch_bytes);
+    out.data = result.data();
+    op.run(node, out, scratch.data());
+    ++ran;
+  }
+  CHECK(ran > 100);
 }

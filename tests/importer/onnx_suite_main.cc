@@ -38,10 +38,11 @@ std::map<std::string, std::string> known_operators() {
       std::string& form = known[std::string(entry.op_type)];
       form = form == "plain" ? "fast, else plain" : "fast";
     }
-  for (const char* name : {"If", "Loop", "Scan"}) known[name] = "at convert";
+  known["Scan"] = "at convert";
+  known["If"] = known["Loop"] = "at convert, else plain";
   // Pieces that ONNX operators are made of; they have no ONNX name.
   for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents",
-                           "FillOfShape", "ApplyFunction"})
+                           "FillOfShape", "ApplyFunction", "Control", "TakeResult"})
     known.erase(name);
   return known;
 }
