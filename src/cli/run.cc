@@ -105,6 +105,16 @@ void follow_memory(Session& session) {
   std::_Exit(exit_status(error.code));
 }
 
+/// A copy while the arena still stands: without the long tables, unless they are printed.
+plan::Plan plan_for_report(const plan::Plan& plan, bool with_steps) {
+  if (with_steps) return plan;
+  plan::Plan head;
+  head.policy = plan.policy;
+  head.threads = plan.threads;
+  head.arena_bytes = plan.arena_bytes;
+  return head;
+}
+
 void run_once(Session& session) {
   const Status status = session.run();
   if (!status && status.error().os_error == ETIMEDOUT) abandon(status.error());
@@ -202,7 +212,7 @@ void run(const RunOptions& options) {
   }
   report.memory = session->memory();
   report.step_times.assign(session->step_times().begin(), session->step_times().end());
-  const plan::Plan plan = session->plan();
+  const plan::Plan plan = plan_for_report(session->plan(), options.stats);
   session.reset();  // what is printed may take the arena's place in the budget
   report.options = session_config;
   report.options.budget = report.memory.budget;

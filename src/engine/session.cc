@@ -62,7 +62,7 @@ class PlannedSession final : public Session {
     SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve(), page_size_within(options_.budget)));
     SLUICE_RETURN_IF_ERROR(open_source());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
-    take(std::move(prepared), 0);
+    take(std::move(prepared));
     SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_->plan));
     return arena_.commit(planned_->plan.arena_bytes);
   }
@@ -70,16 +70,15 @@ class PlannedSession final : public Session {
   Status set_budget(Bytes budget) override {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    const std::uint64_t cancellations = count_cancellations();
     SessionOptions options = options_;
     options.budget = budget;
     SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_within(*model_, options, overhead_));
     auto next = std::make_unique<PlannedBudget>(std::move(made));
-    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget, cancellations);
+    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget);
     const std::vector<bool> held = executor::held_by_both(planned_->plan, executor_->held(), next->plan, graph().stretches.size());
     SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(next->plan, held));
     if (next->plan.arena_bytes > arena_.committed()) SLUICE_RETURN_IF_ERROR(arena_.commit(next->plan.arena_bytes));
-    take(std::move(prepared), cancellations);
+    take(std::move(prepared));
     return settle_in(std::move(next), budget);
   }
 
@@ -145,7 +144,6 @@ class PlannedSession final : public Session {
 
   void cancel() noexcept override {
     const std::lock_guard lock(executor_mutex_);
-    ++cancellations_;
     executor_->cancel();
   }
 
@@ -182,11 +180,6 @@ class PlannedSession final : public Session {
     return {};
   }
 
-  std::uint64_t count_cancellations() noexcept {
-    const std::lock_guard lock(executor_mutex_);
-    return cancellations_;
-  }
-
   /// Addresses for the largest plan that is to come. They hold no memory.
   Bytes bytes_to_reserve() const {
     Bytes bytes = planned_->plan.arena_bytes;
@@ -214,13 +207,12 @@ class PlannedSession final : public Session {
     return prepared;
   }
 
-  /// The executor before ends here, and with it the loads that it had wrapped. A cancellation that came since the call began is the next
-  /// run's: it may have met the executor that ends.
-  void take(Prepared prepared, std::uint64_t cancellations_before) noexcept {
+  /// The executor before ends here, and with it the loads that it had wrapped. A cancellation that no run has taken goes on to the next.
+  void take(Prepared prepared) noexcept {
     {
       const std::lock_guard lock(executor_mutex_);
       executor_.swap(prepared.executor);
-      if (cancellations_ != cancellations_before) executor_->cancel();
+      if (prepared.executor && prepared.executor->cancelled()) executor_->cancel();
     }
     prepared.executor.reset();
     inputs_ = std::move(prepared.inputs);
@@ -238,7 +230,7 @@ class PlannedSession final : public Session {
   }
 
   /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
-  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget, std::uint64_t cancellations) {
+  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget) {
     SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes, page_size_within(budget)));
     std::swap(arena_, arena);
     Result<Prepared> prepared = prepare(next->plan, {});
@@ -246,7 +238,7 @@ class PlannedSession final : public Session {
       std::swap(arena_, arena);
       return fail(prepared.error());
     }
-    take(std::move(*prepared), cancellations);
+    take(std::move(*prepared));
     arena = Arena();  // the one before: it must be gone before the new one takes memory
     return settle_in(std::move(next), budget);
   }
@@ -295,7 +287,6 @@ class PlannedSession final : public Session {
   std::unique_ptr<ThreadPool> pool_;
   Arena arena_;
   std::mutex executor_mutex_;  // cancel() may come while set_budget changes the executor
-  std::uint64_t cancellations_ = 0;
   std::unique_ptr<executor::Executor> executor_;
   std::vector<BoundPort> inputs_;
   std::vector<BoundPort> outputs_;

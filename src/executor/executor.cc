@@ -81,6 +81,8 @@ class PlanExecutor final : public Executor {
     loads_.interrupt();
   }
 
+  bool cancelled() const noexcept override { return cancelled_.load(); }
+
  private:
   /// The first step whose kernel met values that it cannot compute with.
   Status take_fault() noexcept {

@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -266,6 +267,86 @@ TEST_CASE("a session that is called off goes on with the next run") {
   REQUIRE((*session)->set_input(0, DType::kF32, fixture.input()));
   CHECK(code_of((*session)->run()) == ErrorCode::kCancelled);
   CHECK(fixture.run(**session) == true);
+}
+
+TEST_CASE("a cancellation that comes beside a change of budget ends a run, and the session goes on") {
+  const Fixture fixture;
+  const auto minimum = minimum_budget(*fixture.model, {});
+  REQUIRE(minimum);
+  auto session = Session::create(fixture.model, {.budget = kUnlimitedBytes, .repeat = true});
+  REQUIRE(session);
+  REQUIRE(fixture.run(**session).value_or(false));
+  for (int i = 0; i < 20; ++i) {
+    std::thread other([&] { (*session)->cancel(); });
+    REQUIRE((*session)->set_budget(i % 2 == 0 ? *minimum + 64_KiB : kUnlimitedBytes));
+    other.join();
+    const auto cancelled = fixture.run(**session);
+    REQUIRE_FALSE(cancelled);
+    CHECK(cancelled.error().code == ErrorCode::kCancelled);
+    CHECK(fixture.run(**session).value_or(false));
+  }
+  (*session)->cancel();
+  REQUIRE((*session)->set_budget(*minimum + 64_KiB));
+  CHECK_FALSE(fixture.run(**session));
+  CHECK(fixture.run(**session).value_or(false));
+}
+
+TEST_CASE("an output comes in parts too") {
+  const Fixture fixture;
+  auto session = Session::create(fixture.model, {});
+  REQUIRE(session);
+  std::vector<float> output(fixture.toy.expected.size());
+  const auto bytes = std::as_writable_bytes(std::span(output));
+  CHECK(code_of((*session)->get_output_part(0, 0, bytes)) == ErrorCode::kInvalidArgument);
+  REQUIRE(fixture.run(**session).value_or(false));
+  std::fill(output.begin(), output.end(), 0.0f);
+  for (std::size_t i = 0; i < output.size(); i += 3) {
+    const std::size_t count = std::min<std::size_t>(3, output.size() - i);
+    REQUIRE((*session)->get_output_part(0, i, bytes.subspan(i * sizeof(float), count * sizeof(float))));
+  }
+  CHECK(output == fixture.toy.expected);
+  CHECK(code_of((*session)->get_output_part(0, 1, bytes)) == ErrorCode::kInvalidArgument);
+  CHECK(code_of((*session)->get_output_part(0, ~std::uint64_t{0}, bytes)) == ErrorCode::kInvalidArgument);
+  CHECK(code_of((*session)->get_output_part(0, 0, bytes.first(3))) == ErrorCode::kInvalidArgument);
+  CHECK(code_of((*session)->get_output_part(1, 0, {})) == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("each step's time is kept where that was asked for") {
+  const Fixture fixture;
+  auto plain = Session::create(fixture.model, {});
+  REQUIRE(plain);
+  REQUIRE(fixture.run(**plain).value_or(false));
+  CHECK((*plain)->step_times().empty());
+  auto timed = Session::create(fixture.model, {.time_steps = true});
+  REQUIRE(timed);
+  REQUIRE(fixture.run(**timed).value_or(false));
+  REQUIRE((*timed)->step_times().size() == (*timed)->plan().steps.size());
+  std::int64_t stall = 0;
+  std::int64_t compute = 0;
+  for (const executor::StepTime& step : (*timed)->step_times()) {
+    stall += step.stall_ns;
+    compute += step.compute_ns;
+  }
+  CHECK(stall == (*timed)->stats().stall_ns);
+  CHECK(compute > 0);
+  CHECK(compute + stall <= (*timed)->stats().wall_ns);
+}
+
+TEST_CASE("processors for compute and loads are kept to, and impossible ones refused") {
+  const Fixture fixture;
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  int cpu = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(cpu), &before)) ++cpu;
+  auto session = Session::create(fixture.model, {.threads = 2, .compute_cpus = {cpu}, .load_cpus = {cpu}});
+  REQUIRE(session);
+  CHECK(fixture.run(**session).value_or(false));
+  cpu_set_t after;
+  REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+  CHECK(CPU_EQUAL(&before, &after));
+  const auto refused = Session::create(fixture.model, {.load_cpus = {CPU_SETSIZE - 1}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
 }
 
 TEST_CASE("two sessions of one model run at once") {

@@ -90,6 +90,8 @@ class Executor {
   /// Ends the run that is under way, or the next one, with kCancelled. From any thread. A read that the system does not end is left to it;
   /// the next run and the destructor wait for it.
   virtual void cancel() noexcept = 0;
+  /// Whether a cancellation waits for the next run, or for the end of the one under way.
+  virtual bool cancelled() const noexcept = 0;
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
   /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
   virtual std::span<const StepTime> step_times() const noexcept = 0;
