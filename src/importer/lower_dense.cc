@@ -61,6 +61,41 @@ std::vector<float> as_row_bias(const Constant& constant, std::int64_t n) {
   return floats(broadcast(*reshaped(constant, Shape{row ? n : 1}), Shape{n}));
 }
 
+/// How many matrices a constant of several is, when each is worth a dense layer of its own; else 0. Matrices that stay one constant must
+/// lie in memory all at once.
+std::int64_t dense_layers_of(const NodeContext& c, ValueId a, const Constant& weight) {
+  constexpr std::int64_t kMostLayers = 64, kLeastElements = 4096;
+  const Shape &w = weight.shape, &x = c.shape(a);
+  if (c.constant(a) != nullptr || !is_float(weight.dtype) || w.rank() < 3 || x.rank() != w.rank() || x.back() != w[w.rank() - 2]) return 0;
+  for (int axis = 0; axis + 2 < w.rank(); ++axis)
+    if (x[axis] != w[axis]) return 0;
+  const std::int64_t count = w.count(0, w.rank() - 2);
+  return count <= kMostLayers && w.count(w.rank() - 2, w.rank()) >= kLeastElements && reshaped(weight, Shape{count, x.back(), w.back()})
+             ? count
+             : 0;
+}
+
+/// a [.., M, K] times a constant [.., K, N], a dense layer for each matrix.
+ValueId add_dense_layers(NodeContext& c, ValueId a, const std::string& name, const Constant& weight, std::int64_t count) {
+  const Shape x = c.shape(a);
+  const std::int64_t k = x.back(), n = weight.shape.back(), rows = x[x.rank() - 2];
+  const Constant all = *reshaped(weight, Shape{count, k, n});
+  const ValueId inputs = c.add_reshape(a, Shape{count, rows, k});
+  std::vector<ValueId> parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Constant one = all;
+    one.data += i * all.strides[0] * static_cast<std::int64_t>(size_of(all.dtype));
+    one.shape[0] = 1;
+    const Constant matrix = permuted(*reshaped(one, Shape{k, n}), swap_last(2));
+    parts.push_back(add_dense(c, c.add_range(inputs, 0, i, 1), name, matrix, 1.0f));
+  }
+  const ValueId joined = c.add(OpKind::kConcat, parts, Shape{count, rows, n}, model::AxisAttributes{0});
+  c.last_node().axis = 0;
+  Shape out = x;
+  out[out.rank() - 1] = n;
+  return c.add_reshape(joined, out);
+}
+
 }  // namespace
 
 void lower_gemm(NodeContext& c) {
@@ -104,7 +139,10 @@ ValueId add_product(NodeContext& c, ValueId a, ValueId b) {
   const bool panels = weight != nullptr && c.constant(a) == nullptr && weight->elements() > 0 &&
                       weight->shape.count(0, weight->shape.rank() - 2) == 1 && weight->shape.rank() <= c.shape(a).rank();
   ValueId y;
-  if (panels) {
+  if (const std::int64_t layers = weight == nullptr || panels ? 0 : dense_layers_of(c, a, *weight); layers > 0) {
+    const Constant matrices = *weight;  // the draft's values move as it grows
+    y = add_dense_layers(c, a, name, matrices, layers);
+  } else if (panels) {
     const int rank = weight->shape.rank();
     const Constant two = *reshaped(permuted(*weight, swap_last(rank)), Shape{weight->shape[rank - 1], weight->shape[rank - 2]});
     y = add_dense(c, a, name, two, 1.0f);

@@ -155,7 +155,7 @@ class NodeValidator {
     if (is_quantised(weight.panel_layout) && node_.op != OpKind::kConv && node_.op != OpKind::kDense)
       return invalid("G4: this operator takes no quantised panels");
     const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
-    if (!bytes || weight.panel_bytes != *bytes || values_of_lane(weight) != *values) {
+    if (!bytes || weight.panel_bytes != *bytes || (is_quantised(weight.panel_layout) && values_of_lane(weight) != *values)) {
       return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
                      weight.panel_bytes.count());
     }

@@ -1,5 +1,7 @@
 #include "sluice/planner/planner.h"
 
+#include <limits>
+
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/emit.h"
@@ -67,18 +69,19 @@ struct Planning {
   Candidate least;
   std::optional<Candidate> best = {};
   double bound = 0;
-  SearchLimit search_left = {};
 
   Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
   bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
 
-  void choose(const PlanRequest& request, SearchLimit limit) {
+  /// `to_beat`: seconds that others have found. `limit`: what is left of the exact search.
+  void choose(const PlanRequest& request, SearchLimit& limit, double to_beat) {
     const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
     Search search{problem, capacity, {}, limit};
+    search.to_beat = to_beat;
     planner::choose(search, request.policy, least);
     best = std::move(search.best);
     bound = search.bound;
-    search_left = search.search;
+    limit = search.search;
   }
 
   /// What the best run would take with all the memory that there is: its loads ungated, or none of them where runs are repeated.
@@ -121,9 +124,11 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  const SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
-  if (fast.fits(request.capacity)) fast.choose(request, limit);
-  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean)) lean->choose(request, fast.best ? fast.search_left : limit);
+  constexpr double kNothing = std::numeric_limits<double>::infinity();
+  SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
+  if (fast.fits(request.capacity)) fast.choose(request, limit, kNothing);
+  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean))
+    lean->choose(request, limit, fast.best ? fast.best->seconds : kNothing);
   const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
   const Planning& chosen = leaner ? *lean : fast;
   plan::Plan plan = emit(chosen.problem, *chosen.best);

@@ -3,8 +3,8 @@
 
     tests/bench/neon_loops.py [--show]
 
-Compiles src/kernels/weighted/tile.cc for aarch64 as the build does, takes the innermost loop of each tile out of the assembly and asks
-llvm-mca for its cycles, with all loads in the first cache. --show prints the loops too.
+Compiles src/kernels/weighted/tile.cc and winograd_tile.cc for aarch64 as the build does, takes the innermost loop of each tile out of the
+assembly and asks llvm-mca for its cycles, with all loads in the first cache. --show prints the loops too.
 """
 import re
 import subprocess
@@ -22,14 +22,15 @@ LOOPS = {
     "dense, 5 rows x 16": r"N_NEON10panel_tileILi5ELi1ELb0E",
     "the same, fetching the next block": r"N_NEON10panel_tileILi5ELi1ELb1E",
     "dense, 4 rows x 16": r"N_NEON10panel_tileILi4ELi1ELb0E",
+    "Winograd's products, 5 squares x 16": r"N_NEON13multiply_tileILi5ELi1E",
     "depthwise 3x3, 8 outputs, a kernel row": r"N_NEON5slideILi3ELi1ELb0ELi8E",
     "depthwise 3x3 stride 2, 4 outputs, a kernel row": r"N_NEON5slideILi3ELi2ELb0ELi4E",
 }
 
 
-def assembly():
+def assembly(source):
     with tempfile.NamedTemporaryFile(suffix=".s") as out:
-        subprocess.run([*COMPILER, "-o", out.name, str(ROOT / "src/kernels/weighted/tile.cc")], check=True)
+        subprocess.run([*COMPILER, "-o", out.name, str(ROOT / "src/kernels/weighted" / source)], check=True)
         return Path(out.name).read_text().splitlines()
 
 
@@ -45,7 +46,8 @@ def innermost_loop(lines, function):
             loop = [text for text in body[labels[jump[1]] + 1 : i + 1] if re.match(r"\s+[a-z]", text)]
             if any("fmla" in text for text in loop):
                 loops.append(loop)
-    return min(loops, key=len)
+    # A loop that fetches has a smaller one behind it, for what is left of the depth.
+    return min([loop for loop in loops if any("prfm" in text for text in loop)] or loops, key=len)
 
 
 def cycles(loop, cpu, iterations=1000):
@@ -55,7 +57,7 @@ def cycles(loop, cpu, iterations=1000):
 
 
 def main():
-    lines = assembly()
+    lines = assembly("tile.cc") + assembly("winograd_tile.cc")
     print(f"| loop | fmla | other | {' | '.join(CPUS)} |")
     print("|---|---|---|" + "---|" * len(CPUS))
     for name, function in LOOPS.items():

@@ -94,7 +94,7 @@ class Bench {
     int worse = 0;
     for (const Point& p : points_) {
       ratio.push_back(p.seconds_ratio);
-      gain.push_back(std::log(p.flexnn_ms / p.predicted_ms));
+      if (std::isfinite(p.flexnn_ms)) gain.push_back(std::log(p.flexnn_ms / p.predicted_ms));
       quick.push_back(p.quick_ms);
       searched.push_back(p.searched_ms);
       if (p.measured_ms > 0) error.push_back(100 * std::abs(p.predicted_ms / p.measured_ms - 1));
@@ -106,7 +106,8 @@ class Bench {
     for (double g : gain) sum += g;
     std::printf("\n%.0f points: T within 2 %% of T_LB at %.0f (%.1f %%), worst %.3f; worse than flexnn or on_demand at %d\n", all, near,
                 100 * near / all, *std::max_element(ratio.begin(), ratio.end()), worse);
-    std::printf("geomean of flexnn / sluice: %.3f\n", std::exp(sum / all));
+    std::printf("geomean of flexnn / sluice, over the %zu points at which flexnn finds a plan: %.3f\n", gain.size(),
+                std::exp(sum / std::max(1.0, static_cast<double>(gain.size()))));
     std::printf("planning, median and most: %.1f and %.1f ms without the exact search, %.1f and %.1f ms with it\n", median(quick),
                 *std::max_element(quick.begin(), quick.end()), median(searched), *std::max_element(searched.begin(), searched.end()));
     if (error.empty()) return;

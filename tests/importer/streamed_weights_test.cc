@@ -282,3 +282,21 @@ TEST_CASE("products of whole numbers stream their weights and are exact") {
   check_whole_numbers(
       {"QLinearConv", {1, 130, 5, 4}, {160, 130, 3, 3}, kI8, {attribute("pads", Ints{1, 1, 1, 1}), attribute("strides", Ints{2, 1})}});
 }
+
+TEST_CASE("matrices of a batch stream one by one") {
+  const auto build = [](bool constant) {
+    OnnxBuilder b;
+    b.input("x", {2, 3, 4, 128});
+    if (!constant) b.input("nothing", {1});
+    b.weight("w", {2, 3, 128, 160});
+    if (!constant) b.node("Add", {"w", "nothing"}, {"v"});
+    b.node("MatMul", {"x", constant ? "w" : "v"}, {"y"}).output("y");
+    return b;
+  };
+  const TemporaryFolder folder;
+  const Floats x = ramp(2 * 3 * 4 * 128, 0.05f);
+  const Values found = check_budgets(converted(folder, build(true), "own"), {x}, Bytes(6 * 128 * 160 * sizeof(float)));
+  const Values want = outputs(converted(folder, build(false), "plain"), {x, {0.0f}}, {});
+  CHECK(worst({Floats(want[0].size())}, want) > 0.1f);
+  CHECK(worst(found, want) < 1e-5f);
+}

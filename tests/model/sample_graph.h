@@ -103,6 +103,7 @@ enum SampleNode : std::size_t {
   kEmbeddingNode,
   kLayerNormNode,
   kAttentionNode,
+  kRecurrentNode,
   kPlainNode,
 };
 
@@ -199,12 +200,18 @@ inline void add_transformer(GraphBuilder& b, TensorId tokens, TensorId out) {
   norm.weights = {b.plain("norm.scale", {48}), b.plain("norm.shift", {48})};
   const TensorId attended = b.tensor("attended", shape);
   b.node(OpKind::kAttention, {normed, normed, embedded}, attended, AttentionAttributes{4, 0.25f, true});
+  const TensorId states = b.tensor("states", shape);
+  RecurrentAttributes lstm{.cell = Cell::kLstm, .hidden = 12, .reverse = true, .peepholes = true};
+  lstm.functions[1] = {Function::kLeakyRelu, 0.25f, 0};
+  Node& recurrent = b.node(OpKind::kRecurrent, {attended}, states, lstm);
+  recurrent.epilogue.has_bias = true;
+  recurrent.weights = {b.panels("recurrent", {48, 12}, 3, 1, 12), b.plain("recurrent.bias", {48}), b.plain("recurrent.peepholes", {36})};
   // Operator 21 of kernels/plain.h, Selu: two arguments, each a list of one real.
   const std::int64_t half = std::bit_cast<std::int64_t>(0.5);
-  b.node(OpKind::kPlain, {attended}, out, PlainAttributes{21, 0, 1, {1, half, 1, half}});
+  b.node(OpKind::kPlain, {states}, out, PlainAttributes{21, 0, 1, {1, half, 1, half}});
 }
 
-/// The sample: an image network and a piece of a language network, 25 nodes, 22 KiB of resident and 170 KiB of streamed weights.
+/// The sample: an image network and a piece of a language network, 26 nodes, 22 KiB of resident and 170 KiB of streamed weights.
 inline Graph sample_graph() {
   GraphBuilder b;
   b.graph.name = "sample";

@@ -5,15 +5,10 @@
 
 #include "sluice/core/hash.h"
 #include "sluice/executor/executor.h"
-#include "sluice/plan/verify.h"
-#include "sluice/planner/band_chain.h"
-#include "sluice/planner/emit.h"
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
 #include "tests/executor/memory_source.h"
 #include "tests/executor/toy.h"
 #include "tests/planner/nets.h"
-#include "tests/property/plan_machine.h"
+#include "tests/property/forced_bands.h"
 
 namespace sluice::planner {
 namespace {
@@ -99,65 +94,12 @@ std::vector<std::byte> run(const Filled& model, const plan::Plan& plan, int thre
   return outputs;
 }
 
-/// Plans of a graph with chains that the test asks for.
-class Bands {
- public:
-  Bands(const Filled& model, int threads) : model_(model), whole_(whole(threads)), cutter_(model.graph, whole_.kernels, whole_.views) {}
-
-  std::size_t positions() const { return whole_.views.order.size(); }
-
-  /// Runs of positions as long as can be, in `bands` bands each; `first` leaves out some at the front.
-  std::vector<Banded> chains(std::size_t first, std::size_t longest, std::int64_t bands) const {
-    std::vector<Banded> chains;
-    for (std::size_t p = first; p < positions();) {
-      std::size_t end = std::min(p + longest, positions());
-      std::optional<Banded> banded;
-      for (; end > p + 1 && !banded; --end) banded = cutter_.cut(p, end, bands);
-      if (banded) chains.push_back(*banded);
-      p = banded ? chains.back().chain.end : p + 1;
-    }
-    return chains;
-  }
-
-  plan::Plan plan(const std::vector<Banded>& chains, std::uint64_t target) const {
-    Problem problem = whole_;
-    problem.memo = std::make_shared<Memo>();
-    for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
-    const Candidate candidate = *place_on_demand(problem, make_draft(problem, {.target = target}), kEndlessArena);
-    plan::Plan plan = emit(problem, candidate);
-    plan.capacity = plan.arena_bytes;
-    const Status status = plan::verify(plan, model_.graph, {Bytes(model_.file.size()), 0, kernels::kReadTail});
-    INFO((status ? std::string() : status.error().to_string()));
-    REQUIRE(status.has_value());
-    for (const auto loads : {plan::PlanMachine::Loads::kEarly, plan::PlanMachine::Loads::kLate})
-      REQUIRE(plan::PlanMachine(plan, model_.graph, loads).run(1) == "");
-    return plan;
-  }
-
- private:
-  Problem whole(int threads) const {
-    static const profiler::DeviceProfile kProfile;
-    Problem problem;
-    problem.graph = &model_.graph;
-    problem.profile = &kProfile;
-    problem.threads = threads;
-    problem.kernels = *select_kernels(model_.graph);
-    problem.views = assign_views(model_.graph, problem.kernels, graph_order(model_.graph), false);
-    problem.pieces = cut_pieces(model_.graph, problem.kernels, problem.views.order);
-    return problem;
-  }
-
-  const Filled& model_;
-  const Problem whole_;
-  const BandCutter cutter_;
-};
-
 void check_same_bits(const model::Graph& graph) {
   INFO(graph.name);
   const Filled model(graph);
   std::vector<std::byte> expected;
   for (const int threads : {1, 3}) {
-    const Bands bands(model, threads);
+    const ForcedBands bands(model.graph, threads);
     const std::vector<std::byte> whole = run(model, bands.plan({}, 1 << 20), threads);
     if (expected.empty()) expected = whole;
     CHECK(whole == expected);
@@ -166,8 +108,7 @@ void check_same_bits(const model::Graph& graph) {
       for (const std::size_t longest : {2, 3, 6, 20}) {
         INFO(threads << " threads, " << count << " bands, chains of up to " << longest);
         const std::vector<Banded> chains = bands.chains(longest % 2, longest, count);
-        for (const Banded& banded : chains)
-          for (const std::int64_t ring : banded.ring_rows) rings += ring > 0 ? 1 : 0;
+        rings += ForcedBands::rings(chains);
         CHECK(run(model, bands.plan(chains, longest == 3 ? 1 : 1 << 20), threads) == expected);
       }
     }

@@ -148,6 +148,7 @@ class BandCutter {
         if (wanted[r] > made[r]) want = std::max(want, read_by(reader, {made[r], wanted[r]}).value_or(RowRange{0, rows_of(p)}).end);
       }
       if (!asked) want = std::max(want, rows_of(p) * until / all);
+      want = std::max<std::int64_t>(want, 1);  // all begin in the first band: loads come in the order of positions
       want = until == all ? rows_of(p) : want;
       if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(node(p), granule(p), want, rows_of(p));
     }

@@ -130,6 +130,7 @@ class StreamDrafts {
       if (judged.bound == kNever) return;
       search_.bound = std::min(search_.bound, judged.bound);
       if (judged.placed) continue;
+      if (judged.bound >= search_.to_beat) return;
       const double enough = items < kMostItems ? kCloseEnough : kGood;
       if (search_.best && search_.best->seconds <= judged.bound * enough) return;
       judged.placed = true;

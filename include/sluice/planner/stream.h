@@ -38,6 +38,7 @@ struct Search {
   std::optional<Candidate> best = {};
   SearchLimit search = {};  // that the exact search may still do
   double bound = std::numeric_limits<double>::infinity();
+  double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
   int together_left = search.work > 0 ? 2 : 1;  // placements of everything together: each costs milliseconds even without the search
 
   /// A share of the exact search for one placement.
@@ -54,7 +55,9 @@ struct Search {
     bound = std::min(bound, candidate->seconds);
     if (!best || candidate->seconds < best->seconds * kWorthwhile) best = std::move(candidate);
   }
-  bool promises(double seconds) const noexcept { return !best || seconds < best->seconds * kWorthwhile; }
+  bool promises(double seconds) const noexcept {
+    return seconds < to_beat * kWorthwhile && (!best || seconds < best->seconds * kWorthwhile);
+  }
 };
 
 /// Fluid gates of a draft, and the run that they would give.

@@ -61,6 +61,13 @@ CostFeatures cost_of(const model::Graph& graph, const model::Node& node, const S
   const auto pixels = static_cast<std::uint64_t>(extent.rows.size() * whole.pixels);
   const std::uint64_t elements = pixels * static_cast<std::uint64_t>(extent.channels.size());
   CostFeatures cost;
+  if (node.op == model::OpKind::kEmbedding) {
+    // Channels are rows of the table here: a lookup copies the one it asks for, and slices share the lookups.
+    cost.output_bytes = share(out.bytes().count(), extent.channels.size(), model::step_channels(graph, node));
+    cost.weight_bytes = cost.output_bytes;
+    for (TensorId input : node.inputs) cost.input_bytes += graph.tensor(input).bytes().count();
+    return cost;
+  }
   cost.flops = elements * flops_per_output(graph, node);
   cost.output_bytes = elements * size_of(out.dtype);
   for (TensorId input : node.inputs) cost.input_bytes += share(graph.tensor(input).bytes().count(), extent.rows.size(), whole.rows);

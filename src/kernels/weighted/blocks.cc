@@ -82,7 +82,9 @@ CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, c
                                 : model::panels_of_channels(extent.channels, model::outputs_per_group(node));
   const std::uint64_t outputs = unsigned_of(extent.rows.size() * out.pixels * extent.channels.size());
   CostFeatures cost;
-  cost.flops = outputs * model::values_of_lane(weight) * 2;
+  // A panel holds 16 lanes of so many values: as many products an output.
+  const bool floats = !model::is_quantised(weight.panel_layout);
+  cost.flops = outputs * (floats ? weight.panel_bytes.count() / (model::kPanelLanes * sizeof(float)) : model::values_of_lane(weight)) * 2;
   cost.weight_bytes = unsigned_of(panels.size()) * weight.panel_bytes.count();
   cost.output_bytes = outputs * sizeof(float);
   const std::uint64_t whole_input = unsigned_of(in.rows * in.pixels * in.channels) * sizeof(float);

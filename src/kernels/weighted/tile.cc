@@ -53,8 +53,9 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kHeld = std::min(kRows, kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
-  // A line at a time; but g++ finds no registers for two k of a tile that reads pointers from memory: that fetches each line twice.
-  constexpr int kFetchStep = kRows > kHeldPointers ? 1 : std::max(1, 16 / kNextFloats);
+  // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
+  // line more than once.
+  constexpr int kFetchStep = kRows > kHeldPointers || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
   const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
@@ -160,33 +161,53 @@ struct Padding {
 
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
-template <int kTaps, int kStride, bool kPadded, int kRows>
-HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding padding) {
+template <int kTaps, int kStride, bool kPadded, int kRows, int kVectors>
+HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding padding, std::int64_t lane) {
   constexpr int kInputs = (kRows - 1) * kStride + kTaps;
   const D d;
-  for (std::int64_t lane = 0; lane < job.panel_count * std::int64_t{16}; lane += kVectorLanes) {
-    const float* panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
-    V acc[kRows][1];
-    HWY_UNROLL(16)
-    for (int m = 0; m < kRows; ++m) acc[m][0] = hn::Zero(d);
-    for (std::int64_t s = 0; s < job.segments; ++s) {
-      const float* a = rows.a[0] + job.segment_offsets[s] + lane;
-      V weights[kTaps];
-      HWY_UNROLL(8)
-      for (int tap = 0; tap < kTaps; ++tap) weights[tap] = hn::LoadU(d, panel + s * job.segment_floats + tap * 16);
-      HWY_UNROLL(32)
-      for (int j = 0; j < kInputs; ++j) {
-        if (kPadded && j < kTaps - 1 && j < padding.front) continue;
-        if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
-        const V input = hn::LoadU(d, a + j * job.a_step);
+  const float* const panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
+  V acc[kRows][kVectors];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
+  }
+  for (std::int64_t s = 0; s < job.segments; ++s) {
+    const float* a = rows.a[0] + job.segment_offsets[s] + lane;
+    V weights[kTaps][kVectors];
+    HWY_UNROLL(8)
+    for (int tap = 0; tap < kTaps; ++tap) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) weights[tap][v] = hn::LoadU(d, panel + v * job.panel_floats + s * job.segment_floats + tap * 16);
+    }
+    HWY_UNROLL(32)
+    for (int j = 0; j < kInputs; ++j) {
+      if (kPadded && j < kTaps - 1 && j < padding.front) continue;
+      if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) {
+        const V input = hn::LoadU(d, a + j * job.a_step + v * kVectorLanes);
         HWY_UNROLL(8)
         for (int tap = 0; tap < kTaps; ++tap) {
           const int m = (j - tap) / kStride;
-          if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][0] = functions::fused(input, weights[tap], acc[m][0]);
+          if (j >= tap && (j - tap) % kStride == 0 && m < kRows) acc[m][v] = functions::fused(input, weights[tap][v], acc[m][v]);
         }
       }
     }
-    finish(acc, rows, job, lane);
+  }
+  finish(acc, rows, job, lane);
+}
+
+template <int kTaps, int kStride, bool kPadded, int kRows>
+HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding padding) {
+  const std::int64_t lanes = job.panel_count * std::int64_t{16};
+  // As many whole panels as the registers hold: neighbouring lines come together, and twice the chains hide what they wait for.
+  constexpr int kVectors = kVectorLanes == 16 && kTaps == 3 ? 2 : 1;
+  std::int64_t lane = 0;
+  for (; lane + kVectors * kVectorLanes <= lanes; lane += kVectors * kVectorLanes)
+    slide_lanes<kTaps, kStride, kPadded, kRows, kVectors>(rows, job, padding, lane);
+  if constexpr (kVectors > 1) {
+    for (; lane < lanes; lane += kVectorLanes) slide_lanes<kTaps, kStride, kPadded, kRows, 1>(rows, job, padding, lane);
   }
 }
 

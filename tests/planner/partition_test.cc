@@ -1,0 +1,97 @@
+#include "sluice/planner/partition.h"
+
+#include <catch2/catch.hpp>
+
+#include "sluice/planner/lean_partition.h"
+#include "sluice/planner/linearise.h"
+#include "sluice/planner/planner.h"
+#include "tests/planner/nets.h"
+
+namespace sluice::planner {
+namespace {
+
+Views views_of(const model::Graph& graph, const KernelChoice& kernels) { return assign_views(graph, kernels, graph_order(graph), false); }
+
+bool has_rings(const plan::Plan& plan) {
+  return std::any_of(plan.tensors.begin(), plan.tensors.end(), [](const plan::TensorPlacement& t) { return t.ring_rows > 0; });
+}
+
+TEST_CASE("a window reads its taps' rows, of its own image, in whole granules") {
+  NetBuilder net("window");
+  net.output(net.conv(net.input({2, 11, 6, 8}), {.channels = 8, .kernel = 5, .stride = 2}));  // 6 rows of output an image, padding 2
+  const model::Graph graph = net.finish();
+  const auto read = [&](RowRange rows, std::int64_t granule) { return *rows_read(graph, graph.nodes[0], granule, 0, rows); };
+  CHECK(read({0, 1}, 1) == RowRange{0, 3});
+  CHECK(read({2, 3}, 1) == RowRange{2, 7});
+  CHECK(read({5, 6}, 1) == RowRange{8, 11});
+  CHECK(read({6, 7}, 1) == RowRange{11, 14});
+  CHECK(read({5, 7}, 1) == RowRange{8, 14});
+  CHECK(read({1, 2}, 4) == RowRange{0, 9});
+  CHECK(read({5, 6}, 4) == RowRange{6, 11});
+  CHECK(round_row(graph.nodes[0], 4, 5, 12) == 6);
+  CHECK(round_row(graph.nodes[0], 4, 7, 12) == 10);
+}
+
+TEST_CASE("bands rise, keep the rows that two of them read, and hold no more") {
+  NetBuilder net("chain");
+  const TensorId a = net.conv(net.input({1, 16, 16, 16}), {.channels = 32, .kernel = 3});
+  const TensorId b = net.pool(a, 3, 1, 1);
+  net.output(net.pool(b, 2, 2));
+  const model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const Views views = views_of(graph, kernels);
+  const BandCutter cutter(graph, kernels, views);
+  const std::optional<Banded> banded = cutter.cut(0, 3, 4);
+  REQUIRE(banded.has_value());
+  // The last node makes 2 rows of 4 a band, so the one before makes 4, of which it reads 6.
+  const RowRange expected[] = {{0, 5}, {0, 4}, {0, 2}, {5, 9}, {4, 8}, {2, 4}, {9, 13}, {8, 12}, {4, 6}, {13, 16}, {12, 16}, {6, 8}};
+  REQUIRE(banded->chain.steps.size() == std::size(expected));
+  for (std::size_t i = 0; i < std::size(expected); ++i) {
+    CHECK(banded->chain.steps[i].position == i % 3);
+    CHECK(banded->chain.steps[i].rows == expected[i]);
+  }
+  CHECK(banded->ring_rows == std::vector<std::int64_t>{6, 4, 0});
+}
+
+TEST_CASE("a tensor that is replaced in place is read ahead of what replaces it, or the chain is none") {
+  const auto chain_of_kernel = [](std::int64_t kernel) {
+    NetBuilder net("in place");
+    const TensorId x = net.relu(net.input({1, 16, 8, 16}));
+    const TensorId y = net.conv(x, {.channels = 48, .kernel = kernel});
+    net.output(net.relu(net.conv(y, {.channels = 16, .residual = x})));
+    const model::Graph graph = net.finish();
+    const KernelChoice kernels = *select_kernels(graph);
+    const Views views = views_of(graph, kernels);
+    const std::size_t last = views.order.size() - 1;
+    REQUIRE(views.tensors[x.index()].buffer == views.tensors[graph.node(views.order[last - 1]).outputs[0].index()].buffer);
+    return BandCutter(graph, kernels, views).cut(1, last, 4).has_value();
+  };
+  CHECK(chain_of_kernel(1));
+  CHECK_FALSE(chain_of_kernel(3));  // its second band reads a row above its own
+}
+
+TEST_CASE("bands are for what caches do not hold, and cost their steps") {
+  profiler::DeviceProfile profile;
+  const auto banded = make_plan(mobilenet_v2(), profile, {});
+  REQUIRE(banded.has_value());
+  CHECK(has_rings(*banded));
+  profile.step_overhead_seconds = 1e-3;
+  const auto slow_steps = make_plan(mobilenet_v2(), profile, {});
+  REQUIRE(slow_steps.has_value());
+  CHECK_FALSE(has_rings(*slow_steps));
+}
+
+TEST_CASE("chains lower the least capacity of networks that peak at their first maps") {
+  const std::pair<model::Graph, double> most[] = {{squeezenet1_1(), 2.1}, {mobilenet_v2(), 2.1}, {vgg19(), 8.0}};  // MiB
+  for (const auto& [graph, mib] : most) {
+    INFO(graph.name);
+    const auto least = minimum_capacity(graph, {}, {});
+    const auto whole = minimum_capacity(graph, {}, {.policy = Policy::kOnDemand});
+    REQUIRE((least.has_value() && whole.has_value()));
+    CHECK(static_cast<double>(least->count()) / 1048576.0 <= mib);
+    CHECK(*least <= *whole);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::planner
