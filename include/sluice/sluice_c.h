@@ -114,6 +114,9 @@ sluice_status sluice_session_cancel(sluice_session* session);
 sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes);
 /* Allocates nothing. After an error the session can run again. */
 sluice_status sluice_session_run(sluice_session* session);
+/* An output as the last successful run left it: where values decide extents, its shape may be smaller than sluice_output_info's, which is
+ * the most. `bytes` is what get_output writes. */
+sluice_status sluice_session_output_info(const sluice_session* session, size_t port, sluice_port_info* info);
 /* From a successful run to the next input or run. */
 sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes);
 

@@ -154,6 +154,16 @@ sluice_status sluice_session_run(sluice_session* session) {
   return report(session->session->run());
 }
 
+sluice_status sluice_session_output_info(const sluice_session* session, size_t port, sluice_port_info* info) {
+  if (session == nullptr || info == nullptr) return null_argument();
+  const sluice::model::Graph& graph = session->model->graph();
+  if (const sluice_status status = describe(graph, graph.outputs, port, info); status != SLUICE_OK) return status;
+  const sluice::Shape shape = session->session->output_shape(port);
+  std::copy(shape.dims().begin(), shape.dims().end(), info->shape);
+  info->bytes = static_cast<std::size_t>(shape.element_count()) * size_of(graph.tensor(graph.outputs[port].tensor).dtype);
+  return SLUICE_OK;
+}
+
 sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes) {
   if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
   return report(session->session->get_output(port, {static_cast<std::byte*>(data), bytes}));

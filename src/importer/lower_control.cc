@@ -200,8 +200,9 @@ void lower_loop(NodeContext& c, BodyLowering& bodies) {
   const ValueId truth = c.add_constant(make_constant(Shape{}, std::span(&yes, 1), DType::kBool));
   for (std::int64_t i = 0; i < most; ++i) {
     const auto goes_on = condition.valid() ? constant_truth(c, condition) : std::optional<bool>(true);
-    if (!goes_on || (*goes_on && i >= kMaxIterations)) return lower_loop_apart(c, bodies);
+    if (!goes_on || (*goes_on && i >= kMaxIterations && c.has_input(0))) return lower_loop_apart(c, bodies);
     if (!*goes_on) break;
+    if (i >= kMaxIterations) c.refuse("it does not end");
     std::vector<ValueId> inputs = {c.add_constant(make_constant(Shape{}, std::span(&i, 1))), condition.valid() ? condition : truth};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     const std::vector<ValueId> outputs = bodies.lower_body(body, inputs);

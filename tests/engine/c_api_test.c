@@ -42,6 +42,8 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   if (sluice_session_cancel(session) != SLUICE_OK) return __LINE__;
   if (sluice_session_run(session) != SLUICE_CANCELLED) return __LINE__;
   if (sluice_session_run(session) != SLUICE_OK) return __LINE__;
+  sluice_port_info came;
+  if (sluice_session_output_info(session, 0, &came) != SLUICE_OK || came.bytes != output_bytes) return __LINE__;
   if (sluice_session_get_output(session, 0, output, output_bytes) != SLUICE_OK) return __LINE__;
   sluice_session_close(session);
   sluice_session_close(NULL);
