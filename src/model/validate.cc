@@ -75,7 +75,7 @@ class GraphValidator {
     const PanelLayout& layout = weight.panel_layout;
     const bool plain = layout.layout == WeightLayout::kPlain;
     if (plain && weight.panels != 1) return invalid(weight.name, "G5: a plain weight has one panel");
-    if (!plain && (layout.lanes != kPanelLanes || layout.k_block != 1 || layout.k_group != 0 || layout.dtype != DType::kF32)) {
+    if (!plain && !panel_bytes_of(layout, 1)) {
       return fail(ErrorCode::kUnsupported, weight.name, "its panels are of a form that this build does not know");
     }
     if (weight.panels < 1) return invalid(weight.name, "G5: a weight has no panels");
