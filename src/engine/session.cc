@@ -130,7 +130,8 @@ class PlannedSession final : public Session {
     const Occupation occupation(busy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].set) return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name, "the input was not set");
+      if (!inputs_[i].set && inputs_[i].copy.bytes() > Bytes())
+        return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name, "the input was not set");
     }
     outputs_hold_ = false;
     const ScopedAffinity processors(options_.compute_cpus);

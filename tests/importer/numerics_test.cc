@@ -20,6 +20,8 @@ NumericClass chosen(const model::ConvAttributes& conv) {
   graph.nodes.resize(1);
   graph.nodes[0].op = model::OpKind::kConv;
   graph.nodes[0].attributes = conv;
+  graph.weights.resize(1);
+  graph.nodes[0].weights = {WeightId(0)};
   choose_numerics(graph);
   return graph.nodes[0].numeric;
 }

@@ -265,7 +265,7 @@ TEST_CASE("G4: the weights of a node") {
       {"scale of another type", [](Graph& g) { weight(g, kAffineNode).panel_layout.dtype = DType::kF64; }, "plain f32"},
       {"shift too long", [](Graph& g) { weight(g, kAffineNode, 1).panel_bytes = Bytes(640); }, "one value for each lane"},
       {"8 lanes", [](Graph& g) { weight(g, kStem).panel_layout.lanes = 8; }, "does not know"},
-      {"int8 panels", [](Graph& g) { weight(g, kStem).panel_layout.dtype = DType::kI8; }, "does not know"},
+      {"int8 panels", [](Graph& g) { weight(g, kStem).panel_layout.dtype = DType::kI8; }, "G4: the weight's panels are not as large"},
   };
   for (const Break& broken : breaks) check_refused(broken, false);
 }

@@ -76,7 +76,7 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
   virtual ~Session() = default;
 
-  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Errors: kInvalidArgument (port, type or size).
+  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument (port, type or size).
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Extents of an output in the last successful run: the port's, or fewer where the graph says that they are known at run only
   /// (model::Tensor::bounded). Before a run, the port's: the most that it can be.
