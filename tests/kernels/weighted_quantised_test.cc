@@ -55,7 +55,7 @@ TEST_CASE("dense layers of 4 bits") {
 TEST_CASE("convolutions of 8 bits") {
   constexpr KernelId kId = kernel_id::kReferenceConvQuantised;
   for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 70, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
-                               convolution(13, 4, 3, 16, 5, 1, 2, 1, 2)}) {
+                               convolution(13, 9, 3, 16, 5, 1, 2, 1, 2)}) {
     const Problem p = with_bits(plain, 8);
     sweep(p, weighted::run_direct, weighted::direct_workspace, eight_bits);
     sweep(p, run_reference<kId>, reference_workspace<kId>);
