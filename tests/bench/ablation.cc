@@ -2,14 +2,14 @@
 // from a run-time best-fit pool, tests/bench/pool.h); without preload (each load starts when the step before its first use is over);
 // without both. And the planner's own plan under `on_demand`, which cuts and keeps weights knowing that it cannot preload.
 //
-//     sluice-bench-ablation [--runs N] MODEL.sluice ...
+//     sluice-bench-ablation [--blocks N] [--runs N] MODEL.sluice ...
 //
-// Three budgets a model: 1/16, 1/4 and 1/2 of the way from the smallest to the one that keeps all weights. Repeated runs on one thread,
-// two to warm up, then the median of N. Outputs of all variants are compared, bit by bit.
+// Three budgets a model: 1/16, 1/4 and 1/2 of the way from the smallest to the one that keeps all weights. Repeated runs on one thread
+// in blocks that alternate between the variants (the first of a block does not count); medians. Outputs are compared bit by bit.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,13 +31,6 @@ void must(Status status) {
   if (!status) (void)must(Result<int>(fail(status.error())));
 }
 
-struct Measured {
-  double ms = 0;
-  double stall_ms = 0;
-  double slides = 0;
-  double moved_mib = 0;
-};
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
@@ -53,43 +46,44 @@ plan::Plan without_preload(plan::Plan plan) {
   return plan;
 }
 
-class Variants {
+/// A plan ready to run: as it is, and with addresses from a pool.
+class Variant {
  public:
-  Variants(const Model& model, int runs) : model_(model), runs_(runs), threads_(must(make_thread_pool(1))) {}
-
-  /// `plan` as it is and, where asked for, through a pool.
-  void measure(const plan::Plan& plan, Measured& planned, Measured* pooled) {
-    must(plan::verify(plan, model_.graph(), {.file_size = model_.file().file_size(), .model_hash = model_.file().hash()}));
-    Arena arena = must(Arena::reserve(plan.arena_bytes, page_size_within(plan.capacity)));
-    must(arena.commit(plan.arena_bytes));
-    const auto runner = must(executor::Executor::create(model_.graph(), plan, model_.file().source(), arena, *threads_, {}));
-    fill_inputs(*runner);
-    planned = time([&] {
-      must(runner->run());
-      return Measured{1e-6 * static_cast<double>(runner->stats().wall_ns), 1e-6 * static_cast<double>(runner->stats().stall_ns)};
-    });
-    std::vector<std::byte> outputs;
-    for (std::size_t k = 0; k < model_.graph().outputs.size(); ++k) {
-      const RowView view = runner->output(k);
-      outputs.insert(outputs.end(), view.data, view.data + view.rows * view.row_pitch);
-    }
-    compare(outputs);
-    if (pooled == nullptr) return;
-    const auto pool = must(PooledRuns::create(model_.graph(), plan, model_.file().source(), arena, *threads_));
-    *pooled = time([&] {
-      must(pool->run());
-      const PooledRuns::Stats& stats = pool->stats();
-      return Measured{1e-6 * static_cast<double>(stats.wall_ns), 1e-6 * static_cast<double>(stats.stall_ns),
-                      static_cast<double>(stats.slides), static_cast<double>(stats.moved_bytes) / (1 << 20)};
-    });
-    compare(pool->outputs());
+  Variant(const Model& model, plan::Plan plan) : model_(model), plan_(std::move(plan)), threads_(must(make_thread_pool(1))) {
+    must(plan::verify(plan_, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()}));
+    arena_ = must(Arena::reserve(plan_.arena_bytes, page_size_within(plan_.capacity)));
+    must(arena_.commit(plan_.arena_bytes));
+    planned_ = must(executor::Executor::create(model.graph(), plan_, model.file().source(), arena_, *threads_, {}));
+    fill_inputs();
+    run_planned();
+    pooled_ = must(PooledRuns::create(model.graph(), plan_, model.file().source(), arena_, *threads_));
   }
 
+  double run_planned() {
+    must(planned_->run());
+    return 1e-6 * static_cast<double>(planned_->stats().wall_ns);
+  }
+  double run_pooled() {
+    must(pooled_->run());
+    return 1e-6 * static_cast<double>(pooled_->stats().wall_ns);
+  }
+  const PooledRuns::Stats& pool_stats() const { return pooled_->stats(); }
+
+  std::vector<std::byte> planned_outputs() const {
+    std::vector<std::byte> outputs;
+    for (std::size_t k = 0; k < model_.graph().outputs.size(); ++k) {
+      const RowView view = planned_->output(k);
+      outputs.insert(outputs.end(), view.data, view.data + view.rows * view.row_pitch);
+    }
+    return outputs;
+  }
+  const std::vector<std::byte>& pooled_outputs() const { return pooled_->outputs(); }
+
  private:
-  void fill_inputs(executor::Executor& runner) const {
+  void fill_inputs() {
     unsigned state = 1;
     for (std::size_t k = 0; k < model_.graph().inputs.size(); ++k) {
-      const RowView view = runner.input(k);
+      const RowView view = planned_->input(k);
       for (std::int64_t r = 0; view.dtype == DType::kF32 && r < view.rows; ++r)
         for (std::int64_t i = 0; i < view.pixels * view.channels; ++i) {
           state = state * 1664525u + 1013904223u;
@@ -98,58 +92,63 @@ class Variants {
     }
   }
 
-  template <class Run>
-  Measured time(const Run& run) const {
-    std::vector<double> ms, stall, slides, moved;
-    for (int i = -2; i < runs_; ++i) {
-      const Measured one = run();
-      if (i < 0) continue;
-      ms.push_back(one.ms);
-      stall.push_back(one.stall_ms);
-      slides.push_back(one.slides);
-      moved.push_back(one.moved_mib);
-    }
-    return {median(ms), median(stall), median(slides), median(moved)};
-  }
+  const Model& model_;
+  const plan::Plan plan_;
+  std::unique_ptr<ThreadPool> threads_;
+  Arena arena_;
+  std::unique_ptr<executor::Executor> planned_;
+  std::unique_ptr<PooledRuns> pooled_;
+};
 
-  void compare(const std::vector<std::byte>& outputs) {
-    if (expected_.empty()) expected_ = outputs;
-    if (outputs == expected_) return;
+void measure_budget(const Model& model, const std::string& name, SessionOptions options, int blocks, int runs) {
+  options.policy = planner::Policy::kSluice;
+  const plan::Plan plan = must(plan_session(model, options)).plan;
+  options.policy = planner::Policy::kOnDemand;
+  Variant complete(model, plan);
+  Variant late(model, without_preload(plan));
+  Variant on_demand(model, must(plan_session(model, options)).plan);
+  const std::function<double()> columns[] = {[&] { return complete.run_planned(); }, [&] { return complete.run_pooled(); },
+                                             [&] { return late.run_planned(); }, [&] { return late.run_pooled(); },
+                                             [&] { return on_demand.run_planned(); }};
+  std::vector<double> times[std::size(columns)];
+  for (int block = 0; block < blocks; ++block)
+    for (std::size_t c = 0; c < std::size(columns); ++c)
+      for (int run = -1; run < runs; ++run) {
+        const double ms = columns[c]();
+        if (run >= 0) times[c].push_back(ms);
+      }
+  const std::vector<std::byte> expected = complete.planned_outputs();
+  if (complete.pooled_outputs() != expected || late.planned_outputs() != expected || late.pooled_outputs() != expected ||
+      on_demand.planned_outputs() != expected) {
     std::fprintf(stderr, "the outputs of the variants differ\n");
     std::exit(1);
   }
+  std::printf("| %s | %.1f | %.1f |", name.c_str(), static_cast<double>(options.budget.count()) / (1 << 20),
+              static_cast<double>(plan.resident_bytes.count()) / (1 << 20));
+  const double whole = median(times[0]);
+  for (std::size_t c = 0; c < std::size(columns); ++c) {
+    if (c == 0) std::printf(" %.0f |", whole);
+    if (c > 0) std::printf(" %.0f (%.2f) |", median(times[c]), median(times[c]) / whole);
+  }
+  for (const Variant* variant : {&complete, &late})
+    std::printf(" %d: %.1f |", variant->pool_stats().slides, static_cast<double>(variant->pool_stats().moved_bytes) / (1 << 20));
+  std::printf("\n");
+  std::fflush(stdout);
+}
 
-  const Model& model_;
-  int runs_;
-  std::unique_ptr<ThreadPool> threads_;
-  std::vector<std::byte> expected_;
-};
-
-void measure_model(const std::string& path, int runs, const profiler::DeviceProfile* profile) {
+void measure_model(const std::string& path, int blocks, int runs, const profiler::DeviceProfile* profile) {
   const auto model = must(Model::open(path));
+  if (!model->file().source().direct()) std::printf("(buffered reads: the file system refuses direct ones)\n");
   SessionOptions options{.repeat = true, .profile = profile};
   const Bytes least = must(minimum_budget(*model, options));
   options.policy = planner::Policy::kResident;
   const Bytes most = must(minimum_budget(*model, options));
-  Variants variants(*model, runs);
   std::string name = path.substr(path.rfind('/') + 1);
   name = name.substr(0, name.rfind('.'));
   for (const double share : {1.0 / 16, 1.0 / 4, 1.0 / 2}) {
     const double between = share * (static_cast<double>(most.count()) - static_cast<double>(least.count()));
     options.budget = align_up(Bytes(least.count() + static_cast<std::uint64_t>(between)), 4096);
-    options.policy = planner::Policy::kSluice;
-    const plan::Plan plan = must(plan_session(*model, options)).plan;
-    options.policy = planner::Policy::kOnDemand;
-    const plan::Plan on_demand = must(plan_session(*model, options)).plan;
-    Measured full, pooled, late, neither, replanned;
-    variants.measure(plan, full, &pooled);
-    variants.measure(without_preload(plan), late, &neither);
-    variants.measure(on_demand, replanned, nullptr);
-    std::printf("| %s | %.1f | %.0f | %.0f (%.2f) | %.0f (%.2f) | %.0f (%.2f) | %.0f (%.2f) | %.0f of %.0f MiB, %.0f of %.0f MiB |\n",
-                name.c_str(), static_cast<double>(options.budget.count()) / (1 << 20), full.ms, pooled.ms, pooled.ms / full.ms, late.ms,
-                late.ms / full.ms, neither.ms, neither.ms / full.ms, replanned.ms, replanned.ms / full.ms, pooled.slides, pooled.moved_mib,
-                neither.slides, neither.moved_mib);
-    std::fflush(stdout);
+    measure_budget(*model, name, options, blocks, runs);
   }
 }
 
@@ -157,18 +156,22 @@ void measure_model(const std::string& path, int runs, const profiler::DeviceProf
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  int runs = 5;
+  int blocks = 3;
+  int runs = 3;
   std::vector<std::string> models;
   for (int i = 1; i < argc; ++i) {
-    if (i + 1 < argc && std::string(argv[i]) == "--runs") {
+    const std::string word = argv[i];
+    if (i + 1 < argc && word == "--blocks") {
+      blocks = std::atoi(argv[++i]);
+    } else if (i + 1 < argc && word == "--runs") {
       runs = std::atoi(argv[++i]);
     } else {
-      models.push_back(argv[i]);
+      models.push_back(word);
     }
   }
   const sluice::cli::FoundProfile profile = sluice::cli::find_profile("", 1);
-  std::printf("| model | budget MiB | complete, ms | no static memory | no preload | neither | on_demand | slides of the pool: moved |\n");
-  std::printf("|---|---|---|---|---|---|---|---|\n");
-  for (const std::string& model : models) sluice::bench::measure_model(model, runs, profile.get());
+  std::printf("| model | budget MiB | resident MiB | complete, ms | no static memory | no preload | neither | on_demand |");
+  std::printf(" slides of the pool: MiB moved | without preload |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const std::string& model : models) sluice::bench::measure_model(model, blocks, runs, profile.get());
   return 0;
 }
