@@ -67,6 +67,7 @@ class Variant {
     must(pooled_->run());
     return 1e-6 * static_cast<double>(pooled_->stats().wall_ns);
   }
+  Bytes bytes_read() const { return planned_->stats().bytes_read; }
   const PooledRuns::Stats& pool_stats() const { return pooled_->stats(); }
 
   std::vector<std::byte> planned_outputs() const {
@@ -119,8 +120,8 @@ void measure_budget(const Model& model, const std::string& name, SessionOptions 
       }
   const std::vector<std::byte> expected = complete.planned_outputs();
   if (complete.pooled_outputs() != expected || late.planned_outputs() != expected || late.pooled_outputs() != expected ||
-      on_demand.planned_outputs() != expected) {
-    std::fprintf(stderr, "the outputs of the variants differ\n");
+      on_demand.planned_outputs() != expected || late.bytes_read() != late.pool_stats().bytes_read) {
+    std::fprintf(stderr, "the variants differ in what they read or compute\n");
     std::exit(1);
   }
   std::printf("| %s | %.1f | %.1f |", name.c_str(), static_cast<double>(options.budget.count()) / (1 << 20),

@@ -86,6 +86,7 @@ class PooledRuns {
     std::int64_t stall_ns = 0;
     int slides = 0;
     std::uint64_t moved_bytes = 0;
+    Bytes bytes_read;
   };
 
   /// `plan` was run in `planned`, from which all that it keeps is copied. Errors: those of bind and Loader; kOutOfMemory.
@@ -114,6 +115,7 @@ class PooledRuns {
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) SLUICE_RETURN_IF_ERROR(run_step(i, loads_before));
     while (next_is_wrapped()) SLUICE_RETURN_IF_ERROR(grant_next_load());
     if (!loads_of_plan_.empty()) SLUICE_RETURN_IF_ERROR(loader_.finish());
+    stats_.bytes_read = loader_.stats().bytes_read;
     stats_.wall_ns = executor::wall_now_ns() - start;
     return {};
   }
