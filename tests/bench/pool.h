@@ -13,11 +13,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sluice/core/arena.h"
 #include "sluice/core/lane.h"
+#include "sluice/kernels/registry.h"
 #include "src/executor/bind.h"
 #include "src/executor/clock.h"
 #include "src/executor/loader.h"
@@ -179,7 +182,7 @@ class PooledRuns {
     const auto wrapped = std::count_if(loads_of_plan_.begin(), loads_of_plan_.end(), [](const plan::Load& load) { return load.gate < 0; });
     addresses_.loads = loads_of_plan_;
     for (std::size_t j = 0; j < loads_of_plan_.size(); ++j) {
-      const std::int64_t after = static_cast<std::int64_t>(j) - wrapped;  // run j-th after the run's begin
+      const std::int64_t after = static_cast<std::int64_t>(j) - wrapped;  // of the first load that is granted in its own run
       addresses_.loads[j].gate = after < 0 ? 2 * after + 1 : 2 * after + 2;
     }
     addresses_.steps.assign(2 * loads_of_plan_.size(), {});
@@ -312,11 +315,9 @@ class PooledRuns {
     wait_for_loads(needed);
     if (!step.prologue_only) step.run(step.call);
     if (i + 1 == steps_.size()) keep_outputs();
-    for (const std::size_t buffer : buffers.end) release(buffer);
+    for (const std::size_t buffer : buffers.end) pool_.give_back(buffer);
     return grant_open_loads(static_cast<std::int64_t>(i) + 1);
   }
-
-  void release(std::size_t buffer) { pool_.give_back(buffer); }
 
   void keep_outputs() {
     outputs_.clear();
