@@ -47,6 +47,7 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   for (const std::string& label : graph.labels) sum += string_bytes(label);
   for (const model::Node& node : graph.nodes) {
     sum += string_bytes(node.name) + vector_bytes(node.inputs) + vector_bytes(node.outputs) + vector_bytes(node.weights);
+    if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes)) sum += vector_bytes(plain->arguments);
   }
   return Bytes(sum);
 }
@@ -57,7 +58,9 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   const executor::OperandCount count = executor::count_operands(graph, plan);
   sum += plan.steps.size() * sizeof(executor::BoundStep) + count.tensors * sizeof(kernels::Operand) +
          count.weights * sizeof(kernels::WeightOperand);
-  return Bytes(sum);
+  const auto bounded = [](const model::Tensor& tensor) { return tensor.bounded != 0; };
+  const auto extents = static_cast<std::uint64_t>(std::count_if(graph.tensors.begin(), graph.tensors.end(), bounded));
+  return Bytes(sum + extents * (sizeof(Shape) + sizeof(TensorId)));
 }
 
 planner::TableCosts table_costs(const model::Graph& graph) noexcept {
@@ -93,8 +96,9 @@ static Bytes input_bytes(const model::Graph& graph) noexcept {
 
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   const Bytes tables = table_bound(model.graph());
-  // The loader, and the workers beside the caller's own thread.
-  const Bytes threads = static_cast<std::uint64_t>(options.threads) * kThreadBytes;
+  // The loader with its readers, and the workers beside the caller's own thread.
+  const int readers = options.read.method == executor::ReadMethod::kThreads ? options.read.in_flight : 0;
+  const Bytes threads = static_cast<std::uint64_t>(options.threads + readers) * kThreadBytes;
   const Bytes graph = graph_bytes(model.graph());
   if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);
   release_free_heap();

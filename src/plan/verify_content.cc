@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "src/plan/span_index.h"
 #include "src/plan/verify_parts.h"
 #include "src/plan/verify_rows.h"
 #include "src/plan/verify_views.h"
@@ -18,7 +19,8 @@
 namespace sluice::plan {
 namespace {
 
-constexpr std::size_t kMaxMeetings = std::size_t{1} << 22;  // pairs of tensors that share a buffer at one time; real plans have thousands
+constexpr std::size_t kMaxMeetings = std::size_t{1}
+                                     << 22;  // pairs of tensors that overlap in one buffer at one time; real plans have thousands
 constexpr std::int64_t kMaxWalked = std::int64_t{1} << 26;  // steps looked at for tensors that are replaced while they are read
 
 /// How far the steps of one node have come, while they follow the rows.
@@ -365,26 +367,36 @@ class ContentVerifier {
   Status check_meetings() {
     std::vector<std::size_t> order;
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t)
-      if (made_[t]) order.push_back(t);
+      if (made_[t] && plan_.tensors[t].buffer.valid()) order.push_back(t);
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const BufferId x = plan_.tensors[a].buffer;
       const BufferId y = plan_.tensors[b].buffer;
       if (x != y) return x < y;
       return first_write_[a] != first_write_[b] ? first_write_[a] < first_write_[b] : a < b;
     });
-    std::vector<std::size_t> active;  // of the current buffer
+    SpanIndex active;  // of the current buffer
+    BufferId buffer;
     std::size_t meetings = 0;
     for (std::size_t t : order) {
-      const bool same_buffer = !active.empty() && plan_.tensors[active.front()].buffer == plan_.tensors[t].buffer;
-      if (!same_buffer) active.clear();
-      std::erase_if(active, [&](std::size_t a) { return last_touch(a) < first_write_[t]; });
-      meetings += active.size();
+      if (plan_.tensors[t].buffer != buffer) active.clear();
+      buffer = plan_.tensors[t].buffer;
+      bool clean = true;
+      active.visit_meeting(span_of(t), [&](std::size_t earlier) {
+        if (last_touch(earlier) < first_write_[t]) return false;
+        clean = clean && (++meetings > kMaxMeetings || may_meet(earlier, t));
+        return true;
+      });
       if (meetings > kMaxMeetings) return broken("tensor", t, "I6: more tensors share its buffer than can be checked");
-      for (std::size_t earlier : active)
-        if (!may_meet(earlier, t)) return broken("tensor", t, "I6: it overwrites bytes of a tensor that is still needed");
-      active.push_back(t);
+      if (!clean) return broken("tensor", t, "I6: it overwrites bytes of a tensor that is still needed");
+      active.add(span_of(t), t);
     }
     return {};
+  }
+
+  /// The bytes from a made tensor's first element to the end of its last.
+  SpanIndex::Span span_of(std::size_t t) const {
+    const std::uint64_t begin = plan_.tensors[t].offset.count();
+    return {begin, begin + *view_span(tensor(t), plan_.tensors[t])};
   }
 
   bool may_meet(std::size_t earlier, std::size_t later) {

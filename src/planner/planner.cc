@@ -137,7 +137,11 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   plan.minimum_capacity = Bytes(least);
   plan.prediction =
       predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
-  SLUICE_RETURN_IF_ERROR(plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}));
+  if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
+    Error error = proven.error();
+    error.code = ErrorCode::kInternal;  // the planner's fault: planning again would end the same way
+    return fail(error);
+  }
   return plan;
 }
 

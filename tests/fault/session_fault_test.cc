@@ -84,7 +84,7 @@ struct Fixture {
     auto opened = Model::open(path.str());
     REQUIRE(opened);
     model = *opened;
-    const auto minimum = minimum_budget(*model, {});
+    const auto minimum = minimum_budget(*model, {.read = {.method = ReadMethod::kThreads}});  // needs the most
     REQUIRE(minimum);
     budget = *minimum + 64_KiB;  // most weights are streamed
   }
