@@ -11,6 +11,7 @@ import { spawnSync } from 'node:child_process';
 import { OnnxRuntime } from './onnxruntime.mjs';
 
 const kWinogradSaving = 4;
+const kWarmupMs = 100;
 
 function parseArguments(words) {
   const options = { threads: 1, blocks: 4, runs: 5, budget: 'unlimited', json: false, models: [] };
@@ -47,7 +48,7 @@ function multiplications(description) {
 async function compare(peer, model, options) {
   const sluice = `${options.build}/sluice`;
   const description = json(sluice, ['inspect', model.sluice, '--json']);
-  const words = ['run', model.sluice, '--json', '--budget', options.budget, '--threads', `${options.threads}`, '--warmup', '2', '--repeat', `${options.runs}`];
+  const words = ['run', model.sluice, '--json', '--budget', options.budget, '--threads', `${options.threads}`, '--repeat', `${options.runs}`];
   const ours = { cpu_ms: [], latency_ms: [] };
   const theirs = { cpu_ms: [], latency_ms: [] };
   let report;
@@ -56,7 +57,10 @@ async function compare(peer, model, options) {
   for (let block = 0; block < options.blocks; ++block) {
     // Between the peer's runs and ours: its threads spin for a while after a run, and would hold the core that ours need.
     peak = Math.max(peak, Number(output(`${options.build}/sluice-bench-peak`, [`${options.threads}`])));
-    report = json(sluice, words);
+    // Both sides warm up alike. Our process is new in each block, and two runs of a small model are over before the clock is up.
+    const warmup = Math.max(2, report ? Math.ceil(kWarmupMs / least(ours, 'latency_ms')) : 2);
+    report = json(sluice, [...words, '--warmup', `${warmup}`]);
+    await peer.block(warmup);
     const block_of_peer = await peer.block(options.runs);
     for (const key of ['cpu_ms', 'latency_ms']) {
       ours[key].push(...report[key]);
