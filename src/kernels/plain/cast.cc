@@ -100,17 +100,8 @@ PlainRefusal infer_tile(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_tile(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    for (int axis = 0; axis < out.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      at += i / to[a] % out.shape[axis] % x.shape[axis] * from[a];
-    }
-    copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
-  }
+  copy_by_places(
+      x, out, [&](int axis, std::int64_t i) { return i % x.shape[axis]; }, [](std::int64_t) {});
   return nullptr;
 }
 

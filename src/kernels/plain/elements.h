@@ -162,6 +162,30 @@ inline void copy_elements(std::byte* to, const std::byte* from, std::int64_t cou
   if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(dtype));
 }
 
+/// Gives each element of `out` the one of `x` that lies at place(axis, index) on each axis, where index is the element's own. Elements of
+/// which some place lies outside `x` go to outside(i) instead, i counting the elements of `out`.
+template <class Place, class Outside>
+void copy_by_places(const PlainTensor& x, const PlainTensor& out, const Place& place, const Outside& outside) {
+  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
+  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at = 0;
+    bool inside = true;
+    for (int axis = 0; axis < out.shape.rank(); ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const std::int64_t p = place(axis, i / to[a] % out.shape[axis]);
+      inside = inside && p >= 0 && p < x.shape[axis];
+      at += p * from[a];
+    }
+    if (inside) {
+      copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
+    } else {
+      outside(i);
+    }
+  }
+}
+
 constexpr PlainRefusal kWrongType = "an input is of a type that it does not take";
 constexpr PlainRefusal kMissingInput = "an input is missing";
 constexpr PlainRefusal kWrongShape = "the shapes of its inputs do not fit each other";

@@ -213,24 +213,12 @@ PlainRefusal infer_crop(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_crop(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    bool inside = true;
-    for (int axis = 0; axis < out.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const std::int64_t less = x.shape[axis] - out.shape[axis];  // the smaller half of what is cut or added comes first
-      const std::int64_t place = i / to[a] % out.shape[axis] + (less >= 0 ? less / 2 : -(-less / 2));
-      inside = inside && place >= 0 && place < x.shape[axis];
-      at += place * from[a];
-    }
-    if (inside)
-      copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
-    else
-      std::memset(out.data + i * size, 0, static_cast<std::size_t>(size));
-  }
+  const auto place = [&](int axis, std::int64_t i) {
+    const std::int64_t less = x.shape[axis] - out.shape[axis];  // the smaller half of what is cut or added comes first
+    return i + (less >= 0 ? less / 2 : -(-less / 2));
+  };
+  copy_by_places(x, out, place, [&](std::int64_t i) { std::memset(out.data + i * size, 0, static_cast<std::size_t>(size)); });
   return nullptr;
 }
 
