@@ -79,7 +79,7 @@ class Binder {
   static std::span<const std::byte> weights_of(const kernels::KernelCall& call) noexcept {
     if (call.derived.data != nullptr || call.weights.empty() || call.weights[0].data == nullptr) return {};
     const kernels::WeightOperand& weight = call.weights[0];
-    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.weight->panel_bytes.count()};
+    return {weight.data, model::panel_range(*weight.weight, weight.panels).size.count()};
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
@@ -279,7 +279,7 @@ class Binder {
   ThreadPool& pool_;
   BoundPlan bound_;
   std::array<std::vector<std::uint32_t>, kPasses.size()> running_;  // by pass: how many of the first n loads run in it
-  std::vector<TensorId> bounded_;  // by place in bound_.extents
+  std::vector<TensorId> bounded_;                                   // by place in bound_.extents
 };
 
 }  // namespace
