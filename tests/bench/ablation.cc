@@ -17,25 +17,11 @@
 #include "sluice/engine/engine.h"
 #include "sluice/plan/verify.h"
 #include "src/cli/profile_file.h"
+#include "tests/bench/must.h"
 #include "tests/bench/pool.h"
 
 namespace sluice::bench {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (result) return std::move(*result);
-  std::fprintf(stderr, "%s\n", result.error().to_string().c_str());
-  std::exit(1);
-}
-void must(Status status) {
-  if (!status) (void)must(Result<int>(fail(status.error())));
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 /// The same plan, each streamed load only when the step that needs it is next.
 plan::Plan without_preload(plan::Plan plan) {

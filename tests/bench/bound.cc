@@ -17,26 +17,10 @@
 
 #include "sluice/engine/engine.h"
 #include "src/cli/profile_file.h"
+#include "tests/bench/must.h"
 
 namespace sluice::bench {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (result) return std::move(*result);
-  std::fprintf(stderr, "%s\n", result.error().to_string().c_str());
-  std::exit(1);
-}
-void must(Status status) {
-  if (status) return;
-  std::fprintf(stderr, "%s\n", status.error().to_string().c_str());
-  std::exit(1);
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 void set_inputs(Session& session, const model::Graph& graph) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {

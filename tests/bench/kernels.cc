@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "tests/bench/layers.h"
+#include "tests/bench/must.h"
 #include "tests/bench/peak.h"
 #include "tests/bench/xnnpack_layer.h"
 
@@ -42,12 +43,6 @@ double seconds_of(const Body& body) {
   const double start = thread_seconds();
   body();
   return thread_seconds() - start;
-}
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 double flops_of(const test::Case& c) {

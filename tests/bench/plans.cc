@@ -22,6 +22,7 @@
 #include "sluice/planner/layout.h"
 #include "sluice/planner/linearise.h"
 #include "src/cli/profile_file.h"
+#include "tests/bench/must.h"
 
 namespace sluice::bench {
 namespace {
@@ -32,13 +33,6 @@ using planner::Policy;
 constexpr int kPoints = 10;
 
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
-
-template <class T>
-T must(Result<T> result) {
-  if (result) return std::move(*result);
-  std::fprintf(stderr, "%s\n", result.error().to_string().c_str());
-  std::exit(1);
-}
 
 struct Point {
   double seconds_ratio = 0;  // T / T_LB
@@ -51,12 +45,6 @@ struct Point {
 };
 
 double predicted_ms(const plan::Plan& plan) { return plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// A quantile of a sorted list.
 double at_share(const std::vector<double>& sorted, double share) {

@@ -17,6 +17,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/kernels/registry.h"
 #include "src/executor/bind.h"
+#include "tests/bench/must.h"
 #include "tests/bench/peak.h"
 
 namespace sluice::bench {
@@ -26,13 +27,6 @@ double wall_seconds() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class T>
-T must(Result<T> result) {
-  if (result) return std::move(*result);
-  std::fprintf(stderr, "%s\n", result.error().to_string().c_str());
-  std::exit(1);
 }
 
 void read_weights(const Model& model, const plan::Plan& plan, Arena& arena) {

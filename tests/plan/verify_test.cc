@@ -15,6 +15,17 @@ using model::OpKind;
 
 constexpr std::uint64_t kHash = 0x5151;
 
+void add_node(Graph& graph, OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes) {
+  model::Node node;
+  node.name = "n" + std::to_string(graph.nodes.size());
+  node.op = op;
+  for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
+  node.outputs = {TensorId(output)};
+  node.attributes = attributes;
+  if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
+  graph.nodes.push_back(node);
+}
+
 /// x -> relu -> dense (4 panels of 64 KiB, two slices) -> y; the halves of y -> relu -> concatenated -> reshaped -> relu in place -> out.
 /// Slices, concatenation and reshape are views.
 struct Sample {
@@ -36,15 +47,8 @@ struct Sample {
   }
 
  private:
-  void add_node(OpKind op, std::vector<std::size_t> inputs, std::size_t output, model::Attributes attributes = {}) {
-    model::Node node;
-    node.name = "n" + std::to_string(graph.nodes.size());
-    node.op = op;
-    for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
-    node.outputs = {TensorId(output)};
-    node.attributes = attributes;
-    if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
-    graph.nodes.push_back(node);
+  void add_node(OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes = {}) {
+    plan::add_node(graph, op, inputs, output, attributes);
   }
 
   void make_graph() {
@@ -527,15 +531,8 @@ struct BandSample {
   Step& step(std::size_t node, std::size_t band) { return plan.steps[3 * band + node]; }
 
  private:
-  void add_node(OpKind op, std::vector<std::size_t> inputs, std::size_t output, model::Attributes attributes = {}) {
-    model::Node node;
-    node.name = "n" + std::to_string(graph.nodes.size());
-    node.op = op;
-    for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
-    node.outputs = {TensorId(output)};
-    node.attributes = attributes;
-    if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
-    graph.nodes.push_back(node);
+  void add_node(OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes = {}) {
+    plan::add_node(graph, op, inputs, output, attributes);
   }
   void add_step(std::size_t node, RowRange rows) {
     Step step;
