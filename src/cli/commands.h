@@ -70,8 +70,8 @@ struct RunOptions {
   std::string labels;
   std::string output_directory;
   std::string reader = "auto";
-  std::string read_size = "512KiB";
-  int reads_in_flight = 4;
+  std::string read_size;    // empty: the profile says
+  int reads_in_flight = 0;  // 0: the profile says
   double read_timeout_s = 30;
   std::string plan;
   std::string compute_cpus;

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "sluice/core/cpu.h"
+#include "sluice/executor/executor.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/process.h"
@@ -131,8 +132,9 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::Range(1, kMostRuns));
   command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
   command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
-  command->add_option("--read-size", run.read_size, "bytes of one read")->capture_default_str();
-  command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16")->capture_default_str();
+  command->add_option("--read-size", run.read_size, "bytes of one read (default: what the device profile found best, else 512 KiB)");
+  command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16 (default: what the device profile found best, else 4)")
+      ->check(CLI::Range(1, executor::kMaxReadsInFlight));
   command->add_option("--read-timeout", run.read_timeout_s, "seconds after which a read is given up; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostSeconds));
@@ -145,12 +147,21 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   return command;
 }
 
-std::array<float, 3> triple(const std::vector<float>& values) { return {values[0], values[1], values[2]}; }
+/// A number that a picture's values can be computed with.
+float checked(float value, const char* option, bool divides) {
+  if (!std::isfinite(value)) raise(make_error(ErrorCode::kInvalidArgument, option, "is a finite number"));
+  if (divides && value == 0) raise(make_error(ErrorCode::kInvalidArgument, option, "divides, so it is not zero"));
+  return value;
+}
+
+std::array<float, 3> triple(const std::vector<float>& values, const char* option, bool divides = false) {
+  return {checked(values[0], option, divides), checked(values[1], option, divides), checked(values[2], option, divides)};
+}
 
 void finish_image_options(const CLI::App* command, CommandLine& line) {
-  if (!line.mean.empty()) line.run.image.mean = triple(line.mean);
-  if (!line.stddev.empty()) line.run.image.stddev = triple(line.stddev);
-  if (command->count("--scale") > 0) line.run.image.scale = line.scale;
+  if (!line.mean.empty()) line.run.image.mean = triple(line.mean, "--mean");
+  if (!line.stddev.empty()) line.run.image.stddev = triple(line.stddev, "--std", true);
+  if (command->count("--scale") > 0) line.run.image.scale = checked(line.scale, "--scale", false);
 }
 
 int dispatch(int argc, char** argv) {

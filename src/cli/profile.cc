@@ -106,8 +106,9 @@ void profile(const ProfileOptions& options) {
   if (path.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--output", "is needed: there is no home folder to write to"));
   if (options.threads < 1 || options.threads > processor_count())
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to the number of processors"));
+  const double limit = parse_rate(options.io_limit);
   DeviceProfile measured = measure(options, fs::absolute(path).parent_path());
-  limit_reads(measured, parse_rate(options.io_limit));
+  limit_reads(measured, limit);
   save_profile(measured, path);
   if (options.json) {
     std::fputs(text_of_profile(measured).c_str(), stdout);

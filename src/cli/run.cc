@@ -30,7 +30,7 @@ executor::ReadOptions read_options(const RunOptions& options, executor::ReadOpti
     read.method = ReadMethod::kThreads;
   else if (options.reader != "auto")
     raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
-  read.size = parse_size(options.read_size, "--read-size");
+  if (!options.read_size.empty()) read.size = parse_size(options.read_size, "--read-size");
   read.in_flight = options.reads_in_flight;
   read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
   return read;

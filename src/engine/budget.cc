@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/executor/bind.h"
 
@@ -97,7 +98,7 @@ static Bytes input_bytes(const model::Graph& graph) noexcept {
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   const Bytes tables = table_bound(model.graph());
   // The loader with its readers, and the workers beside the caller's own thread.
-  const int readers = options.read.method == executor::ReadMethod::kThreads ? options.read.in_flight : 0;
+  const int readers = options.read.method == executor::ReadMethod::kThreads ? reads_of(options).in_flight : 0;
   const Bytes threads = static_cast<std::uint64_t>(options.threads + readers) * kThreadBytes;
   const Bytes graph = graph_bytes(model.graph());
   if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);

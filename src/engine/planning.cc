@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sluice/plan/verify.h"
+#include "sluice/profiler/latency.h"
 #include "src/engine/budget.h"
 
 namespace sluice::engine {
@@ -26,8 +27,9 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
     profile.kernels.clear();
     profile.threads = options.threads;
   }
-  profile.read_piece_bytes = options.read.size.count();
-  profile.reads_in_flight = static_cast<std::uint32_t>(options.read.in_flight);
+  const executor::ReadOptions reads = reads_of(options);
+  profile.read_piece_bytes = reads.size.count();
+  profile.reads_in_flight = static_cast<std::uint32_t>(reads.in_flight);
   if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
   return profile;
 }
@@ -89,6 +91,14 @@ Status check_options(const SessionOptions& options) noexcept {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
   return {};
+}
+
+executor::ReadOptions reads_of(const SessionOptions& options) {
+  executor::ReadOptions reads = options.read;
+  const profiler::ReadRate best = profiler::best_reads(options.profile != nullptr ? *options.profile : profiler::DeviceProfile());
+  if (reads.size == Bytes()) reads.size = Bytes(best.piece_bytes);
+  if (reads.in_flight == 0) reads.in_flight = static_cast<int>(best.depth);
+  return reads;
 }
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {

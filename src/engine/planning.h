@@ -8,6 +8,9 @@ namespace sluice::engine {
 /// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
 Status check_options(const SessionOptions& options) noexcept;
 
+/// options.read with what the profile found best where the options leave it open.
+executor::ReadOptions reads_of(const SessionOptions& options);
+
 /// A plan that fits the budget where Sluice holds `overhead` (budget.h) beside the arena; the overhead of the result is larger where the
 /// plan's tables are. Errors: kBudgetTooSmall with the smallest budget that works in the scope of the options; those of
 /// make_plan and verify.

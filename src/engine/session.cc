@@ -48,6 +48,7 @@ class PlannedSession final : public Session {
   PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, Bytes overhead, PlannedBudget planned) noexcept
       : model_(std::move(model)), options_(options), overhead_(overhead), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
     options_.plan = nullptr;
+    options_.read = engine::reads_of(options);
     if (options.profile != nullptr) options_.profile = &profile_.emplace(*options.profile);
   }
 

@@ -106,7 +106,7 @@ class ByteLowering {
 
   static std::size_t zero_of(const QuantisedValues& q, std::int64_t i) { return static_cast<std::size_t>(i / q.inner % q.extent); }
 
-  static std::vector<std::int64_t> cut(const QuantisedValues& q, const Shape& shape, int outputs, int inputs) {
+  std::vector<std::int64_t> cut(const QuantisedValues& q, const Shape& shape, int outputs, int inputs) const {
     const std::int64_t rest = shape.count(2, shape.rank()), extent = shape[outputs];
     const std::int64_t step_out = shape.count(outputs + 1, shape.rank()), step_in = shape.count(inputs + 1, shape.rank());
     std::vector<std::int64_t> parts{0}, sizes(static_cast<std::size_t>(extent), 0);
@@ -119,6 +119,7 @@ class ByteLowering {
           more[static_cast<std::size_t>(o)] += std::llabs(static_cast<std::int64_t>(q.values[static_cast<std::size_t>(i)]) -
                                                           static_cast<std::int64_t>(q.zeros[zero_of(q, i)]));
         }
+        if (more[static_cast<std::size_t>(o)] * kLargestInput > kExact) c_.refuse("taps of one channel whose sum f32 does not hold exactly");
         over = over || (sizes[static_cast<std::size_t>(o)] + more[static_cast<std::size_t>(o)]) * kLargestInput > kExact;
       }
       if (over && k > parts.back()) {

@@ -153,8 +153,8 @@ class PlanDecoder {
   template <class Struct, class Item>
   Status list(const flatbuffers::Vector<const Struct*>* from, std::vector<Item>& to) {
     if (from == nullptr) return {};
-    // The verifier looks at the alignment of a vector's length only.
-    if (reinterpret_cast<std::uintptr_t>(from->Data()) % alignof(Struct) != 0) return invalid("a list is not aligned");
+    // The verifier looks at the alignment of a vector's length only, and an empty one has no more.
+    if (from->size() > 0 && reinterpret_cast<std::uintptr_t>(from->Data()) % alignof(Struct) != 0) return invalid("a list is not aligned");
     to.resize(from->size());
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) SLUICE_RETURN_IF_ERROR(item(*from->Get(i), to[i]));
     return {};

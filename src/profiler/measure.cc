@@ -92,6 +92,9 @@ class Measurement {
 
   Status measure_disk(StepTimer& timer) {
     SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
+    const ReadRate best = best_reads(profile_);
+    profile_.read_piece_bytes = best.piece_bytes;
+    profile_.reads_in_flight = best.depth;
     // The smallest piece, read alone, is nearly all waiting.
     const ReadRate& smallest = profile_.reads.front();
     profile_.load_start_seconds = profile_.wake_seconds + static_cast<double>(smallest.piece_bytes) / smallest.bytes_per_second;
@@ -100,13 +103,8 @@ class Measurement {
         std::max_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return flops_of(a) < flops_of(b); });
     const StepTimer::Request request{*busy->graph, *busy->node, *busy->kernel, busy->use, kBusyShare};
     SLUICE_ASSIGN_OR_RETURN(const auto alone, timer.time(request));
-    SLUICE_ASSIGN_OR_RETURN(const Together together, timer.time_beside_reads(request, options_.file));
-    const auto same = std::find_if(profile_.reads.begin(), profile_.reads.end(), [&](const ReadRate& r) {
-      return r.depth == profile_.reads_in_flight && r.piece_bytes == profile_.read_piece_bytes;
-    });
-    if (same != profile_.reads.end()) {
-      profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / same->bytes_per_second, 0.1, 1.0);
-    }
+    SLUICE_ASSIGN_OR_RETURN(const Together together, timer.time_beside_reads(request, options_.file, best));
+    profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
     if (alone && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone->seconds, 1.0, 10.0);
     return {};
   }

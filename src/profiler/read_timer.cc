@@ -124,18 +124,18 @@ double measure_waking() {
   return *middle;
 }
 
-Result<Together> measure_together(const std::string& file, double (*work)(void* context), void* context) {
+Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context) {
   struct Reader {
     ReadRace race;
+    std::uint32_t depth;
     Result<double> rate = 0.0;
     std::atomic<bool> over{false};
   };
-  const DeviceProfile usual;
-  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
-  Reader reader{ReadRace(*source, usual.read_piece_bytes, 0)};
+  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(reading.file));
+  Reader reader{ReadRace(*source, reading.piece_bytes, 0), reading.depth};
   const auto main = [](void* self) noexcept {
     Reader& r = *static_cast<Reader*>(self);
-    r.rate = r.race.rate(DeviceProfile().reads_in_flight);
+    r.rate = r.race.rate(r.depth);
     r.over = true;
   };
   NativeThread thread;

@@ -15,13 +15,19 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 /// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.
 double measure_waking();
 
-/// Reads a file as a loader does, on threads of its own, while `work` runs again and again on the caller's.
+/// A file read as a loader does, on threads of its own: pieces of one size, so many at a time.
+struct Reading {
+  const std::string& file;
+  std::uint64_t piece_bytes;
+  std::uint32_t depth;
+};
+/// Reads while `work` runs again and again on the caller's.
 struct Together {
   double bytes_per_second = 0;
   double work_seconds = 0;  // the median of its runs
 };
 /// Errors: kIo, kOutOfMemory.
-Result<Together> measure_together(const std::string& file, double (*work)(void* context), void* context);
+Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context);
 
 /// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).
 double measure_verifying(const std::string& file);

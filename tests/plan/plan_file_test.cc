@@ -75,6 +75,20 @@ TEST_CASE("a plan comes back as it was saved") {
   CHECK(saved(*loaded) == bytes);
 }
 
+TEST_CASE("a plan without loads, as of a model without weights, comes back") {
+  for (std::size_t steps = 0; steps < 4; ++steps) {  // what comes before an empty list decides where it lies
+    Plan plan = sample_plan();
+    plan.loads.clear();
+    plan.operands.clear();
+    plan.steps.resize(steps, plan.steps.front());
+    const auto loaded = load_bytes(saved(plan));
+    INFO((loaded ? "" : loaded.error().to_string()));
+    REQUIRE(loaded);
+    CHECK(loaded->loads.empty());
+    CHECK(loaded->steps.size() == steps);
+  }
+}
+
 TEST_CASE("a plan cut anywhere is refused") {
   const std::string whole = saved(sample_plan());
   for (std::size_t size = 0; size < whole.size(); ++size) {

@@ -92,6 +92,20 @@ TEST_CASE("loads take the measured rate of their pieces, a limit, and the checks
   CHECK(load_seconds(profile, Bytes(100'000)) == Approx(0.1001));
 }
 
+TEST_CASE("reads are those of the fastest with the fewest bytes in flight") {
+  DeviceProfile profile;
+  CHECK(best_reads(profile).depth == profile.reads_in_flight);
+  CHECK(best_reads(profile).piece_bytes == profile.read_piece_bytes);
+  // Alone a read of 400 takes as long as four of 100, but nothing is checked beside it.
+  profile.verify_bytes_per_second = 1e7;
+  profile.reads = {{1, 400, 1e6}, {4, 100, 0.99e6}, {4, 200, 1e6}, {8, 50, 0.99e6}, {8, 200, 1.01e6}};
+  CHECK(best_reads(profile).depth == 4);
+  CHECK(best_reads(profile).piece_bytes == 100);
+  profile.reads[4].bytes_per_second = 2e6;
+  CHECK(best_reads(profile).depth == 8);
+  CHECK(best_reads(profile).piece_bytes == 200);
+}
+
 TEST_CASE("reading slows a run by its share of it") {
   CHECK(slowdown(1.2, 10, 0) == Approx(1));
   CHECK(slowdown(1.2, 10, 5) == Approx(1.1));
