@@ -37,7 +37,7 @@ std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape) noex
 }
 
 Constant make_view(DType dtype, const Shape& shape, const std::byte* data, std::shared_ptr<const void> owner) {
-  return {dtype, shape, dense_strides(shape), data, std::move(owner)};
+  return {.dtype = dtype, .shape = shape, .strides = dense_strides(shape), .data = data, .owner = std::move(owner)};
 }
 
 Constant make_constant(const Shape& shape, std::span<const float> values) {
@@ -126,7 +126,9 @@ Constant copied(const Constant& c) {
   check_foldable(c);
   auto bytes = allocate(c.shape, c.dtype);
   write_elements(c, bytes->data());
-  return make_view(c.dtype, c.shape, bytes->data(), bytes);
+  Constant copy = make_view(c.dtype, c.shape, bytes->data(), bytes);
+  copy.bits = c.bits;
+  return copy;
 }
 
 Constant reshaped_or_copied(const Constant& c, const Shape& shape) {

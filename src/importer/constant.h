@@ -30,17 +30,7 @@ inline constexpr Perm kIdentityPerm{0, 1, 2, 3, 4, 5, 6, 7};
 
 constexpr bool is_float(DType dtype) noexcept { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64; }
 
-/// What float values were made of: element e of a dense constant that begins at `base` is (values[e] - zeros[s]) * scales[s], where s is
-/// e / inner % extent, or, of 4 bits, e / depth * groups + e % depth / group.
-struct QuantisedValues {
-  const std::byte* base = nullptr;
-  std::vector<std::int8_t> values;
-  std::vector<float> scales;
-  std::vector<float> zeros;
-  std::int64_t inner = 1;
-  std::int64_t extent = 1;
-  std::int64_t group = 0;  // 4 bits: values of a row that share a scale; 0: 8 bits
-};
+struct QuantisedValues;  // quantised.h
 
 struct Constant {
   DType dtype = DType::kF32;
@@ -48,6 +38,7 @@ struct Constant {
   std::array<std::int64_t, Shape::kMaxRank> strides{};
   const std::byte* data = nullptr;
   std::shared_ptr<const void> owner;
+  int bits = 8;                                      // i8 and u8: that the values fit in; 4 and 2 are types of ONNX
   std::shared_ptr<const QuantisedValues> quantised;  // null: the values are no quantised ones
 
   std::int64_t elements() const noexcept { return shape.element_count(); }

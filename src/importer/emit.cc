@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
 
@@ -58,7 +59,9 @@ PackSource source_of(const DraftNode& node) {
 /// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
 std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, const PackSource& source) {
   const Constant& w = node.panels->values;
-  if (w.quantised == nullptr || w.dtype != DType::kF32 || (node.op != OpKind::kDense && node.op != OpKind::kConv)) return std::nullopt;
+  const bool takes_quantised = node.op == OpKind::kDense || node.op == OpKind::kConv || node.op == OpKind::kConvTranspose ||
+                               node.op == OpKind::kEmbedding;
+  if (w.quantised == nullptr || w.dtype != DType::kF32 || !takes_quantised) return std::nullopt;
   const QuantisedValues& q = *w.quantised;
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   if (conv != nullptr && (conv->depthwise() || (conv->groups > 1 && source.outputs_per_group < model::kPanelLanes))) return std::nullopt;
@@ -66,21 +69,12 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
   made.where = source;
   made.first = (w.data - q.base) / static_cast<std::int64_t>(sizeof(float));
   made.values = q.values.data() + made.first;
+  // Two bits have kernels where language models have them; others read them as four.
+  made.bits = q.bits == 2 && node.op != OpKind::kDense ? 4 : q.bits;
   made.scales = q.scales;
   made.zeros = q.zeros;
-  made.inner = q.inner;
-  made.extent = q.extent;
-  made.group = q.group;
-  if (q.group != 0) {
-    // Groups are runs of a row, and rows are outputs.
-    const bool rows =
-        node.op == OpKind::kDense && made.first == 0 && w.strides[0] == w.shape[1] && w.strides[1] == 1 && source.k_inner == 1;
-    return rows ? std::optional(made) : std::nullopt;
-  }
-  const bool groups_follow =
-      source.outputs == source.outputs_per_group || source.group_stride == source.outputs_per_group * source.output_stride;
-  const bool by_output = q.extent == 1 || (source.output_stride == q.inner && q.extent == source.outputs && groups_follow);
-  return by_output ? std::optional(made) : std::nullopt;
+  made.order = q.order;
+  return kernels::fit_groups(made) ? std::optional(made) : std::nullopt;
 }
 
 bool same(const Recipe& a, const Recipe& b) {
@@ -89,8 +83,8 @@ bool same(const Recipe& a, const Recipe& b) {
          x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
          x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
          x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
-         a.tap_order == b.tap_order && a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype &&
-         a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
+         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.constant.data == b.constant.data &&
+         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
 }
 
 class Emitter {
@@ -159,27 +153,33 @@ class Emitter {
   WeightId add_panels(const DraftNode& node) {
     Recipe recipe;
     recipe.source = source_of(node);
+    if (node.op == OpKind::kConvTranspose) {
+      recipe.tap_order = kernels::transposed_tap_order(std::get<model::ConvAttributes>(node.attributes).window);
+      recipe.source.tap_order = recipe.tap_order;
+    }
     recipe.kind = Recipe::Kind::kPanels;
     const PackSource& source = recipe.source;
     model::Weight weight;
     weight.name = node.panels->name;
     if (auto quantised = quantised_of(node, source)) {
-      recipe.kind = Recipe::Kind::kQuantised;
-      recipe.quantised = *quantised;
-      const auto& conv = std::get_if<model::ConvAttributes>(&node.attributes);
+      const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
       if (conv == nullptr)
         kernels::describe_quantised(*quantised, std::array{source.outputs, source.depth}, weight);
       else
         kernels::describe_quantised(*quantised, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w, source.depth},
                                     weight);
-      return add_weight(std::move(weight), std::move(recipe));
+      // Scales and zeros of short groups may take more than the floats would.
+      if (weight.panel_bytes.count() < model::values_of_lane(weight) * model::kPanelLanes * sizeof(float)) {
+        recipe.kind = Recipe::Kind::kQuantised;
+        recipe.quantised = *quantised;
+        return add_weight(std::move(weight), std::move(recipe));
+      }
     }
     if (of_two_axes(node.op)) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
       return add_weight(std::move(weight), std::move(recipe));
     }
     const auto& conv = std::get<model::ConvAttributes>(node.attributes);
-    if (node.op == OpKind::kConvTranspose) recipe.tap_order = kernels::transposed_tap_order(conv.window);
     if (conv.depthwise()) {
       recipe.kind = Recipe::Kind::kDepthwise;
       kernels::describe_depthwise(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w}, weight);
@@ -236,7 +236,7 @@ std::vector<Recipe> emit(const Draft& draft, model::Graph& graph) { return Emitt
 
 Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   Recipe& recipe = recipes_[id.index()];
-  recipe.source.tap_order = recipe.tap_order;
+  recipe.source.tap_order = recipe.quantised.where.tap_order = recipe.tap_order;
   switch (recipe.kind) {
     case Recipe::Kind::kPanels:
       kernels::pack_panels(recipe.source, p, out);

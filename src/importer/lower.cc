@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "src/importer/fold.h"
@@ -242,6 +243,7 @@ class Walk final : public BodyLowering {
     }
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
+      check_narrow_inputs(context, op);
       if (control)
         lower_control(context, *this);
       else if (!fold(context))
@@ -249,6 +251,18 @@ class Walk final : public BodyLowering {
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
+    }
+  }
+
+  /// Values of 4 and 2 bits are bytes here: right for what reads or moves them, wrong for what would make others of their type.
+  static void check_narrow_inputs(const NodeContext& c, std::string_view op) {
+    constexpr std::string_view kReaders[] = {"Cast",      "DequantizeLinear", "Flatten", "Gather", "Identity", "Reshape", "Shape",
+                                             "Size",      "Slice",            "Split",   "Squeeze", "Transpose", "Unsqueeze",
+                                             "com.microsoft::DequantizeLinear", "com.microsoft::GatherBlockQuantized"};
+    for (std::size_t i = 0; i < c.input_count(); ++i) {
+      const Constant* known = c.has_input(i) ? c.input_constant(i) : nullptr;
+      if (known == nullptr || known->bits == 8 || std::find(std::begin(kReaders), std::end(kReaders), op) != std::end(kReaders)) continue;
+      refuse_unsupported("an input of " + std::to_string(known->bits) + " bits; supported are weights behind DequantizeLinear");
     }
   }
 

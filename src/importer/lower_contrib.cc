@@ -34,19 +34,27 @@ void skip_simplified_layer_norm(NodeContext& c) {
   c.set_output(3, sum);
 }
 
+/// Rows of a table, which streams where it is a weight.
+ValueId rows_of(NodeContext& c, std::size_t table, ValueId ids) {
+  const ValueId values = c.float_input(table);
+  const Constant* known = c.constant(values);
+  if (known == nullptr || known->shape.rank() != 2 || c.constant(ids) != nullptr) return add_plain(c, "Gather", {values, ids}, {{0}});
+  return add_embedding(c, Constant(*known), c.draft().value(values).name, ids);
+}
+
 /// word ids, segment ids, word table, position table, segment table, gamma, beta, mask, position ids.
 void embed_layer_norm(NodeContext& c) {
-  ValueId sum = add_plain(c, "Gather", {c.float_input(2), c.input(0)}, {{0}});
+  ValueId sum = rows_of(c, 2, c.input(0));
   const Shape ids = c.input_shape(0);
   if (c.has_input(8)) {
-    sum = add(c, sum, add_plain(c, "Gather", {c.float_input(3), c.input(8)}, {{0}}));
+    sum = add(c, sum, rows_of(c, 3, c.input(8)));
   } else {
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < ids.back(); ++i) positions.push_back(i);
     const ValueId places = c.add_constant(make_constant(Shape{ids.back()}, positions));
     sum = add(c, sum, add_plain(c, "Gather", {c.float_input(3), places}, {{0}}));
   }
-  if (c.has_input(1) && c.has_input(4)) sum = add(c, sum, add_plain(c, "Gather", {c.float_input(4), c.input(1)}, {{0}}));
+  if (c.has_input(1) && c.has_input(4)) sum = add(c, sum, rows_of(c, 4, c.input(1)));
   c.set_output(0, layer_norm(c, sum, c.float_input(5), optional_input(c, 6)));
   c.set_output(2, sum);
   if (!c.wants_output(1)) return;
@@ -57,139 +65,62 @@ void embed_layer_norm(NodeContext& c) {
   c.set_output(1, add_plain(c, "ReduceSum", {c.input(7)}, {{1}, {0}, {0}}));
 }
 
-/// The keys that may be looked at, as the plain Attention wants them: [batch, 1, 1, keys] or [batch, 1, rows, keys].
-ValueId attention_mask(NodeContext& c, ValueId mask) {
-  constexpr std::int64_t kBool = 9;
-  const Shape shape = c.shape(mask);
-  const ValueId truth = add_plain(c, "Cast", {mask}, {{kBool}});
-  if (shape.rank() == 2) return c.add_reshape(truth, Shape{shape[0], 1, 1, shape[1]});
-  if (shape.rank() == 3) return c.add_reshape(truth, Shape{shape[0], 1, shape[1], shape[2]});
-  c.refuse("a mask of shape " + shape.to_string() + "; supported are [batch, keys] and [batch, rows, keys]");
-}
-
-/// input, weights [in, 3 * hidden], bias, mask, past [2, batch, heads, rows, size], attention bias.
-void attention(NodeContext& c) {
-  const std::int64_t heads = c.integer("num_heads", 0);
-  const Shape in = c.input_shape(0);
-  if (heads < 1 || in.rank() != 3) c.malformed("attribute num_heads or the input's shape makes no sense");
-  if (c.integer("do_rotary", 0) != 0) c.refuse("do_rotary = 1");
-  const ValueId qkv = add(c, add_product(c, c.float_input(0), c.float_input(1)), optional_input(c, 2));
-  std::vector<std::int64_t> sizes = c.integers("qkv_hidden_sizes");
-  if (sizes.empty()) sizes.assign(3, c.shape(qkv).back() / 3);
-  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back())
-    c.malformed("the sizes of queries, keys and values do not add up");
-  const ValueId q = c.add_range(qkv, 2, 0, sizes[0]), k = c.add_range(qkv, 2, sizes[0], sizes[1]),
-                v = c.add_range(qkv, 2, sizes[0] + sizes[1], sizes[2]);
-  ValueId past_key, past_value;
-  if (c.has_input(4) && c.input_shape(4).element_count() > 0) {
-    past_key = c.add_row(c.input(4), 0, 0);
-    past_value = c.add_row(c.input(4), 0, 1);
-  }
-  ValueId mask;
-  if (c.has_input(3)) mask = attention_mask(c, c.input(3));
-  if (c.has_input(5)) {
-    if (mask.valid()) c.refuse("a mask and an attention bias together");
-    mask = c.float_input(5);
-  }
-  std::vector<std::int64_t> scale;
-  if (c.has("scale") && c.real("scale", 0.0f) != 0.0f) scale = {real_bits(static_cast<double>(c.real("scale", 0.0f)))};
-  const std::vector<std::vector<std::int64_t>> arguments = {
-      {c.integer("unidirectional", 0)}, {heads}, {heads}, {0}, scale, {real_bits(0)}, {0}};
-  const std::vector<ValueId> inputs = {q, k, v, mask, past_key, past_value};
-  c.set_output(0, add_plain(c, "Attention", inputs, arguments));
-  if (!c.wants_output(1)) return;
-  c.set_output(1, c.add_stack({add_plain(c, "Attention", inputs, arguments, 1), add_plain(c, "Attention", inputs, arguments, 2)}, 0));
-}
-
 void fast_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "GeluTanh", {add(c, c.float_input(0), optional_input(c, 1))})); }
 void bias_gelu(NodeContext& c) { c.set_output(0, c.add_unary(add(c, c.float_input(0), optional_input(c, 1)), {Function::kGelu})); }
 void quick_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "Swish", {c.float_input(0)}, {{real_bits(c.real("alpha", 1.702f))}})); }
 
+/// The activation that attribute `activation` names; `parameter(i, otherwise)` gives its numbers.
+template <class Parameter>
+ValueId activated(NodeContext& c, ValueId y, const Parameter& parameter) {
+  const std::string_view activation = c.string("activation", "");
+  if (activation.empty()) return y;
+  if (activation == "Relu") return c.add_unary(y, {Function::kRelu});
+  if (activation == "Sigmoid") return c.add_unary(y, {Function::kSigmoid});
+  if (activation == "Tanh") return c.add_unary(y, {Function::kTanh});
+  if (activation == "LeakyRelu") return c.add_unary(y, {Function::kLeakyRelu, parameter(0, 0.01f)});
+  if (activation == "HardSigmoid") return c.add_unary(y, {Function::kHardSigmoid, parameter(0, 0.2f), parameter(1, 0.5f)});
+  if (activation == "Clip") return c.add_unary(y, {Function::kClip, parameter(0, -3.4e38f), parameter(1, 3.4e38f)});
+  c.refuse("activation " + std::string(activation));
+}
+
 /// Conv, then + Z, then an activation by name.
 void fused_conv(NodeContext& c) {
   lower_conv(c);
-  ValueId y = add(c, c.outputs()[0], optional_input(c, 3));
-  const std::string_view activation = c.string("activation", "");
   const OnnxAttribute* parameters = c.attribute("activation_params");
-  const auto parameter = [&](std::size_t i, float otherwise) {
+  const ValueId y = add(c, c.outputs()[0], optional_input(c, 3));
+  c.set_output(0, activated(c, y, [&](std::size_t i, float otherwise) {
     return parameters != nullptr && i < parameters->floats.size() ? parameters->floats[i] : otherwise;
-  };
-  if (activation == "Relu")
-    y = c.add_unary(y, {Function::kRelu});
-  else if (activation == "Sigmoid")
-    y = c.add_unary(y, {Function::kSigmoid});
-  else if (activation == "Tanh")
-    y = c.add_unary(y, {Function::kTanh});
-  else if (activation == "LeakyRelu")
-    y = c.add_unary(y, {Function::kLeakyRelu, parameter(0, 0.01f)});
-  else if (activation == "HardSigmoid")
-    y = c.add_unary(y, {Function::kHardSigmoid, parameter(0, 0.2f), parameter(1, 0.5f)});
-  else if (activation == "Clip")
-    y = c.add_unary(y, {Function::kClip, parameter(0, -3.4e38f), parameter(1, 3.4e38f)});
-  else if (!activation.empty())
-    c.refuse("activation " + std::string(activation));
-  c.set_output(0, y);
+  }));
 }
 
-/// A [.., K] times a weight of `bits` bits: B [N, K / block, block * bits / 8], a scale and perhaps a zero point for each block. The weight
-/// is made real here.
-void matmul_n_bits(NodeContext& c) {
-  const std::int64_t k = c.integer("K", 0), n = c.integer("N", 0), bits = c.integer("bits", 4), block = c.integer("block_size", 32);
-  if (bits != 4 && bits != 8) c.refuse(std::to_string(bits) + " bits; supported are 4 and 8");
-  if (c.has_input(4) && c.input_shape(4).element_count() > 0) c.refuse("g_idx, an order of groups");
-  const auto count = Shape::make(std::array{n, k});
-  if (!count || n < 1 || k < 1 || block < 16 || block > (1 << 16) || (block & (block - 1)) != 0 ||
-      count->element_count() > (std::int64_t{1} << 32))
-    c.malformed("attributes N, K or block_size are out of range");
-  const Constant &b = c.require_constant(1, "B"), &scales = c.require_constant(2, "the scales");
-  const std::int64_t blocks = (k + block - 1) / block, bytes = block * bits / 8;
-  if (b.dtype != DType::kU8 || b.elements() != n * blocks * bytes || scales.elements() != n * blocks)
-    c.malformed("B or the scales have not the size that N, K and block_size say");
-  std::vector<std::byte> packed(static_cast<std::size_t>(b.elements()));
-  write_elements(b, packed.data());
-  std::vector<float> scale(static_cast<std::size_t>(scales.elements()));
-  write_floats(scales, scale);
-  std::vector<float> zeros(scale.size(), bits == 4 ? 8.0f : 128.0f);
-  if (c.has_input(3)) {
-    const Constant& given = c.require_constant(3, "the zero points");
-    if (is_float(given.dtype)) {
-      if (given.elements() != scales.elements()) c.malformed("the zero points are not one for each block");
-      write_floats(given, zeros);
-    } else {
-      const std::int64_t row = bits == 4 ? (blocks + 1) / 2 : blocks;
-      if (given.dtype != DType::kU8 || given.elements() != n * row) c.malformed("the zero points are not one for each block");
-      std::vector<std::byte> raw(static_cast<std::size_t>(given.elements()));
-      write_elements(given, raw.data());
-      for (std::int64_t i = 0; i < n * blocks; ++i) {
-        const auto value = std::to_integer<unsigned>(raw[static_cast<std::size_t>(bits == 4 ? i / blocks * row + i % blocks / 2 : i)]);
-        zeros[static_cast<std::size_t>(i)] = static_cast<float>(bits == 8 ? value : i % blocks % 2 == 0 ? value & 15u : value >> 4);
-      }
-    }
-  }
-  std::vector<float> weight(static_cast<std::size_t>(count->element_count()));
-  auto quantised = std::make_shared<QuantisedValues>();
-  quantised->values.resize(weight.size());
-  for (std::int64_t row = 0; row < n; ++row)
-    for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t group = row * blocks + i / block, within = i % block;
-      const auto value = std::to_integer<unsigned>(packed[static_cast<std::size_t>(group * bytes + (bits == 4 ? within / 2 : within))]);
-      const unsigned q = bits == 8 ? value : within % 2 == 0 ? value & 15u : value >> 4;
-      const auto g = static_cast<std::size_t>(group);
-      quantised->values[static_cast<std::size_t>(row * k + i)] = static_cast<std::int8_t>(q);
-      weight[static_cast<std::size_t>(row * k + i)] = (static_cast<float>(q) - zeros[g]) * scale[g];
-    }
-  Constant real_values = make_constant(*count, weight);
-  const bool whole =
-      std::all_of(zeros.begin(), zeros.end(), [](float zero) { return zero == std::floor(zero) && zero >= 0 && zero < 256; });
-  if (bits == 4 && whole && block < (1 << 16)) {
-    quantised->base = real_values.data;
-    quantised->scales = std::move(scale);
-    quantised->zeros = std::move(zeros);
-    quantised->group = block;
-    real_values.quantised = std::move(quantised);
-  }
-  const ValueId real = c.add_constant(permuted(real_values, Perm{1, 0, 2, 3, 4, 5, 6, 7}));
-  c.set_output(0, add(c, add_product(c, c.float_input(0), real), optional_input(c, 5)));
+void fused_gemm(NodeContext& c) {
+  lower_gemm(c);
+  c.set_output(0, activated(c, c.outputs()[0], [&](std::size_t i, float otherwise) {
+    return c.real(i == 0 ? "activation_alpha" : "activation_beta", otherwise);
+  }));
+}
+
+/// MatMul of factors whose last two axes may be turned, times alpha.
+void fused_matmul(NodeContext& c) {
+  if (c.integer("transBatchA", 0) != 0 || c.integer("transBatchB", 0) != 0) c.refuse("transBatchA or transBatchB");
+  const auto factor = [&](std::size_t at, const char* attribute) {
+    const ValueId x = c.float_input(at);
+    const int rank = c.shape(x).rank();
+    if (c.integer(attribute, 0) == 0 || rank < 2) return x;
+    Perm perm = kIdentityPerm;
+    std::swap(perm[static_cast<std::size_t>(rank - 1)], perm[static_cast<std::size_t>(rank - 2)]);
+    return c.add_transpose(x, perm);
+  };
+  const ValueId y = add_product(c, factor(0, "transA"), factor(1, "transB"));
+  const float alpha = c.real("alpha", 1.0f);
+  c.set_output(0, alpha == 1.0f ? y : c.add_binary(BinaryFunction::kMul, y, c.add_constant(make_fill(Shape{}, alpha))));
+}
+
+/// Of the ONNX domain, though ONNX has it under another name.
+void simplified_layer_norm(NodeContext& c) {
+  if (c.wants_output(1)) c.refuse("the inverse deviation is used; supported is the norm");
+  const std::vector<std::vector<std::int64_t>> arguments = {{c.integer("axis", -1)}, {real_bits(c.real("epsilon", 1e-5f))}, {1}};
+  c.set_output(0, add_plain(c, "RMSNormalization", {c.float_input(0), c.float_input(1)}, arguments));
 }
 
 /// x * scale + bias[channel]: opset 1 experimental.
@@ -206,14 +137,34 @@ void image_scaler(NodeContext& c) {
 
 constexpr OperatorEntry kOperators[] = {
     {"ImageScaler", image_scaler},
-    {"com.microsoft::Attention", attention},
+    {"SimplifiedLayerNormalization", simplified_layer_norm},
+    {"com.microsoft::Attention", lower_contrib_attention},
     {"com.microsoft::BiasGelu", bias_gelu},
+    {"com.microsoft::DequantizeLinear", lower_contrib_linear},
+    {"com.microsoft::DynamicQuantizeLSTM", lower_dynamic_quantize_lstm},
+    {"com.microsoft::DynamicQuantizeMatMul", lower_dynamic_quantize_matmul},
     {"com.microsoft::EmbedLayerNormalization", embed_layer_norm},
     {"com.microsoft::FastGelu", fast_gelu},
     {"com.microsoft::FusedConv", fused_conv},
+    {"com.microsoft::FusedGemm", fused_gemm},
+    {"com.microsoft::FusedMatMul", fused_matmul},
+    {"com.microsoft::GatherBlockQuantized", lower_gather_block_quantized},
     {"com.microsoft::Gelu", bias_gelu},
-    {"com.microsoft::MatMulNBits", matmul_n_bits},
+    {"com.microsoft::GroupQueryAttention", lower_group_query_attention},
+    {"com.microsoft::MatMulIntegerToFloat", lower_matmul_integer_to_float},
+    {"com.microsoft::MatMulNBits", lower_matmul_n_bits},
+    {"com.microsoft::MultiHeadAttention", lower_multi_head_attention},
+    {"com.microsoft::QGemm", lower_qgemm},
+    {"com.microsoft::QLinearAveragePool", lower_qlinear_average_pool},
+    {"com.microsoft::QLinearConcat", lower_qlinear_concat},
+    {"com.microsoft::QLinearGlobalAveragePool", lower_qlinear_global_average_pool},
+    {"com.microsoft::QLinearLeakyRelu", lower_qlinear_leaky_relu},
+    {"com.microsoft::QLinearSigmoid", lower_qlinear_sigmoid},
+    {"com.microsoft::QLinearSoftmax", lower_qlinear_softmax},
+    {"com.microsoft::QLinearWhere", lower_qlinear_where},
+    {"com.microsoft::QuantizeLinear", lower_contrib_linear},
     {"com.microsoft::QuickGelu", quick_gelu},
+    {"com.microsoft::RotaryEmbedding", lower_contrib_rotary},
     {"com.microsoft::SkipLayerNormalization", skip_layer_norm},
     {"com.microsoft::SkipSimplifiedLayerNormalization", skip_simplified_layer_norm},
 };

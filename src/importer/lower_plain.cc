@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "src/importer/quantised.h"
+
 namespace sluice::importer {
 namespace {
 
@@ -141,30 +143,24 @@ Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAtt
   return make_view(result.dtype, sized.shape, out.data, bytes);
 }
 
-/// The bytes behind a DequantizeLinear of 8 bits and one scale, or one for each place of an axis; null: another form.
-std::shared_ptr<const QuantisedValues> quantised_values(const PlainNode& node, const NodeContext& c, const std::vector<ValueId>& values,
-                                                        const std::byte* made) {
-  const Constant &q = *c.constant(values[0]), &scales = *c.constant(values[1]);
-  if ((q.dtype != DType::kI8 && q.dtype != DType::kU8) || node.integer(1) != 0) return nullptr;
-  auto result = std::make_shared<QuantisedValues>();
-  result->base = made;
-  result->values.resize(static_cast<std::size_t>(q.elements()));
-  write_elements(q, reinterpret_cast<std::byte*>(result->values.data()));
-  // Panels hold i8: what is unsigned moves down by 128, and its zero with it.
-  const bool is_unsigned = q.dtype == DType::kU8;
-  if (is_unsigned)
-    for (std::int8_t& value : result->values) value = static_cast<std::int8_t>(static_cast<std::uint8_t>(value) ^ 0x80u);
-  result->scales = floats(scales);
-  result->zeros.assign(result->scales.size(), is_unsigned ? -128.0f : 0.0f);
+/// The values behind a DequantizeLinear of 8 bits or fewer, from which `made` was computed; null: of more.
+std::shared_ptr<const QuantisedValues> values_behind(const PlainNode& node, const NodeContext& c, const std::vector<ValueId>& values,
+                                                     const std::byte* made) {
+  const Constant& q = *c.constant(values[0]);
+  if (q.dtype != DType::kI8 && q.dtype != DType::kU8) return nullptr;
+  std::vector<float> scales(static_cast<std::size_t>(c.constant(values[1])->elements())), zeros(scales.size());
+  write_floats(*c.constant(values[1]), scales);
   if (node.has(2)) {
-    const std::vector<std::int64_t> zeros = integers(*c.constant(values[2]));
-    if (zeros.size() != result->zeros.size()) return nullptr;
-    for (std::size_t i = 0; i < zeros.size(); ++i) result->zeros[i] += static_cast<float>(zeros[i]);
+    if (c.constant(values[2])->elements() != static_cast<std::int64_t>(zeros.size())) return nullptr;
+    write_floats(*c.constant(values[2]), zeros);
   }
-  result->extent = static_cast<std::int64_t>(result->scales.size());
-  if (result->extent == 1) return result;
-  const int rank = q.shape.rank(), axis = static_cast<int>(node.integer(0) < 0 ? node.integer(0) + rank : node.integer(0));
-  result->inner = q.shape.count(axis + 1, rank);
+  kernels::ScaleOrder order;
+  if (scales.size() > 1 || node.integer(1) != 0) {
+    const int rank = q.shape.rank(), axis = static_cast<int>(node.integer(0) < 0 ? node.integer(0) + rank : node.integer(0));
+    order = {.inner = q.shape.count(axis + 1, rank), .extent = q.shape[axis], .block = node.integer(1)};
+  }
+  auto result = std::make_shared<QuantisedValues>(quantised_values(q, std::move(scales), std::move(zeros), order));
+  result->base = made;
   return result;
 }
 
@@ -172,7 +168,12 @@ bool all_constant(const NodeContext& c, const std::vector<ValueId>& values) {
   return std::all_of(values.begin(), values.end(), [&](ValueId value) { return c.constant(value) != nullptr; });
 }
 
-bool is_dense(const Constant& constant) { return constant.strides == dense_strides(constant.shape); }
+/// Is there a byte of the file for each element?
+bool is_stored(const Constant& constant) {
+  for (int axis = 0; axis < constant.shape.rank(); ++axis)
+    if (constant.shape[axis] > 1 && constant.strides[static_cast<std::size_t>(axis)] == 0) return false;
+  return true;
+}
 
 /// What a node gives: type, shape, and which extents are known at run only.
 struct Result {
@@ -276,11 +277,11 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   // Quantised weights are in the file with all their bytes, so however many there are, making them real is no bomb.
   // What a loop does may have no end; that is for the run.
   const bool foldable = constant && op.name != "Control";
-  const bool weights = op.name == "DequantizeLinear" && constant && is_dense(*c.constant(values[0]));
+  const bool weights = op.name == "DequantizeLinear" && constant && is_stored(*c.constant(values[0]));
   if (weights || (foldable && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
     if (!weights) c.draft().fold_allowance -= work;
     Constant made = evaluate(c, op, attributes, inputs, values, out);
-    if (weights) made.quantised = quantised_values(PlainNode(op, attributes, inputs), c, values, made.data);
+    if (weights) made.quantised = values_behind(PlainNode(op, attributes, inputs), c, values, made.data);
     return c.add_constant(std::move(made));
   }
   if (empty) c.refuse("an input is empty");

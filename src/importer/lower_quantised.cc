@@ -1,5 +1,5 @@
-// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv whose weight is a constant larger than the tensors beside it: products over
-// panels of 8 bits, which slice and stream, in place of the plain operator, which needs all of the weight at once.
+// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, whose weight is a constant larger than the
+// tensors beside it: products over panels of 8 bits, which slice and stream, in place of the plain operator, which needs all of it at once.
 //
 //     x - zero, as f32 --dense or conv over (w - zero)--> sums --> i32, + bias --> f32 * scale --> rounded
 //
@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "src/importer/lower_plain.h"
+#include "src/importer/quantised.h"
 
 namespace sluice::importer {
 namespace {
@@ -48,31 +49,15 @@ class ByteLowering {
     const Constant& q = c_.require_constant(at, "the weight");
     if (!is_byte(q.dtype) || q.shape.element_count() == 0) c_.refuse("a weight that is not of 8 bits");
     const std::int64_t extent = q.shape[outputs];
-    auto quantised = std::make_shared<QuantisedValues>();
-    quantised->values.resize(static_cast<std::size_t>(q.elements()));
-    write_elements(q, reinterpret_cast<std::byte*>(quantised->values.data()));
-    const bool is_unsigned = q.dtype == DType::kU8;
-    if (is_unsigned)
-      for (std::int8_t& value : quantised->values) value = static_cast<std::int8_t>(static_cast<std::uint8_t>(value) ^ 0x80u);
-    quantised->inner = q.shape.count(outputs + 1, q.shape.rank());
-    quantised->zeros.assign(1, 0.0f);
+    std::vector<float> zeros(1, 0.0f);
     if (c_.has_input(zero)) {
-      const Constant& zeros = c_.require_constant(zero, "the zero points of the weight");
-      if (zeros.elements() != 1 && zeros.elements() != extent) c_.refuse("zero points of another form");
-      quantised->zeros.clear();
-      for (const std::int64_t value : integers(zeros)) quantised->zeros.push_back(static_cast<float>(value));
+      zeros = floats(c_.require_constant(zero, "the zero points of the weight"));
+      if (zeros.size() != 1 && zeros.size() != static_cast<std::size_t>(extent)) c_.refuse("zero points of another form");
     }
-    for (float& value : quantised->zeros) value -= is_unsigned ? 128.0f : 0.0f;
-    quantised->extent = static_cast<std::int64_t>(quantised->zeros.size());
-    quantised->scales.assign(quantised->zeros.size(), 1.0f);
+    const kernels::ScaleOrder order{.inner = q.shape.count(outputs + 1, q.shape.rank()), .extent = static_cast<std::int64_t>(zeros.size())};
     ByteWeight made;
-    made.parts = cut(*quantised, q.shape, outputs, inputs);
-    auto real = std::make_shared<std::vector<float>>(quantised->values.size());
-    for (std::size_t i = 0; i < real->size(); ++i)
-      (*real)[i] = static_cast<float>(quantised->values[i]) - quantised->zeros[zero_of(*quantised, static_cast<std::int64_t>(i))];
-    made.values = make_view(DType::kF32, q.shape, reinterpret_cast<const std::byte*>(real->data()), real);
-    quantised->base = made.values.data;
-    made.values.quantised = std::move(quantised);
+    made.values = dequantised(q, std::vector<float>(zeros.size(), 1.0f), zeros, order);
+    made.parts = cut(*made.values.quantised, q.shape, outputs, inputs);
     return made;
   }
 
@@ -104,8 +89,6 @@ class ByteLowering {
  private:
   static constexpr std::int64_t kFloat = 1, kInt32 = 6;  // ONNX's numbers of types
 
-  static std::size_t zero_of(const QuantisedValues& q, std::int64_t i) { return static_cast<std::size_t>(i / q.inner % q.extent); }
-
   std::vector<std::int64_t> cut(const QuantisedValues& q, const Shape& shape, int outputs, int inputs) const {
     const std::int64_t rest = shape.count(2, shape.rank()), extent = shape[outputs];
     const std::int64_t step_out = shape.count(outputs + 1, shape.rank()), step_in = shape.count(inputs + 1, shape.rank());
@@ -117,7 +100,7 @@ class ByteLowering {
         for (std::int64_t r = 0; r < rest; ++r) {
           const std::int64_t i = k * step_in + o * step_out + r;
           more[static_cast<std::size_t>(o)] += std::llabs(static_cast<std::int64_t>(q.values[static_cast<std::size_t>(i)]) -
-                                                          static_cast<std::int64_t>(q.zeros[zero_of(q, i)]));
+                                                          static_cast<std::int64_t>(q.zeros[static_cast<std::size_t>(q.order.of(i))]));
         }
         if (more[static_cast<std::size_t>(o)] * kLargestInput > kExact) c_.refuse("taps of one channel whose sum f32 does not hold exactly");
         over = over || (sizes[static_cast<std::size_t>(o)] + more[static_cast<std::size_t>(o)]) * kLargestInput > kExact;
@@ -183,7 +166,63 @@ ValueId image_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at, 
   });
 }
 
+/// The same where the weight may also be small or computed: then the plain operator's.
+ValueId matrix_sums_or_plain(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  const Constant* w = c.input_constant(w_at);
+  const Shape x = c.input_shape(x_at);
+  const bool large = w != nullptr && w->shape.rank() == 2 && x.rank() >= 2 && c.input_constant(x_at) == nullptr &&
+                     x.back() == w->shape[0] && w->elements() >= 4 * (x.element_count() + x.element_count() / x.back() * w->shape[1]);
+  const auto optional = [&](std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); };
+  if (large) return matrix_sums(c, ByteLowering(c), x_at, x_zero, w_at, w_zero);
+  return add_plain(c, "MatMulInteger", {c.input(x_at), c.input(w_at), optional(x_zero), optional(w_zero)});
+}
+
+ValueId real(NodeContext& c, ValueId whole) { return add_plain(c, "Cast", {whole}, {{1}}); }
+
+/// i32 sums times the scales of both factors, plus a bias.
+ValueId scaled_sums(NodeContext& c, ValueId sums, ValueId x_scale, ValueId w_scale, ValueId bias) {
+  using model::BinaryFunction;
+  const auto one = [&](ValueId scale) { return c.shape(scale).element_count() == 1 ? c.add_reshape(scale, Shape{1}) : scale; };
+  const ValueId scale = c.add_binary(BinaryFunction::kMul, one(x_scale), one(w_scale));
+  const ValueId y = c.add_binary(BinaryFunction::kMul, real(c, sums), scale);
+  return bias.valid() ? c.add_binary(BinaryFunction::kAdd, y, bias) : y;
+}
+
 }  // namespace
+
+/// A, B, their scales, their zero points, a bias of floats.
+void lower_matmul_integer_to_float(NodeContext& c) {
+  const ValueId sums = matrix_sums_or_plain(c, 0, 4, 1, 5);
+  c.set_output(0, scaled_sums(c, sums, c.float_input(2), c.float_input(3), c.has_input(6) ? c.float_input(6) : ValueId()));
+}
+
+/// A of floats, quantised as DynamicQuantizeLinear does; B, its scale, its zero point, a bias of floats.
+void lower_dynamic_quantize_matmul(NodeContext& c) {
+  const ValueId x = c.float_input(0);
+  const auto part = [&](int result) { return add_plain(c, "DynamicQuantizeLinear", {x}, {}, result); };
+  const ValueId scale = part(1);
+  NodeContext inner(c.draft(), c.node(), c.opset(), {part(0), c.input(1), part(2), c.has_input(3) ? c.input(3) : ValueId()},
+                    c.name() + "/whole");
+  const ValueId sums = matrix_sums_or_plain(inner, 0, 2, 1, 3);
+  c.set_output(0, scaled_sums(c, sums, scale, c.float_input(2), c.has_input(4) ? c.float_input(4) : ValueId()));
+}
+
+/// A, its scale and zero point, B the same, a bias of whole numbers, the result's scale and zero point: without them it stays real.
+void lower_qgemm(NodeContext& c) {
+  const auto factor = [&](std::size_t at, const char* attribute) {
+    const ValueId x = c.input(at);
+    if (c.shape(x).rank() != 2) c.malformed("a factor that is no matrix");
+    return c.integer(attribute, 0) != 0 ? c.add_transpose(x, Perm{1, 0, 2, 3, 4, 5, 6, 7}) : x;
+  };
+  const auto optional = [&](std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); };
+  NodeContext inner(c.draft(), c.node(), c.opset(), {factor(0, "transA"), factor(3, "transB"), optional(2), optional(5)},
+                    c.name() + "/whole");
+  ValueId sums = matrix_sums_or_plain(inner, 0, 2, 1, 3);
+  if (c.has_input(6)) sums = add_plain(c, "Add", {sums, c.input(6)});
+  const ValueId alpha = c.add_constant(make_fill(Shape{1}, c.real("alpha", 1.0f)));
+  const ValueId y = scaled_sums(c, sums, c.add_binary(model::BinaryFunction::kMul, alpha, c.float_input(1)), c.float_input(4), {});
+  c.set_output(0, c.has_input(7) ? add_plain(c, "QuantizeLinear", {y, c.float_input(7), optional(8)}, {{1}, {0}, {0}, {1}}) : y);
+}
 
 void lower_matmul_integer(NodeContext& c) { c.set_output(0, matrix_sums(c, ByteLowering(c), 0, 2, 1, 3)); }
 

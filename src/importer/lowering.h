@@ -145,6 +145,9 @@ std::span<const OperatorEntry> contrib_table() noexcept;
 /// MatMul: a dense layer where `b` is a constant matrix.
 ValueId add_product(NodeContext& c, ValueId a, ValueId b);
 
+/// Rows of a constant table, along its first axis, by indices known at run time; `table` has the values, `name` its initialiser.
+ValueId add_embedding(NodeContext& c, const Constant& table, const std::string& name, ValueId indices);
+
 /// A convolution of the node's window and groups, over another input and weight than the node's own.
 ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::string& name);
 
@@ -162,6 +165,24 @@ void lower_average_pool(NodeContext& c);
 void lower_global_average_pool(NodeContext& c);
 void lower_global_max_pool(NodeContext& c);
 void lower_reduce_mean(NodeContext& c);
+void lower_contrib_attention(NodeContext& c);
+void lower_contrib_rotary(NodeContext& c);
+void lower_group_query_attention(NodeContext& c);
+void lower_multi_head_attention(NodeContext& c);
+void lower_matmul_n_bits(NodeContext& c);
+void lower_matmul_integer_to_float(NodeContext& c);
+void lower_dynamic_quantize_matmul(NodeContext& c);
+void lower_qgemm(NodeContext& c);
+void lower_qlinear_sigmoid(NodeContext& c);
+void lower_qlinear_leaky_relu(NodeContext& c);
+void lower_qlinear_average_pool(NodeContext& c);
+void lower_qlinear_global_average_pool(NodeContext& c);
+void lower_qlinear_softmax(NodeContext& c);
+void lower_qlinear_concat(NodeContext& c);
+void lower_qlinear_where(NodeContext& c);
+void lower_contrib_linear(NodeContext& c);
+void lower_dynamic_quantize_lstm(NodeContext& c);
+void lower_gather_block_quantized(NodeContext& c);
 void lower_conv_integer(NodeContext& c);
 void lower_qlinear_conv(NodeContext& c);
 void lower_matmul_integer(NodeContext& c);

@@ -5,6 +5,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "sluice/core/units.h"
+#include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 
 namespace sluice::importer {
@@ -25,6 +26,26 @@ std::uint64_t parse_count(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) refuse_malformed("external data has an offset or length that is no number");
   return value;
+}
+
+/// Types of values that lie several to a byte.
+struct NarrowType {
+  int bits;
+  bool is_signed;
+};
+std::optional<NarrowType> narrow_type_of(std::int64_t onnx_type) noexcept {
+  switch (onnx_type) {
+    case 21:
+      return NarrowType{4, false};
+    case 22:
+      return NarrowType{4, true};
+    case 25:
+      return NarrowType{2, false};
+    case 26:
+      return NarrowType{2, true};
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -145,28 +166,40 @@ void TensorReader::read(protozero::pbf_reader message, std::string_view& name, C
 }
 
 void TensorReader::locate(const Wire& wire, Constant& tensor) {
-  const auto dtype = dtype_of(wire.data_type);
-  if (!dtype) refuse_unsupported("a tensor has element type " + std::to_string(wire.data_type) + ", which is not supported");
   const auto shape = Shape::make(wire.dims);
   if (!shape) refuse_malformed("a tensor has a negative or overflowing extent");
-  const auto size_bytes = checked_mul(static_cast<std::uint64_t>(shape->element_count()), size_of(*dtype));
+  if (const auto narrow = narrow_type_of(wire.data_type)) {
+    // Several to a byte, in whatever field they stand: bytes first, then values of a byte each.
+    const std::int64_t each = 8 / narrow->bits, count = shape->element_count();
+    Constant bytes;
+    locate_bytes(wire, DType::kU8, Shape{count / each + (count % each == 0 ? 0 : 1)}, bytes);
+    tensor = unpacked(bytes, *shape, count, narrow->bits, narrow->is_signed);
+    return;
+  }
+  const auto dtype = dtype_of(wire.data_type);
+  if (!dtype) refuse_unsupported("a tensor has element type " + std::to_string(wire.data_type) + ", which is not supported");
+  locate_bytes(wire, *dtype, *shape, tensor);
+}
+
+void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor) {
+  const auto size_bytes = checked_mul(static_cast<std::uint64_t>(shape.element_count()), size_of(dtype));
   if (!size_bytes) refuse_malformed("a tensor's size overflows");
-  if (wire.external) return locate_external(wire, *dtype, *shape, *size_bytes, tensor);
+  if (wire.external) return locate_external(wire, dtype, shape, *size_bytes, tensor);
   if (wire.has_raw) {
     if (wire.raw.size() != *size_bytes)
-      refuse_malformed("raw_data has " + std::to_string(wire.raw.size()) + " bytes, shape " + shape->to_string() + " needs " +
+      refuse_malformed("raw_data has " + std::to_string(wire.raw.size()) + " bytes, shape " + shape.to_string() + " needs " +
                        std::to_string(*size_bytes));
-    tensor = make_view(*dtype, *shape, bytes_of(wire.raw), file_);
+    tensor = make_view(dtype, shape, bytes_of(wire.raw), file_);
     return;
   }
   const bool in_place =
       wire.packed.size() == 1 && wire.loose.empty() &&
-      ((wire.typed == pbf_wire_type::fixed32 && *dtype == DType::kF32) || (wire.typed == pbf_wire_type::fixed64 && *dtype == DType::kF64));
+      ((wire.typed == pbf_wire_type::fixed32 && dtype == DType::kF32) || (wire.typed == pbf_wire_type::fixed64 && dtype == DType::kF64));
   if (in_place && wire.packed[0].size() == *size_bytes) {
-    tensor = make_view(*dtype, *shape, bytes_of(wire.packed[0]), file_);
+    tensor = make_view(dtype, shape, bytes_of(wire.packed[0]), file_);
     return;
   }
-  decode(wire, *dtype, *shape, tensor);
+  decode(wire, dtype, shape, tensor);
 }
 
 void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor) {

@@ -29,6 +29,7 @@ class TensorReader {
  private:
   struct Wire;
   void locate(const Wire& wire, Constant& tensor);
+  void locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor);
   void decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <tuple>
@@ -151,43 +152,84 @@ void put(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
-void pack_eight_bits(const QuantisedSource& source, std::int64_t first, const Lanes& lanes, std::byte* out) noexcept {
-  const PackSource& where = source.where;
-  for (int lane = 0; lane < lanes.count; ++lane) {
-    const std::int64_t base = lanes.base[static_cast<std::size_t>(lane)];
-    const auto s = static_cast<std::size_t>((source.first + base) / source.inner % source.extent);
-    put(out + lane * 4, source.scales[s] * scale_of_lane(where, first + lane));
-    put(out + (model::kPanelLanes + lane) * 4, source.zeros[s]);
-    std::byte* to = out + 2 * model::kPanelLanes * 4 + lane;
-    for (std::int64_t tap = 0; tap < where.taps; ++tap)
-      for (std::int64_t k = 0; k < where.depth; ++k, to += model::kPanelLanes)
-        *to = static_cast<std::byte>(source.values[base + offset_of(where, tap, k)]);
+model::PanelLayout quantised_layout(const QuantisedSource& source) noexcept {
+  model::PanelLayout layout;
+  layout.layout = model::WeightLayout::kPanels;
+  layout.dtype = source.bits == 8 ? DType::kI8 : DType::kU8;
+  layout.k_block = static_cast<std::uint8_t>(8 / source.bits);
+  layout.k_group = static_cast<std::uint16_t>(source.group);
+  return layout;
+}
+
+/// Calls visit(i, element) for the values of a lane, in the order of its panel.
+template <class Visit>
+void for_each_value(const PackSource& where, std::int64_t base, Visit&& visit) noexcept {
+  std::int64_t i = 0;
+  for (std::int64_t packed_tap = 0; packed_tap < where.taps; ++packed_tap) {
+    const std::int64_t tap = where.tap_order.empty() ? packed_tap : where.tap_order[static_cast<std::size_t>(packed_tap)];
+    for (std::int64_t k = 0; k < where.depth; ++k) visit(i++, base + offset_of(where, tap, k));
   }
 }
 
-void pack_four_bits(const QuantisedSource& source, std::int64_t first, const Lanes& lanes, std::byte* out) noexcept {
-  const PackSource& where = source.where;
-  const std::int64_t group_bytes = model::kPanelLanes * 5 + source.group * model::kPanelLanes / 2;
+void pack_quantised_lanes(const QuantisedSource& source, std::int64_t first, const Lanes& lanes, std::byte* out) noexcept {
+  const model::PanelLayout layout = quantised_layout(source);
+  const std::int64_t head_bytes = model::quantised_head_bytes(layout), group_bytes = model::quantised_group_bytes(layout);
+  const std::int64_t group = source.group == 0 ? source.where.taps * source.where.depth : source.group;
   for (int lane = 0; lane < lanes.count; ++lane)
-    for (std::int64_t k = 0; k < where.depth; ++k) {
-      std::byte* group = out + k / source.group * group_bytes;
-      const auto s = static_cast<std::size_t>((first + lane) * source.groups() + k / source.group);
-      if (k % source.group == 0) {
-        put(group + lane * 4, source.scales[s] * scale_of_lane(where, first + lane));
-        group[model::kPanelLanes * 4 + lane] = static_cast<std::byte>(source.zeros[s]);
+    for_each_value(source.where, lanes.base[static_cast<std::size_t>(lane)], [&](std::int64_t i, std::int64_t element) {
+      std::byte* const head = out + i / group * group_bytes;
+      const std::int64_t within = i % group;
+      if (within == 0) {
+        const auto s = static_cast<std::size_t>(source.order.of(source.first + element));
+        put(head + lane * 4, source.scales[s] * scale_of_lane(source.where, first + lane));
+        std::byte* const zero = head + model::kPanelLanes * 4;
+        if (source.group == 0)
+          put(zero + lane * 4, source.zeros[s]);
+        else
+          zero[lane] = static_cast<std::byte>(static_cast<int>(source.zeros[s]));
       }
-      const auto q = static_cast<std::byte>(source.values[lanes.base[static_cast<std::size_t>(lane)] + offset_of(where, 0, k)]);
-      group[model::kPanelLanes * 5 + k % source.group / 2 * model::kPanelLanes + lane] |= k % 2 == 0 ? q : q << 4;
-    }
+      const auto q = static_cast<std::byte>(source.values[element]);
+      head[head_bytes + within / layout.k_block * model::kPanelLanes + lane] |= q << (within % layout.k_block * source.bits);
+    });
+}
+
+/// Do the values of each lane have one scale a group?
+bool groups_share_scales(const QuantisedSource& source, std::int64_t group) noexcept {
+  const PackSource& where = source.where;
+  for (std::int64_t n = 0; n < where.outputs; ++n) {
+    bool shared = true;
+    std::int64_t scale = 0;
+    for_each_value(where, lanes_of(where, n, n + 1).base[0], [&](std::int64_t i, std::int64_t element) {
+      const std::int64_t s = source.order.of(source.first + element);
+      if (i % group == 0) scale = s;
+      shared = shared && s == scale;
+    });
+    if (!shared) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
+bool fit_groups(QuantisedSource& source) noexcept {
+  constexpr std::int64_t kMostOfGroup = std::int64_t{1} << 15;
+  const std::int64_t values = source.where.taps * source.where.depth, k_block = 8 / source.bits;
+  const bool one_scale = source.order.extent == 1 || groups_share_scales(source, values);
+  source.group = 0;
+  if (one_scale && source.bits == 8) return true;
+  // Groups of one scale may as well be several.
+  source.group = one_scale ? std::min(ceil_div(values, k_block) * k_block, kMostOfGroup) : source.order.block;
+  while (source.group > kMostOfGroup && source.group % 2 == 0) source.group /= 2;
+  if (source.group < 1 || source.group > kMostOfGroup || source.group % k_block != 0) return false;
+  const float least = source.bits == 8 ? -128.0f : 0.0f;
+  const auto fits = [&](float zero) { return zero == std::floor(zero) && zero >= least && zero < least + 256; };
+  if (!std::all_of(source.zeros.begin(), source.zeros.end(), fits)) return false;
+  return one_scale || groups_share_scales(source, source.group);
+}
+
 void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept {
   describe_panels(source.where, logical_shape, weight);
-  weight.panel_layout.dtype = source.group == 0 ? DType::kI8 : DType::kU8;
-  weight.panel_layout.k_block = source.group == 0 ? 1 : 2;
-  weight.panel_layout.k_group = static_cast<std::uint16_t>(source.group);
+  weight.panel_layout = quantised_layout(source);
   weight.panel_bytes = model::panel_bytes_of(weight.panel_layout, model::values_of_lane(weight)).value_or(Bytes());
   weight.bytes = weight.panel_bytes * static_cast<std::uint64_t>(weight.panels);
 }
@@ -199,7 +241,7 @@ void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::
     const ChannelRange c = model::channels_of_panels({panel, panel + 1}, group_size(source.where), source.where.outputs);
     const Lanes lanes = lanes_of(source.where, c.begin, c.end);
     std::byte* to = out.data() + (panel - p.begin) * panel_bytes;
-    source.group == 0 ? pack_eight_bits(source, c.begin, lanes, to) : pack_four_bits(source, c.begin, lanes, to);
+    pack_quantised_lanes(source, c.begin, lanes, to);
   }
 }
 

@@ -17,16 +17,17 @@ std::uint64_t values_of_lane(const Weight& weight) noexcept {
 }
 
 std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 56, kHead = 2 * kPanelLanes * sizeof(float);
-  constexpr std::uint64_t kGroupHead = kPanelLanes * (sizeof(float) + 1);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
   if (values > kMost || layout.lanes != kPanelLanes) return std::nullopt;
   const std::uint64_t each = layout.k_group;
   if (layout.dtype == DType::kF32 && layout.k_block == 1 && each == 0) return Bytes(values * kPanelLanes * sizeof(float));
-  if (layout.layout != WeightLayout::kPanels) return std::nullopt;
-  if (layout.dtype == DType::kI8 && layout.k_block == 1 && each == 0) return Bytes(align_up(kHead + values * kPanelLanes, kWeightAlignment));
-  if (layout.dtype == DType::kU8 && layout.k_block == 2 && each >= 2 && each % 2 == 0)
-    return Bytes(align_up((values + each - 1) / each * (kGroupHead + each / 2 * kPanelLanes), kWeightAlignment));
-  return std::nullopt;
+  if (!is_quantised(layout)) return std::nullopt;
+  const bool bytes = layout.dtype == DType::kI8 && layout.k_block == 1;
+  const bool parts = layout.dtype == DType::kU8 && (layout.k_block == 2 || layout.k_block == 4) && each != 0 && each % layout.k_block == 0;
+  if (!bytes && !parts) return std::nullopt;
+  if (each == 0)
+    return Bytes(align_up(static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes, kWeightAlignment));
+  return Bytes(align_up((values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout)), kWeightAlignment));
 }
 
 // Groups of 16 outputs and more fill whole panels each, so that a panel reads one group's input; narrower ones share panels.

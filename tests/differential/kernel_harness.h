@@ -16,6 +16,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/core/threads.h"
@@ -179,6 +180,52 @@ inline Problem conv_problem(const model::ConvAttributes& a, std::int64_t images 
                     a.depthwise() && op == model::OpKind::kConv, random);
   add_epilogue(p, epilogue, random);
   return p;
+}
+
+/// Replaces the first weight by drawn values of so many bits, in quantised panels (`first`), and by the floats that they stand for, in
+/// panels of floats (`second`). Scales are one for each `block` inputs of an output; 0: one for all.
+inline std::pair<Problem, Problem> with_quantised_weight(const Problem& p, int bits, std::int64_t block = 0) {
+  const auto* conv = std::get_if<model::ConvAttributes>(&p.node().attributes);
+  const Shape shape = p.graph.weights[0].shape;  // [outputs, taps, depth], or [outputs, depth]
+  PackSource source{.outputs = shape[0], .taps = conv == nullptr ? 1 : shape[1], .depth = shape.back()};
+  source.outputs_per_group = conv == nullptr ? shape[0] : shape[0] / conv->groups;
+  source.output_stride = source.taps * source.depth;
+  source.group_stride = source.outputs_per_group * source.output_stride;
+  source.tap_stride = 1;
+  source.k_outer_stride = source.taps;
+  std::vector<std::int32_t> order;
+  if (p.node().op == model::OpKind::kConvTranspose) order = transposed_tap_order(conv->window);
+  source.tap_order = order;
+
+  std::mt19937 random(9);
+  QuantisedSource quantised{.where = source, .bits = bits};
+  quantised.order = {.inner = source.output_stride, .extent = source.outputs};
+  if (block != 0) quantised.order = {.inner = source.taps, .extent = source.depth, .block = block};
+  const std::int64_t count = source.outputs * source.output_stride;
+  const auto draw = [&] { return static_cast<int>(random() % (1u << bits)) - (bits == 8 ? 128 : 0); };
+  std::vector<std::int8_t> values;
+  std::vector<float> scales, zeros, floats;
+  for (std::int64_t i = 0; i <= quantised.order.of(count - 1); ++i) {
+    scales.push_back(static_cast<float>(1 + random() % 50) / 500.0f);
+    zeros.push_back(static_cast<float>(draw()));
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto s = static_cast<std::size_t>(quantised.order.of(i));
+    values.push_back(static_cast<std::int8_t>(draw()));
+    floats.push_back((static_cast<float>(values.back()) - zeros[s]) * scales[s]);
+  }
+  quantised.values = values.data();
+  quantised.scales = scales;
+  quantised.zeros = zeros;
+  source.data = reinterpret_cast<const std::byte*>(floats.data());
+  std::pair<Problem, Problem> twins{p, p};
+  REQUIRE(fit_groups(quantised));
+  model::Weight& weight = twins.first.graph.weights[0];
+  describe_quantised(quantised, shape.dims(), weight);
+  twins.first.weights[0].resize(weight.bytes.count());
+  pack_quantised(quantised, {0, weight.panels}, twins.first.weights[0]);
+  pack_panels(source, {0, weight.panels}, twins.second.weights[0]);
+  return twins;
 }
 
 /// `leading` axes, then K; N outputs.

@@ -2,6 +2,7 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "tests/differential/kernel_harness.h"
+#include "tests/differential/transformer_problems.h"
 
 namespace sluice::kernels::test {
 namespace {
@@ -74,6 +75,39 @@ TEST_CASE("transposed convolutions in wide groups, several images, with an epilo
   const model::Window large{.in_h = 4, .in_w = 60, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
   check_all_cuts(conv_problem({with_transposed_output(large), 1, 300, 16}, 1, {}, model::OpKind::kConvTranspose),
                  kernel_id::kConvTransposed);
+}
+
+/// Every kernel that takes the quantised panels, the reference among them, gives the bits of the reference over the floats.
+void check_quantised(const Problem& floats, int bits, std::int64_t block = 0) {
+  const auto [quantised, as_floats] = with_quantised_weight(floats, bits, block);
+  const auto want = run_reference(as_floats);
+  const auto kernels = kernels_for(quantised.graph, quantised.node());
+  REQUIRE_FALSE(kernels.empty());
+  for (const KernelDescriptor* kernel : kernels)
+    for (Cut cut : usual_cuts()) {
+      check_bits(quantised, *kernel, cut, want);
+      cut.panels = 1;
+      check_bits(quantised, *kernel, cut, want);
+    }
+}
+
+TEST_CASE("quantised panels give the bits of the floats that they stand for") {
+  for (const int bits : {8, 4}) {
+    check_quantised(conv_problem(conv_of(7, 5, 40, 3, 1, 1), 2, kFull), bits);
+    check_quantised(conv_problem(conv_of(7, 6, 40, 1, 2, 0), 2, kFull), bits);
+    check_quantised(conv_problem(conv_of(6, 64, 32, 3, 1, 1, 2), 1, kFull), bits, 16);
+    for (const std::int64_t stride : {1, 2, 3}) {
+      const model::Window w = with_transposed_output(
+          {.in_h = 4, .in_w = 5, .kernel_h = 3, .kernel_w = 4, .stride_h = stride, .stride_w = stride, .pad_top = 1, .pad_left = 1});
+      check_quantised(conv_problem({w, 1, 7, 35}, 2, kFull, model::OpKind::kConvTranspose), bits);
+      check_quantised(conv_problem({w, 1, 32, 20}, 1, {}, model::OpKind::kConvTranspose), bits, 16);
+    }
+  }
+  for (const int bits : {8, 4, 2}) {
+    check_quantised(dense_problem(Shape{2, 5, 96}, 40, kFull), bits, 32);
+    check_quantised(embedding_problem(Shape{4, 3}, 37, 50), bits);
+    check_quantised(embedding_problem(Shape{5}, 40, 64), bits, 16);
+  }
 }
 
 }  // namespace

@@ -178,5 +178,42 @@ TEST_CASE("a tap order decides which source tap lies where") {
   for (std::size_t tap = 0; tap < 4; ++tap) CHECK(packed[tap * 16] == static_cast<float>(order[tap] + 1));
 }
 
+/// A dense [8, 96] weight of `bits`, with scales in `order`.
+struct Quantised {
+  Quantised(int bits, const ScaleOrder& order, float zero) : values(8 * 96, 1), scales(8 * 96, 0.5f), zeros(8 * 96, zero) {
+    source.where = {.outputs = 8, .depth = 96, .outputs_per_group = 8, .output_stride = 96, .k_outer_stride = 1};
+    source.values = values.data();
+    source.bits = bits;
+    source.scales = scales;
+    source.zeros = zeros;
+    source.order = order;
+  }
+  std::vector<std::int8_t> values;
+  std::vector<float> scales, zeros;
+  QuantisedSource source;
+};
+
+TEST_CASE("panels hold scales that runs of an output's values share, and no others") {
+  const ScaleOrder whole{}, outputs{.inner = 96, .extent = 8}, inputs{.inner = 1, .extent = 96}, blocks{.inner = 1, .extent = 96, .block = 32},
+      across{.inner = 96, .extent = 8, .block = 4}, odd{.inner = 1, .extent = 96, .block = 3};
+  const auto group_of = [](int bits, const ScaleOrder& order, float zero) -> std::int64_t {
+    Quantised q(bits, order, zero);
+    return fit_groups(q.source) ? q.source.group : -1;
+  };
+  CHECK(group_of(8, whole, 0.25f) == 0);
+  CHECK(group_of(8, outputs, 0.25f) == 0);
+  CHECK(group_of(8, inputs, 0) == -1);
+  CHECK(group_of(8, across, 0) == -1);
+  CHECK(group_of(8, blocks, -128) == 32);
+  CHECK(group_of(8, blocks, 128) == -1);
+  CHECK(group_of(8, blocks, 0.5f) == -1);
+  CHECK(group_of(8, odd, 0) == 3);
+  CHECK(group_of(4, outputs, 7) == 96);
+  CHECK(group_of(4, blocks, 15) == 32);
+  CHECK(group_of(4, blocks, 7.5f) == -1);
+  CHECK(group_of(4, odd, 0) == -1);
+  CHECK(group_of(2, blocks, 3) == 32);
+}
+
 }  // namespace
 }  // namespace sluice::kernels

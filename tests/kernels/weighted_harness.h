@@ -24,8 +24,8 @@ struct Problem {
   bool bias = false;
   bool residual = false;
   model::Activation activation;
-  int bits = 32;           // of a weight; 8 or 4: quantised panels
-  std::int64_t group = 0;  // of 4 bits
+  int bits = 32;           // of a weight; 8, 4 or 2: quantised panels
+  std::int64_t group = 0;  // values of an output that share a scale; 0: all
 };
 
 /// Sets out_h and out_w from the rest.
@@ -247,16 +247,18 @@ class Case {
   /// Draws quantised values; the floats that they stand for are the weights.
   void quantise(std::mt19937& random) {
     const auto outputs = static_cast<std::size_t>(problem_.conv.out_channels);
-    const std::size_t each = weights_.size() / outputs, group = problem_.bits == 8 ? each : static_cast<std::size_t>(problem_.group);
+    const std::size_t each = weights_.size() / outputs, group = problem_.group == 0 ? each : static_cast<std::size_t>(problem_.group);
     const std::size_t groups = (each + group - 1) / group;
+    const unsigned levels = 1u << problem_.bits;
+    const int least = problem_.bits == 8 ? -128 : 0;
+    const auto draw = [&] { return static_cast<int>(random() % levels) + least; };
     for (std::size_t s = 0; s < outputs * groups; ++s) {
       scales_.push_back(static_cast<float>(1 + random() % 100) / 1000.0f);
-      zeros_.push_back(static_cast<float>(problem_.bits == 8 ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 16)));
+      zeros_.push_back(static_cast<float>(draw()));
     }
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const std::size_t s = i / each * groups + i % each / group;
-      quantised_.push_back(
-          static_cast<std::int8_t>(problem_.bits == 8 ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 16)));
+      quantised_.push_back(static_cast<std::int8_t>(draw()));
       weights_[i] = (static_cast<float>(quantised_.back()) - zeros_[s]) * scales_[s];
     }
   }
@@ -295,13 +297,11 @@ class Case {
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};
-    const QuantisedSource quantised{.where = source,
-                                    .values = quantised_.data(),
-                                    .scales = scales_,
-                                    .zeros = zeros_,
-                                    .inner = depth() * taps,
-                                    .extent = n,
-                                    .group = problem_.group};
+    // Groups are runs of an output's values as the source has them, [depth][taps].
+    QuantisedSource quantised{.where = source, .values = quantised_.data(), .bits = problem_.bits, .scales = scales_, .zeros = zeros_};
+    quantised.order = {.inner = depth() * taps, .extent = n};
+    if (problem_.group != 0) quantised.order = {.inner = 1, .extent = depth() * taps, .block = problem_.group};
+    if (problem_.bits != 32) fit_groups(quantised);
     if (problem_.bits != 32)
       describe_quantised(quantised, shape, weight);
     else

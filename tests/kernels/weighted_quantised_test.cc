@@ -16,6 +16,7 @@ using weighted::QuantisedBits;
 
 const weighted::TileTable& eight_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kEight); }
 const weighted::TileTable& four_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kFour); }
+const weighted::TileTable& two_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kTwo); }
 
 template <KernelId kId>
 void run_reference(const KernelCall& call, const weighted::TileTable&) noexcept {
@@ -35,7 +36,7 @@ Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
 }
 
 void sweep_dense(const Problem& p) {
-  sweep(p, weighted::run_dense, weighted::no_workspace, p.bits == 8 ? eight_bits : four_bits);
+  sweep(p, weighted::run_dense, weighted::no_workspace, p.bits == 8 ? eight_bits : p.bits == 4 ? four_bits : two_bits);
   constexpr KernelId kId = kernel_id::kReferenceDenseQuantised;
   sweep(p, run_reference<kId>, reference_workspace<kId>);
 }
@@ -50,6 +51,38 @@ TEST_CASE("dense layers of 4 bits") {
   for (const std::int64_t group : {2, 16, 32, 128})
     for (const std::int64_t k : {1, 32, 65, 200})
       for (const std::int64_t n : {7, 32, 70}) sweep_dense(with_bits(dense(n == 7 ? 1 : 6, k, n), 4, group));
+}
+
+TEST_CASE("dense layers of 8 bits in groups") {
+  for (const std::int64_t group : {3, 32, 128})
+    for (const std::int64_t k : {1, 32, 65, 200}) sweep_dense(with_bits(dense(k == 1 ? 1 : 6, k, 37), 8, group));
+}
+
+TEST_CASE("dense layers of 2 bits") {
+  for (const std::int64_t group : {4, 16, 128})
+    for (const std::int64_t k : {1, 34, 200}) sweep_dense(with_bits(dense(k == 1 ? 1 : 6, k, 37), 2, group));
+}
+
+TEST_CASE("layers with one scale an output, of 4 and 2 bits") {
+  sweep_dense(with_bits(dense(5, 77, 40), 4));
+  sweep_dense(with_bits(dense(5, 77, 40), 2));
+}
+
+TEST_CASE("dense layers whose sums are long") {
+  // Long enough, with tiles enough and panels few enough, that panels of floats are done a part of the depth at a time.
+  sweep_dense(with_bits(dense(70, 1100, 32), 8));
+  sweep_dense(with_bits(dense(70, 1100, 32), 4, 32));
+}
+
+TEST_CASE("convolutions of 4 bits") {
+  constexpr KernelId kId = kernel_id::kReferenceConvQuantised;
+  for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
+                               convolution(13, 9, 3, 16, 5, 1, 2, 1, 2)}) {
+    const Problem p = with_bits(plain, 4);
+    sweep(p, weighted::run_direct, weighted::direct_workspace, four_bits);
+    sweep(p, run_reference<kId>, reference_workspace<kId>);
+  }
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 4, 8), weighted::run_pointwise, weighted::no_workspace, four_bits);
 }
 
 TEST_CASE("convolutions of 8 bits") {

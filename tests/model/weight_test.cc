@@ -35,4 +35,23 @@ TEST_CASE("a slice of a weight is the bytes of its panels") {
   CHECK(panel_range(weight, {3, 3}).size == Bytes(0));
 }
 
+TEST_CASE("panels of floats and of quantised values have these bytes, and other forms none") {
+  const auto bytes = [](DType dtype, int k_block, int k_group, std::uint64_t values) -> std::uint64_t {
+    const PanelLayout layout{WeightLayout::kPanels, dtype, 16, static_cast<std::uint8_t>(k_block), static_cast<std::uint16_t>(k_group)};
+    return panel_bytes_of(layout, values).value_or(Bytes()).count();
+  };
+  CHECK(bytes(DType::kF32, 1, 0, 10) == 640);
+  CHECK(bytes(DType::kI8, 1, 0, 100) == 128 + 1600);
+  CHECK(bytes(DType::kI8, 1, 32, 64) == 2 * (80 + 512) + 32);  // up to the next 64
+  CHECK(bytes(DType::kU8, 2, 32, 33) == 2 * (80 + 256) + 32);
+  CHECK(bytes(DType::kU8, 4, 32, 32) == 80 + 128 + 48);
+  CHECK(bytes(DType::kU8, 2, 0, 32) == 0);
+  CHECK(bytes(DType::kU8, 2, 31, 32) == 0);
+  CHECK(bytes(DType::kU8, 4, 30, 32) == 0);
+  CHECK(bytes(DType::kU8, 0, 32, 32) == 0);
+  CHECK(bytes(DType::kU8, 3, 33, 32) == 0);
+  CHECK(bytes(DType::kI8, 2, 32, 32) == 0);
+  CHECK(bytes(DType::kU8, 2, 32, ~std::uint64_t{0}) == 0);
+}
+
 }  // namespace sluice::model

@@ -51,23 +51,36 @@ void describe_depthwise(const PackSource& source, std::span<const std::int64_t> 
 void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 
-/// Quantised values: element e, which `where` counts from `values` on, is (values[e] - zeros[s]) * scales[s].
-struct QuantisedSource {
-  PackSource where;                     // `data` and `dtype` do not matter
-  const std::int8_t* values = nullptr;  // 8 bits; of 4 bits, 0 to 15
-  std::span<const float> scales = {};
-  std::span<const float> zeros = {};
-  // 8 bits: s = (first + e) / inner % extent, the same for all values of an output.
-  std::int64_t first = 0;
-  std::int64_t inner = 1;
-  std::int64_t extent = 1;
-  // 4 bits: s = output * groups + k / group
-  std::int64_t group = 0;
+/// Which scale and zero an element of a dense quantised tensor has: one for all (extent 1), one for each place of an axis (block 0), or one
+/// for each `block` places of it and each place of the other axes.
+struct ScaleOrder {
+  std::int64_t inner = 1;   // elements of the axes after it
+  std::int64_t extent = 1;  // places of the axis
+  std::int64_t block = 0;
 
-  std::int64_t groups() const noexcept { return ceil_div(where.depth, group); }
+  std::int64_t of(std::int64_t element) const noexcept {
+    const std::int64_t place = element / inner % extent;
+    if (block == 0) return place;
+    return (element / (inner * extent) * ceil_div(extent, block) + place / block) * inner + element % inner;
+  }
 };
 
-/// Fills the fields of a quantised weight, as describe_panels does.
+/// Quantised values: element e, which `where` counts from `values` on, is (values[e] - zeros[s]) * scales[s], s = order.of(first + e).
+struct QuantisedSource {
+  PackSource where;                     // `data` and `dtype` do not matter
+  const std::int8_t* values = nullptr;  // of 4 and 2 bits: from 0 on
+  int bits = 8;
+  std::span<const float> scales = {};
+  std::span<const float> zeros = {};
+  std::int64_t first = 0;
+  ScaleOrder order;
+  std::int64_t group = 0;  // see fit_groups
+};
+
+/// Sets `group` to how many values of a lane share a scale in the panels, 0 for all. False: panels cannot hold these scales and zeros.
+bool fit_groups(QuantisedSource& source) noexcept;
+
+/// Fills the fields of a quantised weight whose groups fit, as describe_panels does.
 void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
 void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 

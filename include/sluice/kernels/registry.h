@@ -11,7 +11,7 @@
 
 namespace sluice::kernels {
 
-/// 1-99 own SIMD kernels, 100-199 the readable reference, 200-299 reserved for adapters (docs/adr/0006-xnnpack.md).
+/// 1-99 and 200-219 own SIMD kernels, 100-199 the readable reference, 220-299 reserved for adapters (docs/adr/0006-xnnpack.md).
 namespace kernel_id {
 inline constexpr KernelId kConvDirect{1};     // KxK, grouped with N/g >= 16: padded row strips
 inline constexpr KernelId kConvPointwise{2};  // 1x1, any stride, rows read in place
@@ -30,7 +30,7 @@ inline constexpr KernelId kConvWinograd{14};
 inline constexpr KernelId kLayerNorm{15};
 inline constexpr KernelId kAttention{16};
 inline constexpr KernelId kRecurrent{17};
-inline constexpr KernelId kDenseEightBits{18};  // over quantised panels: 18 to 21
+inline constexpr KernelId kDenseEightBits{18};  // over quantised panels: 18 to 21, 200 to 205
 inline constexpr KernelId kDenseFourBits{19};
 inline constexpr KernelId kConvPointwiseEightBits{20};
 inline constexpr KernelId kConvDirectEightBits{21};
@@ -38,6 +38,13 @@ inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 inline constexpr KernelId kReferenceDenseQuantised{191};
 inline constexpr KernelId kReferenceConvQuantised{192};
+inline constexpr KernelId kReferenceConvTransposeQuantised{193};
+inline constexpr KernelId kDenseTwoBits{200};
+inline constexpr KernelId kConvPointwiseFourBits{201};
+inline constexpr KernelId kConvDirectFourBits{202};
+inline constexpr KernelId kConvTransposedEightBits{203};
+inline constexpr KernelId kConvTransposedFourBits{204};
+inline constexpr KernelId kEmbeddingQuantised{205};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

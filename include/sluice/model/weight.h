@@ -38,12 +38,14 @@ inline constexpr std::uint64_t kSegmentAlignment = 4096;   // of segments in the
 
 enum class WeightLayout : std::uint8_t { kPlain = 0, kPanels = 1, kDepthwise = 2 };
 
-/// Two forms hold quantised values, which kernels widen as they read them:
+/// Four forms hold quantised values, which kernels widen as they read them; i counts a lane's values, i = tap * K + k:
 ///
-///     i8, k_block 1              scale [16] f32 | zero [16] f32 | [tap][k][16] i8
-///     u8, k_block 2, k_group g   for each g of k:  scale [16] f32 | zero [16] u8 | [g / 2][16] bytes, k in the low half, k + 1 in the high
+///     i8, k_block 1              scale [16] f32 | zero [16] f32 | [i][16] i8
+///     i8, k_block 1, k_group g   for each g of i:  scale [16] f32 | zero [16] i8 | [g][16] i8
+///     u8, k_block 2, k_group g   for each g of i:  scale [16] f32 | zero [16] u8 | [g / 2][16] bytes, i in the low half, i + 1 in the high
+///     u8, k_block 4, k_group g   the same of two bits: [g / 4][16] bytes, i in the lowest two bits
 ///
-/// How a panel's values lie. `lanes` output channels; `k_block` consecutive k share a lane group; `k_group` values share
+/// How a panel's values lie. `lanes` output channels; `k_block` consecutive values share a byte; `k_group` values share
 /// one scale (0: all of a lane). f16 is reserved.
 struct PanelLayout {
   WeightLayout layout = WeightLayout::kPlain;
@@ -87,6 +89,16 @@ struct Weight {
 
 constexpr bool is_quantised(const PanelLayout& layout) noexcept {
   return layout.layout == WeightLayout::kPanels && (layout.dtype == DType::kI8 || layout.dtype == DType::kU8);
+}
+/// Bits of a quantised value: 8, 4 or 2.
+constexpr int bits_of(const PanelLayout& layout) noexcept { return 8 / layout.k_block; }
+/// Bytes before the values of a group of k_group, or before those of all.
+constexpr std::int64_t quantised_head_bytes(const PanelLayout& layout) noexcept {
+  return kPanelLanes * static_cast<std::int64_t>(sizeof(float)) * (layout.k_group == 0 ? 2 : 1) + (layout.k_group == 0 ? 0 : kPanelLanes);
+}
+/// From one group of a quantised panel to the next.
+constexpr std::int64_t quantised_group_bytes(const PanelLayout& layout) noexcept {
+  return quantised_head_bytes(layout) + std::int64_t{layout.k_group} / layout.k_block * kPanelLanes;
 }
 
 /// Values that each lane of a panel has: taps times K. Not for kPlain.

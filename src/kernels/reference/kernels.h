@@ -26,5 +26,6 @@ void layer_norm(const KernelCall& call) noexcept;      // normalize.cc
 void attention(const KernelCall& call) noexcept;       // attention.cc
 void recurrent(const KernelCall& call) noexcept;       // recurrent.cc
 void embedding(const KernelCall& call) noexcept;       // embedding.cc
+void quantised_embedding(const KernelCall& call) noexcept;
 
 }  // namespace sluice::kernels::reference

@@ -30,26 +30,28 @@ void run_as_floats(const KernelCall& call, void (*run)(const KernelCall&) noexce
 
 }  // namespace
 
+float quantised_value(const model::PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept {
+  const std::int64_t group = layout.k_group, within = group == 0 ? i : i % group;
+  const std::byte* const head = panel + (group == 0 ? 0 : i / group * model::quantised_group_bytes(layout));
+  const std::byte* const zeros = head + model::kPanelLanes * static_cast<std::int64_t>(sizeof(float));
+  const auto byte_of = [&](std::byte byte, int shift, unsigned mask) {
+    return layout.dtype == DType::kI8 ? static_cast<float>(std::to_integer<std::int8_t>(byte))
+                                      : static_cast<float>(std::to_integer<unsigned>(byte) >> shift & mask);
+  };
+  const int bits = model::bits_of(layout);
+  const std::byte stored = head[model::quantised_head_bytes(layout) + within / layout.k_block * model::kPanelLanes + lane];
+  const float q = byte_of(stored, static_cast<int>(within % layout.k_block) * bits, (1u << bits) - 1u);
+  const float zero = group == 0 ? reinterpret_cast<const float*>(zeros)[lane] : byte_of(zeros[lane], 0, 255u);
+  return (q - zero) * reinterpret_cast<const float*>(head)[lane];
+}
+
 void decode_panels(const WeightOperand& operand, float* values) noexcept {
   const model::Weight& weight = *operand.weight;
   const auto count = static_cast<std::int64_t>(model::values_of_lane(weight));
-  const std::int64_t group = weight.panel_layout.k_group;
   for (std::int64_t p = 0; p < operand.panels.size(); ++p) {
     const std::byte* panel = operand.data + p * static_cast<std::int64_t>(weight.panel_bytes.count());
     for (std::int64_t i = 0; i < count; ++i)
-      for (std::int64_t lane = 0; lane < model::kPanelLanes; ++lane, ++values) {
-        if (group == 0) {
-          const auto* head = reinterpret_cast<const float*>(panel);
-          const auto q = static_cast<float>(std::to_integer<std::int8_t>(panel[128 + i * 16 + lane]));
-          *values = (q - head[16 + lane]) * head[lane];
-        } else {
-          const std::byte* at = panel + i / group * (80 + group * 8);
-          const auto both = std::to_integer<unsigned>(at[80 + i % group / 2 * 16 + lane]);
-          const auto q = static_cast<float>(i % 2 == 0 ? both & 15u : both >> 4),
-                     zero = static_cast<float>(std::to_integer<unsigned>(at[64 + lane]));
-          *values = (q - zero) * reinterpret_cast<const float*>(at)[lane];
-        }
-      }
+      for (std::int64_t lane = 0; lane < model::kPanelLanes; ++lane) *values++ = quantised_value(weight.panel_layout, panel, i, lane);
   }
 }
 
@@ -68,5 +70,6 @@ Bytes quantised_workspace(const model::Graph& graph, const model::Node& node, co
 
 void quantised_dense(const KernelCall& call) noexcept { run_as_floats(call, dense); }
 void quantised_conv(const KernelCall& call) noexcept { run_as_floats(call, conv); }
+void quantised_conv_transpose(const KernelCall& call) noexcept { run_as_floats(call, conv_transpose); }
 
 }  // namespace sluice::kernels::reference

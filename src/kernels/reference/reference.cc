@@ -46,6 +46,9 @@ bool matrices(const model::Graph& graph, const model::Node& node) noexcept {
 bool table_of_floats(const model::Graph& graph, const model::Node& node) noexcept {
   return graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32;
 }
+bool quantised_table(const model::Graph& graph, const model::Node& node) noexcept {
+  return model::is_quantised(graph.weight(node.weights[0]).panel_layout);
+}
 
 std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
 /// A residual of a convolution or dense layer is read where the output is written; no other input is.
@@ -112,6 +115,15 @@ constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId 
   return kernel;
 }
 
+/// A lookup is a copy, which takes no tiles.
+constexpr KernelDescriptor quantised_embedding() noexcept {
+  KernelDescriptor kernel = weighted("embedding/quantised", OpKind::kEmbedding, reference::quantised_embedding);
+  kernel.id = kernel_id::kEmbeddingQuantised;
+  kernel.supports = quantised_table;
+  kernel.in_place_inputs = none_in_place;
+  return kernel;
+}
+
 constexpr KernelDescriptor plain_kernel() noexcept {
   KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
   kernel.supports = plain::supports;
@@ -120,7 +132,7 @@ constexpr KernelDescriptor plain_kernel() noexcept {
   return kernel;
 }
 
-constexpr std::array<KernelDescriptor, model::kOpKindCount + 3> kKernels = {
+constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
     weighted("reference/conv", OpKind::kConv, reference::conv),
     weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
     weighted("reference/dense", OpKind::kDense, reference::dense),
@@ -145,6 +157,9 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 3> kKernels = {
     winograd(),
     quantised("reference/dense_quantised", OpKind::kDense, kernel_id::kReferenceDenseQuantised, reference::quantised_dense),
     quantised("reference/conv_quantised", OpKind::kConv, kernel_id::kReferenceConvQuantised, reference::quantised_conv),
+    quantised("reference/conv_transpose_quantised", OpKind::kConvTranspose, kernel_id::kReferenceConvTransposeQuantised,
+              reference::quantised_conv_transpose),
+    quantised_embedding(),
 };
 
 constexpr bool in_order_of_kinds() noexcept {

@@ -31,9 +31,9 @@ struct Cut {
 constexpr std::int64_t kLongDepth = 1024;
 constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the stack
 
-Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int threads) noexcept {
+Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
-  std::int64_t tiles = ceil_div(pixels, tile_rows);
+  std::int64_t tiles = ceil_div(pixels, table.rows);
   const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(*call.graph, *call.node, {call.rows, call.channels, threads});
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
@@ -47,7 +47,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, int tile_rows, int 
   std::int64_t depths = 1;
   // Sums have room for blocks of one pair of panels, which so long sums give, unless groups do not let them.
   const bool pairs = reading.outputs_per_group == reading.outputs && blocks.panels() <= 2 * blocks.count();
-  if (reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && pairs) {
+  if (!table.quantised && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && pairs) {
     depths = ceil_div(reading.depth, kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
@@ -123,7 +123,7 @@ class Unit {
 };
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
-  const Cut cut = cut_step(call, reading, tiles.rows, thread_count(call));
+  const Cut cut = cut_step(call, reading, tiles, thread_count(call));
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { Unit(call, tiles, reading, cut, cut.units[unit]).run(); });
 }
 

@@ -22,48 +22,70 @@ inline constexpr std::int64_t kDecoded = 64;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewQuantisedPanels = 4;
 
-/// Values first, first + 1, ... of all lanes of a panel of 8 bits.
+/// Values [first, first + count) of all lanes of a panel, as floats.
 struct EightBits {
-  static HWY_NOINLINE void decode(const std::uint8_t* panel, const TileJob&, std::int64_t first, std::int64_t count,
+  static HWY_NOINLINE void decode(const std::uint8_t* panel, const TileJob& job, std::int64_t first, std::int64_t count,
                                   float* HWY_RESTRICT to) {
     const D d;
     const hn::Rebind<std::int8_t, D> bytes;
     const hn::Rebind<std::int32_t, D> whole;
-    const auto* head = reinterpret_cast<const float*>(panel);
-    const auto* q = reinterpret_cast<const std::int8_t*>(panel) + 128 + first * 16;
-    for (int v = 0; v < kPanelVectors; ++v) {
-      const V scale = hn::LoadU(d, head + v * kVectorLanes), zero = hn::LoadU(d, head + 16 + v * kVectorLanes);
-      for (std::int64_t k = 0; k < count; ++k) {
-        const V value = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, q + k * 16 + v * kVectorLanes)));
-        hn::StoreU(hn::Mul(hn::Sub(value, zero), scale), d, to + k * 16 + v * kVectorLanes);
+    const auto widen = [&](const std::int8_t* at) HWY_ATTR { return hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at))); };
+    const auto run = [&](const std::uint8_t* scales, const auto& zero_of, const std::int8_t* q, std::int64_t begin,
+                         std::int64_t end) HWY_ATTR {
+      for (int v = 0; v < kPanelVectors; ++v) {
+        const V scale = hn::LoadU(d, reinterpret_cast<const float*>(scales) + v * kVectorLanes), zero = zero_of(v);
+        for (std::int64_t k = begin; k < end; ++k)
+          hn::StoreU(hn::Mul(hn::Sub(widen(q + (k - begin) * 16 + v * kVectorLanes), zero), scale), d, to + k * 16 + v * kVectorLanes);
       }
+    };
+    if (job.k_group == 0) {
+      const auto zero_of = [&](int v) HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const float*>(panel) + 16 + v * kVectorLanes); };
+      return run(panel, zero_of, reinterpret_cast<const std::int8_t*>(panel) + 128 + first * 16, 0, count);
+    }
+    for (std::int64_t k = 0; k < count;) {
+      const std::int64_t within = (first + k) % job.k_group, end = std::min(count, k + job.k_group - within);
+      const std::uint8_t* at = panel + (first + k) / job.k_group * (80 + job.k_group * 16);
+      const auto zero_of = [&](int v) HWY_ATTR { return widen(reinterpret_cast<const std::int8_t*>(at) + 64 + v * kVectorLanes); };
+      run(at, zero_of, reinterpret_cast<const std::int8_t*>(at) + 80 + within * 16, k, end);
+      k = end;
     }
   }
 };
 
-/// The same of 4 bits; `first` is even.
-struct FourBits {
+/// The same of 4 or 2 bits, `kEach` of them a byte.
+template <int kBits>
+struct FewBits {
+  static constexpr std::int64_t kEach = 8 / kBits;
+
   static HWY_NOINLINE void decode(const std::uint8_t* panel, const TileJob& job, std::int64_t first, std::int64_t count,
                                   float* HWY_RESTRICT to) {
     const D d;
     const hn::Rebind<std::uint8_t, D> bytes;
     const hn::Rebind<std::int32_t, D> whole;
-    const std::int64_t group_bytes = 80 + job.k_group * 8;
+    const std::int64_t group_bytes = 80 + job.k_group / kEach * 16;
     for (std::int64_t k = 0; k < count;) {
-      const std::int64_t group = (first + k) / job.k_group, within = (first + k) % job.k_group;
-      const std::int64_t end = std::min(count, k + job.k_group - within);
-      const std::uint8_t* at = panel + group * group_bytes;
+      const std::int64_t within = (first + k) % job.k_group, end = std::min(count, k + job.k_group - within);
+      const std::uint8_t* at = panel + (first + k) / job.k_group * group_bytes;
       for (int v = 0; v < kPanelVectors; ++v) {
         const V scale = hn::LoadU(d, reinterpret_cast<const float*>(at) + v * kVectorLanes);
         const V zero = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at + 64 + v * kVectorLanes)));
-        const std::uint8_t* q = at + 80 + within * 8 + v * kVectorLanes;
-        for (std::int64_t i = k; i < end; i += 2, q += 16) {
-          const auto both = hn::PromoteTo(whole, hn::LoadU(bytes, q));
-          const V low = hn::ConvertTo(d, hn::And(both, hn::Set(whole, 15))), high = hn::ConvertTo(d, hn::ShiftRight<4>(both));
-          float* out = to + i * 16 + v * kVectorLanes;
-          hn::StoreU(hn::Mul(hn::Sub(low, zero), scale), d, out);
-          if (i + 1 < end) hn::StoreU(hn::Mul(hn::Sub(high, zero), scale), d, out + 16);
-        }
+        const std::uint8_t* q = at + 80 + within / kEach * 16 + v * kVectorLanes;
+        // The values of a byte are those from i on; of the first and the last byte some may lie outside of [k, end).
+        const auto widen = [&](std::int64_t i, const auto& wanted) HWY_ATTR {
+          auto rest = hn::PromoteTo(whole, hn::LoadU(bytes, q));
+          HWY_UNROLL(4)
+          for (std::int64_t j = i; j < i + kEach; ++j) {
+            const V value = hn::ConvertTo(d, hn::And(rest, hn::Set(whole, (1 << kBits) - 1)));
+            if (wanted(j)) hn::StoreU(hn::Mul(hn::Sub(value, zero), scale), d, to + j * 16 + v * kVectorLanes);
+            rest = hn::ShiftRight<kBits>(rest);
+          }
+          q += 16;
+        };
+        const auto inside = [&](std::int64_t j) { return j >= k && j < end; };
+        std::int64_t i = k - within % kEach;
+        if (i < k) widen(i, inside), i += kEach;
+        for (; i + kEach <= end; i += kEach) widen(i, [](std::int64_t) { return true; });
+        if (i < end) widen(i, inside);
       }
       k = end;
     }
@@ -83,7 +105,7 @@ HWY_NOINLINE void quantised_tile(const TileRows& rows, const TileJob& job, int p
     HWY_UNROLL(16)
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
-  std::int64_t done = 0;
+  std::int64_t done = job.first_value;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     for (std::int64_t first = 0; first < job.depth; first += kDecoded) {
       const std::int64_t count = std::min(kDecoded, job.depth - first);
@@ -130,9 +152,10 @@ void run_quantised(const TileRows& rows, const TileJob& job) noexcept {
 }
 
 const TileTable& quantised_table(QuantisedBits bits) noexcept {
-  static constexpr TileTable kEight{.rows = kTileRows, .panels = run_quantised<EightBits>};
-  static constexpr TileTable kFour{.rows = kTileRows, .panels = run_quantised<FourBits>};
-  return bits == QuantisedBits::kEight ? kEight : kFour;
+  static constexpr TileTable kEight{.rows = kTileRows, .quantised = true, .panels = run_quantised<EightBits>};
+  static constexpr TileTable kFour{.rows = kTileRows, .quantised = true, .panels = run_quantised<FewBits<4>>};
+  static constexpr TileTable kTwo{.rows = kTileRows, .quantised = true, .panels = run_quantised<FewBits<2>>};
+  return bits == QuantisedBits::kEight ? kEight : bits == QuantisedBits::kFour ? kFour : kTwo;
 }
 
 }  // namespace HWY_NAMESPACE

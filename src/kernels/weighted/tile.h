@@ -54,7 +54,9 @@ struct TileJob {
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
   model::Activation activation;
-  std::int64_t k_group = 0;  // quantised panels only
+  // Quantised panels only: see model::PanelLayout, and which value of a lane the first segment begins with.
+  std::int64_t k_group = 0;
+  std::int64_t first_value = 0;
 };
 
 /// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats.
@@ -75,6 +77,7 @@ struct LaneRun {
 struct TileTable {
   int rows = 1;       // of a full tile with panels
   int lane_rows = 1;  // of a full tile with lanes
+  bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const LaneRun& run, const TileJob& job) noexcept = nullptr;

@@ -58,7 +58,10 @@ class PhaseRunner {
           for (std::int64_t kx = 0; kx < h.kernel; ++kx)
             if (v.phase(ky) == phase_y && h.phase(kx) == phase_x) offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
         run_phase(block, job, phase_y, phase_x);
-        job.panels += job.segments * job.depth * model::kPanelLanes;
+        if (tiles_.quantised)
+          job.first_value += job.segments * job.depth;
+        else
+          job.panels += job.segments * job.depth * model::kPanelLanes;
       }
   }
 

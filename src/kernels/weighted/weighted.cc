@@ -24,17 +24,19 @@ void run_quantised_here(const KernelCall& call) noexcept {
   kRun(call, weighted::quantised_tile_table(active_isa(), kBits));
 }
 
-template <DType kType>
+template <int kBits>
 bool quantised(const model::Graph& graph, const model::Node& node) noexcept {
   if (node.weights.empty() || !weighted::tensors_fit(graph, node)) return false;
   const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return model::is_quantised(layout) && layout.dtype == kType;
+  return model::is_quantised(layout) && model::bits_of(layout) == kBits;
 }
+template <int kBits>
 bool quantised_direct(const model::Graph& graph, const model::Node& node) noexcept {
-  return quantised<DType::kI8>(graph, node) && weighted::groups_fill_panels(node.as<model::ConvAttributes>());
+  return quantised<kBits>(graph, node) && weighted::groups_fill_panels(node.as<model::ConvAttributes>());
 }
+template <int kBits>
 bool quantised_pointwise(const model::Graph& graph, const model::Node& node) noexcept {
-  return quantised_direct(graph, node) && weighted::reads_in_place(node.as<model::ConvAttributes>());
+  return quantised_direct<kBits>(graph, node) && weighted::reads_in_place(node.as<model::ConvAttributes>());
 }
 
 }  // namespace
@@ -80,14 +82,24 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
              weighted::transposed_workspace, run_here<weighted::run_transposed>),
       winograd,
       recurrent,
-      kernel(kernel_id::kDenseEightBits, "dense/8bit", OpKind::kDense, quantised<DType::kI8>, weighted::no_workspace,
+      kernel(kernel_id::kDenseEightBits, "dense/8bit", OpKind::kDense, quantised<8>, weighted::no_workspace,
              run_quantised_here<weighted::run_dense, QuantisedBits::kEight>),
-      kernel(kernel_id::kDenseFourBits, "dense/4bit", OpKind::kDense, quantised<DType::kU8>, weighted::no_workspace,
+      kernel(kernel_id::kDenseFourBits, "dense/4bit", OpKind::kDense, quantised<4>, weighted::no_workspace,
              run_quantised_here<weighted::run_dense, QuantisedBits::kFour>),
-      kernel(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit", OpKind::kConv, quantised_pointwise, weighted::no_workspace,
+      kernel(kernel_id::kDenseTwoBits, "dense/2bit", OpKind::kDense, quantised<2>, weighted::no_workspace,
+             run_quantised_here<weighted::run_dense, QuantisedBits::kTwo>),
+      kernel(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit", OpKind::kConv, quantised_pointwise<8>, weighted::no_workspace,
              run_quantised_here<weighted::run_pointwise, QuantisedBits::kEight>),
-      kernel(kernel_id::kConvDirectEightBits, "conv/direct_8bit", OpKind::kConv, quantised_direct, weighted::direct_workspace,
+      kernel(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit", OpKind::kConv, quantised_pointwise<4>, weighted::no_workspace,
+             run_quantised_here<weighted::run_pointwise, QuantisedBits::kFour>),
+      kernel(kernel_id::kConvDirectEightBits, "conv/direct_8bit", OpKind::kConv, quantised_direct<8>, weighted::direct_workspace,
              run_quantised_here<weighted::run_direct, QuantisedBits::kEight>),
+      kernel(kernel_id::kConvDirectFourBits, "conv/direct_4bit", OpKind::kConv, quantised_direct<4>, weighted::direct_workspace,
+             run_quantised_here<weighted::run_direct, QuantisedBits::kFour>),
+      kernel(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit", OpKind::kConvTranspose, quantised_direct<8>,
+             weighted::transposed_workspace, run_quantised_here<weighted::run_transposed, QuantisedBits::kEight>),
+      kernel(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit", OpKind::kConvTranspose, quantised_direct<4>,
+             weighted::transposed_workspace, run_quantised_here<weighted::run_transposed, QuantisedBits::kFour>),
   };
   return kKernels;
 }

@@ -1,0 +1,240 @@
+// Operators of com.microsoft are the operators of ONNX that they are made of: each model is written twice, and gives the same. What ONNX Runtime
+// says of them is asked by scripts/contrib-cases.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr int kU8 = 2, kI8 = 3;
+const char* const kContrib = "com.microsoft";
+
+importer::ConvertReport convert(const TemporaryFolder& folder, const OnnxBuilder& builder, Status& status) {
+  write_file(folder.path("m.onnx"), builder.bytes());
+  importer::ConvertReport report;
+  status = importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), {}, report);
+  return report;
+}
+
+Floats run(const OnnxBuilder& builder) {
+  const TemporaryFolder folder;
+  Status status;
+  for (const importer::Problem& problem : convert(folder, builder, status).problems) UNSCOPED_INFO(problem.op_type + ": " + problem.message);
+  REQUIRE(status);
+  const std::shared_ptr<const Model> model = *Model::open(folder.path("m.sluice"));
+  const auto session = Session::create(model, {});
+  REQUIRE(session);
+  for (std::size_t i = 0; i < model->graph().inputs.size(); ++i) {
+    const Floats values = ramp(model->graph().inputs[i].onnx_shape.element_count(), 0.1f + 0.01f * static_cast<float>(i));
+    REQUIRE((*session)->set_input(i, DType::kF32, std::as_bytes(std::span(values))));
+  }
+  REQUIRE((*session)->run());
+  Floats values(static_cast<std::size_t>(model->graph().outputs[0].onnx_shape.element_count()));
+  REQUIRE((*session)->get_output(0, std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+void check_same(const OnnxBuilder& contrib, const OnnxBuilder& made_of) {
+  const Floats got = run(contrib), want = run(made_of);
+  REQUIRE(got.size() == want.size());
+  float most = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    CHECK(got[i] == Approx(want[i]).epsilon(1e-4).margin(1e-5));
+    most = std::max(most, std::fabs(want[i]));
+  }
+  CHECK(most > 0.01f);
+}
+
+std::string refusal(const OnnxBuilder& builder) {
+  const TemporaryFolder folder;
+  Status status;
+  const importer::ConvertReport report = convert(folder, builder, status);
+  CHECK_FALSE(status);
+  return report.problems.empty() ? "" : report.problems[0].message;
+}
+
+std::string bytes_of(std::int64_t count) {
+  std::string bytes;
+  for (std::int64_t i = 0; i < count; ++i) bytes += static_cast<char>((i * 37 + i / 11) % 251);
+  return bytes;
+}
+
+/// Scales and zero points x, w and y, bytes of x, a weight [64, 24] of bytes and its bias.
+OnnxBuilder with_bytes() {
+  OnnxBuilder b(21);
+  b.input("real", {3, 64});
+  b.initializer(tensor("xs", {}, Floats{0.01f})).initializer(raw_tensor("xz", {}, kU8, "\x70"));
+  b.initializer(tensor("ws", {24}, ramp(24, 0.001f))).initializer(raw_tensor("wz", {}, kI8, "\x03"));
+  b.initializer(tensor("ys", {}, Floats{0.05f})).initializer(raw_tensor("yz", {}, kU8, "\x80"));
+  b.initializer(raw_tensor("w", {64, 24}, kI8, bytes_of(64 * 24))).weight("bias", {24}, 0.1f);
+  b.node("QuantizeLinear", {"real", "xs", "xz"}, {"x"});
+  return b;
+}
+
+OnnxBuilder& as_real(OnnxBuilder& b) { return b.node("Cast", {"bytes"}, {"y"}, {attribute("to", std::int64_t{1})}).output("y"); }
+
+}  // namespace
+
+TEST_CASE("products of whole numbers with their scales") {
+  OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
+  contrib.node("MatMulIntegerToFloat", {"x", "w", "xs", "ws", "xz", "wz", "bias"}, {"y"}, {}, kContrib).output("y");
+  made_of.node("MatMulInteger", {"x", "w", "xz", "wz"}, {"sums"}).node("Cast", {"sums"}, {"f"}, {attribute("to", std::int64_t{1})});
+  made_of.node("Mul", {"xs", "ws"}, {"s"}).node("Mul", {"f", "s"}, {"p"}).node("Add", {"p", "bias"}, {"y"}).output("y");
+  check_same(contrib, made_of);
+
+  contrib = with_bytes(), made_of = with_bytes();
+  contrib.node("DynamicQuantizeMatMul", {"real", "w", "ws", "wz", "bias"}, {"y"}, {}, kContrib).output("y");
+  made_of.node("DynamicQuantizeLinear", {"real"}, {"q", "qs", "qz"}).node("MatMulInteger", {"q", "w", "qz", "wz"}, {"sums"});
+  made_of.node("Cast", {"sums"}, {"f"}, {attribute("to", std::int64_t{1})}).node("Mul", {"qs", "ws"}, {"s"});
+  made_of.node("Mul", {"f", "s"}, {"p"}).node("Add", {"p", "bias"}, {"y"}).output("y");
+  check_same(contrib, made_of);
+}
+
+TEST_CASE("QGemm with a turned weight and a bias of whole numbers") {
+  std::string little;  // i32 up to 511
+  for (int i = 0; i < 24; ++i) little += {static_cast<char>(i * 11), static_cast<char>(i % 2), '\0', '\0'};
+  OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
+  for (OnnxBuilder* b : {&contrib, &made_of})
+    b->initializer(raw_tensor("wt", {24, 64}, kI8, bytes_of(64 * 24))).initializer(raw_tensor("c", {24}, 6, little));
+  contrib.node("QGemm", {"x", "xs", "xz", "wt", "ws", "wz", "c", "ys", "yz"}, {"bytes"}, {attribute("transB", std::int64_t{1})}, kContrib);
+  made_of.node("Transpose", {"wt"}, {"t"}, {attribute("perm", Ints{1, 0})}).node("MatMulInteger", {"x", "t", "xz", "wz"}, {"products"});
+  made_of.node("Add", {"products", "c"}, {"sums"}).node("Cast", {"sums"}, {"f"}, {attribute("to", std::int64_t{1})});
+  made_of.node("Mul", {"xs", "ws"}, {"s"}).node("Mul", {"f", "s"}, {"p"});
+  made_of.node("QuantizeLinear", {"p", "ys", "yz"}, {"bytes"});
+  check_same(as_real(contrib), as_real(made_of));
+}
+
+TEST_CASE("operators between bytes") {
+  const struct {
+    const char *contrib, *op;
+    std::vector<std::string> attributes;
+  } kCases[] = {{"QLinearSigmoid", "Sigmoid", {}},
+                {"QLinearLeakyRelu", "LeakyRelu", {attribute("alpha", 0.2f)}},
+                {"QLinearSoftmax", "Softmax", {attribute("axis", std::int64_t{-1}), attribute("opset", std::int64_t{13})}}};
+  for (const auto& [name, op, attributes] : kCases) {
+    OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
+    contrib.node(name, {"x", "xs", "xz", "ys", "yz"}, {"bytes"}, attributes, kContrib);
+    made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"r"}).node(op, {"r"}, {"s"}, attributes).node("QuantizeLinear", {"s", "ys", "yz"}, {"bytes"});
+    check_same(as_real(contrib), as_real(made_of));
+  }
+  OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
+  contrib.node("QLinearConcat", {"ys", "yz", "x", "xs", "xz", "x", "ys", "yz"}, {"bytes"}, {attribute("axis", std::int64_t{1})}, kContrib);
+  made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"a"}).node("DequantizeLinear", {"x", "ys", "yz"}, {"b"});
+  made_of.node("Concat", {"a", "b"}, {"c"}, {attribute("axis", std::int64_t{1})}).node("QuantizeLinear", {"c", "ys", "yz"}, {"bytes"});
+  check_same(as_real(contrib), as_real(made_of));
+}
+
+TEST_CASE("FusedMatMul turns its factors") {
+  OnnxBuilder contrib, made_of;
+  for (OnnxBuilder* b : {&contrib, &made_of}) b->input("x", {2, 8, 5}).weight("w", {6, 8}, 0.1f);
+  contrib.node("FusedMatMul", {"x", "w"}, {"y"}, {attribute("transA", std::int64_t{1}), attribute("transB", std::int64_t{1}), attribute("alpha", 0.5f)},
+               kContrib);
+  made_of.node("Transpose", {"x"}, {"xt"}, {attribute("perm", Ints{0, 2, 1})}).node("Transpose", {"w"}, {"wt"}, {attribute("perm", Ints{1, 0})});
+  made_of.initializer(tensor("half", {}, Floats{0.5f})).node("MatMul", {"xt", "wt"}, {"p"}).node("Mul", {"p", "half"}, {"y"});
+  check_same(contrib.output("y"), made_of.output("y"));
+}
+
+TEST_CASE("GroupQueryAttention is rotations and an attention with a past") {
+  const std::int64_t heads = 4, key_heads = 2, size = 8, past = 3;
+  OnnxBuilder contrib(23), made_of(23);
+  for (OnnxBuilder* b : {&contrib, &made_of})
+    b->input("qkv", {2, 2, (heads + 2 * key_heads) * size}).input("pk", {2, key_heads, past, size}).input("pv", {2, key_heads, past, size})
+        .weight("cos", {9, size / 2}, 0.05f).weight("sin", {9, size / 2}, 0.03f);
+  std::int32_t lengths[] = {4, 4};
+  const std::int32_t all = 5;
+  contrib.initializer(raw_tensor("l", {2}, 6, {reinterpret_cast<const char*>(lengths), sizeof lengths}));
+  contrib.initializer(raw_tensor("t", {}, 6, {reinterpret_cast<const char*>(&all), sizeof all}));
+  contrib.node("GroupQueryAttention", {"qkv", "", "", "pk", "pv", "l", "t", "cos", "sin"}, {"y"},
+               {attribute("num_heads", heads), attribute("kv_num_heads", key_heads), attribute("do_rotary", std::int64_t{1})}, kContrib);
+  made_of.initializer(tensor("sizes", {3}, Ints{heads * size, key_heads * size, key_heads * size})).initializer(tensor("at", {2, 2}, Ints{3, 4, 3, 4}));
+  made_of.node("Split", {"qkv", "sizes"}, {"q", "k", "v"}, {attribute("axis", std::int64_t{2})});
+  made_of.node("RotaryEmbedding", {"q", "cos", "sin", "at"}, {"qr"}, {attribute("num_heads", heads)});
+  made_of.node("RotaryEmbedding", {"k", "cos", "sin", "at"}, {"kr"}, {attribute("num_heads", key_heads)});
+  made_of.node("Attention", {"qr", "kr", "v", "", "pk", "pv"}, {"y"},
+               {attribute("q_num_heads", heads), attribute("kv_num_heads", key_heads), attribute("is_causal", std::int64_t{1})});
+  check_same(contrib.output("y"), made_of.output("y"));
+}
+
+TEST_CASE("MultiHeadAttention adds a bias to each part") {
+  const std::int64_t heads = 2, size = 8;
+  OnnxBuilder contrib(23), made_of(23);
+  for (OnnxBuilder* b : {&contrib, &made_of})
+    b->input("q", {1, 3, heads * size}).input("k", {1, 5, heads * size}).input("v", {1, 5, heads * size}).weight("b", {3 * heads * size}, 0.1f);
+  contrib.node("MultiHeadAttention", {"q", "k", "v", "b"}, {"y"}, {attribute("num_heads", heads)}, kContrib);
+  made_of.node("Split", {"b"}, {"bq", "bk", "bv"}, {attribute("axis", std::int64_t{0}), attribute("num_outputs", std::int64_t{3})});
+  made_of.node("Add", {"q", "bq"}, {"qb"}).node("Add", {"k", "bk"}, {"kb"}).node("Add", {"v", "bv"}, {"vb"});
+  made_of.node("Attention", {"qb", "kb", "vb"}, {"y"}, {attribute("q_num_heads", heads), attribute("kv_num_heads", heads)});
+  check_same(contrib.output("y"), made_of.output("y"));
+}
+
+TEST_CASE("DynamicQuantizeLSTM is an LSTM over what its bytes stand for") {
+  const std::int64_t hidden = 8, features = 6;
+  OnnxBuilder contrib(21), made_of(21);
+  for (OnnxBuilder* b : {&contrib, &made_of}) {
+    b->input("x", {3, 2, features}).weight("b", {1, 8 * hidden}, 0.02f).initializer(tensor("s", {1}, Floats{0.004f}));
+    b->initializer(raw_tensor("w", {1, features, 4 * hidden}, kI8, bytes_of(features * 4 * hidden)));
+    b->initializer(raw_tensor("r", {1, hidden, 4 * hidden}, kI8, bytes_of(hidden * 4 * hidden)));
+    b->initializer(raw_tensor("z", {1}, kI8, "\x02")).initializer(raw_tensor("zero", {}, kI8, "\x02")).initializer(tensor("scale", {}, Floats{0.004f}));
+  }
+  contrib.node("DynamicQuantizeLSTM", {"x", "w", "r", "b", "", "", "", "", "s", "z", "s", "z"}, {"y"}, {attribute("hidden_size", hidden)}, kContrib);
+  for (const std::string name : {"w", "r"}) {
+    made_of.node("DequantizeLinear", {name, "scale", "zero"}, {name + "d"});
+    made_of.node("Transpose", {name + "d"}, {name + "t"}, {attribute("perm", Ints{0, 2, 1})});
+  }
+  made_of.node("LSTM", {"x", "wt", "rt", "b"}, {"y"}, {attribute("hidden_size", hidden)});
+  check_same(contrib.output("y"), made_of.output("y"));
+}
+
+TEST_CASE("forms of few bits that do not run are named") {
+  const std::int64_t k = 64, n = 4, block = 32;
+  const auto n_bits = [&](const Ints& order, std::int64_t bits) {
+    OnnxBuilder b;
+    b.input("x", {1, k}).initializer(raw_tensor("B", {n, 2, 16}, kU8, bytes_of(n * 32))).weight("s", {n * 2});
+    std::string groups;
+    for (const std::int64_t group : order)
+      for (int byte = 0; byte < 4; ++byte) groups += static_cast<char>(byte == 0 ? group : 0);
+    b.initializer(raw_tensor("g", {static_cast<std::int64_t>(order.size())}, 6, groups));
+    const std::vector<std::string> attributes = {attribute("K", k), attribute("N", n), attribute("bits", bits), attribute("block_size", block)};
+    return b.node("MatMulNBits", {"x", "B", "s", "", order.empty() ? "" : "g"}, {"y"}, attributes, kContrib).output("y");
+  };
+  Ints plain(static_cast<std::size_t>(k), 0), mixed = plain;
+  for (std::size_t i = 32; i < plain.size(); ++i) plain[i] = 1;
+  for (std::size_t i = 0; i < mixed.size(); i += 2) mixed[i] = 1;
+  CHECK(run(n_bits(plain, 4)) == run(n_bits({}, 4)));
+  CHECK(refusal(n_bits(mixed, 4)).find("g_idx") != std::string::npos);
+  CHECK(refusal(n_bits({}, 3)).find("supported are 2, 4 and 8") != std::string::npos);
+
+  OnnxBuilder narrow(21);
+  narrow.input("x", {4}).initializer(tensor("s", {}, Floats{0.1f})).initializer(raw_tensor("z", {}, 22, "\x01"));
+  narrow.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"y"}).output("y");
+  CHECK(refusal(narrow).find("an input of 4 bits") != std::string::npos);
+
+  OnnxBuilder shared(21);
+  shared.input("q", {1, 1, 32}).input("k", {1, 1, 32}).input("v", {1, 1, 32}).input("pk", {1, 2, 9, 16}).input("pv", {1, 2, 9, 16});
+  const std::int32_t length = 4;
+  shared.initializer(raw_tensor("l", {1}, 6, {reinterpret_cast<const char*>(&length), 4}));
+  shared.initializer(raw_tensor("t", {1}, 6, {reinterpret_cast<const char*>(&length), 4}));
+  shared.node("GroupQueryAttention", {"q", "k", "v", "pk", "pv", "l", "t"}, {"y"},
+              {attribute("num_heads", std::int64_t{2}), attribute("kv_num_heads", std::int64_t{2})}, kContrib);
+  CHECK(refusal(shared.output("y")).find("shared buffer") != std::string::npos);
+}
+
+TEST_CASE("tensors of few bits that do not have their bytes are refused") {
+  for (const int type : {21, 22, 25, 26}) {
+    OnnxBuilder b(21);
+    b.input("x", {1, 3}).initializer(raw_tensor("q", {3, 3}, type, "\1\2")).weight("s", {});
+    b.node("DequantizeLinear", {"q", "s"}, {"w"}).node("MatMul", {"x", "w"}, {"y"}).output("y");
+    const TemporaryFolder folder;
+    Status status;
+    convert(folder, b, status);
+    REQUIRE_FALSE(status);
+    CHECK(status.error().code == ErrorCode::kInvalidModel);
+  }
+}
