@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
   const std::size_t layers = next.inputs() - kFirstPast;
 
   Ids tokens;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(prompt); ++i) tokens.push_back(static_cast<std::int32_t>((17 + 131 * i) % vocabulary));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(prompt); ++i)
+    tokens.push_back(static_cast<std::int32_t>((17 + 131 * i) % vocabulary));
   std::vector<float> logits = prefill(first, tokens);
   Tensors past = past_of(first, layers, window);
   while (tokens.size() < static_cast<std::size_t>(count)) {

@@ -106,8 +106,8 @@ const char* sluice_last_error(void);
 sluice_status sluice_model_open(const char* path, sluice_model** model);
 /* Sessions of the model may live on; the pointer must not be used after. NULL is ignored. */
 void sluice_model_close(sluice_model* model);
-/* The same file with other extents: a model of its own, which shares the open file, for all calls of this header. Dimensions that `dims` does
- * not name are at their bound. SLUICE_INVALID_ARGUMENT for a name or an extent that the file does not have. */
+/* The same file with other extents: a model of its own, which shares the open file, for all calls of this header. Dimensions that `dims`
+ * does not name are at their bound. SLUICE_INVALID_ARGUMENT for a name or an extent that the file does not have. */
 sluice_status sluice_model_with_dims(const sluice_model* model, const sluice_dim* dims, size_t count, sluice_model** other);
 size_t sluice_dimension_count(const sluice_model* model);
 sluice_status sluice_model_dimension_info(const sluice_model* model, size_t index, sluice_dimension_info* info);

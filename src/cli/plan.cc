@@ -83,8 +83,8 @@ void print_row(const char* name, const std::string& value, const std::string& re
 void print_as_text(const Planned& planned, const Model& model) {
   const plan::Plan& plan = planned.budget.plan;
   const auto milliseconds = [](double ms) { return fmt::format("{:.1f} ms", ms); };
-  fmt::print("{}{}  policy {}, {} thread{}, {}\n\n", model.file().path(), dims_text(model), plan.policy, plan.threads, plan.threads == 1 ? "" : "s",
-             plan.repeat ? "repeated runs" : "one cold run");
+  fmt::print("{}{}  policy {}, {} thread{}, {}\n\n", model.file().path(), dims_text(model), plan.policy, plan.threads,
+             plan.threads == 1 ? "" : "s", plan.repeat ? "repeated runs" : "one cold run");
   print_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
   print_row("minimum", format_bytes(planned.budget.minimum_budget), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");

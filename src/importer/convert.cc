@@ -88,8 +88,8 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
 }
 
 /// The graphs of all choices of extents, the bound's own included. Their weights join those of the pool.
-Result<model::Variants> make_variants(const OnnxGraph& onnx, ConvertOptions options, const std::string& onnx_path, const model::Graph& bound,
-                                      WeightPool& pool, ConvertReport& report) {
+Result<model::Variants> make_variants(const OnnxGraph& onnx, ConvertOptions options, const std::string& onnx_path,
+                                      const model::Graph& bound, WeightPool& pool, ConvertReport& report) {
   const std::vector<model::Dimension>& dimensions = report.dimensions;
   const std::size_t points = model::count_points(dimensions);
   const ConvertOptions stated = options;

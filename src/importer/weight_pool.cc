@@ -18,12 +18,15 @@ bool same_form(const model::Weight& a, const model::Weight& b) noexcept {
          a.panel_layout.k_group == b.panel_layout.k_group && a.shape == b.shape && a.panels == b.panels && a.panel_bytes == b.panel_bytes;
 }
 
-Bytes bytes_of(const model::Weight& weight, std::int64_t panels) noexcept { return static_cast<std::uint64_t>(panels) * weight.panel_bytes; }
+Bytes bytes_of(const model::Weight& weight, std::int64_t panels) noexcept {
+  return static_cast<std::uint64_t>(panels) * weight.panel_bytes;
+}
 
 /// Calls `visit(panels)` for runs of panels that are good to hold at once, until it says no.
 template <class Visit>
 bool for_each_run(const model::Weight& weight, Visit&& visit) {
-  const auto step = static_cast<std::int64_t>(std::max<std::uint64_t>(1, model::kStretchBytes.count() / std::max<std::uint64_t>(1, weight.panel_bytes.count())));
+  const std::uint64_t panel_bytes = std::max<std::uint64_t>(1, weight.panel_bytes.count());
+  const auto step = static_cast<std::int64_t>(std::max<std::uint64_t>(1, model::kStretchBytes.count() / panel_bytes));
   for (std::int64_t panel = 0; panel < weight.panels; panel += step)
     if (!visit(PanelRange{panel, std::min(panel + step, weight.panels)})) return false;
   return true;

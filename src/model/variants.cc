@@ -80,7 +80,8 @@ std::string extents_text(std::span<const std::int64_t> extents) {
 
 std::size_t count_points(std::span<const Dimension> dimensions) noexcept {
   std::size_t points = 1;
-  for (const Dimension& dimension : dimensions) points = std::min(points * std::min(dimension.extents.size(), kMaxPoints + 1), kMaxPoints + 1);
+  for (const Dimension& dimension : dimensions)
+    points = std::min(points * std::min(dimension.extents.size(), kMaxPoints + 1), kMaxPoints + 1);
   return points;
 }
 
@@ -92,7 +93,8 @@ std::vector<std::int64_t> extents_at(std::span<const Dimension> dimensions, std:
 }
 
 Result<std::size_t> bind(std::vector<Dimension>& dimensions, const Extents& wanted) {
-  for (const auto& [name, extent] : wanted) {
+  for (const auto& entry : wanted) {
+    const std::string& name = entry.first;
     if (dimensions.empty())
       return fail(ErrorCode::kInvalidArgument, "dimension " + name,
                   "the model file is of one shape; convert with --dim NAME=1..BOUND to choose when it is opened");
@@ -172,9 +174,8 @@ void VariantsEncoder::append(Growing& form, const std::vector<std::uint64_t>& wo
     const std::uint32_t old = found == form.class_of.end() ? kNever : found->second;
     const auto [entry, is_new] = made.try_emplace({old, form.words[w], words[w]}, old);
     if (is_new && (old == kNever || form.history[old].size() > before)) {
-      std::vector<std::uint64_t> past =
-          old == kNever ? std::vector<std::uint64_t>(before, form.words[w])
-                        : std::vector<std::uint64_t>(form.history[old].begin(), form.history[old].begin() + static_cast<std::ptrdiff_t>(before));
+      std::vector<std::uint64_t> past(before, form.words[w]);
+      if (old != kNever) std::copy_n(form.history[old].begin(), before, past.begin());
       entry->second = static_cast<std::uint32_t>(form.history.size());
       form.history.push_back(std::move(past));
     }

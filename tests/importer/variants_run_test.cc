@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -83,7 +84,8 @@ std::string description(const model::Graph& graph) {
   std::string text;
   const auto tensor = [&](TensorId id) {
     const model::Tensor& t = graph.tensor(id);
-    text += t.name + " " + t.shape.to_string() + " " + std::to_string(t.bounded) + (t.weight.valid() ? " = " + graph.weight(t.weight).name : "") + ", ";
+    text += t.name + " " + t.shape.to_string() + " " + std::to_string(t.bounded);
+    text += (t.weight.valid() ? " = " + graph.weight(t.weight).name : "") + ", ";
   };
   const auto weight = [&](WeightId id) {
     text += graph.weight(id).name + " " + graph.weight(id).shape.to_string();
@@ -283,7 +285,7 @@ TEST_CASE("extents that a file has no graph for are refused, at convert and at o
   CHECK(refused(many).find("4096") != std::string::npos);
 }
 
-TEST_CASE("real models at several extents") {
+TEST_CASE("real models at several extents", "[.][models]") {
   const std::filesystem::path models = std::filesystem::path(shared_folder()) / "models";
   if (!std::filesystem::is_directory(models)) {
     std::cout << "SKIPPED: models/ is not here; SLUICE_SHARED_DIR names the folder that holds it\n";
@@ -297,7 +299,8 @@ TEST_CASE("real models at several extents") {
     check(models / "language/tiny-random-gpt2-fp32.onnx", options, {at(1, 7), at(8, 0), at(5, 0), at(1, 0), at(8, 7)});
   }
   SECTION("the batch of SqueezeNet") {
-    check(models / "classification/squeezenet1.0_fp16.onnx", open_dims({{"data_0.0", {1, 2, 3}}}), {{{"data_0.0", 1}}, {{"data_0.0", 2}}, {{"data_0.0", 3}}});
+    check(models / "classification/squeezenet1.0_fp16.onnx", open_dims({{"data_0.0", {1, 2, 3}}}),
+          {{{"data_0.0", 1}}, {{"data_0.0", 2}}, {{"data_0.0", 3}}});
   }
   SECTION("the sides of a detector") {
     check(models / "detection/yolox_nano.onnx", open_dims({{"images.2", {96, 128, 160}}, {"images.3", {128, 160}}}),

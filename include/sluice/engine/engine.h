@@ -6,9 +6,9 @@
 //     (*session)->run();
 //     (*session)->get_output(0, scores);
 //
-// A Model is the opened file, shared by any number of sessions. Of a file for several shapes (model/variants.h) it has the graph of the bound,
-// or of the extents that `open`, `with_dims` or SessionOptions::dims state. A Session owns an arena, a plan, threads and a loader; it is used by one
-// thread at a time; several sessions may run at once in one process, each inside its own budget.
+// A Model is the opened file, shared by any number of sessions; of a file for several shapes (model/variants.h) it has the graph of the
+// extents that were asked for. A Session owns an arena, a plan, threads and a loader; it is used by one thread at a time; several sessions
+// may run at once in one process, each inside its own budget, and of one file at several extents.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct SessionOptions {
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
   const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
-  /// Not empty: the session is one of `model->with_dims(dims)`. Sessions of other extents may live beside it.
+  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
   model::Extents dims;
 };
 
