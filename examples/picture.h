@@ -75,13 +75,17 @@ std::vector<float> planes(const Picture& picture, bool bgr, const Value& value) 
 /// A session with all the memory it wants, and its inputs and outputs as vectors.
 class Runner {
  public:
-  explicit Runner(const char* path) {
-    auto model = sluice::Model::open(path);
-    if (!model) quit(model.error());
-    model_ = *model;
-    auto session = sluice::Session::create(model_, {});
+  explicit Runner(const char* path) : Runner(open(path), {}) {}
+  /// Of a model that leaves dimensions open: with these extents.
+  Runner(std::shared_ptr<const sluice::Model> model, const sluice::model::Extents& dims) {
+    auto session = sluice::Session::create(std::move(model), {.dims = dims});
     if (!session) quit(session.error());
     session_ = std::move(*session);
+  }
+  static std::shared_ptr<const sluice::Model> open(const char* path) {
+    auto model = sluice::Model::open(path);
+    if (!model) quit(model.error());
+    return *model;
   }
 
   template <class T>
@@ -96,12 +100,13 @@ class Runner {
     if (auto got = session_->get_output(port, std::as_writable_bytes(std::span(values))); !got) quit(got.error());
     return values;
   }
-  std::size_t inputs() const { return model_->graph().inputs.size(); }
-  const sluice::Shape& shape(std::size_t port) const { return model_->graph().outputs[port].onnx_shape; }
-  const sluice::Shape& input_shape(std::size_t port) const { return model_->graph().inputs[port].onnx_shape; }
+  std::size_t inputs() const { return graph().inputs.size(); }
+  const sluice::Shape& shape(std::size_t port) const { return graph().outputs[port].onnx_shape; }
+  const sluice::Shape& input_shape(std::size_t port) const { return graph().inputs[port].onnx_shape; }
 
  private:
-  std::shared_ptr<const sluice::Model> model_;
+  const sluice::model::Graph& graph() const { return session_->model().graph(); }
+
   std::unique_ptr<sluice::Session> session_;
 };
 

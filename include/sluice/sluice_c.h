@@ -86,12 +86,31 @@ typedef struct sluice_port_info {
   size_t bytes; /* what set_input or get_output takes */
 } sluice_port_info;
 
+/* The extent of one dimension, by its name in the ONNX file (INPUT.AXIS where it has none). */
+typedef struct sluice_dim {
+  const char* name;
+  int64_t extent;
+} sluice_dim;
+
+/* A dimension that can be bound when a model is opened (`sluice convert --dim N=1..8`). */
+typedef struct sluice_dimension_info {
+  const char* name; /* lives as long as the model */
+  int64_t extent;   /* of this model */
+  int64_t least;
+  int64_t bound;    /* the most; what a model has that was opened without dims */
+} sluice_dimension_info;
+
 /* The text of this thread's last failed call; "" before any. Holds until the thread's next failed call. */
 const char* sluice_last_error(void);
 
 sluice_status sluice_model_open(const char* path, sluice_model** model);
 /* Sessions of the model may live on; the pointer must not be used after. NULL is ignored. */
 void sluice_model_close(sluice_model* model);
+/* The same file with other extents: a model of its own, which shares the open file, for all calls of this header. Dimensions that `dims`
+ * does not name are at their bound. SLUICE_INVALID_ARGUMENT for a name or an extent that the file does not have. */
+sluice_status sluice_model_with_dims(const sluice_model* model, const sluice_dim* dims, size_t count, sluice_model** other);
+size_t sluice_dimension_count(const sluice_model* model);
+sluice_status sluice_model_dimension_info(const sluice_model* model, size_t index, sluice_dimension_info* info);
 size_t sluice_input_count(const sluice_model* model);
 size_t sluice_output_count(const sluice_model* model);
 sluice_status sluice_input_info(const sluice_model* model, size_t port, sluice_port_info* info);

@@ -14,6 +14,7 @@ namespace sluice::cli {
 
 struct InspectOptions {
   std::string model;
+  std::vector<std::string> dims;
   bool json = false;   // with every node
   bool nodes = false;  // a line for every node
   bool dot = false;    // the graph for Graphviz
@@ -38,6 +39,7 @@ void profile(const ProfileOptions& options);
 /// What `plan` and `run` share.
 struct BudgetOptions {
   std::string model;
+  std::vector<std::string> dims;
   std::string budget = "unlimited";
   std::string scope = "process";
   std::string policy = "sluice";

@@ -4,6 +4,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/kernels/plain.h"
 #include "src/cli/commands.h"
+#include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/host_tensor.h"
 #include "src/cli/json.h"
@@ -202,6 +203,13 @@ Json json_of_ports(const Graph& graph, const std::vector<model::Port>& ports) {
   return list;
 }
 
+Json json_of_dimensions(const Model& model) {
+  Json list = Json::array();
+  for (const model::Dimension& dimension : model.file().dimensions())
+    list.push_back({{"name", dimension.name}, {"extent", dimension.extent}, {"extents", dimension.extents}});
+  return list;
+}
+
 void print_as_json(const Model& model, const Summary& summary) {
   const Graph& graph = model.graph();
   Json operators = Json::object();
@@ -211,6 +219,7 @@ void print_as_json(const Model& model, const Summary& summary) {
   print_json({{"name", graph.name},
               {"inputs", json_of_ports(graph, graph.inputs)},
               {"outputs", json_of_ports(graph, graph.outputs)},
+              {"dimensions", json_of_dimensions(model)},
               {"nodes", graph.nodes.size()},
               {"node_list", json_of_nodes(graph)},
               {"operators", std::move(operators)},
@@ -234,6 +243,8 @@ void print_ports(const char* title, const Graph& graph, const std::vector<model:
 void print_as_text(const Model& model, const Summary& summary) {
   const Graph& graph = model.graph();
   fmt::print("{}  {}\n\n", model.file().path(), format_bytes(model.file().file_size()));
+  for (const model::Dimension& dimension : model.file().dimensions())
+    fmt::print("  {:<12} {} = {} of {}\n", "dimension", dimension.name, dimension.extent, model::extents_text(dimension.extents));
   print_ports("input", graph, graph.inputs);
   print_ports("output", graph, graph.outputs);
   fmt::print("  {:<12} {} in {} tensors\n", "weights", format_bytes(summary.weight_bytes), graph.weights.size());
@@ -249,7 +260,7 @@ void print_as_text(const Model& model, const Summary& summary) {
 }  // namespace
 
 void inspect(const InspectOptions& options) {
-  const auto model = unwrap(Model::open(options.model));
+  const auto model = unwrap(Model::open(options.model, parse_dims(options.dims)));
   const Summary summary = summarise(model->graph());
   if (options.dot) {
     print_as_dot(model->graph());

@@ -57,8 +57,14 @@ void check_isa_wish() {
 
 void add_model(CLI::App* command, std::string& model) { command->add_option("model", model, "the model file, M.sluice")->required(); }
 
+void add_dims(CLI::App* command, std::vector<std::string>& dims) {
+  command->add_option("--dim", dims, "NAME=EXTENT: of a model that was converted for several (default: the largest of each)")
+      ->allow_extra_args(false);
+}
+
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
+  add_dims(command, options.dims);
   command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")
       ->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
@@ -72,6 +78,7 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
   add_model(command, line.inspect.model);
+  add_dims(command, line.inspect.dims);
   command->add_flag("--json", line.inspect.json, "print one JSON object, every node in it");
   command->add_flag("--nodes", line.inspect.nodes, "a line for every node: shapes, bytes, MACs, what was fused into it");
   command->add_flag("--dot", line.inspect.dot, "print the graph in Graphviz's language")->excludes("--json")->excludes("--nodes");

@@ -5,6 +5,7 @@
 #include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
+#include "src/cli/dims.h"
 #include "src/cli/duration.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
@@ -51,9 +52,10 @@ Json json_of_stalls(const plan::Plan& plan) {
   return {{"disk", stalls.disk}, {"budget", stalls.budget}, {"addresses", stalls.addresses}};
 }
 
-void print_as_json(const Planned& planned) {
+void print_as_json(const Planned& planned, const Model& model) {
   const plan::Plan& plan = planned.budget.plan;
   print_json({{"policy", plan.policy},
+              {"dims", json_of_dims(model)},
               {"budget_bytes", json_of_budget(planned.options.budget)},
               {"scope", scope_name(planned.options.scope)},
               {"minimum_budget_bytes", planned.budget.minimum_budget.count()},
@@ -78,11 +80,11 @@ void print_row(const char* name, const std::string& value, const std::string& re
   fmt::print("  {:<12}{:>12}   {}\n", name, value, remark);
 }
 
-void print_as_text(const Planned& planned, const std::string& model) {
+void print_as_text(const Planned& planned, const Model& model) {
   const plan::Plan& plan = planned.budget.plan;
   const auto milliseconds = [](double ms) { return fmt::format("{:.1f} ms", ms); };
-  fmt::print("{}  policy {}, {} thread{}, {}\n\n", model, plan.policy, plan.threads, plan.threads == 1 ? "" : "s",
-             plan.repeat ? "repeated runs" : "one cold run");
+  fmt::print("{}{}  policy {}, {} thread{}, {}\n\n", model.file().path(), dims_text(model), plan.policy, plan.threads,
+             plan.threads == 1 ? "" : "s", plan.repeat ? "repeated runs" : "one cold run");
   print_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
   print_row("minimum", format_bytes(planned.budget.minimum_budget), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
@@ -124,7 +126,7 @@ void plan(const PlanOptions& options) {
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;
-  const auto model = unwrap(Model::open(options.budget.model));
+  const auto model = unwrap(Model::open(options.budget.model, parse_dims(options.budget.dims)));
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
   if (options.sweep) {
@@ -140,10 +142,10 @@ void plan(const PlanOptions& options) {
     write_atomically(options.svg, std::as_bytes(std::span(picture)));
   }
   if (options.json) {
-    print_as_json(planned);
+    print_as_json(planned, *model);
     return;
   }
-  print_as_text(planned, options.budget.model);
+  print_as_text(planned, *model);
   if (options.table) print_steps(planned.budget.plan, model->graph());
 }
 

@@ -10,6 +10,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
+#include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/outputs.h"
@@ -184,7 +185,7 @@ void run(const RunOptions& options) {
   session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
   session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
   session_config.time_steps = options.stats;
-  const auto model = unwrap(Model::open(options.budget.model));
+  const auto model = unwrap(Model::open(options.budget.model, parse_dims(options.budget.dims)));
   const model::Graph& graph = model->graph();
 
   RunReport report;

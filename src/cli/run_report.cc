@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/cli/dims.h"
 #include "src/cli/json.h"
 #include "src/cli/text.h"
 
@@ -161,6 +162,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"load_ms_per_run", json_of_runs(report, &executor::RunStats::load_ns)},
                {"stall_ms", milliseconds(last.stall_ns)},
                {"stall_ms_per_run", json_of_runs(report, &executor::RunStats::stall_ns)},
+               {"dims", json_of_dims(model)},
                {"threads", plan.threads},
                {"policy", plan.policy},
                {"arena_bytes", plan.arena_bytes.count()},
@@ -174,7 +176,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
 void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan) {
   const executor::RunStats& last = report.runs.back();
   const std::string budget = format_bytes(report.options.budget);
-  fmt::print("{}  budget {}, policy {}, {} thread{}\n\n", model.file().path(), budget, plan.policy, plan.threads,
+  fmt::print("{}{}  budget {}, policy {}, {} thread{}\n\n", model.file().path(), dims_text(model), budget, plan.policy, plan.threads,
              plan.threads == 1 ? "" : "s");
   print_row("latency", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::wall_ns)), latency_remark(report));
   print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");

@@ -95,12 +95,18 @@ static Bytes input_bytes(const model::Graph& graph) noexcept {
   return sum;
 }
 
+static Bytes dimension_bytes(const std::vector<model::Dimension>& dimensions) noexcept {
+  std::uint64_t sum = vector_bytes(dimensions);
+  for (const model::Dimension& dimension : dimensions) sum += string_bytes(dimension.name) + vector_bytes(dimension.extents);
+  return Bytes(sum);
+}
+
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
   const Bytes tables = table_bound(model.graph());
   // The loader with its readers, and the workers beside the caller's own thread.
   const int readers = options.read.method == executor::ReadMethod::kThreads ? reads_of(options).in_flight : 0;
   const Bytes threads = static_cast<std::uint64_t>(options.threads + readers) * kThreadBytes;
-  const Bytes graph = graph_bytes(model.graph());
+  const Bytes graph = graph_bytes(model.graph()) + dimension_bytes(model.file().dimensions());
   if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);
   release_free_heap();
   release_code_pages();

@@ -91,6 +91,35 @@ sluice_status sluice_model_open(const char* path, sluice_model** model) {
 
 void sluice_model_close(sluice_model* model) { delete model; }
 
+sluice_status sluice_model_with_dims(const sluice_model* model, const sluice_dim* dims, size_t count, sluice_model** other) {
+  if (model == nullptr || other == nullptr || (dims == nullptr && count > 0)) return null_argument();
+  *other = nullptr;
+  sluice::model::Extents extents;
+  for (size_t i = 0; i < count; ++i) {
+    if (dims[i].name == nullptr) return null_argument();
+    extents[dims[i].name] = dims[i].extent;
+  }
+  auto opened = model->model->with_dims(extents);
+  if (!opened) return report(opened.error());
+  *other = new (std::nothrow) sluice_model{std::move(*opened)};
+  if (*other == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "dims", "no memory for the model"));
+  return SLUICE_OK;
+}
+
+size_t sluice_dimension_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->file().dimensions().size(); }
+
+sluice_status sluice_model_dimension_info(const sluice_model* model, size_t index, sluice_dimension_info* info) {
+  if (model == nullptr || info == nullptr) return null_argument();
+  const auto& dimensions = model->model->file().dimensions();
+  if (index >= dimensions.size()) {
+    return report(sluice::make_error(ErrorCode::kInvalidArgument, "dimension", "the model has no dimension of this number", index,
+                                     dimensions.size()));
+  }
+  const sluice::model::Dimension& dimension = dimensions[index];
+  *info = {dimension.name.c_str(), dimension.extent, dimension.extents.front(), dimension.bound()};
+  return SLUICE_OK;
+}
+
 size_t sluice_input_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->graph().inputs.size(); }
 size_t sluice_output_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->graph().outputs.size(); }
 

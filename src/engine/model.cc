@@ -5,8 +5,13 @@
 
 namespace sluice {
 
-Result<std::shared_ptr<const Model>> Model::open(const std::string& path) {
-  SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path));
+Result<std::shared_ptr<const Model>> Model::open(const std::string& path, const model::Extents& dims) {
+  SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path, dims));
+  return std::shared_ptr<const Model>(new Model(std::move(file)));
+}
+
+Result<std::shared_ptr<const Model>> Model::with_dims(const model::Extents& dims) const {
+  SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, file_.with_extents(dims));
   return std::shared_ptr<const Model>(new Model(std::move(file)));
 }
 

@@ -110,16 +110,32 @@ Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& opti
 
 namespace sluice {
 
-Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options) {
-  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  return engine::plan_within(model, options, engine::overhead_of(model, options));
+namespace {
+
+/// `use(model)` with the graph of the options' extents.
+template <class Use>
+auto with_dims_of(const Model& model, const SessionOptions& options, Use&& use) -> decltype(use(model)) {
+  if (options.dims.empty()) return use(model);
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> other, model.with_dims(options.dims));
+  return use(*other);
 }
 
-Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options) {
+}  // namespace
+
+Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
-                                                                          engine::request_for(model, options, Bytes())));
-  return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
+  return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
+    return engine::plan_within(model, options, engine::overhead_of(model, options));
+  });
+}
+
+Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  return with_dims_of(given, options, [&](const Model& model) -> Result<Bytes> {
+    SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
+                                                                            engine::request_for(model, options, Bytes())));
+    return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
+  });
 }
 
 }  // namespace sluice

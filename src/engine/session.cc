@@ -49,6 +49,7 @@ class PlannedSession final : public Session {
       : model_(std::move(model)), options_(options), overhead_(overhead), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
     options_.plan = nullptr;
     options_.read = engine::reads_of(options);
+    options_.dims.clear();  // `model` has them
     if (options.profile != nullptr) options_.profile = &profile_.emplace(*options.profile);
   }
 
@@ -149,6 +150,7 @@ class PlannedSession final : public Session {
     executor_->cancel();
   }
 
+  const Model& model() const noexcept override { return *model_; }
   const executor::RunStats& stats() const noexcept override { return executor_->stats(); }
   const plan::Plan& plan() const noexcept override { return planned_->plan; }
   std::span<const executor::StepTime> step_times() const noexcept override { return executor_->step_times(); }
@@ -301,6 +303,9 @@ class PlannedSession final : public Session {
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  if (!options.dims.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));
+  }
   const Bytes overhead = engine::overhead_of(*model, options);
   SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options, overhead));
   std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, overhead, std::move(planned)));

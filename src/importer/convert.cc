@@ -2,11 +2,13 @@
 
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_writer.h"
+#include "src/importer/dims.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
 #include "src/importer/numerics.h"
 #include "src/importer/onnx_graph.h"
 #include "src/importer/rewrite/rewrite.h"
+#include "src/importer/weight_pool.h"
 
 namespace sluice::importer {
 namespace {
@@ -47,6 +49,66 @@ Status check_size(const OnnxGraph& onnx, const model::Graph& graph, ConvertRepor
   return fail(ErrorCode::kUnsupported, "weights", "they are larger than the file accounts for");
 }
 
+/// The graph of one choice of extents, and what its weights are packed from.
+struct MadeGraph {
+  Draft draft;
+  model::Graph graph;
+  std::vector<Recipe> recipes;
+};
+
+/// Lowers, rewrites, lays out and proves one graph. `where` is for problems: the choice of extents, where there are several.
+Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const std::string& onnx_path, const std::string& where,
+                  MadeGraph& made, ConvertReport& report) {
+  const auto stop = [&] {
+    if (!where.empty())
+      for (Problem& problem : report.problems) problem.message = "at " + where + ": " + problem.message;
+    return fail_with(onnx_path, report);
+  };
+  made.draft.bounds = options.bounds;
+  lower(onnx, options, made.draft, report.problems);
+  report.value_inputs.assign(made.draft.value_inputs.begin(), made.draft.value_inputs.end());
+  report.unbounded.assign(made.draft.wanted_bounds.begin(), made.draft.wanted_bounds.end());
+  if (!report.problems.empty()) return stop();
+  rewrite(made.draft, options.fuse);
+
+  model::Graph& graph = made.graph;
+  made.recipes = emit(made.draft, graph);
+  graph.preprocess = options.preprocess;
+  graph.labels = options.labels;
+  SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
+  // What the file asks for and we would not run is the file's fault, not the caller's.
+  if (Status valid = model::validate(graph, Bytes()); !valid) {
+    Error error = valid.error();
+    if (error.code == ErrorCode::kInvalidModel) error.code = ErrorCode::kUnsupported;
+    report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
+    return stop();
+  }
+  if (!options.exact) choose_numerics(graph);
+  return {};
+}
+
+/// The graphs of all choices of extents, the bound's own included. Their weights join those of the pool.
+Result<model::Variants> make_variants(const OnnxGraph& onnx, ConvertOptions options, const std::string& onnx_path,
+                                      const model::Graph& bound, WeightPool& pool, ConvertReport& report) {
+  const std::vector<model::Dimension>& dimensions = report.dimensions;
+  const std::size_t points = model::count_points(dimensions);
+  const ConvertOptions stated = options;
+  model::VariantsEncoder encoder(dimensions);
+  SLUICE_RETURN_IF_ERROR(encoder.add(points - 1, bound));
+  for (std::size_t point = points - 1; point-- > 0;) {
+    options.dims = dims_at(stated, dimensions, point);
+    MadeGraph made;
+    SLUICE_RETURN_IF_ERROR(make_graph(onnx, options, onnx_path, point_text(dimensions, point), made, report));
+    pool.share(made.graph, std::move(made.recipes));
+    SLUICE_RETURN_IF_ERROR(encoder.add(point, made.graph));
+  }
+  model::Variants variants = encoder.take();
+  report.graphs = static_cast<std::int64_t>(points);
+  report.forms = static_cast<std::int64_t>(variants.forms.size());
+  report.variant_bytes = pool.added_bytes();
+  return variants;
+}
+
 Status convert_inside(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
   OnnxGraph onnx;
   std::string message;
@@ -60,33 +122,28 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
       return fail(ErrorCode::kInvalidArgument, model_path, "the model would replace a file that it is made from");
   report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
 
-  Draft draft;
-  draft.bounds = options.bounds;
-  lower(onnx, options, draft, report.problems);
-  report.value_inputs.assign(draft.value_inputs.begin(), draft.value_inputs.end());
-  report.unbounded.assign(draft.wanted_bounds.begin(), draft.wanted_bounds.end());
-  if (!report.problems.empty()) return fail_with(onnx_path, report);
-  rewrite(draft, options.fuse);
-
-  model::Graph graph;
-  Packer packer(emit(draft, graph));
-  graph.preprocess = options.preprocess;
-  graph.labels = options.labels;
+  report.dimensions = open_dimensions(options);
+  const std::size_t last = model::count_points(report.dimensions) - 1;
+  ConvertOptions at_bound = options;
+  at_bound.dims = dims_at(options, report.dimensions, last);
+  MadeGraph bound;
+  SLUICE_RETURN_IF_ERROR(make_graph(onnx, at_bound, onnx_path, point_text(report.dimensions, last), bound, report));
+  model::Graph& graph = bound.graph;
   report.nodes = static_cast<std::int64_t>(graph.nodes.size());
-  if (Status fits = check_size(onnx, graph, report); !fits) return fits;
-  // What the file asks for and we would not run is the file's fault, not the caller's.
-  if (Status valid = model::validate(graph, Bytes()); !valid) {
-    Error error = valid.error();
-    if (error.code == ErrorCode::kInvalidModel) error.code = ErrorCode::kUnsupported;
-    report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
-    return fail_with(onnx_path, report);
-  }
-  if (!options.exact) choose_numerics(graph);
-  const auto sources_unchanged = [&]() -> Status {
+
+  WeightPool pool(graph, std::move(bound.recipes));
+  model::WriteOptions write{.progress = options.progress, .before_commit = [&]() -> Status {
     for (const auto& file : onnx.files) SLUICE_RETURN_IF_ERROR(file->check_unchanged());
     return {};
-  };
-  SLUICE_RETURN_IF_ERROR(model::write_model(graph, packer, model_path, {options.progress, sources_unchanged}));
+  }};
+  model::Variants variants;
+  if (!report.dimensions.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(variants, make_variants(onnx, options, onnx_path, graph, pool, report));
+    write.variants = &variants;
+    graph.weights = pool.weights();
+  }
+  SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, write));
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
   return {};

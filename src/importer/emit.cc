@@ -77,16 +77,6 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
   return kernels::fit_groups(made) ? std::optional(made) : std::nullopt;
 }
 
-bool same(const Recipe& a, const Recipe& b) {
-  const PackSource &x = a.source, &y = b.source;
-  return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
-         x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
-         x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
-         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
-         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.constant.data == b.constant.data &&
-         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
-}
-
 class Emitter {
  public:
   Emitter(const Draft& draft, model::Graph& graph) : draft_(draft), graph_(graph), tensor_of_(draft.values.size()) {}
@@ -231,6 +221,16 @@ class Emitter {
 };
 
 }  // namespace
+
+bool same(const Recipe& a, const Recipe& b) {
+  const PackSource &x = a.source, &y = b.source;
+  return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
+         x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
+         x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
+         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
+         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.constant.data == b.constant.data &&
+         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
+}
 
 std::vector<Recipe> emit(const Draft& draft, model::Graph& graph) { return Emitter(draft, graph).run(); }
 

@@ -21,11 +21,15 @@ struct Recipe {
   Constant constant;                    // kConstant, in physical order
 };
 
+/// Do both pack the same values from the same place? (Not for kFloats, whose values are their own.)
+bool same(const Recipe& a, const Recipe& b);
+
 /// Packs each weight from where its values are. Recipes are by WeightId.
 class Packer final : public model::WeightProducer {
  public:
   explicit Packer(std::vector<Recipe> recipes) : recipes_(std::move(recipes)) {}
   Status produce(WeightId id, PanelRange p, std::span<std::byte> out) override;
+  const Recipe& recipe(WeightId id) const noexcept { return recipes_[id.index()]; }
 
  private:
   std::vector<Recipe> recipes_;

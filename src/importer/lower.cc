@@ -194,8 +194,14 @@ class Walk final : public BodyLowering {
 
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
-      if (!used_dims_.contains(name))
+      if (!used_dims_.contains(name) && !is_term(name))
         report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension");
+  }
+
+  /// Does another dimension follow from this one?
+  bool is_term(const std::string& name) const {
+    return std::any_of(options_.dim_sums.begin(), options_.dim_sums.end(),
+                       [&](const auto& sum) { return std::find(sum.second.begin(), sum.second.end(), name) != sum.second.end(); });
   }
 
   void check_values_were_used() {

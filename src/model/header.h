@@ -18,6 +18,7 @@
 #include "sluice/core/error.h"
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/variants.h"
 
 namespace sluice::model {
 
@@ -36,10 +37,17 @@ std::array<std::byte, kPrefixSize> encode_prefix(const Prefix& prefix) noexcept;
 /// `bytes` holds at least kPrefixSize bytes, `file_size` is what the system says. Errors: kInvalidModel, kUnsupportedVersion.
 Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, std::string_view path);
 
-/// Errors: kUnsupported beyond kMaxHeaderBytes.
-Result<std::vector<std::byte>> encode_header(const Graph& graph);
+/// `variants` may be null: a file of one shape. Errors: kUnsupported beyond kMaxHeaderBytes.
+Result<std::vector<std::byte>> encode_header(const Graph& graph, const Variants* variants = nullptr);
+
+/// What a header gives for the extents that a caller asks for.
+struct OpenHeader {
+  Graph graph;
+  std::vector<Dimension> dimensions;  // empty: a file of one shape
+  bool at_bound = true;               // the graph is the file's own, not one of its variants
+};
 /// Verifies structure and decodes; every enumerator and extent is in range afterwards, ids and sizes are not yet (`validate`).
-/// `bytes` must be aligned to 8. Errors: kInvalidModel. Allocates O(bytes.size()).
-Result<Graph> decode_header(std::span<const std::byte> bytes, std::string_view path);
+/// `bytes` must be aligned to 8. Errors: kInvalidModel; kInvalidArgument where `extents` are none of the file's. Allocates O(bytes.size()).
+Result<OpenHeader> decode_header(std::span<const std::byte> bytes, std::string_view path, const Extents& extents = {});
 
 }  // namespace sluice::model

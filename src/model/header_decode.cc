@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "schema/model_generated.h"
 #include "src/model/header.h"
 #include "src/model/limits.h"
@@ -12,18 +14,30 @@ class HeaderDecoder {
  public:
   HeaderDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
 
-  Result<Graph> decode(const schema::Model& model) {
-    Graph graph;
+  /// What is computed: the part that the graphs of a file have each for themselves.
+  Status decode_structure(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(text(model.name(), graph.name));
     SLUICE_RETURN_IF_ERROR(list(model.tensors(), graph.tensors));
-    SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
-    SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph.stretches));
     SLUICE_RETURN_IF_ERROR(list(model.nodes(), graph.nodes));
     SLUICE_RETURN_IF_ERROR(list(model.inputs(), graph.inputs));
-    SLUICE_RETURN_IF_ERROR(list(model.outputs(), graph.outputs));
+    return list(model.outputs(), graph.outputs);
+  }
+
+  /// What all graphs of a file share.
+  Status decode_shared(const schema::Model& model, Graph& graph) {
+    SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
+    SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph.stretches));
     SLUICE_RETURN_IF_ERROR(preprocess(model.preprocess(), graph.preprocess));
-    SLUICE_RETURN_IF_ERROR(labels(model.labels(), graph.labels));
-    return graph;
+    return labels(model.labels(), graph.labels);
+  }
+
+  Result<Variants> decode_variants(const schema::Model& model) {
+    Variants variants;
+    if (model.variants() == nullptr) return variants;
+    SLUICE_RETURN_IF_ERROR(list(model.variants()->dimensions(), variants.dimensions));
+    SLUICE_RETURN_IF_ERROR(list(model.variants()->forms(), variants.forms));
+    SLUICE_RETURN_IF_ERROR(variants.check(path_));
+    return variants;
   }
 
  private:
@@ -297,6 +311,29 @@ class HeaderDecoder {
     return {};
   }
 
+  template <class Element, class Item>
+  Status numbers(const flatbuffers::Vector<Element>* from, std::vector<Item>& to) {
+    static_assert(sizeof(Element) == sizeof(Item));
+    if (from == nullptr || from->size() == 0) return {};
+    if (!aligned(from, alignof(Element))) return invalid("a list of the variants is not aligned");
+    SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(Element)));
+    to.resize(from->size());
+    std::memcpy(to.data(), from->Data(), to.size() * sizeof(Element));
+    return {};
+  }
+
+  Status item(const schema::Dimension& from, Dimension& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    return numbers(from.extents(), to.extents);
+  }
+  Status item(const schema::Form& from, Form& to) {
+    SLUICE_RETURN_IF_ERROR(numbers(from.graph(), to.graph));
+    SLUICE_RETURN_IF_ERROR(numbers(from.points(), to.points));
+    SLUICE_RETURN_IF_ERROR(numbers(from.words(), to.words));
+    SLUICE_RETURN_IF_ERROR(numbers(from.columns(), to.columns));
+    return numbers(from.values(), to.values);
+  }
+
   Status item(const schema::Port& from, Port& to) {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
     to.tensor = TensorId(from.tensor());
@@ -338,9 +375,8 @@ class HeaderDecoder {
   std::string_view path_;
 };
 
-}  // namespace
-
-Result<Graph> decode_header(std::span<const std::byte> bytes, std::string_view path) {
+/// The root table of a buffer that is sound in structure.
+Result<const schema::Model*> verified_model(std::span<const std::byte> bytes, std::string_view path) {
   // A model is a table of tables of attributes: nothing lies deeper than four. No table takes less than eight bytes with its place in a
   // vector, so more than this many are shared ones.
   constexpr flatbuffers::uoffset_t kMaxDepth = 8;
@@ -350,7 +386,34 @@ Result<Graph> decode_header(std::span<const std::byte> bytes, std::string_view p
   if (!schema::VerifyModelBuffer(verifier)) {
     return fail(ErrorCode::kInvalidModel, path, "the header is not a well-formed FlatBuffer of a model");
   }
-  return HeaderDecoder(bytes.size(), path).decode(*schema::GetModel(data));
+  return schema::GetModel(data);
+}
+
+/// The graph of a point: a buffer of its own, as little trusted as the header that it comes from.
+Status decode_variant(const Variants& variants, std::size_t point, std::string_view path, Graph& graph) {
+  const std::vector<std::uint64_t> words = variants.graph_at(point);
+  const auto bytes = std::as_bytes(std::span(words));
+  SLUICE_ASSIGN_OR_RETURN(const schema::Model* const model, verified_model(bytes, path));
+  return HeaderDecoder(bytes.size(), path).decode_structure(*model, graph);
+}
+
+}  // namespace
+
+Result<OpenHeader> decode_header(std::span<const std::byte> bytes, std::string_view path, const Extents& extents) {
+  SLUICE_ASSIGN_OR_RETURN(const schema::Model* const model, verified_model(bytes, path));
+  HeaderDecoder decoder(bytes.size(), path);
+  OpenHeader header;
+  SLUICE_ASSIGN_OR_RETURN(Variants variants, decoder.decode_variants(*model));
+  SLUICE_ASSIGN_OR_RETURN(const std::size_t point, bind(variants.dimensions, extents));
+  header.at_bound = point + 1 == count_points(variants.dimensions);
+  if (header.at_bound) {
+    SLUICE_RETURN_IF_ERROR(decoder.decode_structure(*model, header.graph));
+  } else {
+    SLUICE_RETURN_IF_ERROR(decode_variant(variants, point, path, header.graph));
+  }
+  SLUICE_RETURN_IF_ERROR(decoder.decode_shared(*model, header.graph));
+  header.dimensions = std::move(variants.dimensions);
+  return header;
 }
 
 }  // namespace sluice::model

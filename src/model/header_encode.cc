@@ -131,7 +131,7 @@ class HeaderEncoder {
   // Defaults are stored: a field that is absent when it happens to be zero would make the size depend on offsets and hashes.
   HeaderEncoder() { builder_.ForceDefaults(true); }
 
-  std::vector<std::byte> encode(const Graph& graph) {
+  std::vector<std::byte> encode(const Graph& graph, const Variants* variants) {
     const auto name = builder_.CreateString(graph.name);
     const auto tensors = make_tables<schema::Tensor>(graph.tensors);
     const auto weights = make_tables<schema::Weight>(graph.weights);
@@ -142,8 +142,9 @@ class HeaderEncoder {
     const auto preprocess = graph.preprocess.present ? make(graph.preprocess) : Offset<schema::Preprocess>();
     const auto labels =
         tables<flatbuffers::String>(builder_, graph.labels, [&](const auto& label) { return builder_.CreateString(label); });
-    schema::FinishModelBuffer(builder_,
-                              schema::CreateModel(builder_, name, tensors, weights, stretches, nodes, inputs, outputs, preprocess, labels));
+    const auto of_variants = variants == nullptr ? Offset<schema::Variants>() : make(*variants);
+    schema::FinishModelBuffer(builder_, schema::CreateModel(builder_, name, tensors, weights, stretches, nodes, inputs, outputs, preprocess,
+                                                            labels, of_variants));
     const auto* data = reinterpret_cast<const std::byte*>(builder_.GetBufferPointer());
     return {data, data + builder_.GetSize()};
   }
@@ -202,11 +203,32 @@ class HeaderEncoder {
     return schema::CreatePreprocess(builder_, p.resize_short_side, p.crop, p.bgr, p.scale, mean, stddev);
   }
 
+  Offset<schema::Variants> make(const Variants& variants) {
+    const auto dimensions = make_tables<schema::Dimension>(variants.dimensions);
+    const auto forms = make_tables<schema::Form>(variants.forms);
+    return schema::CreateVariants(builder_, dimensions, forms);
+  }
+
+  Offset<schema::Dimension> make(const Dimension& dimension) {
+    const auto name = builder_.CreateString(dimension.name);
+    const auto extents = array(builder_, dimension.extents);
+    return schema::CreateDimension(builder_, name, extents);
+  }
+
+  Offset<schema::Form> make(const Form& form) {
+    const auto graph = builder_.CreateVector(reinterpret_cast<const std::uint8_t*>(form.graph.data()), form.graph.size());
+    const auto points = array(builder_, form.points);
+    const auto words = array(builder_, form.words);
+    const auto columns = array(builder_, form.columns);
+    const auto values = array(builder_, form.values);
+    return schema::CreateForm(builder_, graph, points, words, columns, values);
+  }
+
   FlatBufferBuilder builder_;
 };
 
 /// No less than the encoded size: the builder's own limit of 2 GiB is an assertion, and a name from an ONNX file may not reach it.
-std::uint64_t size_bound(const Graph& graph) {
+std::uint64_t size_bound(const Graph& graph, const Variants* variants) {
   constexpr std::uint64_t kItem = 512;  // the widest table (a node with its attributes) without its strings and ids
   std::uint64_t bound = kItem + graph.name.size() + graph.stretches.size() * sizeof(schema::Stretch);
   for (const Tensor& t : graph.tensors) bound += kItem + t.name.size();
@@ -217,18 +239,22 @@ std::uint64_t size_bound(const Graph& graph) {
   for (const Port& p : graph.inputs) bound += kItem + p.name.size();
   for (const Port& p : graph.outputs) bound += kItem + p.name.size();
   for (const std::string& label : graph.labels) bound += 16 + label.size();
+  if (variants == nullptr) return bound;
+  for (const Dimension& d : variants->dimensions) bound += kItem + d.name.size() + 8 * d.extents.size();
+  for (const Form& form : variants->forms)
+    bound += kItem + form.graph.size() + 4 * (form.points.size() + form.words.size() + form.columns.size()) + 8 * form.values.size();
   return bound;
 }
 
 }  // namespace
 
-Result<std::vector<std::byte>> encode_header(const Graph& graph) {
-  const std::uint64_t bound = size_bound(graph);
+Result<std::vector<std::byte>> encode_header(const Graph& graph, const Variants* variants) {
+  const std::uint64_t bound = size_bound(graph, variants);
   if (bound > kMaxHeaderBytes.count()) {
     return fail(make_error(ErrorCode::kUnsupported, graph.name, "the graph is too large for a model file's header", kMaxHeaderBytes.count(),
                            bound));
   }
-  return HeaderEncoder().encode(graph);
+  return HeaderEncoder().encode(graph, variants);
 }
 
 }  // namespace sluice::model

@@ -26,20 +26,27 @@ Result<Prefix> read_prefix(WeightSource& source, const std::string& path) {
   return decode_prefix({buffer.data(), kPrefixSize}, source.size(), path);
 }
 
-Result<Graph> read_graph(WeightSource& source, const Prefix& prefix, const std::string& path) {
+Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, const Extents& extents) {
   const Bytes header_end = Bytes(kPrefixSize) + prefix.header_size;
   SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, header_end, path));
   const std::span<const std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
   if (xxh3_64(header) != prefix.header_hash) {
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
-  SLUICE_ASSIGN_OR_RETURN(Graph graph, decode_header(header, path));
-  SLUICE_RETURN_IF_ERROR(validate(graph, prefix.file_size));
+  SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
+  SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size));
   // Stretches lie in rising order (G5), so the first stands for all.
-  if (!graph.stretches.empty() && graph.stretches.front().offset < header_end) {
+  if (!open.graph.stretches.empty() && open.graph.stretches.front().offset < header_end) {
     return fail(ErrorCode::kInvalidModel, path, "a weight lies inside the header");
   }
-  return graph;
+  return open;
+}
+
+/// Of a graph that is not the file's own.
+std::uint64_t hash_at(std::uint64_t header_hash, std::span<const Dimension> dimensions) {
+  std::vector<std::uint64_t> numbers = {header_hash};
+  for (const Dimension& dimension : dimensions) numbers.push_back(static_cast<std::uint64_t>(dimension.extent));
+  return xxh3_64(std::as_bytes(std::span(numbers)));
 }
 
 /// Reads stretches in file order through one buffer and compares their hashes.
@@ -103,17 +110,34 @@ class StretchVerifier {
 
 }  // namespace
 
-Result<ModelFile> ModelFile::open(const std::string& path) {
+Result<ModelFile> ModelFile::open(const std::string& path, const Extents& extents) {
   ModelFile model;
   model.path_ = path;
   SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
-  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, read_prefix(*model.source_, path));
-  SLUICE_ASSIGN_OR_RETURN(Graph graph, read_graph(*model.source_, prefix, path));
-  model.graph_ = std::make_unique<Graph>(std::move(graph));
-  model.hash_ = prefix.header_hash;
-  model.file_size_ = prefix.file_size;
-  model.header_bytes_ = prefix.header_size;
+  SLUICE_RETURN_IF_ERROR(model.read(extents));
   return model;
+}
+
+Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
+  SLUICE_RETURN_IF_ERROR(source_->check_unchanged());
+  ModelFile model;
+  model.path_ = path_;
+  model.source_ = source_;
+  SLUICE_RETURN_IF_ERROR(model.read(extents));
+  if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");
+  return model;
+}
+
+Status ModelFile::read(const Extents& extents) {
+  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, read_prefix(*source_, path_));
+  SLUICE_ASSIGN_OR_RETURN(OpenHeader header, read_header(*source_, prefix, path_, extents));
+  graph_ = std::make_unique<Graph>(std::move(header.graph));
+  dimensions_ = std::move(header.dimensions);
+  header_hash_ = prefix.header_hash;
+  hash_ = header.at_bound ? header_hash_ : hash_at(header_hash_, dimensions_);
+  file_size_ = prefix.file_size;
+  header_bytes_ = prefix.header_size;
+  return {};
 }
 
 Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) { return StretchVerifier(model, progress).run(); }

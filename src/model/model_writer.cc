@@ -44,17 +44,17 @@ class WeightWriter {
 };
 
 /// Gives the weights their places; the header's size does not depend on what they are, so a first layout tells it.
-Result<Prefix> lay_out(Graph& graph) {
+Result<Prefix> lay_out(Graph& graph, const Variants* variants) {
   SLUICE_RETURN_IF_ERROR(assign_layout(graph, Bytes(kPrefixSize)));
-  SLUICE_ASSIGN_OR_RETURN(const auto header, encode_header(graph));
+  SLUICE_ASSIGN_OR_RETURN(const auto header, encode_header(graph, variants));
   Prefix prefix;
   prefix.header_size = Bytes(header.size());
   SLUICE_ASSIGN_OR_RETURN(prefix.file_size, assign_layout(graph, Bytes(kPrefixSize) + prefix.header_size));
   return prefix;
 }
 
-Status write_header(const Graph& graph, Prefix prefix, AtomicFile& file) {
-  SLUICE_ASSIGN_OR_RETURN(const auto header, encode_header(graph));
+Status write_header(const Graph& graph, const Variants* variants, Prefix prefix, AtomicFile& file) {
+  SLUICE_ASSIGN_OR_RETURN(const auto header, encode_header(graph, variants));
   if (header.size() != prefix.header_size.count()) {
     return fail(ErrorCode::kInternal, graph.name, "the header's size depends on hashes or offsets");
   }
@@ -79,14 +79,15 @@ Bytes weight_bytes(const Graph& graph) {
 
 Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, Bytes(0))));
-  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, lay_out(graph));
+  if (options.variants != nullptr) SLUICE_RETURN_IF_ERROR(as_argument_error(options.variants->check(graph.name)));
+  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, lay_out(graph, options.variants));
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size)));
 
   SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));
   WeightWriter writer(graph, producer, file, options, weight_bytes(graph));
   for (const WeightId id : weights_in_file_order(graph)) SLUICE_RETURN_IF_ERROR(writer.write(id));
-  SLUICE_RETURN_IF_ERROR(write_header(graph, prefix, file));
+  SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, file));
   if (options.before_commit) SLUICE_RETURN_IF_ERROR(options.before_commit());
   return file.commit();
 }

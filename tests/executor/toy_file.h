@@ -38,11 +38,11 @@ class TemporaryPath {
   std::string path_;
 };
 
-inline Status write_toy_file(const ToyModel& model, const std::string& path) {
+inline Status write_toy_file(const ToyModel& model, const std::string& path, const model::Variants* variants = nullptr) {
   model::Graph graph = model.graph;
   graph.stretches.clear();
   ToyProducer producer(model);
-  return model::write_model(graph, producer, path);
+  return model::write_model(graph, producer, path, {.progress = {}, .before_commit = {}, .variants = variants});
 }
 
 }  // namespace sluice::toy

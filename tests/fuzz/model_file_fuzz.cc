@@ -28,12 +28,25 @@ std::uint64_t claimed_file_size(std::span<const std::uint8_t> bytes) {
   return size > kMostFileSize ? 0 : size;
 }
 
+const Extents kOther = {{"n", 1}};
+
+/// The sample, and with n = 1 a graph that has other numbers.
+Variants variants_of(const Graph& graph) {
+  Graph other = graph;
+  other.nodes[kLrnNode].attributes = LrnAttributes{.size = 3, .alpha = 0.5f, .beta = 0.5f, .bias = 2.0f};
+  VariantsEncoder encoder({{"n", {1, 2}, 0}});
+  static_cast<void>(encoder.add(1, graph));
+  static_cast<void>(encoder.add(0, other));
+  return encoder.take();
+}
+
 /// Prefix and header of the sample.
 std::vector<std::uint8_t> seed() {
   Graph graph = sample_graph();
+  const Variants variants = variants_of(graph);
   static_cast<void>(assign_layout(graph, Bytes(0)));
-  const Bytes file_size = *assign_layout(graph, Bytes(kPrefixSize + encode_header(graph)->size()));
-  const auto header = *encode_header(graph);
+  const Bytes file_size = *assign_layout(graph, Bytes(kPrefixSize + encode_header(graph, &variants)->size()));
+  const auto header = *encode_header(graph, &variants);
   const auto prefix = encode_prefix({Bytes(header.size()), xxh3_64(header), file_size});
   std::vector<std::uint8_t> bytes(kPrefixSize + header.size());
   std::memcpy(bytes.data(), prefix.data(), kPrefixSize);
@@ -55,8 +68,10 @@ std::uint64_t use(const Graph& graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   VirtualFile::install({data, size}, claimed_file_size({data, size}));
-  const auto model = ModelFile::open("input");
-  if (model && use(model->graph()) == 0) std::abort();
+  for (const Extents& extents : {Extents(), kOther}) {
+    const auto model = ModelFile::open("input", extents);
+    if (model && use(model->graph()) == 0) std::abort();
+  }
   return 0;
 }
 

@@ -6,8 +6,9 @@
 //     (*session)->run();
 //     (*session)->get_output(0, scores);
 //
-// A Model is the opened file, shared by any number of sessions. A Session owns an arena, a plan, threads and a loader; it is used by one
-// thread at a time; several sessions may run at once in one process, each inside its own budget.
+// A Model is the opened file, shared by any number of sessions; of a file for several shapes (model/variants.h) it has the graph of the
+// extents that were asked for. A Session owns an arena, a plan, threads and a loader; it is used by one thread at a time; several sessions
+// may run at once in one process, each inside its own budget, and of one file at several extents.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +49,18 @@ struct SessionOptions {
   model::ReadMode read_mode = model::ReadMode::kAuto;
   const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
   const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
+  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
+  model::Extents dims;
 };
 
 /// An opened model file. Thread-safe.
 class Model {
  public:
-  static Result<std::shared_ptr<const Model>> open(const std::string& path);
+  /// `dims` binds dimensions by name, as {{"N", 4}}; others are at their bound. Errors: those of ModelFile::open.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, const model::Extents& dims = {});
+  /// The same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here. Reads
+  /// the header again; the file stays open once. Errors: those of ModelFile::with_extents.
+  Result<std::shared_ptr<const Model>> with_dims(const model::Extents& dims) const;
   const model::ModelFile& file() const noexcept { return file_; }
   const model::Graph& graph() const noexcept { return file_.graph(); }
 
@@ -76,6 +83,8 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
   virtual ~Session() = default;
 
+  /// What this session runs: where its options have `dims`, not the model that it was made of.
+  virtual const Model& model() const noexcept = 0;
   /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument (port, type or size).
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Extents of an output in the last successful run: the port's, or fewer where the graph says that they are known at run only

@@ -4,6 +4,9 @@
 //               --emit--> model::Graph --pack--> file                                   (src/importer: draft.h, lowering.h, rewrite/,
 //               emit.h)
 //
+// Where dimensions are left open for several extents, all of this but the packing happens once for each choice of them, and weights are
+// shared (src/importer/weight_pool.h, model/variants.h).
+//
 // The file is mapped, weights are located on the wire and packed one stretch at a time: converting takes under 128 MiB of anonymous memory
 // whatever the model. All problems of a file are reported at once.
 #pragma once
@@ -19,6 +22,7 @@
 #include "sluice/core/shape.h"
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/variants.h"
 
 namespace sluice::importer {
 
@@ -38,8 +42,14 @@ struct InputValue {
   std::vector<std::byte> data;
 };
 
+/// An extent that follows from others: the sum of these, each a number or the name of a dimension in `dims` or `open_dims`.
+using DimSum = std::vector<std::string>;
+
 struct ConvertOptions {
   std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
+  /// --dim name=1..8: dimensions that are bound when the model is opened, with the extents that they can have (model/variants.h).
+  std::map<std::string, std::vector<std::int64_t>> open_dims;
+  std::map<std::string, DimSum> dim_sums;    // --dim name=other+1
   std::map<std::string, InputValue> values;  // graph inputs that become constants: those whose values decide shapes
   std::map<std::string, Shape> bounds;       // of values whose extents are known at run only: --bound name=extents
   bool exact = false;                        // --numerics exact: every node of the class kExact, no Winograd
@@ -58,6 +68,11 @@ struct ConvertReport {
   std::int64_t nodes = 0;
   Bytes weight_bytes;
   Bytes file_bytes;
+  // Of a model with dimensions that are bound when it is opened:
+  std::vector<model::Dimension> dimensions;
+  std::int64_t graphs = 1;  // for each choice of extents
+  std::int64_t forms = 1;   // structures that these graphs have
+  Bytes variant_bytes;      // weights that the bound's graph does not read
 };
 
 /// Converts `onnx_path` to `model_path`. On failure the Status carries the first problem's code and `report.problems` all of them.

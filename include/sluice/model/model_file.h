@@ -15,6 +15,7 @@
 
 #include "sluice/core/error.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/variants.h"
 #include "sluice/model/weight_source.h"
 
 namespace sluice::model {
@@ -22,26 +23,35 @@ namespace sluice::model {
 /// An open model. Movable; keeps the file open. Thread-safe after opening (all const).
 class ModelFile {
  public:
-  /// Errors: kIo; kInvalidModel, kUnsupportedVersion, kChecksumMismatch with the rule that is broken.
-  static Result<ModelFile> open(const std::string& path);
+  /// The graph is that of `extents`, by default of the bound. Errors: kIo; kInvalidModel, kUnsupportedVersion, kChecksumMismatch with the
+  /// rule that is broken; kInvalidArgument for extents that the file has no graph for.
+  static Result<ModelFile> open(const std::string& path, const Extents& extents = {});
+  /// The same file with its graph of other extents: reads the header again, shares the open file. Errors: those of `open`; kFileChanged.
+  Result<ModelFile> with_extents(const Extents& extents) const;
 
   const Graph& graph() const noexcept { return *graph_; }
-  /// XXH3-64 of the header: what plans are tied to.
+  /// What can be bound, and the extents that this graph has; empty for a file of one shape.
+  const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
+  /// What plans are tied to: XXH3-64 of the header, and of the extents where they are not the bound.
   std::uint64_t hash() const noexcept { return hash_; }
   const std::string& path() const noexcept { return path_; }
   Bytes file_size() const noexcept { return file_size_; }
   Bytes header_bytes() const noexcept { return header_bytes_; }
-  /// Reads weights of this file. Lives as long as the ModelFile.
+  /// Reads weights of this file. Lives as long as the ModelFile, or another one of the same file.
   WeightSource& source() const noexcept { return *source_; }
 
  private:
   ModelFile() = default;
+  Status read(const Extents& extents);
+
   std::string path_;
+  std::uint64_t header_hash_ = 0;
   std::uint64_t hash_ = 0;
   Bytes file_size_;
   Bytes header_bytes_;
   std::unique_ptr<Graph> graph_;
-  std::unique_ptr<WeightSource> source_;
+  std::vector<Dimension> dimensions_;
+  std::shared_ptr<WeightSource> source_;
 };
 
 /// Reads every stretch and compares its checksum. Errors: kChecksumMismatch naming the weight and the stretch's offset; kIo; kFileChanged.

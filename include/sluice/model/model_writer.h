@@ -11,6 +11,7 @@
 
 #include "sluice/core/error.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/variants.h"
 
 namespace sluice::model {
 
@@ -28,10 +29,13 @@ struct WriteOptions {
   std::function<void(Bytes, Bytes)> progress;
   /// Called when all is written, before the file gets its name; an error discards it. May be empty.
   std::function<Status()> before_commit;
+  /// The graphs of other extents; their weights are among those of `graph`, which is the graph of the bound. Null: a file of one shape.
+  const Variants* variants = nullptr;
 };
 
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns
-/// offset, bytes, always_resident and the stretches (into `graph`, too). Weights come in the order of the nodes that first read them.
+/// offset, bytes, always_resident and the stretches (into `graph`, too). Weights come in the order of the nodes that first read them, those
+/// that only variants read last.
 /// Errors: kInvalidArgument (validate fails), kIo, and whatever `producer` returns; on any of them nothing is left at `path` that was
 /// not there before.
 Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options = {});

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "sluice/importer/importer.h"
+#include "src/cli/convert/dim_words.h"
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
@@ -33,18 +34,6 @@ struct CommandLine {
   bool json = false;
   bool quiet = false;
 };
-
-/// NAME=VALUE; a name may hold an equals sign of its own.
-std::pair<std::string, std::int64_t> parse_dim(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
-  const auto [stop, error] = std::from_chars(begin, end, value);
-  if (equals == std::string::npos || equals == 0 || error != std::errc{} || stop != end || value < 0)
-    raise(make_error(ErrorCode::kInvalidArgument, text, "--dim wants NAME=EXTENT"));
-  return {text.substr(0, equals), value};
-}
 
 /// NAME=FILE.
 std::pair<std::string, importer::InputValue> read_value(const std::string& text) {
@@ -105,12 +94,15 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"nodes", report.nodes},
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
+          {"graphs", report.graphs},
+          {"forms", report.forms},
+          {"variant_bytes", report.variant_bytes.count()},
           {"problems", problems}};
 }
 
 int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
-  for (const std::string& dim : line.dims) options.dims.insert(parse_dim(dim));
+  for (const std::string& dim : line.dims) add_dim(dim, options);
   for (const std::string& value : line.values) options.values.insert(read_value(value));
   for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
   options.exact = line.numerics == "exact";
@@ -136,9 +128,15 @@ int convert_file(const CommandLine& line) {
                name);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (line.json) print_json(json_of(line, report, status));
-  if (converted && !line.json && !line.quiet)
+  if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+    for (const model::Dimension& dimension : report.dimensions)
+      fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
+    if (!report.dimensions.empty())
+      fmt::print("  {} graphs of {} structure{}, {} of weights for some of them only\n", report.graphs, report.forms,
+                 report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
+  }
   finish_stdout();
   return status;
 }
@@ -163,7 +161,8 @@ int dispatch(int argc, char** argv) {
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
   app.add_option("--dim", line.dims,
-                 "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT one without a name, or instead of what the file says")
+                 "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT one without a name, or instead of what the file says; "
+                 "NAME=1..8, 32..512:32 or 1,4,8: bound when the model is opened; NAME=S+P: follows from others")
       ->allow_extra_args(false);
   app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
       ->allow_extra_args(false);

@@ -1,0 +1,204 @@
+#include "sluice/model/variants.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <tuple>
+
+#include "src/model/header.h"
+
+namespace sluice::model {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+std::vector<std::uint64_t> words_of(std::span<const std::byte> bytes) {
+  std::vector<std::uint64_t> words(align_up(bytes.size(), kWord) / kWord, 0);
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+tl::unexpected<Error> unfit(const Dimension& dimension, const char* reason, std::int64_t wanted) {
+  const std::string subject = "dimension " + dimension.name + " (" + extents_text(dimension.extents) + ")";
+  return fail(make_error(ErrorCode::kInvalidArgument, subject, reason, static_cast<std::uint64_t>(dimension.bound()),
+                         static_cast<std::uint64_t>(wanted)));
+}
+
+/// How many extents from the first on have one distance.
+std::size_t even_run(std::span<const std::int64_t> extents) noexcept {
+  if (extents.size() < 3) return 1;
+  std::size_t count = 2;
+  while (count < extents.size() && extents[count] - extents[count - 1] == extents[1] - extents[0]) ++count;
+  return count < 3 ? 1 : count;
+}
+
+Status check_dimensions(std::span<const Dimension> dimensions, std::string_view subject) {
+  const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
+  if (dimensions.empty() || dimensions.size() > kMaxDimensions) return invalid("V1: no dimension to bind, or too many");
+  std::set<std::string_view> names;
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.name.empty() || !names.insert(dimension.name).second) return invalid("V1: a dimension has no name of its own");
+    if (dimension.extents.empty() || dimension.extents.front() < 0) return invalid("V1: a dimension has no extents, or negative ones");
+    if (std::adjacent_find(dimension.extents.begin(), dimension.extents.end(), std::greater_equal<>()) != dimension.extents.end())
+      return invalid("V1: the extents of a dimension do not rise");
+  }
+  if (count_points(dimensions) > kMaxPoints) return invalid("V1: the dimensions have more points than a file may have graphs for");
+  return {};
+}
+
+Status check_form(const Form& form, std::vector<bool>& served, std::string_view subject) {
+  const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
+  for (const std::uint32_t point : form.points) {
+    if (point >= served.size() || served[point]) return invalid("V2: a point does not exist or has two graphs");
+    served[point] = true;
+  }
+  if (form.graph.size() % kWord != 0) return invalid("V3: the graph of a form is not in whole words");
+  if (form.words.size() != form.columns.size()) return invalid("V3: a word of a form has no column");
+  if (std::adjacent_find(form.words.begin(), form.words.end(), std::greater_equal<>()) != form.words.end())
+    return invalid("V3: the words of a form do not rise");
+  if (!form.words.empty() && form.words.back() >= form.graph.size() / kWord) return invalid("V3: a word lies outside its graph");
+  const std::size_t columns = form.points.empty() ? 0 : form.values.size() / form.points.size();
+  if (form.values.size() != columns * form.points.size()) return invalid("V3: a column has not one value for each point");
+  for (const std::uint32_t column : form.columns)
+    if (column >= columns) return invalid("V3: a word's column does not exist");
+  return {};
+}
+
+}  // namespace
+
+std::string extents_text(std::span<const std::int64_t> extents) {
+  std::string text;
+  while (!extents.empty()) {
+    const std::size_t run = even_run(extents);
+    text += (text.empty() ? "" : ",") + std::to_string(extents.front());
+    if (run > 1) text += ".." + std::to_string(extents[run - 1]);
+    if (run > 1 && extents[1] - extents[0] != 1) text += ":" + std::to_string(extents[1] - extents[0]);
+    extents = extents.subspan(run);
+  }
+  return text;
+}
+
+std::size_t count_points(std::span<const Dimension> dimensions) noexcept {
+  std::size_t points = 1;
+  for (const Dimension& dimension : dimensions)
+    points = std::min(points * std::min(dimension.extents.size(), kMaxPoints + 1), kMaxPoints + 1);
+  return points;
+}
+
+std::vector<std::int64_t> extents_at(std::span<const Dimension> dimensions, std::size_t point) {
+  std::vector<std::int64_t> extents(dimensions.size());
+  for (std::size_t d = dimensions.size(); d-- > 0; point /= dimensions[d].extents.size())
+    extents[d] = dimensions[d].extents[point % dimensions[d].extents.size()];
+  return extents;
+}
+
+Result<std::size_t> bind(std::vector<Dimension>& dimensions, const Extents& wanted) {
+  for (const auto& entry : wanted) {
+    const std::string& name = entry.first;
+    if (dimensions.empty())
+      return fail(ErrorCode::kInvalidArgument, "dimension " + name,
+                  "the model file is of one shape; convert with --dim NAME=1..BOUND to choose when it is opened");
+    if (std::none_of(dimensions.begin(), dimensions.end(), [&](const Dimension& d) { return d.name == name; }))
+      return fail(ErrorCode::kInvalidArgument, "dimension " + name, "the model file has others to bind: `sluice inspect` lists them");
+  }
+  std::size_t point = 0;
+  for (Dimension& dimension : dimensions) {
+    const auto given = wanted.find(dimension.name);
+    dimension.extent = given == wanted.end() ? dimension.bound() : given->second;
+    if (dimension.extent < 0) return fail(ErrorCode::kInvalidArgument, "dimension " + dimension.name, "an extent is 0 or more");
+    if (dimension.extent > dimension.bound()) return unfit(dimension, "the extent is above the bound of the model file", dimension.extent);
+    const auto at = std::lower_bound(dimension.extents.begin(), dimension.extents.end(), dimension.extent);
+    if (*at != dimension.extent) return unfit(dimension, "the model file has no graph for this extent", dimension.extent);
+    point = point * dimension.extents.size() + static_cast<std::size_t>(at - dimension.extents.begin());
+  }
+  return point;
+}
+
+Status Variants::check(std::string_view subject) const {
+  SLUICE_RETURN_IF_ERROR(check_dimensions(dimensions, subject));
+  std::vector<bool> served(count_points(dimensions), false);
+  for (const Form& form : forms) SLUICE_RETURN_IF_ERROR(check_form(form, served, subject));
+  if (std::find(served.begin(), served.end(), false) != served.end())
+    return fail(ErrorCode::kInvalidModel, subject, "V2: a point has no graph");
+  return {};
+}
+
+std::vector<std::uint64_t> Variants::graph_at(std::size_t point) const {
+  for (const Form& form : forms) {
+    const auto at = std::find(form.points.begin(), form.points.end(), point);
+    if (at == form.points.end()) continue;
+    const auto position = static_cast<std::size_t>(at - form.points.begin());
+    std::vector<std::uint64_t> words = words_of(form.graph);
+    for (std::size_t i = 0; i < form.words.size(); ++i)
+      words[form.words[i]] = form.values[form.columns[i] * form.points.size() + position];
+    return words;
+  }
+  return {};
+}
+
+Status VariantsEncoder::add(std::size_t point, const Graph& graph) {
+  Graph bare = graph;
+  bare.weights.clear();
+  bare.stretches.clear();
+  bare.labels.clear();
+  bare.preprocess = {};
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, encode_header(bare, nullptr));
+  const std::vector<std::uint64_t> words = words_of(bytes);
+  // Graphs of one structure have one size. Those that have it by chance differ in most words, and are better off apart.
+  const auto differ = [&](const Growing& form) {
+    std::size_t count = 0;
+    for (std::size_t w = 0; w < words.size(); ++w) count += form.words[w] != words[w];
+    return count;
+  };
+  auto form = std::find_if(growing_.begin(), growing_.end(), [&](const Growing& g) {
+    return g.words.size() == words.size() && 2 * differ(g) <= words.size();
+  });
+  if (form == growing_.end()) {
+    growing_.push_back({words, {}, {}, {}});
+    form = growing_.end() - 1;
+  } else {
+    append(*form, words);
+  }
+  form->points.push_back(static_cast<std::uint32_t>(point));
+  return {};
+}
+
+/// Splits classes: words stay together as long as they have the same values. `words` is of the point that comes next.
+void VariantsEncoder::append(Growing& form, const std::vector<std::uint64_t>& words) {
+  const std::size_t before = form.points.size();
+  constexpr std::uint32_t kNever = ~std::uint32_t{0};  // has not varied so far
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> made;  // {class, first value, new value}
+  for (std::uint32_t w = 0; w < words.size(); ++w) {
+    const auto found = form.class_of.find(w);
+    if (found == form.class_of.end() && words[w] == form.words[w]) continue;
+    const std::uint32_t old = found == form.class_of.end() ? kNever : found->second;
+    const auto [entry, is_new] = made.try_emplace({old, form.words[w], words[w]}, old);
+    if (is_new && (old == kNever || form.history[old].size() > before)) {
+      std::vector<std::uint64_t> past(before, form.words[w]);
+      if (old != kNever) std::copy_n(form.history[old].begin(), before, past.begin());
+      entry->second = static_cast<std::uint32_t>(form.history.size());
+      form.history.push_back(std::move(past));
+    }
+    if (is_new) form.history[entry->second].push_back(words[w]);
+    form.class_of[w] = entry->second;
+  }
+}
+
+Variants VariantsEncoder::take() {
+  for (Growing& from : growing_) {
+    Form form;
+    form.graph.resize(from.words.size() * kWord);
+    std::memcpy(form.graph.data(), from.words.data(), form.graph.size());
+    form.points = std::move(from.points);
+    for (const auto& [word, column] : from.class_of) {
+      form.words.push_back(word);
+      form.columns.push_back(column);
+    }
+    for (const auto& column : from.history) form.values.insert(form.values.end(), column.begin(), column.end());
+    variants_.forms.push_back(std::move(form));
+  }
+  growing_.clear();
+  return std::move(variants_);
+}
+
+}  // namespace sluice::model
