@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t kMaxWords = 64;  // of a constant that lies in the body itself
 constexpr std::uint64_t kAlignment = 64;
 
-DType run_type(const Value& value) { return is_float(value.dtype) ? DType::kF32 : value.dtype; }
-
 std::uint64_t bytes_of(const Value& value) { return static_cast<std::uint64_t>(value.shape.element_count()) * size_of(run_type(value)); }
 
 model::PlainAttributes plain(std::string_view name, std::vector<std::int64_t> arguments = {}) {

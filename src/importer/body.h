@@ -16,6 +16,9 @@ struct EncodedBody {
 /// others are given from outside. Constants of more than a few words become such inputs. Refuses what is no plain node.
 EncodedBody encode_body(NodeContext& c, ApartBody body, std::size_t own);
 
+/// The type that a value has when the model runs.
+inline DType run_type(const Value& value) { return is_float(value.dtype) ? DType::kF32 : value.dtype; }
+
 /// Result i of a Control node.
 ValueId add_result(NodeContext& c, ValueId packed, std::size_t i, DType dtype, const Shape& most, std::uint8_t bounded);
 

@@ -1,21 +1,13 @@
 // If and Loop whose course is known at run only: one step that runs its bodies (body.h). Of an If, only the branch that is taken.
-//
-// A node has one result, and these have several: they are packed into bytes, and a TakeResult node each takes one out.
-//
-//     [results x place][result 0: 8 extents, values][result 1 ...]       each begins at a multiple of 64
 #include "src/kernels/plain/body.h"
-#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/packed.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
 namespace {
 
-constexpr std::size_t kMaxResults = 256;
-constexpr std::int64_t kExtentBytes = Shape::kMaxRank * static_cast<std::int64_t>(sizeof(std::int64_t));
 // Two hours at a microsecond each.
 constexpr std::int64_t kMaxIterations = std::int64_t{1} << 33;
-
-constexpr std::int64_t rounded(std::int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
 /// A checked node: its bodies, and how their inputs and outputs are the node's.
 struct Control {
@@ -48,13 +40,6 @@ struct Control {
   }
 };
 
-bool same(const Planned& a, const PlainTensor& b) noexcept {
-  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
-  for (int axis = 0; axis < a.shape.rank(); ++axis)
-    if (b.shape[axis] > a.shape[axis] || (b.shape[axis] < a.shape[axis] && (a.bounded >> axis & 1u) == 0)) return false;
-  return true;
-}
-
 bool is_scalar(const PlainTensor& t, DType dtype) noexcept { return t.dtype == dtype && t.count() == 1; }
 
 PlainRefusal check_if(const PlainNode& node, const Control& c) noexcept {
@@ -64,7 +49,7 @@ PlainRefusal check_if(const PlainNode& node, const Control& c) noexcept {
   std::size_t at = 1;
   for (const Body* body : {&c.first, &c.second})
     for (std::size_t i = 0; i < body->inputs(); ++i)
-      if (body->in_arena(body->input(i)) || !same(body->planned(body->input(i)), inputs[at++])) return kWrongShape;
+      if (body->in_arena(body->input(i)) || !is_planned(body->planned(body->input(i)), inputs[at++])) return kWrongShape;
   return nullptr;
 }
 
@@ -82,7 +67,7 @@ PlainRefusal check_loop(const PlainNode& node, const Control& c) noexcept {
   for (std::size_t i = 0; i < body.inputs(); ++i) {
     if (body.in_arena(body.input(i)) != (i < 2 + c.carried)) return kWrongArgument;
     const Planned taken = body.planned(body.input(i));
-    if (i >= 2 && !same(taken, inputs[own + i - 2])) return kWrongShape;
+    if (i >= 2 && !is_planned(taken, inputs[own + i - 2])) return kWrongShape;
     if (i < 2 || i >= 2 + c.carried) continue;
     const Planned given = body.planned(body.output(i - 1));
     if (taken.bounded != 0 || given.bounded != 0 || given.dtype != taken.dtype || !(given.shape == taken.shape)) return kWrongShape;
@@ -112,52 +97,13 @@ PlainRefusal read_control(const PlainNode& node, Control& c) noexcept {
 PlainRefusal infer_control(const PlainNode& node, PlainTensor& out) noexcept {
   Control c;
   if (const PlainRefusal refusal = read_control(node, c)) return refusal;
-  if (c.results() > kMaxResults) return "it has more results than are taken";
-  std::int64_t bytes = rounded(static_cast<std::int64_t>(c.results() * sizeof(std::int64_t)));
-  for (std::size_t i = 0; i < c.results(); ++i) {
-    Planned planned;
-    if (!c.result(i, planned)) return "its results have no common shape";
-    std::int64_t values = 0;
-    if (__builtin_mul_overflow(planned.shape.element_count(), static_cast<std::int64_t>(size_of(planned.dtype)), &values))
-      return kWrongShape;
-    if (values > (std::int64_t{1} << 40) || bytes > (std::int64_t{1} << 40)) return kWrongShape;
-    bytes += rounded(kExtentBytes + values);
-  }
-  out = {DType::kU8, Shape{bytes}};
-  return nullptr;
+  return infer_packed(c, out);
 }
 
 std::uint64_t control_scratch(const PlainNode& node) noexcept {
   Control c;
   return read_control(node, c) != nullptr ? 0 : c.workspace();
 }
-
-/// Where the results lie, from the first on.
-class Packed {
- public:
-  Packed(const Control& control, std::byte* bytes) noexcept : bytes_(bytes) {
-    std::int64_t at = rounded(static_cast<std::int64_t>(control.results() * sizeof(std::int64_t)));
-    for (std::size_t i = 0; i < control.results(); ++i) {
-      Planned planned;
-      control.result(i, planned);
-      places()[i] = at;
-      at += rounded(kExtentBytes + planned.shape.element_count() * static_cast<std::int64_t>(size_of(planned.dtype)));
-    }
-  }
-  std::byte* values(std::size_t i) const noexcept { return bytes_ + places()[i] + kExtentBytes; }
-  void set_extents(std::size_t i, const Shape& shape) const noexcept {
-    auto* const extents = reinterpret_cast<std::int64_t*>(bytes_ + places()[i]);
-    for (int axis = 0; axis < shape.rank(); ++axis) extents[axis] = shape[axis];
-  }
-  void put(std::size_t i, const PlainTensor& value) const noexcept {
-    set_extents(i, value.shape);
-    copy_elements(values(i), value.data, value.count(), value.dtype);
-  }
-
- private:
-  std::int64_t* places() const noexcept { return reinterpret_cast<std::int64_t*>(bytes_); }
-  std::byte* bytes_;
-};
 
 PlainRefusal run_branch(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
   const auto inputs = node.inputs();

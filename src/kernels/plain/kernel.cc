@@ -60,16 +60,6 @@ Operands operands_of(const model::Graph& graph, const model::Node& node) noexcep
 
 bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
 
-/// Do the extents fit the plan's? Only bounded axes may be shorter.
-bool within(const Shape& extents, const Planned& planned) noexcept {
-  if (extents.rank() != planned.shape.rank()) return false;
-  for (int axis = 0; axis < extents.rank(); ++axis) {
-    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
-    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
-  }
-  return true;
-}
-
 PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
   const PlainOperator& op = node.op();
   PlainTensor made;
@@ -95,6 +85,15 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
 }
 
 }  // namespace
+
+bool within(const Shape& extents, const Planned& planned) noexcept {
+  if (extents.rank() != planned.shape.rank()) return false;
+  for (int axis = 0; axis < extents.rank(); ++axis) {
+    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
+    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
+  }
+  return true;
+}
 
 PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
   if (node.op().run_sized == nullptr && !node.late()) return infer_plain(node, out);

@@ -18,6 +18,9 @@ struct Planned {
   std::uint64_t scratch = 0;
 };
 
+/// Do the extents fit the plan's? Only bounded axes may be shorter.
+bool within(const Shape& extents, const Planned& planned) noexcept;
+
 /// Type and the most that the extents can be, as far as that follows from the graph.
 PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept;
 /// Scratch for the most. Arguments that `infer_bound` refuses are no ground for sizes: 0, and a run that takes more ends with an error.
