@@ -49,6 +49,7 @@ bool lower_if_apart(NodeContext& c, BodyLowering& bodies) {
   inputs.insert(inputs.end(), second.given.begin(), second.given.end());
   if (inputs.size() > 32) c.refuse("its branches read more than 31 values from outside");
   const ValueId packed = add_plain(c, "Control", std::move(inputs), {{}, first.words, second.words});
+  give_weights(c, {&first, &second});
   set_results(c, packed, results);
   return true;
 }
@@ -129,7 +130,9 @@ void lower_loop_apart(NodeContext& c, BodyLowering& bodies, bool as_counted = fa
       c.refuse("a carried value changes its shape from " + inputs[i + 2].shape.to_string() + " to " + value_of(i + 1).shape.to_string());
   std::vector<Joined> results;
   const bool stacks = body.outputs.size() > carried + 1;
-  const std::int64_t most = stacks ? room_for_iterations(c, carried) : 0;
+  const bool counted = c.has_input(0) && c.input_constant(0) != nullptr;
+  std::int64_t most = stacks || counted ? room_for_iterations(c, carried) : 0;
+  if (!stacks && most > kMaxIterations) most = 0;  // exporters write the largest number for "no limit"
   for (std::size_t i = 0; i + 1 < body.outputs.size(); ++i) {
     const Value value = value_of(i + 1);
     Joined result{run_type(value), value.shape, 0};
@@ -147,6 +150,7 @@ void lower_loop_apart(NodeContext& c, BodyLowering& bodies, bool as_counted = fa
   if (operands.size() > 32) c.refuse("it reads more than 32 values from outside");
   const std::vector<std::int64_t> what = {static_cast<std::int64_t>(carried), c.has_input(0), c.has_input(1), most};
   const ValueId packed = add_plain(c, "Control", std::move(operands), {what, first.words, {}});
+  give_weights(c, {&first});
   set_results(c, packed, results);
 }
 

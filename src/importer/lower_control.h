@@ -61,6 +61,12 @@ inline void set_results(NodeContext& c, ValueId packed, const std::vector<Joined
     if (c.wants_output(i)) c.set_output(i, add_result(c, packed, i, results[i].dtype, results[i].most, results[i].bounded));
 }
 
+/// Hands the node that was just made the weights of its bodies.
+inline void give_weights(NodeContext& c, std::initializer_list<const EncodedBody*> bodies) {
+  std::vector<BodyWeight>& weights = c.last_node().body_weights;
+  for (const EncodedBody* body : bodies) weights.insert(weights.end(), body->weights.begin(), body->weights.end());
+}
+
 void lower_scan(NodeContext& c, BodyLowering& bodies);
 
 }  // namespace sluice::importer

@@ -109,6 +109,7 @@ bool lower_scan_apart(NodeContext& c, BodyLowering& bodies, const ScanForm& form
   operands.insert(operands.end(), encoded.given.begin(), encoded.given.end());
   if (operands.size() > 32) c.refuse("it reads more than 32 values from outside");
   const ValueId packed = add_plain(c, "ScanControl", std::move(operands), {what, courses, output_courses, encoded.words});
+  give_weights(c, {&encoded});
   set_results(c, packed, results);
   return true;
 }

@@ -14,7 +14,7 @@ using namespace sluice::test;
 
 namespace {
 
-constexpr int kI64 = 7, kBool = 9;
+constexpr int kFloat = 1, kI64 = 7, kBool = 9;
 
 /// A converted model, and sessions of it.
 struct Made {
@@ -185,6 +185,57 @@ TEST_CASE("a bound for what has none is refused") {
   const Made m(b, bound("y", Shape{3}));
   REQUIRE_FALSE(m.status);
   CHECK(m.status.error().code == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("Resize takes scales and sizes of the run, below a bound, with the values of constant ones") {
+  const auto model = [](bool sizes, bool constant, const std::string& mode) {
+    OnnxBuilder b(18);
+    b.input("x", {1, 2, 3, 4});
+    if (constant && sizes)
+      b.initializer(tensor("s", {2}, Ints{5, 6}));
+    else if (constant)
+      b.initializer(tensor("s", {2}, Floats{1.7f, 1.5f}));
+    else
+      b.input("s", {2}, sizes ? kI64 : kFloat);
+    // A cubic that leaves out what lies outside is plain also with constants.
+    b.node("Resize", {"x", "", sizes ? "" : "s", sizes ? "s" : ""}, {"y"},
+           {attribute("axes", Ints{2, 3}), attribute("mode", mode.c_str()), attribute("exclude_outside", std::int64_t{mode == "cubic" ? 1 : 0})});
+    return b.output("y");
+  };
+  Floats x(24);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * i % 19) - 7.0f;
+  Made unbounded(model(true, false, "linear"));
+  REQUIRE_FALSE(unbounded.status);
+  CHECK(unbounded.report.unbounded == std::vector<std::string>{"y"});
+  for (const char* mode : {"nearest", "linear", "cubic"})
+    for (const bool sizes : {false, true}) {
+      INFO(mode << (sizes ? " sizes" : " scales"));
+      Made fixed(model(sizes, true, mode)), m(model(sizes, false, mode), bound("y", Shape{1, 2, 8, 9}));
+      for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+      REQUIRE(fixed.status);
+      REQUIRE(m.status);
+      fixed.set<float>(0, DType::kF32, x);
+      REQUIRE(fixed.session->run());
+      const Floats want = fixed.get<float>();
+      for (const bool least : {false, true}) {
+        if (least) m.open(*minimum_budget(*m.model, {}));
+        m.set<float>(0, DType::kF32, x);
+        if (sizes)
+          m.set<std::int64_t>(1, DType::kI64, {5, 6});
+        else
+          m.set<float>(1, DType::kF32, {1.7f, 1.5f});
+        REQUIRE(m.session->run());
+        CHECK(m.session->output_shape(0) == Shape{1, 2, 5, 6});
+        const Floats found = m.get<float>();
+        REQUIRE(found.size() == want.size());
+        for (std::size_t i = 0; i < want.size(); ++i) CHECK(found[i] == Approx(want[i]).margin(1e-5));
+        if (sizes)
+          m.set<std::int64_t>(1, DType::kI64, {9, 6});
+        else
+          m.set<float>(1, DType::kF32, {3.5f, 1.5f});
+        CHECK_FALSE(m.session->run());  // over the bound
+      }
+    }
 }
 
 // ---- If and Loop whose course is known at run only

@@ -8,6 +8,7 @@ namespace sluice::kernels::plain {
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept;
 void run(const KernelCall& call) noexcept;
 
 /// What the plan says of a result.

@@ -67,6 +67,8 @@ class Packed {
   std::byte* bytes_;
 };
 
+inline constexpr PlainRefusal kWrongWeights = "its weights are not those of its bodies";
+
 /// Is the tensor one that the plan foresees?
 inline bool is_planned(const Planned& planned, const PlainTensor& t) noexcept {
   return planned.dtype == t.dtype && within(t.shape, planned);

@@ -79,9 +79,9 @@ PlainRefusal read_scan(const PlainNode& node, Scan& scan, std::int64_t& length) 
       if (list[i] < 0 || list[i] >= Shape::kMaxRank) return kWrongAxis;
   const std::size_t own = scan.states + scan.sequences();
   if (inputs.empty() || inputs.size() % 2 != 0 || outputs.size() % 2 != 0) return kWrongArgument;
-  if (body.inputs() < own || body.outputs() != scan.states + outputs.size() / 2 || node.inputs().size() != body.inputs())
+  if (body.given() < own || body.outputs() != scan.states + outputs.size() / 2 || node.inputs().size() != body.given())
     return kWrongArgument;
-  for (std::size_t i = 0; i < body.inputs(); ++i) {
+  for (std::size_t i = 0; i < body.given(); ++i) {
     if (body.in_arena(body.input(i)) != (i < own)) return kWrongArgument;
     const PlainTensor& given = node.inputs()[i];
     if (i >= scan.states && i < own) {
@@ -95,6 +95,13 @@ PlainRefusal read_scan(const PlainNode& node, Scan& scan, std::int64_t& length) 
     if (taken.bounded != 0 || next.bounded != 0 || next.dtype != taken.dtype || !(next.shape == taken.shape)) return kWrongShape;
   }
   return nullptr;
+}
+
+std::int64_t scan_turns(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept {
+  Scan scan;
+  std::int64_t length = 0;
+  const Body* const bodies[] = {&scan.body};
+  return read_scan(node, scan, length) == nullptr && weights_fit(bodies, graph, of) ? std::max<std::int64_t>(scan.most, 1) : -1;
 }
 
 PlainRefusal infer_scan(const PlainNode& node, PlainTensor& out) noexcept {
@@ -130,7 +137,9 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte* 
   const Body& body = scan.body;
   const auto inputs = node.inputs();
   const std::span<PlainTensor> tensors = body.begin(scratch);
-  for (std::size_t i = 0; i < body.inputs(); ++i) {
+  const BodyWeights weights(node.call(), 0, body.weights(), true);
+  if (!weights.given()) return kWrongWeights;
+  for (std::size_t i = 0; i < body.given(); ++i) {
     PlainTensor& to = tensors[body.input(i)];
     if (i < scan.states)
       copy_elements(to.data, inputs[i].data, to.count(), to.dtype);
@@ -151,7 +160,7 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte* 
       const Course course = Scan::course(scan.inputs, i);
       copy_slice(Copy::kOut, axis_view(from.shape, course.axis), place(course), from.data, to.data, to.dtype);
     }
-    if (const PlainRefusal fault = body.run(tensors, scratch)) return fault;
+    if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;
     for (std::size_t i = scan.states; i < scan.results(); ++i) {
       const PlainTensor& value = tensors[body.output(i)];
       const Course course = scan.of_result(i);
@@ -168,7 +177,8 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte* 
 }
 
 constexpr PlainOperator kOperators[] = {
-    {570, "ScanControl", "what:I inputs:I outputs:I body:I", infer_scan, run_scan, scan_scratch, nullptr, 1, nullptr, nullptr, true},
+    {570, "ScanControl", "what:I inputs:I outputs:I body:I", infer_scan, run_scan, scan_scratch, nullptr, 1, nullptr, nullptr, true,
+     scan_turns},
 };
 
 }  // namespace
