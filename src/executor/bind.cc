@@ -109,6 +109,7 @@ class Binder {
     if (!step.prepare) {
       SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
+      SLUICE_ASSIGN_OR_RETURN(bound.window, bind_window(*kernel, step, node));
     }
     for (Pass pass : kPasses)
       bound.loads_needed[static_cast<std::size_t>(pass)] = running_[static_cast<std::size_t>(pass)][step.loads_needed];
@@ -146,7 +147,7 @@ class Binder {
         view = dense_view(nullptr, tensor.shape, tensor.dtype);
       } else if (tensor.weight.valid()) {
         const plan::WeightOperand* operand = operand_of(step, tensor.weight);
-        if (operand == nullptr) return refuse_operand(node);
+        if (operand == nullptr || !operand->load.valid()) return refuse_operand(node);
         view = dense_view(weight_address(*operand), tensor.shape, tensor.dtype);
       } else {
         view = activation_view(id);
@@ -166,7 +167,9 @@ class Binder {
     for (std::size_t i = 0; i < node.weights.size(); ++i) {
       const WeightId id = node.weights[i];
       const plan::WeightOperand* operand = operand_of(step, id);
-      if (operand != nullptr) {
+      if (operand != nullptr && !operand->load.valid()) {
+        bound_.weights.push_back({nullptr, {}, &graph_.weight(id)});
+      } else if (operand != nullptr) {
         bound_.weights.push_back({weight_address(*operand), operand->panels, &graph_.weight(id)});
       } else if (i == 0 ? step.derived.buffer.valid() && !step.prepare : step.prepare) {
         bound_.weights.push_back({nullptr, {}, &graph_.weight(id)});
@@ -225,6 +228,25 @@ class Binder {
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace is too small", needed.count(), given.count()));
     }
     return step.workspace.valid() ? arena_ + plan_.buffer(step.workspace).offset.count() : nullptr;
+  }
+
+  /// What the workspace has beyond the kernel's own, for a step that reads weights by itself.
+  Result<std::span<std::byte>> bind_window(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
+    std::uint64_t least = 0;
+    for (std::uint32_t i = 0; i < step.operand_count; ++i) {
+      const plan::WeightOperand& operand = plan_.operands[step.first_operand + i];
+      if (!operand.load.valid()) least = std::max(least, model::least_piece(graph_, graph_.weight(operand.weight)).count());
+    }
+    if (least == 0) return std::span<std::byte>();
+    if (kernel.weight_turns == nullptr || !step.workspace.valid()) return refuse_operand(node);
+    const plan::Buffer& buffer = plan_.buffer(step.workspace);
+    const std::uint64_t begin = align_up(buffer.offset.count() + kernel.workspace(graph_, node, extent_of(step)).count(), plan_.block);
+    const std::uint64_t end = (buffer.offset + buffer.size).count();
+    const std::uint64_t tail = kernels::kReadTail.count();
+    if (end < begin + tail || end - begin - tail < least)
+      return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace has no room for a weight that it reads", least,
+                             buffer.size.count()));
+    return std::span(arena_ + begin, end - begin - tail);
   }
 
   const plan::WeightOperand* operand_of(const plan::Step& step, WeightId weight) const noexcept {

@@ -34,6 +34,7 @@ struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
   bool prologue_only = false;
   kernels::KernelCall call;
+  std::span<std::byte> window;  // of a step that reads weights by itself: where to
   std::array<std::uint32_t, kPasses.size()> loads_needed{};
 };
 

@@ -12,6 +12,7 @@
 #include "src/executor/clock.h"
 #include "src/executor/loader.h"
 #include "src/executor/pass.h"
+#include "src/executor/step_reader.h"
 
 namespace sluice::executor {
 namespace {
@@ -25,15 +26,24 @@ class PlanExecutor final : public Executor {
         pool_(pool),
         bound_(std::move(bound)),
         held_(std::move(held)),
+        reader_(graph, source, options.read, cancelled_),
         loader_({graph, plan, held_, source, arena.data(), steps_, loads_}, options.read) {
     for (std::size_t k = 0; k < plan.loads.size(); ++k) {
       for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
     }
-    for (BoundStep& step : bound_.steps) step.call.fault = &fault_;
+    for (BoundStep& step : bound_.steps) {
+      step.call.fault = &fault_;
+      if (step.window.empty()) continue;
+      step.call.reader = &reader_;
+      reads_in_steps_ = true;
+    }
     if (options.time_steps) step_times_.resize(bound_.steps.size());
   }
 
-  Status start() noexcept { return plan_.loads.empty() ? Status() : loader_.start(); }
+  Status start() noexcept {
+    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start());
+    return plan_.loads.empty() ? Status() : loader_.start();
+  }
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
   RowView output(std::size_t port) noexcept override { return bound_.outputs[port]; }
@@ -49,10 +59,14 @@ class PlanExecutor final : public Executor {
     const std::int64_t wall = wall_now_ns();
     const std::int64_t cpu = cpu_now_ns();
     const bool loading = loads_in_pass() > 0;
-    Status status = begin(loading);
+    Status status = reads_in_steps_ ? reader_.ready() : Status();
+    if (status) status = begin(loading);
     if (status) {
       run_steps();
       if (loading) status = finish_loads();
+      const Status in_steps = std::exchange(reader_status_, Status());
+      if (status) status = in_steps;
+      stats_.bytes_read += reader_.take_bytes_read();
       status = end(status);
     }
     if (status) {
@@ -145,11 +159,20 @@ class PlanExecutor final : public Executor {
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
-      if (pass_ != Pass::kPeriod || !step.prologue_only) step.run(step.call);
+      if (pass_ != Pass::kPeriod || !step.prologue_only) run_step(step);
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
     }
+  }
+
+  /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
+  void run_step(const BoundStep& step) noexcept {
+    if (step.window.empty()) return step.run(step.call);
+    reader_.begin(step.call.weights, step.window);
+    step.run(step.call);
+    const Status status = reader_.end();
+    if (reader_status_) reader_status_ = status;
   }
 
   bool stall(std::uint64_t loads_needed) noexcept {
@@ -178,6 +201,9 @@ class PlanExecutor final : public Executor {
   const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
   std::vector<StepTime> step_times_;
+  bool reads_in_steps_ = false;
+  StepReader reader_;     // of the steps that read weights by themselves
+  Status reader_status_;  // of this run
   Loader loader_;
 };
 

@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t kMaxWords = 64;  // of a constant that lies in the body itself
 constexpr std::uint64_t kAlignment = 64;
 
-DType run_type(const Value& value) { return is_float(value.dtype) ? DType::kF32 : value.dtype; }
-
 std::uint64_t bytes_of(const Value& value) { return static_cast<std::uint64_t>(value.shape.element_count()) * size_of(run_type(value)); }
 
 model::PlainAttributes plain(std::string_view name, std::vector<std::int64_t> arguments = {}) {
@@ -103,6 +101,7 @@ class Encoder {
 
   EncodedBody run() {
     make_plain(c_, body_);
+    choose_weights();
     gather();
     live();
     const std::uint64_t bytes = place(in_arena_, lives_, draft_, places_);
@@ -150,6 +149,54 @@ class Encoder {
       number(node.output);
       in_arena_.push_back(node.output);
     }
+    inputs_.insert(inputs_.end(), weight_inputs_.begin(), weight_inputs_.end());
+  }
+
+  std::uint64_t constant_bytes(ValueId value) const { return draft_.value(value).constant ? bytes_of(draft_.value(value)) : 0; }
+
+  /// Constants that become weights: each is the largest of every node that reads it.
+  void choose_weights() {
+    if (c_.draft().plain_only) return;  // a body within a body has no weights
+    std::set<ValueId> others;
+    for (const DraftNode& node : draft_.nodes) {
+      ValueId largest;
+      for (const ValueId input : node.inputs)
+        if (constant_bytes(input) >= model::kAlwaysResidentBelow.count() &&
+            (!largest.valid() || constant_bytes(input) > constant_bytes(largest)))
+          largest = input;
+      for (const ValueId input : node.inputs)
+        if (input != largest) others.insert(input);
+      if (largest.valid()) weights_.insert({largest, true});
+    }
+    for (const ValueId other : others) weights_.erase(other);
+    // In panels: those that are nothing but the second factor of products.
+    for (const DraftNode& node : draft_.nodes)
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        if (const auto weight = weights_.find(node.inputs[i]); weight != weights_.end() && !is_factor(node, i)) weight->second = false;
+    for (DraftNode& node : draft_.nodes) {
+      const auto weight = node.inputs.size() == 2 ? weights_.find(node.inputs[1]) : weights_.end();
+      if (weight != weights_.end() && weight->second) std::get<model::PlainAttributes>(node.attributes).op = kernels::find_plain("BodyDense")->number;
+    }
+  }
+
+  bool is_factor(const DraftNode& node, std::size_t input) const {
+    const Value& value = draft_.value(node.inputs[input]);
+    return input == 1 && std::get<model::PlainAttributes>(node.attributes).op == kernels::find_plain("MatMul")->number &&
+           run_type(value) == DType::kF32 && value.shape.rank() == 2;
+  }
+
+  void take_weight(ValueId id, bool panels) {
+    Value& value = draft_.value(id);
+    BodyWeight weight{value.name, *value.constant, panels};
+    weight.values.quantised = nullptr;  // the panels of bodies hold floats
+    if (panels) {
+      weight.values = permuted(weight.values, swapped_);
+      value.shape = weight.values.shape;
+    }
+    places_[id.index()] = panels ? -3 : -2;
+    number(id);
+    weight_inputs_.push_back(id);
+    made_.weights.push_back(std::move(weight));
   }
 
   void number(ValueId value) {
@@ -158,6 +205,7 @@ class Encoder {
   }
 
   void take_constant(ValueId value) {
+    if (const auto weight = weights_.find(value); weight != weights_.end()) return take_weight(value, weight->second);
     number(value);
     if (bytes_of(draft_.value(value)) <= kMaxWords * 8) {
       constants_.push_back(value);
@@ -203,7 +251,9 @@ class Encoder {
   Draft& draft_;
   const std::size_t own_;
   EncodedBody made_;
-  std::vector<ValueId> tensors_, inputs_, constants_, in_arena_;
+  std::vector<ValueId> tensors_, inputs_, constants_, in_arena_, weight_inputs_;
+  std::map<ValueId, bool> weights_;  // constants that become weights; in panels?
+  Perm swapped_ = {1, 0, 2, 3, 4, 5, 6, 7};
   std::vector<std::size_t> number_;  // by value
   std::vector<Life> lives_;
   std::vector<std::int64_t> places_;

@@ -10,11 +10,16 @@ namespace sluice::importer {
 struct EncodedBody {
   std::vector<std::int64_t> words;
   std::vector<ValueId> given;
+  std::vector<BodyWeight> weights;
 };
 
 /// The first `own` inputs of the body are written by the node (a loop's number, condition and carried values) and lie in the arena, the
-/// others are given from outside. Constants of more than a few words become such inputs. Refuses what is no plain node.
+/// others are given from outside. Constants of more than a few words become such inputs, and large ones weights: of each node one, its
+/// largest, so that one at a time need be in memory. In a body within a body there are none. Refuses what is no plain node.
 EncodedBody encode_body(NodeContext& c, ApartBody body, std::size_t own);
+
+/// The type that a value has when the model runs.
+inline DType run_type(const Value& value) { return is_float(value.dtype) ? DType::kF32 : value.dtype; }
 
 /// Result i of a Control node.
 ValueId add_result(NodeContext& c, ValueId packed, std::size_t i, DType dtype, const Shape& most, std::uint8_t bounded);

@@ -50,6 +50,13 @@ struct PanelValues {
   std::int64_t run = 0;
 };
 
+/// A large constant of a body, which becomes a weight of the node that runs the body (body.h).
+struct BodyWeight {
+  std::string name;
+  Constant values;      // in panels: [N, K]
+  bool panels = false;
+};
+
 struct DraftNode {
   std::string name;
   model::OpKind op = model::OpKind::kReshape;
@@ -61,6 +68,7 @@ struct DraftNode {
   std::optional<PanelValues> panels;
   std::vector<float> bias;   // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
   std::vector<float> scale;  // kAffine, kLayerNorm; kRecurrent: the peepholes
+  std::vector<BodyWeight> body_weights;  // kPlain: in the order of its bodies
   bool dead = false;
 
   /// The function of a kBinary node.

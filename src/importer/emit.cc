@@ -179,6 +179,21 @@ class Emitter {
     return add_weight(std::move(weight), std::move(recipe));
   }
 
+  WeightId add_body_weight(const BodyWeight& weight) {
+    if (!weight.panels) {
+      Value value;
+      value.name = weight.name;
+      value.dtype = weight.values.dtype;
+      value.shape = weight.values.shape;
+      value.constant = weight.values;
+      return add_constant(value);
+    }
+    DraftNode dense;
+    dense.op = OpKind::kDense;
+    dense.panels = PanelValues{weight.name, weight.values, {}, 1, 0, {}, 0};
+    return add_panels(dense);
+  }
+
   /// Weights that several nodes share are stored once.
   WeightId add_weight(model::Weight weight, Recipe recipe) {
     auto& candidates = by_data_[recipe.kind == Recipe::Kind::kConstant ? recipe.constant.data : recipe.source.data];
@@ -208,6 +223,7 @@ class Emitter {
     }
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
       made.weights.push_back(add_floats(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
+    for (const BodyWeight& weight : node.body_weights) made.weights.push_back(add_body_weight(weight));
     for (const ValueId input : node.inputs) made.inputs.push_back(tensor(input));
     made.outputs.push_back(tensor(node.output));
     graph_.nodes.push_back(std::move(made));

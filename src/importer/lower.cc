@@ -286,6 +286,7 @@ class Walk final : public BodyLowering {
     };
     const bool bounded = draft_.plain_only || has_bounded_input(context);
     if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
+    if (bounded && entry != nullptr && !entry->any_extents && entry->otherwise != nullptr) return entry->otherwise(context);
     if (bounded && (entry == nullptr || !entry->any_extents)) {
       refuse_unsupported(draft_.plain_only ? "it has no plain form, which the bodies of If and Loop at run time want"
                                            : "the extents of an input are known at run only, and its kernels take fixed ones");

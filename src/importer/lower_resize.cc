@@ -161,6 +161,37 @@ std::int64_t word(const NodeContext& c, std::string_view attribute, std::string_
   c.refuse("attribute " + std::string(attribute) + " is `" + std::string(chosen) + "`");
 }
 
+struct Words {
+  std::int64_t mode, coordinates, rounding;
+};
+
+bool is_computed(const NodeContext& c, std::size_t input) { return c.has_input(input) && c.input_constant(input) == nullptr; }
+
+/// Scales, sizes or the extents of the input come at run: the user states the bound of the result.
+void resize_at_run(NodeContext& c, const std::vector<int>& axes, const Words& words) {
+  const Sources from = sources(c);
+  if (words.coordinates == 5) c.refuse("tf_crop_and_resize with scales or sizes of the run");
+  const auto given = [&](std::size_t input) {
+    const Constant* constant = c.has_input(input) ? c.input_constant(input) : nullptr;
+    return !c.has_input(input) || (constant != nullptr && constant->elements() == 0) ? ValueId() : c.input(input);
+  };
+  if (!given(from.scales).valid() && !given(from.sizes).valid()) c.refuse("scales that are no input, with extents of the run");
+  const std::int64_t policy = word(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
+  c.set_output(0, add_plain(c, "ResizeAtRun", {c.input(0), ValueId(), given(from.scales), given(from.sizes)},
+                            {std::vector<std::int64_t>(axes.begin(), axes.end()),
+                             {policy},
+                             {},
+                             {},
+                             {words.mode},
+                             {words.coordinates},
+                             {words.rounding},
+                             {real_bits(c.real("cubic_coeff_a", -0.75f))},
+                             {c.integer("exclude_outside", 0)},
+                             {real_bits(c.real("extrapolation_value", 0.0f))},
+                             {c.integer("antialias", 0)}},
+                            0, true));
+}
+
 }  // namespace
 
 /// The forms that kResize does not take: any type, cropping, antialias, exclude_outside, fractional lengths.
@@ -181,6 +212,8 @@ void lower_resize_plain(NodeContext& c) {
   for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
   if (axes.empty())
     for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
+  if (const Sources from = sources(c); c.bounded(x) || is_computed(c, from.scales) || is_computed(c, from.sizes))
+    return resize_at_run(c, axes, {mode, coordinates, rounding});
   std::vector<double> scale(rank, 1.0), roi(2 * rank, 0.0);
   std::fill(roi.begin() + static_cast<std::ptrdiff_t>(rank), roi.end(), 1.0);
   if (coordinates == 5) {

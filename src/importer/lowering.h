@@ -188,6 +188,7 @@ void lower_qlinear_conv(NodeContext& c);
 void lower_matmul_integer(NodeContext& c);
 void lower_qlinear_matmul(NodeContext& c);
 void lower_gemm(NodeContext& c);
+void lower_gemm_plain(NodeContext& c);
 void lower_matmul(NodeContext& c);
 void lower_batch_normalization(NodeContext& c);
 void lower_lrn(NodeContext& c);

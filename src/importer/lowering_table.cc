@@ -32,7 +32,7 @@ constexpr OperatorEntry kOperators[] = {
     {"GRU", lower_recurrent},
     {"Gather", lower_gather},
     {"Gelu", lower_unary, nullptr, true},
-    {"Gemm", lower_gemm},
+    {"Gemm", lower_gemm, lower_gemm_plain},
     {"GlobalAveragePool", lower_global_average_pool},
     {"GlobalMaxPool", lower_global_max_pool},
     {"HardSigmoid", lower_unary, nullptr, true},

@@ -10,6 +10,11 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
   }
 }
 
+Bytes least_piece(const Graph& graph, const Weight& weight) noexcept {
+  if (weight.panel_layout.layout == WeightLayout::kPlain) return piece_region(weight.bytes);
+  return piece_region(graph.stretches_of(weight).front().stored_size);
+}
+
 std::int64_t outputs_per_group(const Node& node) noexcept {
   if (const auto* conv = std::get_if<ConvAttributes>(&node.attributes)) {
     // A depthwise panel is 16 neighbouring channels, as if there were one group.

@@ -111,7 +111,8 @@ class Picture {
       if (buffer.valid() && names_[buffer.index()].empty()) names_[buffer.index()] = escaped(text);
     };
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) name(plan_.tensors[t].buffer, graph_.tensors[t].name);
-    for (const WeightOperand& operand : plan_.operands) name(plan_.loads[operand.load.index()].target, graph_.weight(operand.weight).name);
+    for (const WeightOperand& operand : plan_.operands)
+      if (operand.load.valid()) name(plan_.loads[operand.load.index()].target, graph_.weight(operand.weight).name);
     for (const Step& step : plan_.steps) {
       name(step.workspace, graph_.node(step.node).name);
       name(step.derived.buffer, graph_.node(step.node).name);

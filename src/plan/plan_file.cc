@@ -215,7 +215,7 @@ class PlanDecoder {
   }
 
   Status item(const schema::PlanOperand& from, WeightOperand& to) {
-    SLUICE_RETURN_IF_ERROR(id(from.load(), load_count_, false, to.load));
+    SLUICE_RETURN_IF_ERROR(id(from.load(), load_count_, true, to.load));
     to.weight = WeightId(from.weight());
     if (!to.weight.valid()) return invalid("an operand names no weight");
     return range(from.panel_begin(), from.panel_end(), 0, to.panels);

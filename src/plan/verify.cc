@@ -68,7 +68,7 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
     const WeightOperand& operand = plan.operands[o];
     if (!operand.weight.valid() || operand.weight.index() >= graph.weights.size())
       return broken("operand", o, "I0: its weight does not exist");
-    if (!operand.load.valid() || operand.load.index() >= plan.loads.size()) return broken("operand", o, "I0: its load does not exist");
+    if (operand.load.valid() && operand.load.index() >= plan.loads.size()) return broken("operand", o, "I0: its load does not exist");
   }
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     const Load& load = plan.loads[k];

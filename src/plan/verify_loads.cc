@@ -108,6 +108,17 @@ Status check_times(const Plan& plan, const Step& step, std::size_t i, const Weig
   return {};
 }
 
+/// A weight that the step reads by itself: one of a node with bodies, and its workspace holds the least piece.
+Status check_read_in_step(const Plan& plan, const model::Graph& graph, std::size_t i, std::size_t position, WeightId id) {
+  const Step& step = plan.steps[i];
+  const model::Node& node = graph.node(step.node);
+  if (step.prepare || node.op != model::OpKind::kPlain || position >= node.weights.size())
+    return broken("step", i, "I5: no load brings a weight that it reads");
+  if (!step.workspace.valid() || plan.buffer(step.workspace).size < model::least_piece(graph, graph.weight(id)))
+    return broken("step", i, "I3: its workspace holds no piece of a weight that it reads by itself");
+  return {};
+}
+
 Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_t i, const std::vector<WeightId>& reads) {
   const Step& step = plan.steps[i];
   std::uint32_t operand = 0;
@@ -119,6 +130,10 @@ Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_
     const WeightOperand& given = plan.operands[step.first_operand + operand++];
     if (given.weight != reads[position]) return broken("step", i, "I5: its operands are not the weights that its node reads");
     SLUICE_RETURN_IF_ERROR(check_panels(graph, step, i, position, given.weight, given.panels));
+    if (!given.load.valid()) {
+      SLUICE_RETURN_IF_ERROR(check_read_in_step(plan, graph, i, position, given.weight));
+      continue;
+    }
     SLUICE_RETURN_IF_ERROR(check_brought(plan, graph, i, given));
     SLUICE_RETURN_IF_ERROR(check_times(plan, step, i, given));
   }

@@ -14,7 +14,7 @@ using namespace sluice::test;
 
 namespace {
 
-constexpr int kI64 = 7, kBool = 9;
+constexpr int kFloat = 1, kI64 = 7, kBool = 9;
 
 /// A converted model, and sessions of it.
 struct Made {
@@ -187,6 +187,57 @@ TEST_CASE("a bound for what has none is refused") {
   CHECK(m.status.error().code == ErrorCode::kInvalidArgument);
 }
 
+TEST_CASE("Resize takes scales and sizes of the run, below a bound, with the values of constant ones") {
+  const auto model = [](bool sizes, bool constant, const std::string& mode) {
+    OnnxBuilder b(18);
+    b.input("x", {1, 2, 3, 4});
+    if (constant && sizes)
+      b.initializer(tensor("s", {2}, Ints{5, 6}));
+    else if (constant)
+      b.initializer(tensor("s", {2}, Floats{1.7f, 1.5f}));
+    else
+      b.input("s", {2}, sizes ? kI64 : kFloat);
+    // A cubic that leaves out what lies outside is plain also with constants.
+    b.node("Resize", {"x", "", sizes ? "" : "s", sizes ? "s" : ""}, {"y"},
+           {attribute("axes", Ints{2, 3}), attribute("mode", mode.c_str()), attribute("exclude_outside", std::int64_t{mode == "cubic" ? 1 : 0})});
+    return b.output("y");
+  };
+  Floats x(24);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * i % 19) - 7.0f;
+  Made unbounded(model(true, false, "linear"));
+  REQUIRE_FALSE(unbounded.status);
+  CHECK(unbounded.report.unbounded == std::vector<std::string>{"y"});
+  for (const char* mode : {"nearest", "linear", "cubic"})
+    for (const bool sizes : {false, true}) {
+      INFO(mode << (sizes ? " sizes" : " scales"));
+      Made fixed(model(sizes, true, mode)), m(model(sizes, false, mode), bound("y", Shape{1, 2, 8, 9}));
+      for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+      REQUIRE(fixed.status);
+      REQUIRE(m.status);
+      fixed.set<float>(0, DType::kF32, x);
+      REQUIRE(fixed.session->run());
+      const Floats want = fixed.get<float>();
+      for (const bool least : {false, true}) {
+        if (least) m.open(*minimum_budget(*m.model, {}));
+        m.set<float>(0, DType::kF32, x);
+        if (sizes)
+          m.set<std::int64_t>(1, DType::kI64, {5, 6});
+        else
+          m.set<float>(1, DType::kF32, {1.7f, 1.5f});
+        REQUIRE(m.session->run());
+        CHECK(m.session->output_shape(0) == Shape{1, 2, 5, 6});
+        const Floats found = m.get<float>();
+        REQUIRE(found.size() == want.size());
+        for (std::size_t i = 0; i < want.size(); ++i) CHECK(found[i] == Approx(want[i]).margin(1e-5));
+        if (sizes)
+          m.set<std::int64_t>(1, DType::kI64, {9, 6});
+        else
+          m.set<float>(1, DType::kF32, {3.5f, 1.5f});
+        CHECK_FALSE(m.session->run());  // over the bound
+      }
+    }
+}
+
 // ---- If and Loop whose course is known at run only
 
 namespace {
@@ -300,6 +351,115 @@ TEST_CASE("a loop ends when its condition says so, with an If in its body") {
   REQUIRE(m.session->run());
   CHECK(m.get<std::int64_t>(0) == Ints{1});
   CHECK(m.get<std::int64_t>(1) == Ints{111});
+}
+
+namespace {
+
+/// A scan of `length` places over sequences on axis 1, the second backward: sum = 0.5 * sum + x * y, each sum stacked backward on axis 1.
+OnnxBuilder scan_of(std::int64_t length) {
+  OnnxBuilder body;
+  body.input("sum", {3}).input("a", {3}).input("b", {3}).initializer(tensor("half", {1}, Floats{0.5f}));
+  body.node("Mul", {"sum", "half"}, {"less"}).node("Mul", {"a", "b"}, {"ab"}).node("Add", {"less", "ab"}, {"next"});
+  body.node("Identity", {"next"}, {"row"}).output("next").output("row");
+  OnnxBuilder b;
+  b.input("s0", {3}).input("x", {3, length}).input("y", {length, 3});
+  b.node("Scan", {"s0", "x", "y"}, {"last", "all"},
+         {attribute("body", body), attribute("num_scan_inputs", std::int64_t{2}), attribute("scan_input_axes", Ints{1, 0}),
+          attribute("scan_input_directions", Ints{0, 1}), attribute("scan_output_axes", Ints{1}),
+          attribute("scan_output_directions", Ints{1})});
+  return b.output("last").output("all");
+}
+
+/// The same as nodes.
+OnnxBuilder unrolled_scan_of(std::int64_t length) {
+  OnnxBuilder b;
+  b.input("s0", {3}).input("x", {3, length}).input("y", {length, 3}).initializer(tensor("half", {1}, Floats{0.5f}));
+  std::string sum = "s0";
+  std::vector<std::string> rows;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const std::string n = std::to_string(i);
+    b.initializer(tensor("i" + n, {}, Ints{i})).initializer(tensor("j" + n, {}, Ints{length - 1 - i}));
+    b.node("Gather", {"x", "i" + n}, {"a" + n}, {attribute("axis", std::int64_t{1})}).node("Gather", {"y", "j" + n}, {"b" + n});
+    b.node("Mul", {sum, "half"}, {"less" + n}).node("Mul", {"a" + n, "b" + n}, {"ab" + n}).node("Add", {"less" + n, "ab" + n}, {"sum" + n});
+    sum = "sum" + n;
+    b.node("Unsqueeze", {sum, "one"}, {"row" + n});
+    rows.insert(rows.begin(), "row" + n);
+  }
+  b.initializer(tensor("one", {1}, Ints{1}));
+  b.node("Concat", rows, {"all"}, {attribute("axis", std::int64_t{1})}).node("Identity", {sum}, {"last"});
+  return b.output("last").output("all");
+}
+
+Floats numbers(std::size_t count) {
+  Floats values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) / 8.0f - 1.0f;
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a Scan runs its body, with the results of its unrolled form, and its length costs no nodes") {
+  constexpr std::int64_t kLength = 7;
+  Made scanned(scan_of(kLength)), unrolled(unrolled_scan_of(kLength));
+  REQUIRE(scanned.status);
+  REQUIRE(unrolled.status);
+  const std::size_t nodes = scanned.model->graph().nodes.size();
+  CHECK(nodes < unrolled.model->graph().nodes.size());
+  for (const bool least : {false, true}) {
+    if (least) scanned.open(*minimum_budget(*scanned.model, {}));
+    for (Made* m : {&scanned, &unrolled}) {
+      m->set<float>(0, DType::kF32, {1, -2, 3});
+      m->set<float>(1, DType::kF32, numbers(3 * kLength));
+      m->set<float>(2, DType::kF32, numbers(3 * kLength));
+      REQUIRE(m->session->run());
+    }
+    CHECK(scanned.get<float>(0) == unrolled.get<float>(0));
+    CHECK(scanned.get<float>(1) == unrolled.get<float>(1));
+  }
+  Made thousands(scan_of(5000));
+  REQUIRE(thousands.status);
+  CHECK(thousands.model->graph().nodes.size() == nodes);
+}
+
+TEST_CASE("a Scan over a sequence whose length comes at run") {
+  OnnxBuilder body;
+  body.input("sum", {}).input("v", {}).node("Add", {"sum", "v"}, {"next"}).node("Identity", {"next"}, {"row"});
+  body.output("next").output("row");
+  OnnxBuilder b;
+  b.input("x", {6}).initializer(tensor("zero", {}, Floats{0}));
+  b.node("NonZero", {"x"}, {"places"}).node("Cast", {"places"}, {"reals"}, {attribute("to", std::int64_t{1})});
+  b.initializer(tensor("flat_shape", {1}, Ints{-1})).node("Reshape", {"reals", "flat_shape"}, {"flat"});
+  b.node("Scan", {"zero", "flat"}, {"last", "all"}, {attribute("body", body), attribute("num_scan_inputs", std::int64_t{1})});
+  b.output("last").output("all");
+  Made m(b);
+  for (const importer::Problem& problem : m.report.problems) UNSCOPED_INFO(problem.message);
+  REQUIRE(m.status);
+  m.set<float>(0, DType::kF32, {0, 1, 0, 1, 0, 1});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{9});
+  CHECK(m.session->output_shape(1) == Shape{3});
+  CHECK(m.get<float>(1) == Floats{1, 4, 9});
+  m.set<float>(0, DType::kF32, {0, 0, 0, 0, 0, 0});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{0});
+  CHECK(m.session->output_shape(1) == Shape{0});
+}
+
+TEST_CASE("a loop that is counted and long runs its body, and gives whole extents") {
+  OnnxBuilder body;
+  body.input("i", {}, kI64).input("go", {}, kBool).input("v", {2}).node("Add", {"v", "v"}, {"more"}).node("Sub", {"more", "v"}, {"w"});
+  body.output("go").output("w").output("w");
+  OnnxBuilder b;
+  b.input("x", {2}).initializer(tensor("count", {}, Ints{3000}));
+  b.node("Loop", {"count", "", "x"}, {"last", "all"}, {attribute("body", body)}).output("last").output("all");
+  Made m(b);
+  REQUIRE(m.status);
+  CHECK(controls(m) == 1);
+  CHECK(m.model->graph().tensor(m.model->graph().outputs[1].tensor).bounded == 0);
+  m.set<float>(0, DType::kF32, {1, 2});
+  REQUIRE(m.session->run());
+  CHECK(m.get<float>(0) == Floats{1, 2});
+  CHECK(m.get<float>(1).size() == 6000);
 }
 
 TEST_CASE("a body that a file has changed is refused, or stays within its own bytes") {

@@ -38,11 +38,11 @@ std::map<std::string, std::string> known_operators() {
       std::string& form = known[std::string(entry.op_type)];
       form = form == "plain" ? "fast, else plain" : "fast";
     }
-  known["Scan"] = "at convert";
+  known["Scan"] = "plain, else at convert";
   known["If"] = known["Loop"] = "at convert, else plain";
   // Pieces that ONNX operators are made of; they have no ONNX name.
-  for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents",
-                           "FillOfShape", "ApplyFunction", "Control", "TakeResult"})
+  for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents", "ResizeAtRun",
+                           "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense"})
     known.erase(name);
   return known;
 }

@@ -44,6 +44,24 @@ struct WeightOperand {
   const model::Weight* weight = nullptr;
 };
 
+/// Panels of a weight in memory; no data where they could not be read.
+struct WeightPiece {
+  const std::byte* data = nullptr;
+  PanelRange panels;
+};
+
+/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013). A piece
+/// is the run of panels from `first_panel` on that there is room for; it stays until the next one is taken. Called by one thread.
+class WeightReader {
+ public:
+  virtual WeightPiece take(std::size_t weight, std::int64_t first_panel) noexcept = 0;
+  /// What will most likely be taken next: it may be read meanwhile.
+  virtual void expect(std::size_t weight, std::int64_t first_panel) noexcept = 0;
+
+ protected:
+  ~WeightReader() = default;
+};
+
 /// Transformed panels of weights[0] (Winograd), one after the other at `data`, each `derived_panel_bytes` long, 64-byte aligned.
 struct DerivedOperand {
   std::byte* data = nullptr;  // nullptr: the step works from the raw panels
@@ -69,6 +87,7 @@ struct KernelCall {
   ChannelRange channels;                    // of outputs[0]; kEmbedding: rows of the table
   std::byte* workspace = nullptr;           // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
+  WeightReader* reader = nullptr;  // where weights have no data and are not derived
   StepFault* fault = nullptr;  // never null for a step of a plan
 };
 
@@ -111,6 +130,10 @@ struct KernelDescriptor {
   Bytes (*workspace)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
   void (*run)(const KernelCall&) noexcept = nullptr;
+
+  /// A kernel that can read the weights of its node while it runs (KernelCall::reader), where a plan does not hold them: how often it then
+  /// reads each of them, as far as is known; 0: this node has none. nullptr: a plan brings every weight before the step.
+  std::int64_t (*weight_turns)(const model::Graph&, const model::Node&) noexcept = nullptr;
 
   /// A kernel that can work from transformed panels kept in place of the raw ones: bytes of one panel's transform, a multiple of 64.
   /// nullptr: it has none. The result of `run` is the same bits with and without them.

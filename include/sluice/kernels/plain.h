@@ -21,6 +21,7 @@
 #include "sluice/core/shape.h"
 #include "sluice/core/threads.h"
 #include "sluice/model/attributes.h"
+#include "sluice/model/graph.h"
 
 namespace sluice::kernels {
 
@@ -38,6 +39,7 @@ struct PlainTensor {
 };
 
 struct PlainOperator;
+struct KernelCall;
 
 /// A node as its operator sees it: ONNX inputs by their ONNX numbers, arguments by their place in the operator's list.
 class PlainNode {
@@ -62,7 +64,17 @@ class PlainNode {
   /// Does it have arguments that are read from tensors at run time?
   bool late() const noexcept;
   /// The same node with other arguments.
-  PlainNode with(std::span<const std::int64_t> arguments) const noexcept { return PlainNode(op_, attributes_, arguments, inputs_); }
+  PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
+    return PlainNode(op_, attributes_, arguments, inputs_).in_call(call_);
+  }
+  /// The same node as a step: with weights and compute threads.
+  PlainNode in_call(const KernelCall* call) const noexcept {
+    PlainNode made = *this;
+    made.call_ = call;
+    return made;
+  }
+  /// nullptr: it runs at convert, or within a body.
+  const KernelCall* call() const noexcept { return call_; }
 
   std::size_t argument_count() const noexcept;
   std::span<const std::int64_t> list(std::size_t argument) const noexcept;
@@ -75,6 +87,7 @@ class PlainNode {
   const model::PlainAttributes& attributes_;
   std::span<const std::int64_t> arguments_;
   std::span<const PlainTensor> inputs_;
+  const KernelCall* call_ = nullptr;
 };
 
 /// Why not: a clause for the user, or nullptr when all is well.
@@ -107,6 +120,10 @@ struct PlainOperator {
   /// writes the extents there, and refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
   PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
   bool takes_empty = false;  // `run` takes inputs without elements (`run_sized` always does)
+
+  /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
+  /// its bodies want. nullptr: its nodes have no weights.
+  std::int64_t (*weight_turns)(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept = nullptr;
 };
 
 /// Do values decide the extents of the node's result?

@@ -76,6 +76,34 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
   return align_up(bytes, kBlockBytes);
 }
 
+/// What a step reads by itself: bytes of one turn, and how many there are.
+struct StepReading {
+  std::uint64_t bytes = 0;
+  std::int64_t turns = 0;
+};
+inline StepReading reading_of(const Problem& problem, const Schedule& schedule, const StepSpec& step) {
+  if (step.window == 0) return {};
+  const NodeId id = problem.views.order[step.position];
+  StepReading reading{0, weight_turns(*problem.graph, problem.graph->node(id), *problem.kernels[id.index()])};
+  for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
+    if (schedule.operands[o].load == kReadInStep) reading.bytes += problem.graph->weight(schedule.operands[o].weight).bytes.count();
+  // One slot that holds all of it reads it once.
+  if (reading.bytes + 2 * kBlockBytes <= step.window / 2) reading.turns = 1;
+  return reading;
+}
+
+/// What reading adds to the time of such a step: nothing is read beside its computing where the window has one slot.
+inline double rereading_seconds(const Problem& problem, const Schedule& schedule, const StepSpec& step, double computing) {
+  const StepReading reading = reading_of(problem, schedule, step);
+  if (reading.bytes == 0) return 0;
+  const std::uint64_t slot = std::max<std::uint64_t>(step.window / 2, kBlockBytes);
+  const double starts = static_cast<double>((reading.bytes + slot - 1) / slot) * problem.profile->load_start_seconds;
+  const double seconds =
+      static_cast<double>(reading.turns) * (starts + problem.memo->load_seconds(*problem.profile, align_up(reading.bytes, kBlockBytes)));
+  const bool beside = step.window > 2 * kBlockBytes;
+  return beside ? std::max(seconds - computing, 0.0) : seconds;
+}
+
 inline Costs price(const Problem& problem, const Schedule& schedule) {
   Costs costs;
   costs.load_start = problem.profile->load_start_seconds;
@@ -86,6 +114,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     costs.step.push_back(problem.memo->step_seconds(step, [&] {
       return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
     }));
+    costs.step.back() += rereading_seconds(problem, schedule, step, costs.step.back());
     if (!step.prepare) costs.compute += costs.step.back();
   }
   costs.load.reserve(schedule.loads.size());
@@ -156,11 +185,13 @@ inline void keep_all(const Problem& problem, Draft& draft) {
   }
   draft.schedule.loads = std::move(loads);
   draft.costs = std::move(costs);
-  for (OperandSpec& operand : draft.schedule.operands) operand.load = renumbered[operand.load];
+  for (OperandSpec& operand : draft.schedule.operands) 
+    if (operand.load != kReadInStep) operand.load = renumbered[operand.load];
   for (StepSpec& step : draft.schedule.steps) {
     step.loads_needed = 0;
     for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
-      step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
+      if (draft.schedule.operands[o].load != kReadInStep)
+        step.loads_needed = std::max(step.loads_needed, draft.schedule.operands[o].load + 1);
   }
   draft.base = resident_bytes(draft.schedule);
   draft.table_bytes = table_bytes(problem, draft.schedule);

@@ -38,9 +38,10 @@ inline std::uint64_t buffer_bytes(std::uint64_t payload) noexcept {
 inline std::uint64_t workspace_bytes(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step, int threads) {
   const kernels::KernelDescriptor& kernel = *kernels[id.index()];
   if (step.prepare || kernel.workspace == nullptr) return 0;
-  return kernel
-      .workspace(graph, graph.node(id), {rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived})
-      .count();
+  const std::uint64_t own =
+      kernel.workspace(graph, graph.node(id), {rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived})
+          .count();
+  return step.window == 0 ? own : own + kBlockBytes + step.window;  // the window begins on a block
 }
 
 /// Where a position's workspace is listed: with the first of its chain.

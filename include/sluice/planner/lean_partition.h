@@ -95,12 +95,16 @@ class LeanPartition {
     model::weights_read_by(*problem_.graph, node(p), reads);
     const kernels::KernelDescriptor& kernel = *problem_.kernels[problem_.views.order[p].index()];
     const bool cut = !whole && cuts_channels(*problem_.graph, node(p), kernel);
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < reads.size(); ++i) {
+    const std::size_t in_step = weight_turns(*problem_.graph, node(p), kernel) > 0 ? node(p).weights.size() : 0;
+    std::uint64_t bytes = 0, window = 0;
+    for (std::size_t i = 0; i < in_step; ++i)
+      window = std::max(window, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
+    for (std::size_t i = in_step; i < reads.size(); ++i) {
       const model::Weight& weight = problem_.graph->weight(reads[i]);
       if (!weight.always_resident)
         bytes += (cut && i == 0 ? problem_.graph->stretches_of(weight).front().stored_size : weight.bytes).count() + kBlockBytes;
     }
+    bytes += window;
     return whole ? bytes : bytes + workspace(p, cutter_.all_rows(p), cut ? 2 * model::kPanelLanes : 0);
   }
 

@@ -44,6 +44,11 @@ inline bool cuts_channels(const model::Graph& graph, const model::Node& node, co
   return !weight.always_resident && weight.stretch_count > 1 && weight.panel_layout.layout != model::WeightLayout::kPlain;
 }
 
+/// Can the node's steps read its weights by themselves, as often as its bodies want them (ADR 0013)? How often; 0: no.
+inline std::int64_t weight_turns(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  return kernel.weight_turns == nullptr ? 0 : kernel.weight_turns(graph, node);
+}
+
 namespace detail {
 
 class PieceCutter {

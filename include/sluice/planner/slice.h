@@ -13,6 +13,8 @@
 //
 // Nodes of a chain (planner/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
 // has. A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
+// The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn, into
+// a window beside its workspace (ADR 0013).
 // Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
 // steps follow the execution order; rows and channels of a node's steps tile its output; what a prepare step reads is prologue-only.
 #pragma once
@@ -36,6 +38,7 @@ namespace sluice::planner {
 inline constexpr std::uint64_t kFirstLoadBytes = 128u << 10;
 inline constexpr std::uint32_t kNotDerived = ~0u;
 inline constexpr std::uint32_t kNoPiece = ~0u;
+inline constexpr std::uint32_t kReadInStep = ~0u;  // as a load: the step reads the weight by itself
 
 struct OperandSpec {
   WeightId weight;
@@ -53,6 +56,7 @@ struct StepSpec {
   RowRange rows = {};                   // of the output; empty: all
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
   std::uint64_t far_bytes = 0;          // see BandStep
+  std::uint64_t window = 0;             // bytes beside its workspace for weights that it reads by itself
 };
 
 /// The rows of the output that a step writes.
@@ -265,6 +269,7 @@ class Cutter {
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
+    if (weight_turns(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]) > 0) return run_bodies(position, reads);
     beside_ = bytes_beside(position, reads);
     const bool cut = sliced(position);
     for (std::size_t i = 0; i < reads.size(); ++i)
@@ -275,6 +280,58 @@ class Cutter {
     }
     cut_weight(position, reads);
     open_ = false;
+  }
+
+  /// Bytes that a held weight takes.
+  std::uint64_t held_region(WeightId w) const { return graph_.weight(w).bytes.count() + kRounding; }
+
+  /// Of a node with bodies: chooses what is held, in the order of use, and what its step reads by itself.
+  void run_bodies(std::size_t position, const std::vector<WeightId>& reads) {
+    const std::size_t own = graph_.node(order_[position]).weights.size();
+    beside_ = 0;
+    for (std::size_t i = own; i < reads.size(); ++i)
+      if (!graph_.weight(reads[i]).always_resident) beside_ += held_region(reads[i]);
+    std::uint64_t all = 0, least = 0, largest = 0;
+    std::vector<bool> in_step(reads.size(), false);
+    for (std::size_t i = 0; i < own; ++i) {
+      const model::Weight& weight = graph_.weight(reads[i]);
+      const Interval<std::uint32_t> pieces = pieces_of(reads[i]);
+      in_step[i] = !weight.always_resident && (pieces.empty() || !kept(pieces.begin));
+      if (!in_step[i] || first_of(reads, i) < i) continue;
+      all += held_region(reads[i]);
+      least = std::max(least, model::least_piece(graph_, weight).count());
+      largest = std::max(largest, model::piece_region(weight.bytes).count());
+    }
+    const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + kBlockBytes;
+    const bool limited = !rule_.room.empty();
+    std::uint64_t room = limited ? rule_.room[position] - std::min(rule_.room[position], taken) : ~std::uint64_t{0};
+    std::uint64_t window = 0;
+    if (!rule_.hold || room < all) {
+      const std::uint64_t good = 2 * std::min(largest, std::max(least, align_up(rule_.target, kBlockBytes)));
+      window = rule_.hold && room >= good ? good : rule_.hold && room >= 2 * least ? 2 * least : least;
+      room = rule_.hold ? room - std::min(room, window) : 0;
+    }
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const std::size_t first = first_of(reads, i);
+      if (first < i && i < own) {
+        in_step[i] = in_step[first];
+        continue;
+      }
+      if (in_step[i] && room >= held_region(reads[i])) {
+        in_step[i] = false;
+        room -= held_region(reads[i]);
+      }
+      if (!in_step[i]) load_whole(position, reads[i]);
+    }
+    StepSpec step{position, all_channels(position), static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
+    step.window = std::find(in_step.begin(), in_step.end(), true) == in_step.end() ? 0 : window;
+    for (std::size_t i = 0; i < reads.size(); ++i)
+      add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, in_step[i] ? kReadInStep : load_of_[reads[i].index()]});
+    schedule_.steps.push_back(step);
+  }
+
+  static std::size_t first_of(const std::vector<WeightId>& reads, std::size_t i) {
+    return static_cast<std::size_t>(std::find(reads.begin(), reads.end(), reads[i]) - reads.begin());
   }
 
   /// Brings the weights of all its nodes, then lists its steps.
@@ -497,6 +554,11 @@ class Cutter {
 
   void add_operand(StepSpec& step, OperandSpec operand) {
     const std::int64_t index = schedule_.step_count();
+    if (operand.load == kReadInStep) {
+      ++step.operand_count;
+      schedule_.operands.push_back(operand);
+      return;
+    }
     LoadSpec& load = schedule_.loads[operand.load];
     load.uses = load.uses.empty() ? Interval<std::int64_t>{index, index + 1} : load.uses.hull({index, index + 1});
     step.loads_needed = std::max(step.loads_needed, operand.load + 1);

@@ -57,12 +57,13 @@ std::span<const PlainTensor> Body::gather(const Node& node, std::span<const Plai
 }
 
 PlainRefusal Body::check() noexcept {
-  constexpr std::int64_t kMost[kHead] = {kMaxTensors, 32 + 2, 1024, kMaxTensors, kMaxTensors, kMaxBytes};
+  constexpr std::int64_t kMost[kHead] = {kMaxTensors, 1024, 1024, kMaxTensors, kMaxTensors, kMaxBytes};
   if (words_.size() < kHead) return kWrongBody;
   for (std::size_t i = 0; i < kHead; ++i)
     if (words_[i] < 0 || words_[i] > kMost[i]) return kWrongBody;
   if (words_.size() < first_constant() || words_[5] % 64 != 0) return kWrongBody;
   if (const PlainRefusal refusal = check_tensors()) return refusal;
+  if (const PlainRefusal refusal = check_inputs()) return refusal;
   return check_nodes();
 }
 
@@ -74,12 +75,45 @@ PlainRefusal Body::check_tensors() const noexcept {
     const auto shape = Shape::make(record.subspan(3, static_cast<std::size_t>(record[2])));
     if (!shape || shape->element_count() > kMaxBytes / 8) return kWrongBody;
     const std::int64_t at = record[11];
-    if (at < -1 || at > kMaxBytes || (at >= 0 && at % 64 != 0)) return kWrongBody;
+    if (at < kPanels || at > kMaxBytes || (at >= 0 && at % 64 != 0)) return kWrongBody;
+    if (at == kPanels && (record[0] != static_cast<std::int64_t>(DType::kF32) || record[2] != 2 || record[1] != 0)) return kWrongBody;
     if (at >= 0 && static_cast<std::uint64_t>(at) + bytes(t) > arena_bytes()) return kWrongBody;
   }
   for (std::size_t i = first_input(); i < first_constant(); ++i)
     if (words_[i] < 0 || static_cast<std::size_t>(words_[i]) >= tensors()) return kWrongBody;
   return nullptr;
+}
+
+PlainRefusal Body::check_inputs() noexcept {
+  weights_ = 0;
+  for (std::size_t i = 0; i < inputs(); ++i) {
+    const bool weight = is_weight(input(i));
+    if (!weight && weights_ > 0) return kWrongBody;
+    weights_ += weight ? 1 : 0;
+  }
+  for (std::size_t o = 0; o < outputs(); ++o)
+    if (is_weight(output(o))) return kWrongBody;
+  return nullptr;
+}
+
+PlainRefusal Body::check_node_weights(const Node& node) const noexcept {
+  int weights = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const auto in = static_cast<std::size_t>(node.inputs[i]);
+    weights += is_weight(in) ? 1 : 0;
+    const bool takes_panels = node.op->number == kBodyDense && i == 1;
+    if (in_panels(in) != takes_panels) return kWrongBody;
+  }
+  return weights > 1 || (node.op->number == kBodyDense && node.inputs.size() != 2) ? kWrongBody : nullptr;
+}
+
+std::size_t Body::weight_of(const Node& node) const noexcept {
+  for (const std::int64_t in : node.inputs) {
+    if (!is_weight(static_cast<std::size_t>(in))) continue;
+    for (std::size_t w = 0; w < weights_; ++w)
+      if (input(given() + w) == static_cast<std::size_t>(in)) return w;
+  }
+  return weights_;
 }
 
 PlainRefusal Body::check_nodes() noexcept {
@@ -109,6 +143,7 @@ PlainRefusal Body::check_nodes() noexcept {
       if (in_arena(in) && place(in) < ends && begins < place(in) + static_cast<std::int64_t>(bytes(in))) return kWrongBody;
       operands[i] = {planned(in).dtype, planned(in).shape, nullptr};
     }
+    if (const PlainRefusal refusal = check_node_weights(node)) return refusal;
     std::size_t argument = 0;
     for (std::span<const std::int64_t> list; argument < node.arguments.size(); argument += list.size() + 1) {
       const std::int64_t length = node.arguments[argument];
@@ -122,6 +157,51 @@ PlainRefusal Body::check_nodes() noexcept {
   for (std::size_t o = 0; o < outputs(); ++o)
     if (!made[output(o)]) return kWrongBody;
   return nullptr;
+}
+
+WeightPiece BodyWeights::take(std::size_t weight, std::int64_t first_panel) const noexcept {
+  const WeightOperand& operand = call_->weights[first_ + weight];
+  if (operand.data == nullptr) return call_->reader == nullptr ? WeightPiece{} : call_->reader->take(first_ + weight, first_panel);
+  const std::int64_t panel_bytes = operand.weight->panels > 1 ? static_cast<std::int64_t>(operand.weight->panel_bytes.count()) : 0;
+  return {operand.data + first_panel * panel_bytes, {first_panel, operand.weight->panels}};
+}
+
+void BodyWeights::expect_after(std::size_t weight, const WeightPiece& taken) const noexcept {
+  if (call_->reader == nullptr) return;
+  if (taken.panels.end < call_->weights[first_ + weight].weight->panels) {
+    call_->reader->expect(first_ + weight, taken.panels.end);
+    return;
+  }
+  // Weights in memory are none of the reader's business.
+  for (std::size_t w = weight + 1; w <= weight + count_; ++w) {
+    if (w >= count_ && !again_) return;
+    if (call_->weights[first_ + w % count_].data != nullptr) continue;
+    return call_->reader->expect(first_ + w % count_, 0);
+  }
+}
+
+bool weights_fit(std::span<const Body* const> bodies, const model::Graph& graph, const model::Node& node) noexcept {
+  std::size_t at = 0;
+  for (const Body* body : bodies) {
+    for (std::size_t w = 0; w < body->weights(); ++w, ++at) {
+      if (at == node.weights.size()) return false;
+      const model::Weight& weight = graph.weight(node.weights[at]);
+      const std::size_t tensor = body->input(body->given() + w);
+      const Planned planned = body->planned(tensor);
+      const model::PanelLayout& form = weight.panel_layout;
+      if (form.dtype != planned.dtype || !(weight.shape == planned.shape)) return false;
+      if (!body->in_panels(tensor)) {
+        if (form.layout != model::WeightLayout::kPlain) return false;
+        continue;
+      }
+      const std::int64_t panels = (planned.shape[0] + model::kPanelLanes - 1) / model::kPanelLanes;
+      const auto bytes = static_cast<std::uint64_t>(planned.shape[1] * model::kPanelLanes) * sizeof(float);
+      if (form.layout != model::WeightLayout::kPanels || form.lanes != model::kPanelLanes || form.k_block != 1 || form.k_group != 0 ||
+          weight.panels != panels || weight.panel_bytes.count() != bytes)
+        return false;
+    }
+  }
+  return at == node.weights.size();
 }
 
 std::span<PlainTensor> Body::begin(std::byte* workspace) const noexcept {
@@ -140,7 +220,7 @@ std::span<PlainTensor> Body::begin(std::byte* workspace) const noexcept {
   return {table, tensors()};
 }
 
-PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace) const noexcept {
+PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace, const BodyWeights& weights) const noexcept {
   std::byte* const scratch = workspace + table_bytes() + arena_bytes();
   std::size_t at = first_node_;
   for (std::size_t n = 0; n < count(4); ++n) {
@@ -149,6 +229,22 @@ PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace) con
     std::array<PlainTensor, 32> inputs;
     Planned p = planned(node.output);
     p.scratch = scratch_;
+    const std::size_t weight = weight_of(node);
+    if (weight < weights_ && node.op->number == kBodyDense) {
+      const PlainNode dense(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs));
+      PlainTensor made;
+      if (const PlainRefusal refusal = infer_plain(dense, made)) return refusal;
+      if (!within(made.shape, p)) return kOverBound;
+      tensors[node.output].shape = made.shape;
+      if (const PlainRefusal fault = run_body_dense(dense.in(0), tensors[node.output], weights, weight)) return fault;
+      continue;
+    }
+    if (weight < weights_) {
+      const WeightPiece piece = weights.take(weight, 0);
+      if (piece.data == nullptr) return kUnreadWeight;
+      tensors[input(given() + weight)].data = const_cast<std::byte*>(piece.data);  // plain operators write to their outputs alone
+      weights.expect_after(weight, piece);
+    }
     const PlainNode plain(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs));
     if (const PlainRefusal fault = run_within(plain, p, tensors[node.output], scratch)) return fault;
   }

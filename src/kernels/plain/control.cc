@@ -1,21 +1,13 @@
 // If and Loop whose course is known at run only: one step that runs its bodies (body.h). Of an If, only the branch that is taken.
-//
-// A node has one result, and these have several: they are packed into bytes, and a TakeResult node each takes one out.
-//
-//     [results x place][result 0: 8 extents, values][result 1 ...]       each begins at a multiple of 64
 #include "src/kernels/plain/body.h"
-#include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/packed.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
 namespace {
 
-constexpr std::size_t kMaxResults = 256;
-constexpr std::int64_t kExtentBytes = Shape::kMaxRank * static_cast<std::int64_t>(sizeof(std::int64_t));
 // Two hours at a microsecond each.
 constexpr std::int64_t kMaxIterations = std::int64_t{1} << 33;
-
-constexpr std::int64_t rounded(std::int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
 /// A checked node: its bodies, and how their inputs and outputs are the node's.
 struct Control {
@@ -25,7 +17,7 @@ struct Control {
   // values and values that are stacked. The node's inputs: count and condition where it has them, carried, captured.
   std::size_t carried = 0;
   bool has_count = false, has_condition = false;
-  std::int64_t most = 0;  // iterations that there is room for, where values are stacked
+  std::int64_t most = 0;  // iterations: that there is room for, where values are stacked; else a guess, or 0
 
   std::size_t own_inputs() const noexcept { return loop ? std::size_t{has_count} + std::size_t{has_condition} : 1; }
   std::size_t results() const noexcept { return loop ? first.outputs() - 1 : first.outputs(); }
@@ -48,23 +40,16 @@ struct Control {
   }
 };
 
-bool same(const Planned& a, const PlainTensor& b) noexcept {
-  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
-  for (int axis = 0; axis < a.shape.rank(); ++axis)
-    if (b.shape[axis] > a.shape[axis] || (b.shape[axis] < a.shape[axis] && (a.bounded >> axis & 1u) == 0)) return false;
-  return true;
-}
-
 bool is_scalar(const PlainTensor& t, DType dtype) noexcept { return t.dtype == dtype && t.count() == 1; }
 
 PlainRefusal check_if(const PlainNode& node, const Control& c) noexcept {
   const auto inputs = node.inputs();
-  if (inputs.size() != 1 + c.first.inputs() + c.second.inputs() || !is_scalar(inputs[0], DType::kBool)) return kWrongShape;
+  if (inputs.size() != 1 + c.first.given() + c.second.given() || !is_scalar(inputs[0], DType::kBool)) return kWrongShape;
   if (c.first.outputs() != c.second.outputs()) return kWrongArgument;
   std::size_t at = 1;
   for (const Body* body : {&c.first, &c.second})
-    for (std::size_t i = 0; i < body->inputs(); ++i)
-      if (body->in_arena(body->input(i)) || !same(body->planned(body->input(i)), inputs[at++])) return kWrongShape;
+    for (std::size_t i = 0; i < body->given(); ++i)
+      if (body->in_arena(body->input(i)) || !is_planned(body->planned(body->input(i)), inputs[at++])) return kWrongShape;
   return nullptr;
 }
 
@@ -72,17 +57,17 @@ PlainRefusal check_loop(const PlainNode& node, const Control& c) noexcept {
   const auto inputs = node.inputs();
   const Body& body = c.first;
   const std::size_t own = c.own_inputs();
-  if (body.inputs() < 2 + c.carried || body.outputs() < 1 + c.carried || inputs.size() != own + body.inputs() - 2) return kWrongArgument;
+  if (body.given() < 2 + c.carried || body.outputs() < 1 + c.carried || inputs.size() != own + body.given() - 2) return kWrongArgument;
   if (c.has_count && !is_scalar(inputs[0], DType::kI64)) return kWrongType;
   if (c.has_condition && !is_scalar(inputs[own - 1], DType::kBool)) return kWrongType;
   const Planned number = body.planned(body.input(0)), condition = body.planned(body.input(1)), next = body.planned(body.output(0));
   if (number.dtype != DType::kI64 || number.shape.element_count() != 1) return kWrongType;
   for (const Planned& truth : {condition, next})
     if (truth.dtype != DType::kBool || truth.shape.element_count() != 1 || truth.bounded != 0) return kWrongType;
-  for (std::size_t i = 0; i < body.inputs(); ++i) {
+  for (std::size_t i = 0; i < body.given(); ++i) {
     if (body.in_arena(body.input(i)) != (i < 2 + c.carried)) return kWrongArgument;
     const Planned taken = body.planned(body.input(i));
-    if (i >= 2 && !same(taken, inputs[own + i - 2])) return kWrongShape;
+    if (i >= 2 && !is_planned(taken, inputs[own + i - 2])) return kWrongShape;
     if (i < 2 || i >= 2 + c.carried) continue;
     const Planned given = body.planned(body.output(i - 1));
     if (taken.bounded != 0 || given.bounded != 0 || given.dtype != taken.dtype || !(given.shape == taken.shape)) return kWrongShape;
@@ -109,22 +94,19 @@ PlainRefusal read_control(const PlainNode& node, Control& c) noexcept {
   return check_loop(node, c);
 }
 
+std::int64_t control_turns(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept {
+  constexpr std::int64_t kGuess = 16;
+  Control c;
+  if (read_control(node, c) != nullptr) return -1;
+  const Body* const bodies[] = {&c.first, &c.second};
+  if (!weights_fit(std::span(bodies).first(c.loop ? 1 : 2), graph, of)) return -1;
+  return !c.loop ? 1 : c.most == 0 ? kGuess : c.most;
+}
+
 PlainRefusal infer_control(const PlainNode& node, PlainTensor& out) noexcept {
   Control c;
   if (const PlainRefusal refusal = read_control(node, c)) return refusal;
-  if (c.results() > kMaxResults) return "it has more results than are taken";
-  std::int64_t bytes = rounded(static_cast<std::int64_t>(c.results() * sizeof(std::int64_t)));
-  for (std::size_t i = 0; i < c.results(); ++i) {
-    Planned planned;
-    if (!c.result(i, planned)) return "its results have no common shape";
-    std::int64_t values = 0;
-    if (__builtin_mul_overflow(planned.shape.element_count(), static_cast<std::int64_t>(size_of(planned.dtype)), &values))
-      return kWrongShape;
-    if (values > (std::int64_t{1} << 40) || bytes > (std::int64_t{1} << 40)) return kWrongShape;
-    bytes += rounded(kExtentBytes + values);
-  }
-  out = {DType::kU8, Shape{bytes}};
-  return nullptr;
+  return infer_packed(c, out);
 }
 
 std::uint64_t control_scratch(const PlainNode& node) noexcept {
@@ -132,40 +114,15 @@ std::uint64_t control_scratch(const PlainNode& node) noexcept {
   return read_control(node, c) != nullptr ? 0 : c.workspace();
 }
 
-/// Where the results lie, from the first on.
-class Packed {
- public:
-  Packed(const Control& control, std::byte* bytes) noexcept : bytes_(bytes) {
-    std::int64_t at = rounded(static_cast<std::int64_t>(control.results() * sizeof(std::int64_t)));
-    for (std::size_t i = 0; i < control.results(); ++i) {
-      Planned planned;
-      control.result(i, planned);
-      places()[i] = at;
-      at += rounded(kExtentBytes + planned.shape.element_count() * static_cast<std::int64_t>(size_of(planned.dtype)));
-    }
-  }
-  std::byte* values(std::size_t i) const noexcept { return bytes_ + places()[i] + kExtentBytes; }
-  void set_extents(std::size_t i, const Shape& shape) const noexcept {
-    auto* const extents = reinterpret_cast<std::int64_t*>(bytes_ + places()[i]);
-    for (int axis = 0; axis < shape.rank(); ++axis) extents[axis] = shape[axis];
-  }
-  void put(std::size_t i, const PlainTensor& value) const noexcept {
-    set_extents(i, value.shape);
-    copy_elements(values(i), value.data, value.count(), value.dtype);
-  }
-
- private:
-  std::int64_t* places() const noexcept { return reinterpret_cast<std::int64_t*>(bytes_); }
-  std::byte* bytes_;
-};
-
 PlainRefusal run_branch(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
   const auto inputs = node.inputs();
   const bool holds = inputs[0].as<const std::uint8_t>()[0] != 0;
   const Body& body = holds ? c.first : c.second;
   const std::span<PlainTensor> tensors = body.begin(scratch);
-  for (std::size_t i = 0; i < body.inputs(); ++i) tensors[body.input(i)] = inputs[1 + (holds ? 0 : c.first.inputs()) + i];
-  if (const PlainRefusal fault = body.run(tensors, scratch)) return fault;
+  for (std::size_t i = 0; i < body.given(); ++i) tensors[body.input(i)] = inputs[1 + (holds ? 0 : c.first.given()) + i];
+  const BodyWeights weights(node.call(), holds ? 0 : c.first.weights(), body.weights(), false);
+  if (!weights.given()) return kWrongWeights;
+  if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;
   const Packed packed(c, out.data);
   for (std::size_t i = 0; i < body.outputs(); ++i) packed.put(i, tensors[body.output(i)]);
   return nullptr;
@@ -178,7 +135,9 @@ PlainRefusal run_iterations(const PlainNode& node, const Control& c, const Plain
   const std::span<PlainTensor> tensors = body.begin(scratch);
   PlainTensor &number = tensors[body.input(0)], &condition = tensors[body.input(1)];
   *condition.as<std::uint8_t>() = c.has_condition ? inputs[own - 1].as<const std::uint8_t>()[0] : 1;
-  for (std::size_t i = 2; i < body.inputs(); ++i) {
+  const BodyWeights weights(node.call(), 0, body.weights(), true);
+  if (!weights.given()) return kWrongWeights;
+  for (std::size_t i = 2; i < body.given(); ++i) {
     PlainTensor& to = tensors[body.input(i)];
     const PlainTensor& from = inputs[own + i - 2];
     if (i < 2 + c.carried)
@@ -194,7 +153,7 @@ PlainRefusal run_iterations(const PlainNode& node, const Control& c, const Plain
     if (done >= kMaxIterations) return "it does not end";
     if (stacks && done >= c.most) return kOverBound;
     *number.as<std::int64_t>() = done;
-    if (const PlainRefusal fault = body.run(tensors, scratch)) return fault;
+    if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;
     for (std::size_t i = c.carried; i < c.results(); ++i) {
       const PlainTensor& value = tensors[body.output(i + 1)];
       const auto size = value.count() * static_cast<std::int64_t>(size_of(value.dtype));
@@ -221,6 +180,21 @@ PlainRefusal run_control(const PlainNode& node, const PlainTensor& out, std::byt
   if (const PlainRefusal refusal = read_control(node, c)) return refusal;
   return c.loop ? run_iterations(node, c, out, scratch) : run_branch(node, c, out, scratch);
 }
+
+// ---- BodyDense: what a product with a constant becomes in a body
+
+PlainRefusal infer_dense(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0) || !node.has(1)) return kMissingInput;
+  const Shape &x = node.in(0).shape, &weight = node.in(1).shape;
+  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype)) return kWrongType;
+  if (x.rank() < 1 || weight.rank() != 2) return kWrongRank;
+  if (x.back() != weight[1]) return kWrongShape;
+  out = {DType::kF32, x};
+  out.shape[x.rank() - 1] = weight[0];
+  return nullptr;
+}
+
+PlainRefusal run_dense(const PlainNode&, const PlainTensor&, std::byte*) noexcept { return "it runs in bodies alone"; }
 
 // ---- TakeResult: one result, by its number
 
@@ -260,8 +234,10 @@ PlainRefusal run_take(const PlainNode& node, PlainTensor& out, std::byte*) noexc
 }
 
 constexpr PlainOperator kOperators[] = {
-    {560, "Control", "loop:I first:I second:I", infer_control, run_control, control_scratch, nullptr, 1, nullptr, nullptr, true},
+    {560, "Control", "loop:I first:I second:I", infer_control, run_control, control_scratch, nullptr, 1, nullptr, nullptr, true,
+     control_turns},
     {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, nullptr, nullptr, 1, bound_take, run_take},
+    {kBodyDense, "BodyDense", "", infer_dense, run_dense},
 };
 
 }  // namespace

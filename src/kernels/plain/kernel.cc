@@ -60,16 +60,6 @@ Operands operands_of(const model::Graph& graph, const model::Node& node) noexcep
 
 bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
 
-/// Do the extents fit the plan's? Only bounded axes may be shorter.
-bool within(const Shape& extents, const Planned& planned) noexcept {
-  if (extents.rank() != planned.shape.rank()) return false;
-  for (int axis = 0; axis < extents.rank(); ++axis) {
-    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
-    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
-  }
-  return true;
-}
-
 PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
   const PlainOperator& op = node.op();
   PlainTensor made;
@@ -96,6 +86,15 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
 
 }  // namespace
 
+bool within(const Shape& extents, const Planned& planned) noexcept {
+  if (extents.rank() != planned.shape.rank()) return false;
+  for (int axis = 0; axis < extents.rank(); ++axis) {
+    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
+    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
+  }
+  return true;
+}
+
 PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
   if (node.op().run_sized == nullptr && !node.late()) return infer_plain(node, out);
   std::uint8_t axes = 0;
@@ -116,11 +115,25 @@ PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTe
   return run_fixed(stated.with(arguments.span()), planned, out, scratch);
 }
 
+namespace {
+
+std::int64_t turns_of(const PlainOperator& op, const model::Graph& graph, const model::Node& node) noexcept {
+  return op.weight_turns(PlainNode(op, node.as<model::PlainAttributes>(), operands_of(graph, node).span()), graph, node);
+}
+
+}  // namespace
+
+std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept {
+  const PlainOperator* op = node.weights.empty() ? nullptr : find_plain(node.as<model::PlainAttributes>().op);
+  return op == nullptr || op->weight_turns == nullptr ? 0 : std::max<std::int64_t>(turns_of(*op, graph, node), 0);
+}
+
 bool supports(const model::Graph& graph, const model::Node& node) noexcept {
   const auto& attributes = node.as<model::PlainAttributes>();
   const PlainOperator* op = find_plain(attributes.op);
   if (op == nullptr || node.inputs.size() > kMaxInputs) return false;
   const Operands operands = operands_of(graph, node);
+  if (op->weight_turns == nullptr ? !node.weights.empty() : turns_of(*op, graph, node) < 0) return false;
   const model::Tensor& stated = graph.tensor(node.outputs[0]);
   PlainTensor out;
   const PlainRefusal refusal = infer_bound(PlainNode(*op, attributes, operands.span()), out);
@@ -141,7 +154,7 @@ namespace {
 /// A step with late arguments or bounded tensors.
 PlainRefusal run_bounded(const KernelCall& call, const PlainOperator& op, std::span<const PlainTensor> inputs, PlainTensor& out) noexcept {
   const model::Tensor& planned = call.graph->tensor(call.node->outputs[0]);
-  return run_within(PlainNode(op, call.node->as<model::PlainAttributes>(), inputs),
+  return run_within(PlainNode(op, call.node->as<model::PlainAttributes>(), inputs).in_call(&call),
                     {planned.dtype, planned.shape, planned.bounded, workspace(*call.graph, *call.node, {}).count()}, out, call.workspace);
 }
 
@@ -160,7 +173,7 @@ void run(const KernelCall& call) noexcept {
   }
   PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
   const std::span<const PlainTensor> given(inputs.data(), call.inputs.size());
-  const PlainRefusal fault = fixed ? op->run(PlainNode(*op, attributes, given), out, call.workspace) : run_bounded(call, *op, given, out);
+  const PlainRefusal fault = fixed ? op->run(PlainNode(*op, attributes, given).in_call(&call), out, call.workspace) : run_bounded(call, *op, given, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
   if (extents == nullptr) return;
   // After a fault those that follow find nothing.

@@ -8,6 +8,7 @@ namespace sluice::kernels::plain {
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept;
 void run(const KernelCall& call) noexcept;
 
 /// What the plan says of a result.
@@ -17,6 +18,9 @@ struct Planned {
   std::uint8_t bounded = 0;  // bit a: axis a may be shorter
   std::uint64_t scratch = 0;
 };
+
+/// Do the extents fit the plan's? Only bounded axes may be shorter.
+bool within(const Shape& extents, const Planned& planned) noexcept;
 
 /// Type and the most that the extents can be, as far as that follows from the graph.
 PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept;

@@ -1,4 +1,6 @@
 // Images of any number of axes in another size: the forms of Resize that kResize does not take.
+#include <bit>
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -103,30 +105,47 @@ double kernel_weight(const PlainNode& node, double distance) noexcept {
   return 0;
 }
 
+/// The input places that one output place of an axis sums up.
+class Window {
+ public:
+  Window(const PlainNode& node, int axis, std::int64_t i, std::int64_t in, std::int64_t out) noexcept
+      : node_(node), x_(source_of(node, axis, i, in, out)), in_(in), excludes_(node.integer(kExclude) != 0) {
+    const double scale = node.real(kScales, static_cast<std::size_t>(axis));
+    // Shrinking with antialias widens the kernel to the pixels that one output stands for.
+    if (node.integer(kAntialias) != 0 && scale < 1) widening_ = scale;
+    const double reach = (node.integer(kMode) == kLinear ? 1 : 2) / widening_;
+    first = static_cast<std::int64_t>(std::floor(x_ - reach)) + 1;
+    last = static_cast<std::int64_t>(std::ceil(x_ + reach)) - 1;
+    double total = 0;
+    for (std::int64_t k = first; k <= last; ++k)
+      if (takes(k)) total += kernel_weight(node, (static_cast<double>(k) - x_) * widening_);
+    if (total != 0) total_ = total;
+  }
+  bool takes(std::int64_t k) const noexcept { return !excludes_ || (k >= 0 && k < in_); }
+  double weight(std::int64_t k) const noexcept { return kernel_weight(node_, (static_cast<double>(k) - x_) * widening_) / total_; }
+  bool outside() const noexcept { return node_.integer(kCoordinates) == kCrop && (x_ < 0 || x_ > static_cast<double>(in_ - 1)); }
+
+  std::int64_t first = 0, last = 0;
+
+ private:
+  const PlainNode& node_;
+  double x_;
+  std::int64_t in_;
+  bool excludes_;
+  double widening_ = 1.0, total_ = 1.0;
+};
+
 /// One axis: `from` [outer, in, inner] to `to` [outer, out, inner].
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner) noexcept {
-  const double scale = node.real(kScales, static_cast<std::size_t>(axis));
-  // Shrinking with antialias widens the kernel to the pixels that one output stands for.
-  const double widening = node.integer(kAntialias) != 0 && scale < 1 ? scale : 1.0;
-  const double reach = (node.integer(kMode) == kLinear ? 1 : 2) / widening;
-  const bool excludes = node.integer(kExclude) != 0;
   for (std::int64_t i = 0; i < out; ++i) {
-    const double x = source_of(node, axis, i, in, out);
-    const bool outside = node.integer(kCoordinates) == kCrop && (x < 0 || x > static_cast<double>(in - 1));
-    const auto first = static_cast<std::int64_t>(std::floor(x - reach)) + 1, last = static_cast<std::int64_t>(std::ceil(x + reach)) - 1;
-    double total = 0;
-    for (std::int64_t k = first; k <= last; ++k)
-      if (!excludes || (k >= 0 && k < in)) total += kernel_weight(node, (static_cast<double>(k) - x) * widening);
-    if (total == 0) total = 1;
+    const Window window(node, axis, i, in, out);
+    const bool outside = window.outside();
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t j = 0; j < inner; ++j) {
         double sum = 0;
-        for (std::int64_t k = first; k <= last && !outside; ++k) {
-          if (excludes && (k < 0 || k >= in)) continue;
-          sum += kernel_weight(node, (static_cast<double>(k) - x) * widening) / total *
-                 from[(o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + j];
-        }
+        for (std::int64_t k = window.first; k <= window.last && !outside; ++k)
+          if (window.takes(k)) sum += window.weight(k) * from[(o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + j];
         to[(o * out + i) * inner + j] = static_cast<float>(outside ? node.real(kExtrapolation) : sum);
       }
   }
@@ -173,11 +192,125 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
+// ---- ResizeAtRun: scales or sizes, or the extents of the input, come at run
+
+enum AtRunArgument : std::size_t { kAxes, kPolicy, kAtScales, kAtSizes };
+/// Then kMode to kAntialias, as above.
+constexpr std::size_t common(std::size_t argument) noexcept { return argument - kMode + 4; }
+
+/// The same as a ResizeOfExtents, whose extents and scales follow from those of the run.
+class Resolved {
+ public:
+  PlainRefusal read(const PlainNode& node) noexcept {
+    const Shape& in = node.in(0).shape;
+    std::array<std::int64_t, Shape::kMaxRank> extents{}, scales{};
+    for (int axis = 0; axis < in.rank(); ++axis) {
+      extents[static_cast<std::size_t>(axis)] = in[axis];
+      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(1.0);
+    }
+    const auto axes = node.list(kAxes);
+    const bool by_scales = node.given(kAtScales);
+    const std::size_t given = node.list(by_scales ? kAtScales : kAtSizes).size();
+    if (given != axes.size() || given > Shape::kMaxRank) return "it wants one scale or size for each axis";
+    if (node.given(kAtSizes) && by_scales) return "it has both scales and sizes";
+    double shared = 0;  // of all axes, where the aspect is kept
+    for (std::size_t i = 0; i < given && !by_scales && node.integer(kPolicy) != 0; ++i) {
+      const int axis = axis_of(axes[i], in.rank());
+      if (axis < 0 || in[axis] == 0) return kWrongAxis;
+      const double scale = static_cast<double>(node.list(kAtSizes)[i]) / static_cast<double>(in[axis]);
+      shared = i == 0 ? scale : node.integer(kPolicy) == 1 ? std::min(shared, scale) : std::max(shared, scale);
+    }
+    for (std::size_t i = 0; i < given; ++i) {
+      const int axis = axis_of(axes[i], in.rank());
+      if (axis < 0 || in[axis] == 0) return kWrongAxis;
+      const auto extent = static_cast<double>(in[axis]);
+      double scale = shared, size = std::floor(shared * extent + 0.5);
+      if (by_scales) {
+        scale = node.real(kAtScales, i);
+        size = std::floor(static_cast<double>(static_cast<float>(extent) * static_cast<float>(scale)));
+      } else if (shared == 0) {
+        size = static_cast<double>(node.list(kAtSizes)[i]);
+        scale = size / extent;
+      }
+      if (!(scale > 0) || !(size >= 1 && size < 1e12)) return "a scale or a size is out of range";
+      extents[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(size);
+      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(scale);
+    }
+    const auto rank = static_cast<std::size_t>(in.rank());
+    add(std::span<const std::int64_t>(extents).first(rank));
+    add(std::span<const std::int64_t>(scales).first(rank));
+    for (std::size_t i = kMode; i <= kAntialias; ++i) {
+      const auto list = node.list(common(i));
+      add(list.first(std::min<std::size_t>(1, list.size())));
+    }
+    add({});  // the region
+    attributes_.present = 1;
+    return node.integer(common(kCoordinates)) == kCrop ? "its region comes at run" : nullptr;
+  }
+  /// Lives as long as this and `of`.
+  PlainNode node(const PlainNode& of) const noexcept;
+
+ private:
+  void add(std::span<const std::int64_t> list) noexcept {
+    words_[count_++] = static_cast<std::int64_t>(list.size());
+    for (const std::int64_t word : list) words_[count_++] = word;
+  }
+  std::array<std::int64_t, 2 * (Shape::kMaxRank + 1) + 2 * (kAntialias - kMode + 1) + 1> words_{};
+  std::size_t count_ = 0;
+  model::PlainAttributes attributes_;
+};
+
+PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
+  if (!node.has(0)) return kMissingInput;
+  Resolved resolved;
+  if (const PlainRefusal refusal = resolved.read(node)) return refusal;
+  return infer_resize(resolved.node(node), out);
+}
+
+/// The value of x at source places of the axes from `axis` on; `at` the output's indices, `offset` that of the axes before.
+double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis, std::int64_t offset) noexcept {
+  const PlainTensor& x = node.in(0);
+  if (axis == out.rank()) return static_cast<double>(x.as<const float>()[offset]);
+  const auto a = static_cast<std::size_t>(axis);
+  const std::int64_t in = x.shape[axis];
+  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis + 1, offset + at[a] * strides[a]);
+  const Window window(node, axis, at[a], in, out[axis]);
+  double sum = 0;
+  for (std::int64_t k = window.first; k <= window.last; ++k) {
+    if (!window.takes(k)) continue;
+    const double weight = window.weight(k);
+    if (weight != 0) sum += weight * interpolate(node, strides, out, at, axis + 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
+  }
+  return sum;
+}
+
+PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Resolved resolved;
+  if (const PlainRefusal refusal = resolved.read(node)) return refusal;
+  const PlainNode resize = resolved.node(node);
+  if (resize.integer(kMode) == kNearest) return run_nearest(resize, out);
+  const Extents from = strides_of(resize.in(0).shape), to = strides_of(out.shape);
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    Extents at{};
+    for (int axis = 0; axis < out.shape.rank(); ++axis) at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
+    out.as<float>()[i] = static_cast<float>(interpolate(resize, from, out.shape, at, 0, 0));
+  }
+  return nullptr;
+}
+
 constexpr PlainOperator kOperators[] = {
     {430, "ResizeOfExtents",
      "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize,
      run_resize, resize_scratch},
+    {590, "ResizeAtRun",
+     "axes:I policy:i scales:F@2 sizes:I@3 mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i",
+     infer_at_run, run_at_run, nullptr, nullptr, 1, bound_stated},
 };
+
+PlainNode Resolved::node(const PlainNode& of) const noexcept {
+  return PlainNode(kOperators[0], attributes_, std::span(words_).first(count_), of.inputs().first(1));
+}
 
 }  // namespace
 

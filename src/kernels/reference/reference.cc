@@ -129,6 +129,7 @@ constexpr KernelDescriptor plain_kernel() noexcept {
   kernel.supports = plain::supports;
   kernel.takes_pitches = false;
   kernel.workspace = plain::workspace;
+  kernel.weight_turns = plain::weight_turns;
   return kernel;
 }
 
