@@ -1,7 +1,7 @@
 // If, Loop and Scan become the nodes of their bodies, or one node that runs them where values decide their course (body.h).
 //
 //   If     a constant condition chooses the branch; with one of the run time one node runs the branch that is taken. Branches with large
-//          layers and equal results both run instead, by the fast kernels, and Where chooses
+//          layers, equal results and nothing that fails on some values both run instead, by the fast kernels, and Where chooses
 //   Loop   a constant number of iterations, or a condition that is constant in each of them: unrolled; else, and where that would be many
 //          nodes, one node runs its body
 //   Scan   one node runs its body; unrolled over the extent of the axis that it scans where the body cannot run apart, or holds
@@ -42,7 +42,8 @@ bool lower_if_apart(NodeContext& c, BodyLowering& bodies) {
     if (!join(yes.draft.value(yes.outputs[i]), no.draft.value(no.outputs[i]), results[i])) return false;
     equal = equal && results[i].bounded == 0;
   }
-  if (equal && (has_any(yes, kLayers) || has_any(no, kLayers))) return false;  // both may as well run
+  const auto either = [&](std::span<const std::string_view> operators) { return has_any(yes, operators) || has_any(no, operators); };
+  if (equal && either(kLayers) && !either(kFailing)) return false;  // both may as well run
   const EncodedBody first = encode_body(c, std::move(yes), 0), second = encode_body(c, std::move(no), 0);
   std::vector<ValueId> inputs = {c.input(0)};
   inputs.insert(inputs.end(), first.given.begin(), first.given.end());

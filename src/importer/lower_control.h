@@ -32,6 +32,10 @@ inline constexpr std::string_view kLayers[] = {"Conv", "ConvTranspose", "LSTM", 
 // A product with a constant is as fast in a body (BodyDense).
 inline constexpr auto kLayersButProducts = std::span(kLayers).first(std::size(kLayers) - 1);
 
+// Operators that fail on some values: a condition may be there to keep those from them.
+inline constexpr std::string_view kFailing[] = {"Gather",       "GatherElements", "GatherND", "ScatterElements", "ScatterND",
+                                                "ReverseSequence", "MaxUnpool",      "Col2Im",   "Range"};
+
 inline bool has_any(const ApartBody& body, std::span<const std::string_view> operators) {
   return std::any_of(body.draft.nodes.begin(), body.draft.nodes.end(), [&](const DraftNode& node) {
     const auto* attributes = std::get_if<model::PlainAttributes>(&node.attributes);

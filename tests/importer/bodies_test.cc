@@ -152,6 +152,22 @@ TEST_CASE("of an If only the branch that is taken is read") {
   }
 }
 
+TEST_CASE("a branch that fails on some values runs only where it is taken") {
+  OnnxBuilder taken(13), other(13);
+  taken.node("Gather", {"x", "index"}, {"row"}).node("MatMul", {"row", "w"}, {"yes"}).output("yes");
+  other.node("Identity", {"z"}, {"no"}).output("no");
+  OnnxBuilder b(13);
+  b.input("x", {3, 16}).input("z", {1, 16}).input("at", {1}).weight("w", {16, 16}, 0.01f);
+  b.initializer(tensor("rows", {1}, Floats{3})).node("Less", {"at", "rows"}, {"within"}).node("Squeeze", {"within"}, {"c"});
+  b.node("Cast", {"at"}, {"index"}, {attribute("to", std::int64_t{kI64})});
+  b.node("If", {"c"}, {"y"}, {attribute("then_branch", taken), attribute("else_branch", other)}).output("y");
+  const TemporaryFolder folder;
+  const auto model = converted(folder, b, "guarded");
+  const Floats x = ramp(3 * 16, 0.05f), z = ramp(16, 0.5f);
+  CHECK(outputs(model, {x, z, {7}}, {})[0] == z);
+  CHECK(outputs(model, {x, z, {2}}, {})[0] != z);
+}
+
 TEST_CASE("weights of a body that are damaged in the file are an error, and the session goes on being refused") {
   const TemporaryFolder folder;
   const auto intact = converted(folder, loop_model(false), "loop");

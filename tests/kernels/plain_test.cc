@@ -10,7 +10,9 @@
 #include <set>
 #include <vector>
 
+#include "src/kernels/plain/body.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/kernel.h"
 
 using namespace sluice;
 using namespace sluice::kernels;
@@ -204,4 +206,62 @@ TEST_CASE("the operator of docs/adding-an-operator.md") {
   CHECK(y[0] == 0.5f);
   CHECK(y[1] == -4.0f);
   CHECK(y[2] == 13.5f);
+}
+
+TEST_CASE("what a file states of a result is no room where the values decide less than it says") {
+  // NonZero gives [rank, how many]: a file may state how many there are at the most, but not the rank.
+  std::vector<float> values(4 * 4, 1.0f);
+  const PlainTensor x{DType::kF32, Shape{1, 2, 2, 4}, reinterpret_cast<std::byte*>(values.data())};
+  const model::PlainAttributes attributes{540, 0, 1, {}};
+  const PlainNode node(*find_plain(540), attributes, std::span(&x, 1));
+  for (const Shape& stated : {Shape{1, 16}, Shape{0, 16}, Shape{4, 15}, Shape{16}}) {
+    Block room(static_cast<std::size_t>(stated.element_count()) * sizeof(std::int64_t));
+    const std::vector<std::byte> before = room.bytes;
+    PlainTensor out{DType::kI64, stated, room.data()};
+    CHECK(plain::run_within(node, {DType::kI64, stated, 0b11, 0}, out, nullptr) == plain::kOverBound);
+    CHECK(room.bytes == before);
+  }
+  Block room(4 * 16 * sizeof(std::int64_t));
+  PlainTensor out{DType::kI64, Shape{4, 16}, room.data()};
+  CHECK(plain::run_within(node, {DType::kI64, Shape{4, 16}, 0b10, 0}, out, nullptr) == nullptr);
+}
+
+namespace {
+
+/// The body of a loop that carries nothing, with another such loop in it, `levels` deep. Words as in body.h.
+std::vector<std::int64_t> nested_loops(int levels) {
+  const auto tensor = [](DType dtype, std::int64_t extent, std::int64_t place) {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(dtype), 0, 1, extent, 0, 0, 0, 0, 0, 0, 0, place};
+  };
+  std::vector<std::int64_t> inner;
+  for (int level = 0; level < levels; ++level) {
+    const bool last = inner.empty();
+    std::vector<std::int64_t> body{last ? 2 : 3, 2, 1, 0, last ? 0 : 1, 192};
+    for (const auto& t : {tensor(DType::kI64, 1, 0), tensor(DType::kBool, 1, 64)}) body.insert(body.end(), t.begin(), t.end());
+    if (!last) {
+      const auto packed = tensor(DType::kU8, 0, 128);
+      body.insert(body.end(), packed.begin(), packed.end());
+    }
+    body.insert(body.end(), {0, 1, 1});  // takes number and condition, gives the condition
+    if (!last) {
+      const std::vector<std::int64_t> arguments = pack({{0, 0, 0, 0}, inner, {}});
+      body.insert(body.end(), {560, 0, 0, 0, 2, static_cast<std::int64_t>(arguments.size())});
+      body.insert(body.end(), arguments.begin(), arguments.end());
+    }
+    inner = std::move(body);
+  }
+  return inner;
+}
+
+}  // namespace
+
+TEST_CASE("bodies within bodies are checked as far as the importer nests them, and refused beyond") {
+  for (const int levels : {1, 2, plain::Body::kMaxNested}) {
+    const std::vector<std::int64_t> words = nested_loops(levels);
+    CHECK(plain::Body(words).check() == nullptr);
+  }
+  for (const int levels : {plain::Body::kMaxNested + 1, 40, 2000}) {
+    const std::vector<std::int64_t> words = nested_loops(levels);
+    CHECK(plain::Body(words).check() != nullptr);
+  }
 }

@@ -65,7 +65,7 @@ class PlainNode {
   bool late() const noexcept;
   /// The same node with other arguments.
   PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
-    return PlainNode(op_, attributes_, arguments, inputs_).in_call(call_);
+    return PlainNode(op_, attributes_, arguments, inputs_).in_call(call_).in_bodies(bodies_);
   }
   /// The same node as a step: with weights and compute threads.
   PlainNode in_call(const KernelCall* call) const noexcept {
@@ -75,6 +75,13 @@ class PlainNode {
   }
   /// nullptr: it runs at convert, or within a body.
   const KernelCall* call() const noexcept { return call_; }
+  /// The same node within so many bodies.
+  PlainNode in_bodies(int bodies) const noexcept {
+    PlainNode made = *this;
+    made.bodies_ = bodies;
+    return made;
+  }
+  int bodies() const noexcept { return bodies_; }
 
   std::size_t argument_count() const noexcept;
   std::span<const std::int64_t> list(std::size_t argument) const noexcept;
@@ -88,6 +95,7 @@ class PlainNode {
   std::span<const std::int64_t> arguments_;
   std::span<const PlainTensor> inputs_;
   const KernelCall* call_ = nullptr;
+  int bodies_ = 0;
 };
 
 /// Why not: a clause for the user, or nullptr when all is well.

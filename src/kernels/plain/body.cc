@@ -58,6 +58,7 @@ std::span<const PlainTensor> Body::gather(const Node& node, std::span<const Plai
 
 PlainRefusal Body::check() noexcept {
   constexpr std::int64_t kMost[kHead] = {kMaxTensors, 1024, 1024, kMaxTensors, kMaxTensors, kMaxBytes};
+  if (bodies_ >= kMaxNested) return "its bodies are nested too deep";
   if (words_.size() < kHead) return kWrongBody;
   for (std::size_t i = 0; i < kHead; ++i)
     if (words_[i] < 0 || words_[i] > kMost[i]) return kWrongBody;
@@ -150,7 +151,7 @@ PlainRefusal Body::check_nodes() noexcept {
       if (length < 0 || static_cast<std::uint64_t>(length) >= node.arguments.size() - argument) return kWrongBody;
       list = node.arguments.subspan(argument + 1, static_cast<std::size_t>(length));
     }
-    const PlainNode plain(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size()));
+    const PlainNode plain = PlainNode(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size())).in_bodies(bodies_ + 1);
     scratch_ = std::max(scratch_, scratch_of(plain));
     made.set(node.output);
   }
@@ -245,7 +246,7 @@ PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace, con
       tensors[input(given() + weight)].data = const_cast<std::byte*>(piece.data);  // plain operators write to their outputs alone
       weights.expect_after(weight, piece);
     }
-    const PlainNode plain(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs));
+    const PlainNode plain = PlainNode(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs)).in_bodies(bodies_ + 1);
     if (const PlainRefusal fault = run_within(plain, p, tensors[node.output], scratch)) return fault;
   }
   return nullptr;

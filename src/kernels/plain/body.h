@@ -57,8 +57,10 @@ class Body {
  public:
   static constexpr std::size_t kMaxTensors = 4096;
   static constexpr std::size_t kTensorWords = 12;
+  static constexpr int kMaxNested = 8;  // each level is checked several times by the one around it
 
-  explicit Body(std::span<const std::int64_t> words) noexcept : words_(words) {}
+  /// Of a node that lies within `bodies` others itself.
+  explicit Body(std::span<const std::int64_t> words, int bodies = 0) noexcept : words_(words), bodies_(bodies) {}
   /// Before anything else is asked.
   PlainRefusal check() noexcept;
 
@@ -121,6 +123,7 @@ class Body {
                                              std::array<PlainTensor, 32>& inputs) noexcept;
 
   std::span<const std::int64_t> words_;
+  int bodies_ = 0;
   std::size_t weights_ = 0;  // set by check
   std::size_t first_node_ = 0;
   std::uint64_t scratch_ = 0;

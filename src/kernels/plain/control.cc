@@ -29,8 +29,10 @@ struct Control {
     if (!loop) {
       const Planned other = second.planned(second.output(i));
       if (other.dtype != out.dtype || other.shape.rank() != out.shape.rank()) return false;
-      for (int axis = 0; axis < out.shape.rank(); ++axis) out.shape[axis] = std::max(out.shape[axis], other.shape[axis]);
-      return true;
+      // What both branches fit in may be too large for any.
+      Dims dims;
+      for (int axis = 0; axis < out.shape.rank(); ++axis) dims.add(std::max(out.shape[axis], other.shape[axis]));
+      return make_shape(dims.span(), out.shape);
     }
     if (i < carried) return true;
     Dims dims;
@@ -79,10 +81,10 @@ PlainRefusal check_loop(const PlainNode& node, const Control& c) noexcept {
 PlainRefusal read_control(const PlainNode& node, Control& c) noexcept {
   const auto what = node.list(0);
   c.loop = !what.empty();
-  c.first = Body(node.list(1));
+  c.first = Body(node.list(1), node.bodies());
   if (const PlainRefusal refusal = c.first.check()) return refusal;
   if (!c.loop) {
-    c.second = Body(node.list(2));
+    c.second = Body(node.list(2), node.bodies());
     if (const PlainRefusal refusal = c.second.check()) return refusal;
     return check_if(node, c);
   }

@@ -60,6 +60,17 @@ Operands operands_of(const model::Graph& graph, const model::Node& node) noexcep
 
 bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
 
+/// Is there room for the most, `made`, on every axis that the values do not decide? On the others `run_sized` looks itself.
+bool has_room(const PlainNode& node, const Shape& made, const Shape& planned) noexcept {
+  if (made.rank() != planned.rank()) return false;
+  std::uint8_t decided = 0;
+  PlainTensor most;
+  node.op().bound(node, most, decided);  // a refusal to say how much leaves the axes as they are
+  for (int axis = 0; axis < made.rank(); ++axis)
+    if ((decided >> axis & 1u) == 0 && planned[axis] < made[axis]) return false;
+  return true;
+}
+
 PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
   const PlainOperator& op = node.op();
   PlainTensor made;
@@ -67,6 +78,7 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
   if (made.dtype != planned.dtype) return "its result is of another type than the plan's";
   if (op.scratch != nullptr && op.scratch(node) > planned.scratch) return "it takes more scratch than planned";
   if (op.run_sized != nullptr) {
+    if (!has_room(node, made.shape, planned.shape)) return kOverBound;
     PlainTensor sized{planned.dtype, planned.shape, out.data};
     const PlainRefusal refusal = op.run_sized(node, sized, scratch);
     if (refusal == nullptr && !within(sized.shape, planned)) return kOverBound;

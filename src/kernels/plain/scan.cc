@@ -65,7 +65,7 @@ bool is_slice(const Scan& scan, std::size_t i, const PlainTensor& sequence, std:
 /// Checks the node against its body. `length`: of its sequences, as they are.
 PlainRefusal read_scan(const PlainNode& node, Scan& scan, std::int64_t& length) noexcept {
   const auto what = node.list(kWhat), inputs = node.list(kInputs), outputs = node.list(kOutputs);
-  scan.body = Body(node.list(kBody));
+  scan.body = Body(node.list(kBody), node.bodies());
   if (const PlainRefusal refusal = scan.body.check()) return refusal;
   const Body& body = scan.body;
   if (what.size() != 3 || what[0] < 0 || what[0] > 32 || what[1] < 0 || what[1] > (std::int64_t{1} << 32)) return kWrongArgument;
