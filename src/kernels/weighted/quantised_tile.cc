@@ -74,10 +74,11 @@ struct FewBits {
         const auto widen = [&](std::int64_t i, const auto& wanted) HWY_ATTR {
           auto rest = hn::PromoteTo(whole, hn::LoadU(bytes, q));
           HWY_UNROLL(4)
-          for (std::int64_t j = i; j < i + kEach; ++j) {
-            const V value = hn::ConvertTo(d, hn::And(rest, hn::Set(whole, (1 << kBits) - 1)));
-            if (wanted(j)) hn::StoreU(hn::Mul(hn::Sub(value, zero), scale), d, to + j * 16 + v * kVectorLanes);
-            rest = hn::ShiftRight<kBits>(rest);
+          for (std::int64_t n = 0; n < kEach; ++n) {
+            const bool last = n + 1 == kEach;  // of the byte: nothing is left above it
+            const V value = hn::ConvertTo(d, last ? rest : hn::And(rest, hn::Set(whole, (1 << kBits) - 1)));
+            if (wanted(i + n)) hn::StoreU(hn::Mul(hn::Sub(value, zero), scale), d, to + (i + n) * 16 + v * kVectorLanes);
+            if (!last) rest = hn::ShiftRight<kBits>(rest);
           }
           q += 16;
         };
