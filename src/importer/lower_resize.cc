@@ -170,7 +170,7 @@ bool is_computed(const NodeContext& c, std::size_t input) { return c.has_input(i
 /// Scales, sizes or the extents of the input come at run: the user states the bound of the result.
 void resize_at_run(NodeContext& c, const std::vector<int>& axes, const Words& words) {
   const Sources from = sources(c);
-  if (words.coordinates == 5) c.refuse("tf_crop_and_resize with scales or sizes of the run");
+  if (words.coordinates == 5) c.refuse("tf_crop_and_resize with extents of the run");
   const auto given = [&](std::size_t input) {
     const Constant* constant = c.has_input(input) ? c.input_constant(input) : nullptr;
     return !c.has_input(input) || (constant != nullptr && constant->elements() == 0) ? ValueId() : c.input(input);
@@ -212,7 +212,7 @@ void lower_resize_plain(NodeContext& c) {
   for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
   if (axes.empty())
     for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
-  if (const Sources from = sources(c); c.bounded(x) || is_computed(c, from.scales) || is_computed(c, from.sizes))
+  if (const Sources from = sources(c); c.bounded(x) || (coordinates != 5 && (is_computed(c, from.scales) || is_computed(c, from.sizes))))
     return resize_at_run(c, axes, {mode, coordinates, rounding});
   std::vector<double> scale(rank, 1.0), roi(2 * rank, 0.0);
   std::fill(roi.begin() + static_cast<std::ptrdiff_t>(rank), roi.end(), 1.0);

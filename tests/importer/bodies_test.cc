@@ -14,7 +14,7 @@ constexpr std::int64_t kSide = 512;  // of a square weight: 1 MiB
 constexpr std::uint64_t kWeightBytes = kSide * kSide * sizeof(float);
 constexpr int kBool = 9, kI64 = 7;
 
-/// v -> (v A) B, halved, while a count stays below an input: the plan does not know how often.
+/// v -> 8 (v A) B, while a count stays below an input: the plan does not know how often.
 OnnxBuilder loop_model(bool gemm) {
   OnnxBuilder body(13);
   body.input("i", {}, kI64).input("go", {}, kBool).input("v", {3, kSide}).input("done", {1});
@@ -28,7 +28,7 @@ OnnxBuilder loop_model(bool gemm) {
   OnnxBuilder b(13);
   b.input("x", {3, kSide}).input("most", {1}).weight("a", {kSide, kSide}, 0.0007f).weight("b", {kSide, kSide}, 0.0005f);
   b.weight("c", {kSide}, 0.01f).initializer(tensor("one", {1}, Floats{1})).initializer(tensor("zero", {1}, Floats{0}));
-  b.initializer(tensor("less", {1}, Floats{0.125f}));
+  b.initializer(tensor("less", {1}, Floats{8.0f}));
   b.node("Loop", {"", "", "x", "zero"}, {"y", "count"}, {attribute("body", body)}).output("y").output("count");
   return b;
 }
@@ -37,7 +37,7 @@ OnnxBuilder loop_model(bool gemm) {
 OnnxBuilder chain_model(bool gemm, int times) {
   OnnxBuilder b(13);
   b.input("x", {3, kSide}).weight("a", {kSide, kSide}, 0.0007f).weight("b", {kSide, kSide}, 0.0005f);
-  b.weight("c", {kSide}, 0.01f).initializer(tensor("less", {1}, Floats{0.125f}));
+  b.weight("c", {kSide}, 0.01f).initializer(tensor("less", {1}, Floats{8.0f}));
   std::string v = "x";
   for (int i = 0; i < times; ++i) {
     const std::string n = std::to_string(i);
@@ -66,9 +66,9 @@ TEST_CASE("products of a Loop stream, in slices, with the bits of the same nodes
     // A quarter of the larger weight: no weight is ever whole in memory.
     const Values found = check_budgets(looped, {x, {5}}, Bytes(kWeightBytes / 4));
     const Values want = outputs(converted(folder, chain_model(gemm, 5), "chain"), {x}, {});
-    CHECK(worst({Floats(want[0].size())}, want) > 0.1f);
+    CHECK(worst({Floats(want[0].size())}, want) > 0.01f);
     if (gemm)
-      CHECK(worst({found[0]}, want) < 1e-3f);  // alpha and c follow the product, instead of being part of it
+      CHECK(worst({found[0]}, want) < 1e-5f);  // alpha and c follow the product, instead of being part of it
     else
       CHECK(found[0] == want[0]);
     CHECK(found[1] == Floats{5});
@@ -100,21 +100,21 @@ TEST_CASE("the weights of a Scan's body stream") {
   body.node("Add", {"va", "hb"}, {"sum"}).node("Mul", {"sum", "less"}, {"next"}).node("Identity", {"next"}, {"row"});
   body.output("next").output("row");
   b.input("h0", {1, kSide}).input("x", {6, 1, kSide}).weight("a", {kSide, kSide}, 0.0007f).weight("b", {kSide, kSide}, 0.0005f);
-  b.initializer(tensor("less", {1}, Floats{0.125f}));
+  b.initializer(tensor("less", {1}, Floats{1.0f}));
   b.node("Scan", {"h0", "x"}, {"last", "all"}, {attribute("body", body), attribute("num_scan_inputs", std::int64_t{1})});
   b.output("last").output("all");
   const TemporaryFolder folder;
   const Values found = check_budgets(converted(folder, b, "scan"), {ramp(kSide, 0.03f), ramp(6 * kSide, 0.05f)}, Bytes(kWeightBytes / 4));
   OnnxBuilder nodes(13);
   nodes.input("h0", {1, kSide}).input("x", {6, 1, kSide}).weight("a", {kSide, kSide}, 0.0007f).weight("b", {kSide, kSide}, 0.0005f);
-  nodes.initializer(tensor("less", {1}, Floats{0.125f}));
+  nodes.initializer(tensor("less", {1}, Floats{1.0f}));
   std::string h = "h0";
   for (std::int64_t i = 0; i < 6; ++i) {
     const std::string n = std::to_string(i);
     nodes.initializer(tensor("at" + n, {}, Ints{i})).node("Gather", {"x", "at" + n}, {"v" + n});
     nodes.node("MatMul", {"v" + n, "a"}, {"va" + n}).node("MatMul", {h, "b"}, {"hb" + n});
-    nodes.node("Add", {"va" + n, "hb" + n}, {"sum" + n}).node("Mul", {"sum" + n, "less"}, {"h" + n});
-    h = "h" + n + "";
+    nodes.node("Add", {"va" + n, "hb" + n}, {"sum" + n}).node("Mul", {"sum" + n, "less"}, {"s" + n});
+    h = "s" + n;
   }
   nodes.node("Identity", {h}, {"last"}).output("last");
   const Values want = outputs(converted(folder, nodes, "nodes"), {ramp(kSide, 0.03f), ramp(6 * kSide, 0.05f)}, {});
@@ -168,7 +168,7 @@ TEST_CASE("a branch that fails on some values runs only where it is taken") {
   CHECK(outputs(model, {x, z, {2}}, {})[0] != z);
 }
 
-TEST_CASE("weights of a body that are damaged in the file are an error, and the session goes on being refused") {
+TEST_CASE("weights of a body that are damaged in the file are an error of each run") {
   const TemporaryFolder folder;
   const auto intact = converted(folder, loop_model(false), "loop");
   const model::Weight& weight = intact->graph().weights[0];

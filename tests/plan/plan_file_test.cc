@@ -136,7 +136,6 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
       [](Plan& p) { p.steps[0].operand_count = 2; },
       [](Plan& p) { p.steps[0].loads_needed = 2; },
       [](Plan& p) { p.operands[0].weight = {}; },
-      [](Plan& p) { p.operands[0].load = {}; },
       [](Plan& p) { p.operands[0].load = LoadId(1); },
       [](Plan& p) {
         p.operands[0].panels = {4, 2};

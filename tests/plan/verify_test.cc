@@ -305,6 +305,7 @@ const std::vector<Breakage>& breakages() {
        [](S& s) {
          s.plan.operands[0].panels = {0, 0};
        }},
+      {"I5", "a weight of a layer that no load brings", [](S& s) { s.plan.operands[0].load = {}; }},
       {"I5", "a load that brings other panels", [](S& s) { s.plan.operands[0].load = LoadId(0); }},
       {"I5", "a bias that is missing", [](S& s) { s.plan.operands[1].weight = WeightId(0); }},
       {"I5", "channels that are no whole panels",
