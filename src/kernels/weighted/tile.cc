@@ -77,6 +77,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     const std::int64_t offset = job.segment_offsets[s];
+    if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
     const float* HWY_RESTRICT held[kHeld];
     const float* volatile others[kRows - kHeld + 1];
     HWY_UNROLL(16)
