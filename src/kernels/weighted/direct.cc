@@ -10,15 +10,18 @@ namespace {
 /// Inputs that stay in an L2 cache of 2 MiB beside a block of weights.
 constexpr std::int64_t kInPlaceBytes = 1024 * 1024;
 
-/// Borders give tiles of few pixels: at least half of the pixels should have whole windows.
-bool mostly_interior(const model::Window& w) noexcept {
-  return 2 * interior_rows(w).size() * interior_columns(w).size() >= w.out_h * w.out_w;
+/// Borders give tiles of few pixels, each of which reads the weights again: 7x7 maps are a tenth slower in place.
+constexpr std::int64_t kLeastWholeWindows = 64;
+
+bool mostly_whole_windows(const model::Window& w) noexcept {
+  const std::int64_t whole = interior_rows(w).size() * interior_columns(w).size();
+  return whole >= kLeastWholeWindows && 2 * whole >= w.out_h * w.out_w;
 }
 
 bool reads_windows_in_place(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
   const model::Window& w = conv.window;
-  if (model::is_quantised(graph.weight(node.weights[0]).panel_layout) || w.taps() > kMostTapsInPlace || !mostly_interior(w)) return false;
+  if (model::is_quantised(graph.weight(node.weights[0]).panel_layout) || w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
 }
