@@ -21,7 +21,8 @@ bool mostly_whole_windows(const model::Window& w) noexcept {
 bool reads_windows_in_place(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
   const auto& conv = node.as<model::ConvAttributes>();
   const model::Window& w = conv.window;
-  if (model::is_quantised(graph.weight(node.weights[0]).panel_layout) || w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
+  if (model::is_quantised(graph.weight(node.weights[0]).panel_layout)) return false;
+  if (w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
 }
