@@ -106,8 +106,9 @@ class Unit {
 
   /// Where pixel `x` of output row `row` finds the first tap of `part`.
   const float* input(const Rectangle& part, std::int64_t row, std::int64_t x) const noexcept {
-    const std::int64_t first = row % w_.out_h * w_.stride_h - w_.pad_top + part.inputs.taps.begin * w_.dilation_h;
-    return in_.at<float>(row / w_.out_h * w_.in_h + first, x * w_.stride_w - w_.pad_left + part.taps_x.begin * w_.dilation_w) + block_.group * depth_;
+    const std::int64_t in_y = row % w_.out_h * w_.stride_h - w_.pad_top + part.inputs.taps.begin * w_.dilation_h;
+    const std::int64_t in_x = x * w_.stride_w - w_.pad_left + part.taps_x.begin * w_.dilation_w;
+    return in_.at<float>(row / w_.out_h * w_.in_h + in_y, in_x) + block_.group * depth_;
   }
 
   /// Segments are kernel rows where their taps lie side by side, else single taps. Returns how many.
