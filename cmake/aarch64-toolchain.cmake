@@ -1,4 +1,5 @@
-# Debian's cross compiler. Libraries of the target come from a sysroot that `scripts/setup --aarch64` unpacks (SLUICE_AARCH64_SYSROOT).
+# Debian's cross compiler (`scripts/setup --extras`). What the build needs is headers only and comes from the host; libraries of the target, if
+# any, come from unpacked arm64 packages in SLUICE_AARCH64_SYSROOT.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

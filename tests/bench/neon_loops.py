@@ -24,7 +24,9 @@ LOOPS = {
     "dense, 4 rows x 16": r"N_NEON10panel_tileILi4ELi1ELb0E",
     "Winograd's products, 5 squares x 16": r"N_NEON13multiply_tileILi5ELi1E",
     "depthwise 3x3, 8 outputs, a kernel row": r"N_NEON5slideILi3ELi1ELb0ELi8E",
-    "depthwise 3x3 stride 2, 4 outputs, a kernel row": r"N_NEON5slideILi3ELi2ELb0ELi4E",
+    "depthwise 3x3 stride 2, 6 outputs, a kernel row": r"N_NEON5slideILi3ELi2ELb0ELi6E",
+    "depthwise 5x5, 8 outputs, a kernel row": r"N_NEON5slideILi5ELi1ELb1ELi8E",
+    "depthwise 5x5 stride 2, 8 outputs, a kernel row": r"N_NEON5slideILi5ELi2ELb1ELi8E",
 }
 
 
@@ -46,8 +48,9 @@ def innermost_loop(lines, function):
             loop = [text for text in body[labels[jump[1]] + 1 : i + 1] if re.match(r"\s+[a-z]", text)]
             if any("fmla" in text for text in loop):
                 loops.append(loop)
-    # A loop that fetches has a smaller one behind it, for what is left of the depth.
-    return min([loop for loop in loops if any("prfm" in text for text in loop)] or loops, key=len)
+    # A dense loop that fetches has a smaller one behind it, for what is left of the depth.
+    fetching = [loop for loop in loops if any("prfm" in text for text in loop)]
+    return min(fetching if fetching and "slide" not in function else loops, key=len)
 
 
 def cycles(loop, cpu, iterations=1000):

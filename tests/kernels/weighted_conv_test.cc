@@ -9,7 +9,11 @@
 namespace sluice::kernels::test {
 namespace {
 
-void sweep_direct(const Problem& p) { sweep(p, weighted::run_direct, weighted::direct_workspace); }
+void sweep_direct(const Problem& p) {
+  sweep(p, weighted::run_direct, weighted::direct_workspace);
+  sweep(p, weighted::run_in_strips, weighted::strips_workspace);
+  if (p.conv.window.taps() <= weighted::kMostTapsInPlace) sweep(p, weighted::run_in_place, weighted::no_workspace);
+}
 void sweep_pointwise(const Problem& p) { sweep(p, weighted::run_pointwise, weighted::no_workspace); }
 void sweep_dense(const Problem& p) { sweep(p, weighted::run_dense, weighted::no_workspace); }
 

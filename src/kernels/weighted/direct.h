@@ -1,5 +1,8 @@
-// KxK convolutions, any stride, dilation and padding, groups of 16 outputs and more: tiles over zero-padded strips (strip.h).
-// 1x1 convolutions with padding come here too, and transposed convolutions: stride_h x stride_w small convolutions, one a phase.
+// KxK convolutions, any stride, dilation and padding, groups of 16 outputs and more. 1x1 convolutions with padding come here too, and
+// transposed convolutions: stride_h x stride_w small convolutions, one a phase.
+//
+// A convolution reads its inputs in place where they are few enough to stay in L2 (in_place.cc): no copy, no workspace, and no products
+// with padding. Else tiles run over zero-padded strips (strip.h), which bring the inputs from far away in long runs.
 #pragma once
 
 #include "sluice/kernels/kernel.h"
@@ -10,6 +13,13 @@ namespace sluice::kernels::weighted {
 bool direct_supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes direct_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 void run_direct(const KernelCall& call, const TileTable& tiles) noexcept;
+
+// The two ways, of which `run_direct` takes one for a node and extent.
+Bytes strips_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept;
+/// Taps of a kernel that may be read in place.
+inline constexpr std::int64_t kMostTapsInPlace = 64;
+void run_in_place(const KernelCall& call, const TileTable& tiles) noexcept;
 
 bool transposed_supports(const model::Graph& graph, const model::Node& node) noexcept;
 Bytes transposed_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;

@@ -19,6 +19,12 @@ namespace HWY_NAMESPACE {
 
 // Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
 inline constexpr int kSlideRows = 8;
+// With stride 2 twice as many inputs meet. NEON wants the chains all the same, as far as g++ does not spill; elsewhere fewer outputs keep
+// the streams as few.
+template <int kTaps>
+inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4 : kTaps == 3 ? 6 : 8;
+// Taps whose weights, and those of a second vector of outputs, fit the registers.
+inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
@@ -77,6 +83,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     const std::int64_t offset = job.segment_offsets[s];
+    if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
     const float* HWY_RESTRICT held[kHeld];
     const float* volatile others[kRows - kHeld + 1];
     HWY_UNROLL(16)
@@ -159,34 +166,48 @@ struct Padding {
   int behind;
 };
 
+/// The inputs that the tile below will be the first to read, on their way to L2.
+template <int kTaps, int kRows, int kVectors>
+HWY_INLINE void fetch_row_below(const TileRows& rows, const TileJob& job, std::int64_t lane) {
+  const float* next = rows.a[0] + 2 * job.segment_offsets[kTaps - 1] - job.segment_offsets[kTaps - 2] + lane;
+  HWY_UNROLL(16)
+  for (int j = 0; j < kRows; ++j) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + j * job.a_step + v * kVectorLanes, 0, 2);
+  }
+}
+
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
 template <int kTaps, int kStride, bool kPadded, int kRows, int kVectors>
 HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding padding, std::int64_t lane) {
   constexpr int kInputs = (kRows - 1) * kStride + kTaps;
   const D d;
-  const float* const panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
+  const float* panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
+  const std::int64_t next_vector = kVectorLanes == 16 ? job.panel_floats : kVectorLanes;  // narrow vectors are of one panel
+  if (kStride == 1 && job.fetches_row_below) fetch_row_below<kTaps, kRows, kVectors>(rows, job, lane);
   V acc[kRows][kVectors];
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
-  for (std::int64_t s = 0; s < job.segments; ++s) {
+  const std::int64_t step = job.a_step, segment_floats = job.segment_floats;
+  for (std::int64_t s = 0; s < job.segments; ++s, panel += segment_floats) {
     const float* a = rows.a[0] + job.segment_offsets[s] + lane;
     V weights[kTaps][kVectors];
     HWY_UNROLL(8)
     for (int tap = 0; tap < kTaps; ++tap) {
       HWY_UNROLL(2)
-      for (int v = 0; v < kVectors; ++v) weights[tap][v] = hn::LoadU(d, panel + v * job.panel_floats + s * job.segment_floats + tap * 16);
+      for (int v = 0; v < kVectors; ++v) weights[tap][v] = hn::LoadU(d, panel + v * next_vector + tap * 16);
     }
     HWY_UNROLL(32)
-    for (int j = 0; j < kInputs; ++j) {
+    for (int j = 0; j < kInputs; ++j, a += step) {
       if (kPadded && j < kTaps - 1 && j < padding.front) continue;
       if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
       HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) {
-        const V input = hn::LoadU(d, a + j * job.a_step + v * kVectorLanes);
+        const V input = hn::LoadU(d, a + v * kVectorLanes);
         HWY_UNROLL(8)
         for (int tap = 0; tap < kTaps; ++tap) {
           const int m = (j - tap) / kStride;
@@ -201,12 +222,12 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
 template <int kTaps, int kStride, bool kPadded, int kRows>
 HWY_NOINLINE void slide(const TileRows& rows, const TileJob& job, Padding padding) {
   const std::int64_t lanes = job.panel_count * std::int64_t{16};
-  // As many whole panels as the registers hold: neighbouring lines come together, and twice the chains hide what they wait for.
-  constexpr int kVectors = kVectorLanes == 16 && kTaps == 3 ? 2 : 1;
+  // As many vectors as the registers hold: neighbouring lines come together, and twice the chains hide what they wait for.
+  constexpr int kVectors = kTaps <= kSlideTapsOfPairs ? 2 : 1;
   std::int64_t lane = 0;
   for (; lane + kVectors * kVectorLanes <= lanes; lane += kVectors * kVectorLanes)
     slide_lanes<kTaps, kStride, kPadded, kRows, kVectors>(rows, job, padding, lane);
-  if constexpr (kVectors > 1) {
+  if constexpr (kVectors * kVectorLanes > 16) {
     for (; lane < lanes; lane += kVectorLanes) slide_lanes<kTaps, kStride, kPadded, kRows, 1>(rows, job, padding, lane);
   }
 }
@@ -218,8 +239,7 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 
 template <int kTaps, int kStride>
 bool slide_tiles(const LaneRun& run, const TileJob& job) {
-  // Twice as many inputs meet with stride 2: fewer outputs keep the streams as few.
-  constexpr int kRows = kSlideRows / kStride;
+  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2<kTaps>;
   static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
   const std::int64_t tiles = (run.count + kRows - 1) / kRows;

@@ -5,7 +5,7 @@
 //
 //     acc[row][lane] = sum over segments s, then k < depth, of in(row, s, k, lane) * weight(s, k, lane)
 //
-//     panels: in = rows.a[row][segment_offsets[s] + k], the same for all lanes;      weights follow each other without gaps
+//     panels: in = rows.a[row][segment_offsets[s] + k], the same for all lanes;      weights of segment s at segment_weights[s]
 //     lanes:  in = rows.a[row][segment_offsets[s] + k * a_step + lane];              weights of segment s at s * segment_floats
 //
 // A segment is a run of taps that is contiguous in memory (a kernel row of a padded strip), so the inner loop is one long run.
@@ -47,10 +47,12 @@ struct TileJob {
   const float* next_panels = nullptr;  // panels only: the block that will follow, to be fetched into L2; null: none
   std::int64_t next_part = 0;          // which of `kTilesOfPrefetch` parts of it this tile fetches
   const std::int64_t* segment_offsets = nullptr;
+  const std::int64_t* segment_weights = nullptr;  // f32 panels only: where each segment's weights begin; null: they follow each other
   std::int64_t segments = 1;
   std::int64_t depth = 0;           // floats of a segment (panels), or steps of 16 lanes
   std::int64_t a_step = 16;         // lanes only: between inputs of consecutive steps
   std::int64_t segment_floats = 0;  // lanes only: between weights of consecutive segments
+  bool fetches_row_below = false;   // sliding, stride 1, as many segments as depth: the inputs below the tile are far away
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
   model::Activation activation;

@@ -20,7 +20,7 @@ constexpr std::int64_t kKeptBytes = 640 * 1024;
 constexpr std::int64_t kFewSquares = 14;
 constexpr std::int64_t kManySquares = 56;
 /// Channels whose weights are transformed right before they are multiplied: 300 KB for a pair of panels. Half as many load and store m
-/// too often (7 %).
+/// too often (7 %). A row of points at a time, so that u stays in L1, takes 5 to 10 % longer: the raw panels are read six times.
 constexpr std::int64_t kDepthAtATime = 64;
 
 std::int64_t whole_lines(std::int64_t floats) noexcept { return ceil_div(floats, kLineFloats) * kLineFloats; }
