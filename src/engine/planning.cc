@@ -1,6 +1,7 @@
 #include "src/engine/planning.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "sluice/plan/verify.h"
 #include "src/engine/budget.h"
@@ -30,6 +31,27 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profile.reads_in_flight = static_cast<std::uint32_t>(options.read.in_flight);
   if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
   return profile;
+}
+
+/// What plans depend on.
+bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
+  const auto rates = [](const profiler::DeviceProfile& p) {
+    return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
+                    p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.read_rate_beside_compute,
+                    p.step_time_beside_reads, p.read_limit);
+  };
+  const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
+    return x.kernel == y.kernel && x.seconds_per == y.seconds_per;
+  };
+  const auto same_sample = [](const profiler::KernelSample& x, const profiler::KernelSample& y) {
+    return x.kernel == y.kernel && x.point == y.point && x.seconds == y.seconds && x.deviation == y.deviation;
+  };
+  const auto same_read = [](const profiler::ReadRate& x, const profiler::ReadRate& y) {
+    return x.depth == y.depth && x.piece_bytes == y.piece_bytes && x.bytes_per_second == y.bytes_per_second;
+  };
+  return rates(a) == rates(b) && std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same_kernel) &&
+         std::equal(a.samples.begin(), a.samples.end(), b.samples.begin(), b.samples.end(), same_sample) &&
+         std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same_read);
 }
 
 Status verify_plan(const Model& model, const plan::Plan& plan) {
@@ -89,6 +111,20 @@ Status check_options(const SessionOptions& options) noexcept {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
   return {};
+}
+
+bool same_file(const Model& a, const Model& b) noexcept {
+  // The hash covers the header, and with it the checksums of all weights.
+  return &a == &b || (a.file().hash() == b.file().hash() && a.file().file_size() == b.file().file_size() && a.file().path() == b.file().path());
+}
+
+bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
+  const auto chosen = [](const SessionOptions& o) {
+    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit);
+  };
+  if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
+  if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;
+  return same_profile(*a.profile, *b.profile);
 }
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {

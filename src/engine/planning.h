@@ -8,6 +8,11 @@ namespace sluice::engine {
 /// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
 Status check_options(const SessionOptions& options) noexcept;
 
+/// Whether two models are the same bytes of one file.
+bool same_file(const Model& a, const Model& b) noexcept;
+/// Whether sessions of one model with these options have the same plans in the same budgets.
+bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept;
+
 /// A plan that fits the budget where Sluice holds `overhead` (budget.h) beside the arena; the overhead of the result is larger where the
 /// plan's tables are. Errors: kBudgetTooSmall with the smallest budget that works in the scope of the options; those of
 /// make_plan and verify.
