@@ -116,6 +116,7 @@ void Loader::thread_main(void* self) noexcept {
 void Loader::drain_reads() noexcept {
   result_ = clear_leftovers([this] { return next_ != nullptr && next_->cancelled(); });
   ahead_result_ = Status();
+  counting_ = {};  // what was begun is no run's
   ended_.advance();
   rested_.advance();
 }
