@@ -25,6 +25,7 @@
 #include "sluice/core/units.h"
 #include "sluice/engine/auto_budget.h"
 #include "sluice/engine/engine.h"
+#include "sluice/engine/shared_arena.h"
 #include "sluice/model/model_file.h"
 #include "sluice/plan/plan.h"
 #include "sluice/plan/plan_file.h"

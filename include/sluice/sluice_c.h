@@ -13,9 +13,11 @@
  *     sluice_session_close(session);
  *     sluice_model_close(model);
  *
+ * Sessions that run in turn may share one budget: make a sluice_arena and name it in their options.
+ *
  * Every call returns a status; SLUICE_OK is 0. Tensors are dense, row-major, in the shape of the ONNX model. A model may be shared by
- * threads and sessions and may be closed before them; a session is used by one thread at a time. NULL handles are refused, and closing
- * NULL does nothing. Nothing here throws, prints or aborts. */
+ * threads and sessions and may be closed before them, and so may an arena; a session is used by one thread at a time, and so is an arena
+ * with all its sessions. NULL handles are refused, and closing NULL does nothing. Nothing here throws, prints or aborts. */
 #ifndef SLUICE_SLUICE_C_H_
 #define SLUICE_SLUICE_C_H_
 
@@ -28,6 +30,7 @@ extern "C" {
 
 typedef struct sluice_model sluice_model;
 typedef struct sluice_session sluice_session;
+typedef struct sluice_arena sluice_arena;
 
 /* The numbers never change; new ones are appended. */
 typedef enum sluice_status {
@@ -76,6 +79,8 @@ typedef struct sluice_session_options {
   int32_t threads;       /* 1 by default */
   int32_t repeat;        /* not 0: plan for many runs rather than for the first */
   int32_t keep_inputs;   /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
+  sluice_arena* arena;   /* not NULL: run in turn with its other sessions, in its budget (budget_bytes, if less, is what this one takes of
+                            it); scope and threads are the arena's and left at their defaults here */
 } sluice_session_options;
 
 typedef struct sluice_port_info {
@@ -121,6 +126,15 @@ sluice_session_options sluice_default_options(void);
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes);
 /* NULL options are the defaults. */
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session);
+
+/* One budget, one arena and these compute threads for any number of sessions that run in turn. When one of them sets an input or runs, the
+ * inputs and outputs of the one before no longer hold; resident weights stay as far as there is room, and sessions of one model share them. */
+sluice_status sluice_arena_create(uint64_t budget_bytes, int32_t scope, int32_t threads, sluice_arena** arena);
+/* Its sessions live on; the pointer must not be used after. NULL is ignored. */
+void sluice_arena_close(sluice_arena* arena);
+/* As sluice_session_set_budget, for all its sessions together. */
+sluice_status sluice_arena_set_budget(sluice_arena* arena, uint64_t budget_bytes);
+
 /* Ends the session; the pointer must not be used after. NULL is ignored. */
 void sluice_session_close(sluice_session* session);
 

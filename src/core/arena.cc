@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace sluice {
@@ -57,6 +59,24 @@ Status Arena::commit(Bytes size) {
   }
   committed_ = rounded;
   return {};
+}
+
+void Arena::discard(Interval<std::uint64_t> bytes) noexcept {
+  const std::uint64_t begin = align_up(bytes.begin, kPage);
+  const std::uint64_t end = std::min(align_down(bytes.end, kPage), committed_.count());
+  if (begin < end) madvise(base_ + begin, end - begin, MADV_DONTNEED);
+}
+
+Bytes Arena::resident() const noexcept {
+  std::array<unsigned char, 1024> pages;  // one each; their lowest bits say
+  std::uint64_t count = 0;
+  for (std::uint64_t at = 0; at < committed_.count(); at += pages.size() * kPage) {
+    const std::uint64_t bytes = std::min(committed_.count() - at, pages.size() * kPage);
+    if (mincore(base_ + at, bytes, pages.data()) != 0) return committed_;
+    count += static_cast<std::uint64_t>(
+        std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(bytes / kPage), [](unsigned char page) { return (page & 1) != 0; }));
+  }
+  return Bytes(count * kPage);
 }
 
 }  // namespace sluice

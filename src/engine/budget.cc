@@ -101,19 +101,43 @@ static Bytes dimension_bytes(const std::vector<model::Dimension>& dimensions) no
   return Bytes(sum);
 }
 
-Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
-  const Bytes tables = table_bound(model.graph());
-  // The loader with its readers, and the workers beside the caller's own thread.
-  const int readers = options.read.method == executor::ReadMethod::kThreads ? reads_of(options).in_flight : 0;
-  const Bytes threads = static_cast<std::uint64_t>(options.threads + readers) * kThreadBytes;
-  const Bytes graph = graph_bytes(model.graph()) + dimension_bytes(model.file().dimensions());
-  if (options.scope == BudgetScope::kLibrary) return align_up(graph + tables + threads + kSessionBytes, kPage);
+namespace {
+
+/// What a session has of its own: its tables, and its loader with the threads that read for it.
+Bytes own_bytes(const SessionShare& session) {
+  const executor::ReadOptions read = reads_of(*session.options);
+  const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
+  return table_bound(session.model->graph()) + static_cast<std::uint64_t>(threads) * kThreadBytes;
+}
+
+}  // namespace
+
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) noexcept {
+  const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
+  Bytes graphs;
+  Bytes inputs;
+  Bytes all = workers;
+  Bytes to_come = std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.built; }) ? Bytes() : workers;
+  for (auto session = sessions.begin(); session != sessions.end(); ++session) {
+    const Bytes own = own_bytes(*session);
+    all += own;
+    if (!session->built) to_come += own;
+    if (std::any_of(sessions.begin(), session, [&](const SessionShare& before) { return before.model == session->model; })) continue;
+    graphs += graph_bytes(session->model->graph()) + dimension_bytes(session->model->file().dimensions());
+    inputs += input_bytes(session->model->graph());
+  }
+  if (scope == BudgetScope::kLibrary) return align_up(graphs + all + sessions.size() * kSessionBytes, kPage);
   release_free_heap();
   release_code_pages();
-  const Bytes constant =
-      (statically_linked() ? kStaticProcessFloor : kProcessFloor) + input_bytes(model.graph()) + graph + kPagesAfterOpen + tables + threads;
-  const Bytes now = read_process_memory().resident + kPagesAfterOpen + tables + threads;
+  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + kPagesAfterOpen + all;
+  const Bytes resident = read_process_memory().resident;
+  const Bytes now = resident - std::min(resident, arena) + kPagesAfterOpen + to_come;
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
+}
+
+Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
+  const SessionShare session{&model, &options, false};
+  return overhead_of({&session, 1}, options.scope, options.threads, Bytes());
 }
 
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
@@ -127,15 +151,15 @@ Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept {
   return std::max(sum, statically_linked() ? kLeastStaticProcess : kLeastProcess);
 }
 
-Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept {
-  if (options.scope == BudgetScope::kLibrary) return {};
+Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) noexcept {
   release_free_heap();
   release_code_pages();
-  const Bytes arena = align_up(plan.arena_bytes, kPage);
-  const Bytes floor = read_process_memory().resident + kPagesAfterBuild;
-  if (floor + arena <= options.budget) return {};
+  const Bytes whole = align_up(arena, kPage);
+  const Bytes resident = read_process_memory().resident;
+  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild;
+  if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
-                         (align_up(floor, kProcessStep.count()) + kCounterError + arena).count(), options.budget.count()));
+                         (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));
 }
 
 }  // namespace sluice::engine

@@ -12,6 +12,8 @@
 // The overhead does not depend on the budget, so that the smallest budget that works is one number: overhead + least capacity.
 #pragma once
 
+#include <span>
+
 #include "sluice/core/error.h"
 #include "sluice/core/units.h"
 #include "sluice/engine/engine.h"
@@ -32,13 +34,23 @@ Bytes table_bound(const model::Graph& graph) noexcept;
 /// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages and code back first in process scope.
 Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept;
 
+/// One of the sessions that use an arena in turn. What was built is in the process already.
+struct SessionShare {
+  const Model* model = nullptr;
+  const SessionOptions* options = nullptr;
+  bool built = false;
+};
+/// The same of all of them together: each model and the compute threads once. `arena` is what the arena holds now.
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) noexcept;
+
 /// What is left of the budget for the arena: whole pages; zero when nothing is.
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
 /// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans.
 Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept;
 
-/// After the session is built and before its arena is touched: does the process still fit? Errors: kBudgetTooSmall.
-Status check_floor(const Model& model, const SessionOptions& options, const plan::Plan& plan) noexcept;
+/// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now?
+/// Errors: kBudgetTooSmall.
+Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) noexcept;
 
 }  // namespace sluice::engine

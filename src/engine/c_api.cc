@@ -3,10 +3,14 @@
 #include <new>
 
 #include "sluice/engine/engine.h"
+#include "sluice/engine/shared_arena.h"
 #include "sluice/sluice_c.h"
 
 struct sluice_model {
   std::shared_ptr<const sluice::Model> model;
+};
+struct sluice_arena {
+  std::shared_ptr<sluice::SharedArena> arena;
 };
 struct sluice_session {
   std::shared_ptr<const sluice::Model> model;
@@ -44,13 +48,20 @@ sluice_status null_argument() noexcept {
   return report(sluice::make_error(ErrorCode::kInvalidArgument, "argument", "a pointer is null that must not be"));
 }
 
+sluice::Bytes budget_of(std::uint64_t bytes) noexcept { return std::min(sluice::Bytes(bytes), sluice::kUnlimitedBytes); }
+
+sluice::Result<sluice::BudgetScope> scope_of(std::int32_t scope) noexcept {
+  if (scope == SLUICE_SCOPE_LIBRARY) return sluice::BudgetScope::kLibrary;
+  if (scope == SLUICE_SCOPE_PROCESS) return sluice::BudgetScope::kProcess;
+  return sluice::fail(ErrorCode::kInvalidArgument, "scope", "neither SLUICE_SCOPE_LIBRARY nor SLUICE_SCOPE_PROCESS");
+}
+
 sluice::Result<sluice::SessionOptions> options_of(const sluice_session_options* given) noexcept {
   const sluice_session_options options = given == nullptr ? sluice_default_options() : *given;
-  if (options.scope != SLUICE_SCOPE_LIBRARY && options.scope != SLUICE_SCOPE_PROCESS)
-    return sluice::fail(ErrorCode::kInvalidArgument, "scope", "neither SLUICE_SCOPE_LIBRARY nor SLUICE_SCOPE_PROCESS");
   sluice::SessionOptions out;
-  out.budget = std::min(sluice::Bytes(options.budget_bytes), sluice::kUnlimitedBytes);
-  out.scope = options.scope == SLUICE_SCOPE_PROCESS ? sluice::BudgetScope::kProcess : sluice::BudgetScope::kLibrary;
+  SLUICE_ASSIGN_OR_RETURN(out.scope, scope_of(options.scope));
+  out.budget = budget_of(options.budget_bytes);
+  if (options.arena != nullptr) out.arena = options.arena->arena;
   out.threads = options.threads;
   out.repeat = options.repeat != 0;
   out.keep_inputs = options.keep_inputs != 0;
@@ -133,7 +144,7 @@ sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_
   return describe(model->model->graph(), model->model->graph().outputs, port, info);
 }
 
-sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1}; }
+sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1, nullptr}; }
 
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes) {
   if (model == nullptr || bytes == nullptr) return null_argument();
@@ -159,9 +170,28 @@ sluice_status sluice_session_create(const sluice_model* model, const sluice_sess
 
 void sluice_session_close(sluice_session* session) { delete session; }
 
+sluice_status sluice_arena_create(uint64_t budget_bytes, int32_t scope, int32_t threads, sluice_arena** arena) {
+  if (arena == nullptr) return null_argument();
+  *arena = nullptr;
+  const auto checked = scope_of(scope);
+  if (!checked) return report(checked.error());
+  auto created = sluice::SharedArena::create({.budget = budget_of(budget_bytes), .scope = *checked, .threads = threads});
+  if (!created) return report(created.error());
+  *arena = new (std::nothrow) sluice_arena{std::move(*created)};
+  if (*arena == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "arena", "no memory for the arena"));
+  return SLUICE_OK;
+}
+
+void sluice_arena_close(sluice_arena* arena) { delete arena; }
+
+sluice_status sluice_arena_set_budget(sluice_arena* arena, uint64_t budget_bytes) {
+  if (arena == nullptr) return null_argument();
+  return report(arena->arena->set_budget(budget_of(budget_bytes)));
+}
+
 sluice_status sluice_session_set_budget(sluice_session* session, uint64_t budget_bytes) {
   if (session == nullptr) return null_argument();
-  return report(session->session->set_budget(std::min(sluice::Bytes(budget_bytes), sluice::kUnlimitedBytes)));
+  return report(session->session->set_budget(budget_of(budget_bytes)));
 }
 
 sluice_status sluice_session_cancel(sluice_session* session) {

@@ -1,6 +1,7 @@
 #include "src/engine/planning.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "sluice/plan/verify.h"
 #include "sluice/profiler/latency.h"
@@ -34,6 +35,27 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   return profile;
 }
 
+/// What plans depend on.
+bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
+  const auto rates = [](const profiler::DeviceProfile& p) {
+    return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
+                    p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.read_rate_beside_compute,
+                    p.step_time_beside_reads, p.read_limit);
+  };
+  const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
+    return x.kernel == y.kernel && x.seconds_per == y.seconds_per;
+  };
+  const auto same_sample = [](const profiler::KernelSample& x, const profiler::KernelSample& y) {
+    return x.kernel == y.kernel && x.point == y.point && x.seconds == y.seconds && x.deviation == y.deviation;
+  };
+  const auto same_read = [](const profiler::ReadRate& x, const profiler::ReadRate& y) {
+    return x.depth == y.depth && x.piece_bytes == y.piece_bytes && x.bytes_per_second == y.bytes_per_second;
+  };
+  return rates(a) == rates(b) && std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same_kernel) &&
+         std::equal(a.samples.begin(), a.samples.end(), b.samples.begin(), b.samples.end(), same_sample) &&
+         std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same_read);
+}
+
 Status verify_plan(const Model& model, const plan::Plan& plan) {
   return plan::verify(plan, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()});
 }
@@ -54,13 +76,20 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
   return {};
 }
 
+/// With what the plan's tables take beyond what was set aside for them.
+Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) noexcept {
+  const Bytes tables = table_bytes(model.graph(), plan);
+  return overhead + tables - std::min(tables, table_bound(model.graph()));
+}
+
 /// The caller's own plan, if it fits.
 Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, Bytes overhead) {
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
   if (options.keep_inputs) SLUICE_RETURN_IF_ERROR(check_keeps_inputs(model, *options.plan));
-  const Bytes needed = budget_of(options.plan->arena_bytes, overhead, options.scope);
+  const Bytes all = overhead_with_tables(model, *options.plan, overhead);
+  const Bytes needed = budget_of(options.plan->arena_bytes, all, options.scope);
   if (needed > options.budget) return too_small(model, needed, options.budget);
-  return PlannedBudget{*options.plan, overhead, needed};
+  return PlannedBudget{*options.plan, all, needed};
 }
 
 /// The planner's choice: what its tables take beyond what was set aside for them is part of its overhead.
@@ -75,9 +104,11 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   plan->steps.shrink_to_fit();
   plan->operands.shrink_to_fit();
   plan->loads.shrink_to_fit();
-  const Bytes tables = table_bytes(model.graph(), *plan);
-  const Bytes all = overhead + tables - std::min(tables, table_bound(model.graph()));
+  const Bytes all = overhead_with_tables(model, *plan, overhead);
   const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options.scope);
+  // A plan may fit where the process that opens and plans does not.
+  if (options.scope == BudgetScope::kProcess && options.budget < budget_of(Bytes(), Bytes(), options.scope))
+    return too_small(model, minimum, options.budget);
   return PlannedBudget{std::move(*plan), all, minimum};
 }
 
@@ -99,6 +130,20 @@ executor::ReadOptions reads_of(const SessionOptions& options) {
   if (reads.size == Bytes()) reads.size = Bytes(best.piece_bytes);
   if (reads.in_flight == 0) reads.in_flight = static_cast<int>(best.depth);
   return reads;
+}
+
+bool same_file(const Model& a, const Model& b) noexcept {
+  // The hash covers the header, and with it the checksums of all weights.
+  return &a == &b || (a.file().hash() == b.file().hash() && a.file().file_size() == b.file().file_size() && a.file().path() == b.file().path());
+}
+
+bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
+  const auto chosen = [](const SessionOptions& o) {
+    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit);
+  };
+  if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
+  if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;
+  return same_profile(*a.profile, *b.profile);
 }
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {

@@ -10,6 +10,10 @@ Status check_options(const SessionOptions& options) noexcept;
 
 /// options.read with what the profile found best where the options leave it open.
 executor::ReadOptions reads_of(const SessionOptions& options);
+/// Whether two models are the same bytes of one file.
+bool same_file(const Model& a, const Model& b) noexcept;
+/// Whether sessions of one model with these options have the same plans in the same budgets.
+bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept;
 
 /// A plan that fits the budget where Sluice holds `overhead` (budget.h) beside the arena; the overhead of the result is larger where the
 /// plan's tables are. Errors: kBudgetTooSmall with the smallest budget that works in the scope of the options; those of

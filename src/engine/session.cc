@@ -1,113 +1,68 @@
-#include <atomic>
 #include <cstring>
-#include <mutex>
 #include <new>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "sluice/core/affinity.h"
 #include "sluice/engine/engine.h"
-#include "src/engine/budget.h"
+#include "sluice/engine/shared_arena.h"
 #include "src/engine/planning.h"
-#include "src/engine/port_copy.h"
-#include "src/engine/process_memory.h"
+#include "src/engine/tenancy.h"
 
 namespace sluice {
 namespace {
 
-/// One input or output of the session.
-struct BoundPort {
-  engine::PortCopy copy;
-  DType dtype;
-  RowView view;
-  bool set = false;  // inputs: the arena holds the caller's values
-};
-
-/// Marks a session as in use by one thread; a second one is told so instead of racing.
-class Occupation {
- public:
-  explicit Occupation(std::atomic<bool>& busy) noexcept : busy_(busy), held_(!busy.exchange(true, std::memory_order_acquire)) {}
-  Occupation(const Occupation&) = delete;
-  Occupation& operator=(const Occupation&) = delete;
-  ~Occupation() {
-    if (held_) busy_.store(false, std::memory_order_release);
-  }
-  Status status() const noexcept {
-    if (held_) return {};
-    return fail(ErrorCode::kInvalidArgument, "session", "the session is in use by another thread");
-  }
-
- private:
-  std::atomic<bool>& busy_;
-  const bool held_;
-};
+using engine::BoundPort;
+using engine::Occupation;
+using engine::Tenancy;
 
 class PlannedSession final : public Session {
  public:
-  PlannedSession(std::shared_ptr<const Model> model, const SessionOptions& options, Bytes overhead, PlannedBudget planned) noexcept
-      : model_(std::move(model)), options_(options), overhead_(overhead), planned_(std::make_unique<PlannedBudget>(std::move(planned))) {
-    options_.plan = nullptr;
-    options_.read = engine::reads_of(options);
-    options_.dims.clear();  // `model` has them
-    if (options.profile != nullptr) options_.profile = &profile_.emplace(*options.profile);
+  PlannedSession(std::shared_ptr<Tenancy> tenancy, std::shared_ptr<const Model> model, const SessionOptions& options)
+      : tenancy_(std::move(tenancy)), tenant_(std::move(model), options) {}
+  ~PlannedSession() override {
+    const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
+    tenancy_->remove(tenant_);
   }
 
-  /// Everything that can fail, in the order of its cost in memory: the arena's pages come last.
-  Status build() {
-    choose_processors();
-    {
-      const ScopedAffinity processors(options_.compute_cpus);
-      SLUICE_RETURN_IF_ERROR(processors.status());
-      SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
-    }
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(bytes_to_reserve(), page_size_within(options_.budget)));
-    SLUICE_RETURN_IF_ERROR(open_source());
-    SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(planned_->plan, {}));
-    take(std::move(prepared));
-    SLUICE_RETURN_IF_ERROR(engine::check_floor(*model_, options_, planned_->plan));
-    return arena_.commit(planned_->plan.arena_bytes);
+  Status join() {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    return tenancy_->join(tenant_);
   }
 
   Status set_budget(Bytes budget) override {
-    const Occupation occupation(busy_);
+    const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    SessionOptions options = options_;
-    options.budget = budget;
-    SLUICE_ASSIGN_OR_RETURN(PlannedBudget made, engine::plan_within(*model_, options, overhead_));
-    auto next = std::make_unique<PlannedBudget>(std::move(made));
-    if (next->plan.arena_bytes > arena_.reserved()) return move_to(std::move(next), budget);
-    const std::vector<bool> held = executor::held_by_both(planned_->plan, executor_->held(), next->plan, graph().stretches.size());
-    SLUICE_ASSIGN_OR_RETURN(Prepared prepared, prepare(next->plan, held));
-    if (next->plan.arena_bytes > arena_.committed()) SLUICE_RETURN_IF_ERROR(arena_.commit(next->plan.arena_bytes));
-    take(std::move(prepared));
-    return settle_in(std::move(next), budget);
+    if (tenancy_->shared())
+      return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
+    return tenancy_->set_budget(budget);
   }
 
   Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept override {
-    const Occupation occupation(busy_);
+    const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    if (port >= inputs_.size()) return no_port("input", port, inputs_.size());
-    BoundPort& input = inputs_[port];
+    if (port >= tenant_.bound.inputs.size()) return no_port("input", port, tenant_.bound.inputs.size());
+    BoundPort& input = tenant_.bound.inputs[port];
     const std::string_view name = graph().inputs[port].name;
     if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
-    outputs_hold_ = false;
+    SLUICE_RETURN_IF_ERROR(tenancy_->take_turn(tenant_));
+    tenant_.outputs_hold = false;
     if (input.view.data != nullptr) input.copy.to_arena(data, input.view);
     input.set = true;
     return {};
   }
 
   Shape output_shape(std::size_t port) const noexcept override {
-    if (port >= outputs_.size()) return {};
-    return outputs_hold_ ? executor_->output_shape(port) : graph().outputs[port].onnx_shape;
+    if (port >= tenant_.bound.outputs.size()) return {};
+    return tenant_.outputs_hold ? tenant_.executor()->output_shape(port) : graph().outputs[port].onnx_shape;
   }
 
   Status get_output(std::size_t port, std::span<std::byte> data) noexcept override {
-    const Occupation occupation(busy_);
+    const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    const BoundPort& output = outputs_[port];
+    const BoundPort& output = tenant_.bound.outputs[port];
     const std::size_t present = elements_of(port) * size_of(output.dtype);
     if (data.size() != present) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
     copy_out(port, 0, data.first(present));
@@ -115,10 +70,10 @@ class PlannedSession final : public Session {
   }
 
   Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept override {
-    const Occupation occupation(busy_);
+    const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
-    const std::size_t size = size_of(outputs_[port].dtype);
+    const std::size_t size = size_of(tenant_.bound.outputs[port].dtype);
     const std::uint64_t elements = elements_of(port);
     if (data.size() % size != 0 || first_element > elements || data.size() / size > elements - first_element) {
       return fail(make_error(ErrorCode::kInvalidArgument, graph().outputs[port].name,
@@ -129,133 +84,55 @@ class PlannedSession final : public Session {
   }
 
   Status run() noexcept override {
-    const Occupation occupation(busy_);
+    const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].set && inputs_[i].copy.bytes() > Bytes())
-        return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name, "the input was not set");
+    SLUICE_RETURN_IF_ERROR(check_inputs());
+    tenant_.turn_lost = false;
+    if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
+      // A cancellation is of the run that waited: it takes it, and ends before it begins.
+      return turn.error().code == ErrorCode::kCancelled ? tenant_.executor()->run() : turn;
     }
-    outputs_hold_ = false;
-    const ScopedAffinity processors(options_.compute_cpus);
-    const Status status = executor_->run();
-    outputs_hold_ = status.has_value();
+    tenant_.outputs_hold = false;
+    const ScopedAffinity processors(tenancy_->options().compute_cpus);
+    const Status status = tenant_.executor()->run();
+    tenant_.outputs_hold = status.has_value();
     // The plan may have put other tensors where the inputs were.
-    if (!options_.keep_inputs)
-      for (BoundPort& input : inputs_) input.set = false;
+    if (!tenant_.options.keep_inputs)
+      for (BoundPort& input : tenant_.bound.inputs) input.set = false;
     return status;
   }
 
   void cancel() noexcept override {
-    const std::lock_guard lock(executor_mutex_);
-    executor_->cancel();
+    const std::lock_guard lock(tenant_.executor_mutex);
+    tenant_.executor()->cancel();
   }
 
-  const Model& model() const noexcept override { return *model_; }
-  const executor::RunStats& stats() const noexcept override { return executor_->stats(); }
-  const plan::Plan& plan() const noexcept override { return planned_->plan; }
-  std::span<const executor::StepTime> step_times() const noexcept override { return executor_->step_times(); }
-  MemoryReport memory() const noexcept override {
-    return {options_.budget, planned_->overhead, planned_->plan.arena_bytes, engine::read_process_memory().peak_resident};
-  }
+  const Model& model() const noexcept override { return *tenant_.model; }
+  const executor::RunStats& stats() const noexcept override { return tenant_.executor()->stats(); }
+  const plan::Plan& plan() const noexcept override { return tenant_.plan->plan(); }
+  std::span<const executor::StepTime> step_times() const noexcept override { return tenant_.executor()->step_times(); }
+  MemoryReport memory() const noexcept override { return tenancy_->memory(); }
 
  private:
-  const model::Graph& graph() const noexcept { return model_->graph(); }
+  const model::Graph& graph() const noexcept { return tenant_.graph(); }
 
-  /// What follows from a plan.
-  struct Prepared {
-    std::unique_ptr<executor::Executor> executor;
-    std::vector<BoundPort> inputs;
-    std::vector<BoundPort> outputs;
-  };
-
-  void choose_processors() {
-    const CpuKinds kinds = read_cpu_kinds();
-    if (kinds.small.empty()) return;
-    if (options_.compute_cpus.empty() && kinds.big.size() >= static_cast<std::size_t>(options_.threads)) options_.compute_cpus = kinds.big;
-    if (options_.load_cpus.empty()) options_.load_cpus = kinds.small;
-  }
-
-  /// The model's own source, or one of the session's when it asks for another way of reading.
-  Status open_source() {
-    source_ = &model_->file().source();
-    if (options_.read_mode == model::ReadMode::kAuto) return {};
-    SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model_->file().path(), options_.read_mode));
-    source_ = own_source_.get();
+  Status check_inputs() const noexcept {
+    const std::vector<BoundPort>& inputs = tenant_.bound.inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].set || inputs[i].copy.bytes() == Bytes()) continue;
+      return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name,
+                  tenancy_->shared() && tenant_.turn_lost ? "the input no longer holds: the arena went to another session or got another budget"
+                                                          : "the input was not set");
+    }
     return {};
   }
 
-  /// Addresses for the largest plan that is to come. They hold no memory.
-  Bytes bytes_to_reserve() const {
-    Bytes bytes = planned_->plan.arena_bytes;
-    if (options_.largest_budget <= options_.budget) return bytes;
-    SessionOptions options = options_;
-    options.budget = options_.largest_budget;
-    const Result<PlannedBudget> largest = engine::plan_within(*model_, options, overhead_);
-    return largest ? std::max(bytes, largest->plan.arena_bytes) : bytes;
-  }
-
-  Result<Prepared> prepare(const plan::Plan& plan, const std::vector<bool>& held) {
-    const executor::ExecutorOptions executor_options{.read = options_.read, .held = held, .time_steps = options_.time_steps};
-    Prepared prepared;
-    const ScopedAffinity processors(options_.load_cpus);
-    SLUICE_RETURN_IF_ERROR(processors.status());
-    SLUICE_ASSIGN_OR_RETURN(prepared.executor, executor::Executor::create(graph(), plan, *source_, arena_, *pool_, executor_options));
-    for (std::size_t i = 0; i < graph().inputs.size(); ++i) {
-      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().inputs[i], prepared.executor->input(i)));
-      prepared.inputs.push_back(port);
-    }
-    for (std::size_t i = 0; i < graph().outputs.size(); ++i) {
-      SLUICE_ASSIGN_OR_RETURN(BoundPort port, bind_port(graph().outputs[i], prepared.executor->output(i)));
-      prepared.outputs.push_back(port);
-    }
-    return prepared;
-  }
-
-  /// The executor before ends here, and with it the loads that it had wrapped. A cancellation that no run has taken goes on to the next.
-  void take(Prepared prepared) noexcept {
-    {
-      const std::lock_guard lock(executor_mutex_);
-      executor_.swap(prepared.executor);
-      if (prepared.executor && prepared.executor->cancelled()) executor_->cancel();
-    }
-    prepared.executor.reset();
-    inputs_ = std::move(prepared.inputs);
-    outputs_ = std::move(prepared.outputs);
-    outputs_hold_ = false;
-  }
-
-  /// After `take`: nothing refers to the plan before, and what lies above the new one goes back to the system.
-  Status settle_in(std::unique_ptr<PlannedBudget> next, Bytes budget) {
-    planned_ = std::move(next);
-    options_.budget = budget;
-    const Status committed = arena_.commit(planned_->plan.arena_bytes);
-    if (options_.scope == BudgetScope::kProcess) engine::release_free_heap();
-    return committed;
-  }
-
-  /// Into another range of addresses, with nothing kept: for plans beyond what was reserved.
-  Status move_to(std::unique_ptr<PlannedBudget> next, Bytes budget) {
-    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(next->plan.arena_bytes, page_size_within(budget)));
-    std::swap(arena_, arena);
-    Result<Prepared> prepared = prepare(next->plan, {});
-    if (!prepared) {
-      std::swap(arena_, arena);
-      return fail(prepared.error());
-    }
-    take(std::move(*prepared));
-    arena = Arena();  // the one before: it must be gone before the new one takes memory
-    return settle_in(std::move(next), budget);
-  }
-
-  Result<BoundPort> bind_port(const model::Port& port, const RowView& view) const {
-    SLUICE_ASSIGN_OR_RETURN(const engine::PortCopy copy, engine::PortCopy::make(graph(), port));
-    return BoundPort{copy, graph().tensor(port.tensor).dtype, view};
-  }
-
   Status check_output(std::size_t port) const noexcept {
-    if (port >= outputs_.size()) return no_port("output", port, outputs_.size());
-    if (outputs_hold_) return {};
-    return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs hold from a successful run to the next input or run");
+    if (port >= tenant_.bound.outputs.size()) return no_port("output", port, tenant_.bound.outputs.size());
+    if (tenant_.outputs_hold) return {};
+    return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name,
+                tenancy_->shared() ? "outputs hold from a successful run to the next input or run of any session of the arena"
+                                   : "outputs hold from a successful run to the next input or run");
   }
 
   /// Of an output in the last run.
@@ -263,7 +140,7 @@ class PlannedSession final : public Session {
 
   /// As many elements of an output as `data` holds, which lie in it.
   void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
-    const BoundPort& output = outputs_[port];
+    const BoundPort& output = tenant_.bound.outputs[port];
     if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
       output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
     } else if (!data.empty()) {  // dense in the extents of this run
@@ -280,23 +157,28 @@ class PlannedSession final : public Session {
         make_error(ErrorCode::kInvalidArgument, name, "the data does not have the size of the tensor", port.copy.bytes().count(), given));
   }
 
-  // In the order in which each needs those before it.
-  std::shared_ptr<const Model> model_;
-  SessionOptions options_;
-  const Bytes overhead_;  // measured at the beginning, when there was no arena yet
-  std::optional<profiler::DeviceProfile> profile_;
-  std::unique_ptr<PlannedBudget> planned_;
-  std::unique_ptr<model::WeightSource> own_source_;
-  model::WeightSource* source_ = nullptr;
-  std::unique_ptr<ThreadPool> pool_;
-  Arena arena_;
-  std::mutex executor_mutex_;  // cancel() may come while set_budget changes the executor
-  std::unique_ptr<executor::Executor> executor_;
-  std::vector<BoundPort> inputs_;
-  std::vector<BoundPort> outputs_;
-  bool outputs_hold_ = false;
-  std::atomic<bool> busy_{false};
+  std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool
+  engine::Tenant tenant_;
 };
+
+/// What an arena decides for its sessions is left to it.
+Status check_in_arena(const SessionOptions& options, const engine::TenancyOptions& arena) noexcept {
+  if (options.threads != 1 && options.threads != arena.threads)
+    return fail(ErrorCode::kInvalidArgument, "threads", "sessions of a shared arena compute with its threads");
+  if (options.scope != BudgetScope::kLibrary && options.scope != arena.scope)
+    return fail(ErrorCode::kInvalidArgument, "scope", "the budget of a shared arena has another scope");
+  if (!options.compute_cpus.empty() && options.compute_cpus != arena.compute_cpus)
+    return fail(ErrorCode::kInvalidArgument, "processors", "sessions of a shared arena compute on its processors");
+  return {};
+}
+
+std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
+  return std::make_shared<Tenancy>(engine::TenancyOptions{.budget = options.budget,
+                                                          .largest_budget = options.largest_budget,
+                                                          .scope = options.scope,
+                                                          .threads = options.threads,
+                                                          .compute_cpus = options.compute_cpus});
+}
 
 }  // namespace
 
@@ -306,11 +188,11 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   if (!options.dims.empty()) {
     SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));
   }
-  const Bytes overhead = engine::overhead_of(*model, options);
-  SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(*model, options, overhead));
-  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(model), options, overhead, std::move(planned)));
+  if (options.arena) SLUICE_RETURN_IF_ERROR(check_in_arena(options, options.arena->tenancy()->options()));
+  std::shared_ptr<Tenancy> tenancy = options.arena ? options.arena->tenancy() : tenancy_of_its_own(options);
+  std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(tenancy), std::move(model), options));
   if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
-  SLUICE_RETURN_IF_ERROR(session->build());
+  SLUICE_RETURN_IF_ERROR(session->join());
   return std::unique_ptr<Session>(std::move(session));
 }
 

@@ -43,11 +43,6 @@ class Binder {
     bound_.steps.reserve(plan_.steps.size());
     bound_.operands.reserve(count.tensors);
     bound_.weights.reserve(count.weights);
-    for (Pass pass : kPasses) {
-      std::vector<std::uint32_t>& running = running_[static_cast<std::size_t>(pass)];
-      running.resize(plan_.loads.size() + 1);
-      for (std::size_t k = 0; k < plan_.loads.size(); ++k) running[k + 1] = running[k] + runs_in(pass, plan_.loads[k], context_.held[k]);
-    }
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
     bound_.output_extents.reserve(graph_.outputs.size());
@@ -111,8 +106,6 @@ class Binder {
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
       SLUICE_ASSIGN_OR_RETURN(bound.window, bind_window(*kernel, step, node));
     }
-    for (Pass pass : kPasses)
-      bound.loads_needed[static_cast<std::size_t>(pass)] = running_[static_cast<std::size_t>(pass)][step.loads_needed];
     bound_.steps.push_back(bound);
     return {};
   }
@@ -300,8 +293,7 @@ class Binder {
   std::byte* const arena_;
   ThreadPool& pool_;
   BoundPlan bound_;
-  std::array<std::vector<std::uint32_t>, kPasses.size()> running_;  // by pass: how many of the first n loads run in it
-  std::vector<TensorId> bounded_;                                   // by place in bound_.extents
+  std::vector<TensorId> bounded_;  // by place in bound_.extents
 };
 
 }  // namespace

@@ -20,17 +20,16 @@ namespace {
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
-               const ExecutorOptions& options, std::vector<bool> held, BoundPlan bound) noexcept
+               const ExecutorOptions& options, Holding held, BoundPlan bound) noexcept
       : graph_(graph),
         plan_(plan),
         pool_(pool),
         bound_(std::move(bound)),
         held_(std::move(held)),
+        skipped_(plan.loads.size(), false),
         reader_(graph, source, options.read, cancelled_),
-        loader_({graph, plan, held_, source, arena.data(), steps_, loads_}, options.read) {
-    for (std::size_t k = 0; k < plan.loads.size(); ++k) {
-      for (Pass pass : kPasses) loads_in_[static_cast<std::size_t>(pass)] += runs_in(pass, plan.loads[k], held_[k]);
-    }
+        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read) {
+    for (Pass pass : kPasses) count_loads(pass);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
       if (step.window.empty()) continue;
@@ -58,6 +57,7 @@ class PlanExecutor final : public Executor {
     stats_ = {};
     const std::int64_t wall = wall_now_ns();
     const std::int64_t cpu = cpu_now_ns();
+    if (pass_ == Pass::kTakenOver) count_loads(pass_);
     const bool loading = loads_in_pass() > 0;
     Status status = reads_in_steps_ ? reader_.ready() : Status();
     if (status) status = begin(loading);
@@ -80,13 +80,17 @@ class PlanExecutor final : public Executor {
     return status ? values : status;
   }
 
-  std::vector<bool> held() const override {
-    std::vector<bool> held(plan_.loads.size(), false);
-    for (std::size_t k = 0; k < held.size(); ++k) {
-      held[k] = plan_.loads[k].resident && (pass_ == Pass::kPeriod || (pass_ == Pass::kTakenOver && held_[k]));
+  Status leave(const Executor* next) noexcept override {
+    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.ready());
+    if (!plan_.loads.empty()) SLUICE_RETURN_IF_ERROR(loader_.drain(next));
+    if (pass_ != Pass::kTakenOver) {
+      for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident && pass_ == Pass::kPeriod;
+      held_.derived = pass_ == Pass::kPeriod;
     }
-    return held;
+    pass_ = Pass::kTakenOver;
+    return {};
   }
+  Holding& held() noexcept override { return held_; }
 
   void cancel() noexcept override {
     const std::lock_guard lock(mutex_);
@@ -112,6 +116,26 @@ class PlanExecutor final : public Executor {
     faulty_node_ = step.call.node;
     first_fault_ = fault;
   }
+
+  /// How many loads of a pass there are, and how many of them each step waits for. The loader rests.
+  void count_loads(Pass pass) noexcept {
+    const auto index = static_cast<std::size_t>(pass);
+    for (std::size_t k = 0; k < plan_.loads.size(); ++k) {
+      const plan::Load& load = plan_.loads[k];
+      skipped_[k] = (load.resident && held_.loads[k]) || (load.prologue_only && held_.derived);
+    }
+    std::uint32_t seen = 0;     // of the plan's loads
+    std::uint32_t running = 0;  // of those seen, in this pass
+    const auto count_to = [&](std::uint32_t end) {
+      if (end < seen) seen = running = 0;  // only in a plan from elsewhere: the planner's steps need ever more loads
+      for (; seen < end; ++seen) running += runs_in(pass, plan_.loads[seen], skipped_[seen]);
+      return running;
+    };
+    for (std::size_t i = 0; i < bound_.steps.size(); ++i) bound_.steps[i].loads_needed[index] = count_to(plan_.steps[i].loads_needed);
+    loads_in_[index] = count_to(static_cast<std::uint32_t>(plan_.loads.size()));
+  }
+
+  bool prepares() const noexcept { return pass_ == Pass::kFirst || (pass_ == Pass::kTakenOver && !held_.derived); }
 
   std::uint64_t loads_in_pass() const noexcept { return loads_in_[static_cast<std::size_t>(pass_)]; }
 
@@ -159,7 +183,7 @@ class PlanExecutor final : public Executor {
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
-      if (pass_ != Pass::kPeriod || !step.prologue_only) run_step(step);
+      if (!step.prologue_only || prepares()) run_step(step);
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
@@ -189,7 +213,8 @@ class PlanExecutor final : public Executor {
   BoundPlan bound_;
   Lane steps_;
   Lane loads_;
-  std::vector<bool> held_;  // by load
+  Holding held_;
+  std::vector<bool> skipped_;  // by load: in a run that finds `held_`
   std::array<std::uint64_t, kPasses.size()> loads_in_{};
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
@@ -243,34 +268,13 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 
 }  // namespace
 
-std::vector<bool> held_by_both(const plan::Plan& before, const std::vector<bool>& held, const plan::Plan& next, std::size_t stretches) {
-  // A stretch's bytes lie at its file offset plus the shift of the load that brings it.
-  constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
-  const auto shift = [](const plan::Plan& plan, const plan::Load& load) {
-    return plan.buffer(load.target).offset.count() - load.file.offset.count();  // modulo 2^64
-  };
-  std::vector<std::uint64_t> shifts(stretches, kNowhere);
-  for (std::size_t k = 0; k < before.loads.size(); ++k) {
-    const plan::Load& load = before.loads[k];
-    if (held[k]) std::fill_n(shifts.begin() + load.first_stretch, load.stretch_count, shift(before, load));
-  }
-  std::vector<bool> both(next.loads.size(), false);
-  for (std::size_t k = 0; k < next.loads.size(); ++k) {
-    const plan::Load& load = next.loads[k];
-    const auto first = shifts.begin() + load.first_stretch;
-    both[k] = load.resident && std::all_of(first, first + load.stretch_count, [&](std::uint64_t at) { return at == shift(next, load); });
-  }
-  return both;
-}
-
 Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                    Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options.read));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
-  std::vector<bool> held = options.held;
-  held.resize(plan.loads.size(), false);
-  for (std::size_t k = 0; k < held.size(); ++k) held[k] = held[k] && plan.loads[k].resident;
-  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, held, options.find_kernel}));
+  Holding held = options.held;
+  held.loads.resize(plan.loads.size(), false);
+  SLUICE_ASSIGN_OR_RETURN(BoundPlan bound, bind({graph, plan, arena.data(), pool, options.find_kernel}));
   std::unique_ptr<PlanExecutor> executor(new (std::nothrow)
                                              PlanExecutor(graph, plan, source, arena, pool, options, std::move(held), std::move(bound)));
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");

@@ -52,8 +52,16 @@ Status Loader::start() noexcept {
 
 void Loader::begin(Pass pass, std::uint64_t steps_base) noexcept {
   asked_ = pass;
+  draining_ = false;
   steps_base_ = steps_base;
   begun_.advance();
+}
+
+Status Loader::drain(const Executor* next) noexcept {
+  draining_ = true;
+  next_ = next;
+  begun_.advance();
+  return finish();
 }
 
 Status Loader::finish() noexcept {
@@ -72,11 +80,29 @@ void Loader::rearm() noexcept {
   steps_.rearm();
 }
 
+/// Reads of a failed run may have been left to the system: their slots and regions are taken until they end, or `called_off`.
+template <class CalledOff>
+Status Loader::clear_leftovers(const CalledOff& called_off) noexcept {
+  const std::int64_t patience = options_.timeout_ms > 0 ? options_.timeout_ms * 1'000'000 : std::numeric_limits<std::int64_t>::max();
+  const std::int64_t start = wall_now_ns();
+  while (!settle(kGlanceNs)) {
+    if (called_off()) return cancelled(graph_.name);
+    if (wall_now_ns() - start > patience) {
+      return fail(make_io_error(graph_.name, "reads of an earlier run have not ended", ETIMEDOUT));
+    }
+  }
+  return {};
+}
+
 void Loader::thread_main(void* self) noexcept {
   Loader& loader = *static_cast<Loader*>(self);
   for (std::uint64_t run = 1;; ++run) {
     loader.begun_.wait_for(run);
     if (loader.stopping_) break;
+    if (loader.draining_) {
+      loader.drain_reads();
+      continue;
+    }
     loader.busy_since_ns_ = wall_now_ns();
     loader.publish(loader.run_loads());
     loader.ahead_result_ = loader.result_ ? loader.pump(true, run) : Status();
@@ -85,6 +111,14 @@ void Loader::thread_main(void* self) noexcept {
   }
   // Nobody may have the arena while the system still writes to it, however long that takes.
   loader.settle(std::numeric_limits<std::int64_t>::max());
+}
+
+void Loader::drain_reads() noexcept {
+  result_ = clear_leftovers([this] { return next_ != nullptr && next_->cancelled(); });
+  ahead_result_ = Status();
+  counting_ = {};  // what was begun is no run's
+  ended_.advance();
+  rested_.advance();
 }
 
 void Loader::publish(Status result) noexcept {
@@ -104,7 +138,7 @@ Status Loader::run_loads() noexcept {
   base_ = steps_base_;
   pass_ = asked_;
   if (pass_ != Pass::kPeriod) {
-    SLUICE_RETURN_IF_ERROR(clear_leftovers());
+    SLUICE_RETURN_IF_ERROR(clear_leftovers([this] { return stopped(); }));
     front_ = end_ = 0;
     ahead_ = false;
     enter(0);
@@ -114,19 +148,6 @@ Status Loader::run_loads() noexcept {
   }
   SLUICE_RETURN_IF_ERROR(pump(false, 0));
   return source_.check_unchanged();
-}
-
-/// Reads of a failed run may have been left to the system: their slots and regions are taken until they end.
-Status Loader::clear_leftovers() noexcept {
-  const std::int64_t patience = options_.timeout_ms > 0 ? options_.timeout_ms * 1'000'000 : std::numeric_limits<std::int64_t>::max();
-  const std::int64_t start = wall_now_ns();
-  while (!settle(kGlanceNs)) {
-    if (stopped()) return cancelled(graph_.name);
-    if (wall_now_ns() - start > patience) {
-      return fail(make_io_error(graph_.name, "reads of an earlier run have not ended", ETIMEDOUT));
-    }
-  }
-  return {};
 }
 
 /// Runs loads until this run's have all ended; or (`ahead`) those of the next run until its `begin` has come or no gate of theirs is left.

@@ -42,7 +42,7 @@ struct LoadStats {
 struct LoaderContext {
   const model::Graph& graph;
   const plan::Plan& plan;
-  const std::vector<bool>& held;  // by load
+  const std::vector<bool>& held;  // by load; changes only while nothing is begun
   model::WeightSource& source;
   std::byte* arena;
   Lane& steps;
@@ -66,6 +66,9 @@ class Loader {
 
   /// Makes the run that is under way, or the next one, end with kCancelled, until `rearm`. From any thread.
   void cancel() noexcept;
+  /// Between runs: what was begun for the next run is given up, and what a failed run left to the system waited for, until nothing writes
+  /// to the arena. The next `begin` must not be of kPeriod. Errors: kIo (ETIMEDOUT); kCancelled when `next` was, whose run waits for this.
+  Status drain(const Executor* next) noexcept;
   /// After a run that failed or was cancelled, before the next `begin`: waits until the thread rests.
   void rearm() noexcept;
 
@@ -83,6 +86,7 @@ class Loader {
   };
 
   static void thread_main(void* self) noexcept;
+  void drain_reads() noexcept;
   Status run_loads() noexcept;
   void publish(Status result) noexcept;
   Status pump(bool ahead, std::uint64_t run) noexcept;
@@ -100,7 +104,8 @@ class Loader {
   Status verify(const plan::Load& load, Bytes arrived) noexcept;
   void pause_until(std::int64_t due_ns) const noexcept;
   bool settle(std::int64_t patience_ns) noexcept;
-  Status clear_leftovers() noexcept;
+  template <class CalledOff>
+  Status clear_leftovers(const CalledOff& called_off) noexcept;
   bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed); }
 
   const model::Graph& graph_;
@@ -119,6 +124,8 @@ class Loader {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cancelled_{false};
   Pass asked_ = Pass::kFirst;
+  bool draining_ = false;  // what was asked for is `drain`
+  const Executor* next_ = nullptr;
   std::uint64_t steps_base_ = 0;
   Status result_;
   LoadStats stats_;

@@ -1,7 +1,7 @@
 // The three ways to run a plan, which differ in what is loaded and prepared.
 //
 //     kFirst      every load and every step          the first run, and the run after an error
-//     kTakenOver  all but the loads that are held    the first run of a plan that finds resident weights in the arena
+//     kTakenOver  all but what is held               the first run of a plan that finds its resident or derived weights in the arena
 //     kPeriod     streamed loads, no prepare steps   each later run
 #pragma once
 

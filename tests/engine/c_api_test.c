@@ -5,6 +5,39 @@
 #include "sluice/sluice_c.h"
 
 /* 0 when all went well, else the line of the first surprise. */
+static int share_an_arena(const char* path, const void* input, size_t input_bytes, void* output, size_t output_bytes) {
+  sluice_model* model = NULL;
+  sluice_arena* arena = NULL;
+  sluice_session* sessions[2] = {NULL, NULL};
+  sluice_session_options options = sluice_default_options();
+  int i;
+
+  if (sluice_arena_create(1, 7, 1, &arena) != SLUICE_INVALID_ARGUMENT || arena != NULL) return __LINE__;
+  if (sluice_arena_create(16u << 20, SLUICE_SCOPE_LIBRARY, 1, NULL) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_arena_create(16u << 20, SLUICE_SCOPE_LIBRARY, 1, &arena) != SLUICE_OK) return __LINE__;
+  if (sluice_model_open(path, &model) != SLUICE_OK) return __LINE__;
+  options.arena = arena;
+  for (i = 0; i < 2; ++i)
+    if (sluice_session_create(model, &options, &sessions[i]) != SLUICE_OK) return __LINE__;
+  if (sluice_session_set_budget(sessions[0], 8u << 20) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_arena_set_budget(arena, 8u << 20) != SLUICE_OK) return __LINE__;
+  if (sluice_arena_set_budget(NULL, 8u << 20) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  sluice_arena_close(arena); /* the sessions keep what they need */
+  sluice_arena_close(NULL);
+  sluice_model_close(model);
+  for (i = 0; i < 4; ++i) {
+    if (sluice_session_set_input(sessions[i % 2], 0, input, input_bytes) != SLUICE_OK) return __LINE__;
+    if (sluice_session_run(sessions[1 - i % 2]) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+    if (sluice_session_run(sessions[i % 2]) != SLUICE_OK) return __LINE__;
+    if (sluice_session_get_output(sessions[1 - i % 2], 0, output, output_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+    if (sluice_session_get_output(sessions[i % 2], 0, output, output_bytes) != SLUICE_OK) return __LINE__;
+  }
+  sluice_session_close(sessions[0]);
+  sluice_session_close(sessions[1]);
+  return 0;
+}
+
+/* 0 when all went well, else the line of the first surprise. */
 int run_model_from_c(const char* path, const void* input, size_t input_bytes, void* output, size_t output_bytes) {
   sluice_model* model = NULL;
   sluice_session* session = NULL;
@@ -46,6 +79,10 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   if (sluice_session_output_info(session, 0, &came) != SLUICE_OK || came.bytes != output_bytes) return __LINE__;
   if (sluice_session_get_output(session, 0, output, output_bytes) != SLUICE_OK) return __LINE__;
   sluice_session_close(session);
+  {
+    const int line = share_an_arena(path, input, input_bytes, output, output_bytes);
+    if (line != 0) return line;
+  }
   sluice_session_close(NULL);
   sluice_model_close(NULL);
   if (sluice_session_run(NULL) != SLUICE_INVALID_ARGUMENT) return __LINE__;

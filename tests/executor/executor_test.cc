@@ -1,6 +1,7 @@
 #include "sluice/executor/executor.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -134,6 +135,70 @@ TEST_CASE("derived panels are prepared in the prologue, and their raw panels nev
       CHECK(toy::prepare_count() == before + 2 * prepare_steps);  // a clean prologue
     }
   }
+}
+
+TEST_CASE("an executor that leaves the arena writes nothing to it, and comes back to what it is told is held") {
+  Bench bench({.slots = 5, .wrap = true, .derived_layers = 1});
+  bench.source.max_delay_us = 100;
+  auto created = bench.create();
+  REQUIRE(created);
+  Executor& executor = **created;
+  const auto prepare_steps =
+      std::count_if(bench.plan.steps.begin(), bench.plan.steps.end(), [](const plan::Step& step) { return step.prepare; });
+  const auto streamed = std::count_if(bench.plan.loads.begin(), bench.plan.loads.end(), [](const plan::Load& l) { return l.streamed(); });
+  const auto resident = count_loads(bench.plan, true);
+  const auto run_after = [&](bool resident_held, bool derived_held) {
+    CAPTURE(resident_held, derived_held);
+    REQUIRE(executor.leave(nullptr));
+    REQUIRE(executor.leave(nullptr));  // done twice, it is done
+    executor.held().loads.assign(bench.plan.loads.size(), resident_held);
+    executor.held().derived = derived_held;
+    // Another's turn: what is not held is overwritten, and nothing comes in between.
+    std::vector<std::byte> before(bench.plan.arena_bytes.count());
+    std::vector<bool> kept(bench.plan.buffers.size(), false);
+    for (const plan::Load& load : bench.plan.loads) kept[load.target.index()] = load.resident && resident_held;
+    for (std::size_t b = 0; b < kept.size(); ++b) {
+      const plan::Buffer& buffer = bench.plan.buffers[b];
+      if (kept[b] || (buffer.kind == plan::BufferKind::kDerived && derived_held)) continue;
+      std::memset(bench.arena.data() + buffer.offset.count(), 0x7F, buffer.size.count());
+    }
+    std::memcpy(before.data(), bench.arena.data(), before.size());
+    const std::int64_t reads = bench.source.reads;
+    const int prepared = toy::prepare_count();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    REQUIRE(bench.source.reads == reads);
+    REQUIRE(std::memcmp(before.data(), bench.arena.data(), before.size()) == 0);
+    bench.set_input(executor);
+    REQUIRE(executor.run());
+    CHECK(bench.right(executor));
+    CHECK(toy::prepare_count() == prepared + (derived_held ? 0 : prepare_steps));
+    return bench.source.reads - reads;
+  };
+  bench.set_input(executor);
+  REQUIRE(executor.run());
+  REQUIRE(resident > 0);
+  const auto raw = static_cast<std::int64_t>(bench.plan.loads.size()) - streamed - resident;  // what prepare steps read
+  REQUIRE(raw > 0);
+  for (int turn = 0; turn < 3; ++turn) {
+    CHECK(run_after(true, false) >= streamed + raw);
+    CHECK(run_after(false, true) >= streamed + resident);
+    CHECK(run_after(false, false) >= streamed + raw + resident);
+    REQUIRE(executor.leave(nullptr));
+    CHECK((executor.held().derived && executor.held().loads == [&] {
+      std::vector<bool> loads;
+      for (const plan::Load& load : bench.plan.loads) loads.push_back(load.resident);
+      return loads;
+    }()));
+    bench.set_input(executor);
+    REQUIRE(executor.run());
+    REQUIRE(bench.right(executor));
+  }
+  executor.cancel();
+  REQUIRE(executor.leave(nullptr));  // a cancellation is of the next run
+  REQUIRE_FALSE(executor.run());
+  REQUIRE(executor.leave(nullptr));
+  CHECK(executor.held().loads == std::vector<bool>(bench.plan.loads.size(), false));
+  CHECK_FALSE(executor.held().derived);
 }
 
 TEST_CASE("wrapped loads go into the run before, and every run gives the same bits") {

@@ -1,4 +1,4 @@
-// The one buffer of a session: an address range reserved once, of which a part is committed.
+// The one buffer of a session, or of several that take turns: an address range reserved once, of which a part is committed.
 //
 //     |<------------- reserved ------------->|
 //     |<---- committed ---->|   no access    |
@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sluice/core/error.h"
+#include "sluice/core/interval.h"
 #include "sluice/core/units.h"
 
 namespace sluice {
@@ -41,6 +42,11 @@ class Arena {
   /// Makes exactly the first `size` bytes (rounded up to a page) usable; gives the rest back. New bytes read as zero.
   /// Errors: kOutOfMemory; kInvalidArgument beyond the reservation.
   Status commit(Bytes size);
+
+  /// Gives the memory of these bytes back, as far as they are whole pages; they read as zero then.
+  void discard(Interval<std::uint64_t> bytes) noexcept;
+  /// What of the arena holds memory now.
+  Bytes resident() const noexcept;
 
   std::byte* data() const noexcept { return base_; }
   Bytes committed() const noexcept { return committed_; }

@@ -8,7 +8,8 @@
 //
 // A Model is the opened file, shared by any number of sessions; of a file for several shapes (model/variants.h) it has the graph of the
 // extents that were asked for. A Session owns an arena, a plan, threads and a loader; it is used by one thread at a time; several sessions
-// may run at once in one process, each inside its own budget, and of one file at several extents.
+// may run at once in one process, each inside its own budget, and of one file at several extents. Sessions that run in turn may share one
+// budget (shared_arena.h).
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,13 @@
 
 namespace sluice {
 
+class SharedArena;  // shared_arena.h
+
 /// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it.
 enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 struct SessionOptions {
-  Bytes budget = kUnlimitedBytes;
+  Bytes budget = kUnlimitedBytes;  // in a shared arena: what the session would take alone, the arena's budget if that is less
   Bytes largest_budget;  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
   int threads = 1;
@@ -51,6 +54,9 @@ struct SessionOptions {
   const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
   /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
   model::Extents dims;
+  /// Run in turn with the other sessions of this arena, within its budget. Scope, threads, compute_cpus and largest_budget are the arena's
+  /// then; here they are left as they are, or say the same.
+  std::shared_ptr<SharedArena> arena;
 };
 
 /// An opened model file. Thread-safe.
@@ -73,13 +79,14 @@ class Model {
 struct MemoryReport {
   Bytes budget;         // as given
   Bytes overhead;       // what is not arena: process scope: code, stacks, heap, counter error; library scope: metadata and stacks
-  Bytes arena;          // plan.arena_bytes
+  Bytes arena;          // plan.arena_bytes; in a shared arena: of all sessions together, and so is the overhead
   Bytes peak_resident;  // VmHWM of the process now
 };
 
 class Session {
  public:
-  /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope; those of make_plan, verify and Executor.
+  /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has); those
+  /// of make_plan, verify and Executor.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
   virtual ~Session() = default;
 
@@ -104,7 +111,8 @@ class Session {
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights
   /// that both plans hold at the same addresses are kept, others are read by the next run. Inputs must be set again; `plan()` refers to
-  /// the new plan. After an error (those of `create`) all is as before. Costs the planner's time, no reading.
+  /// the new plan. After an error (those of `create`) all is as before. Costs the planner's time, no reading. kInvalidArgument in a shared
+  /// arena, which has a budget of its own to set.
   virtual Status set_budget(Bytes budget) = 0;
 
   virtual const executor::RunStats& stats() const noexcept = 0;

@@ -21,6 +21,7 @@
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
+#include "sluice/executor/holding.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
@@ -58,16 +59,14 @@ struct ReadOptions {
 
 struct ExecutorOptions {
   ReadOptions read;
-  /// By load of the plan: resident weights that lie in the arena already, left there by an executor before. Empty: none. Copied.
-  std::vector<bool> held;
+  /// What lies in the arena already, left there by an executor before. Empty: nothing. Copied.
+  Holding held;
   bool time_steps = false;  // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 
-/// The resident loads of `next` that need not be read because `held` loads of `before` left the same bytes at the same addresses.
-std::vector<bool> held_by_both(const plan::Plan& before, const std::vector<bool>& held, const plan::Plan& next, std::size_t stretches);
-
-/// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool.
+/// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on
+/// one arena and one pool; whoever runs them in turn calls `leave` of one before the next one's input is written or it runs.
 class Executor {
  public:
   /// `plan` has passed plan::verify for this graph; the arena has at least plan.arena_bytes reserved, and committed before run(); `pool`
@@ -96,9 +95,13 @@ class Executor {
   /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
   virtual std::span<const StepTime> step_times() const noexcept = 0;
 
-  /// By load: those whose weights lie in the arena now and stay there until the next run: all resident ones after a run, those that were
-  /// held from the beginning before the first, none after an error.
-  virtual std::vector<bool> held() const = 0;
+  /// Ends the loads that are wrapped into the next run, so that others may use the arena: nothing is written to it until the next run, which
+  /// reads what `held` says is not there. Errors: kIo (ETIMEDOUT) where a read does not end, kCancelled when `next` was cancelled meanwhile;
+  /// then the arena is still this executor's.
+  virtual Status leave(const Executor* next) noexcept = 0;
+  /// From `leave` (or from the beginning) to the next run: what the arena holds for this plan. Whoever uses the arena meanwhile keeps it
+  /// true. After a run that is all resident and derived weights, after an error nothing.
+  virtual Holding& held() noexcept = 0;
 };
 
 }  // namespace sluice::executor

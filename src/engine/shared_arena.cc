@@ -1,0 +1,33 @@
+#include "sluice/engine/shared_arena.h"
+
+#include <new>
+#include <utility>
+
+#include "src/engine/planning.h"
+#include "src/engine/tenancy.h"
+
+namespace sluice {
+
+SharedArena::SharedArena(std::shared_ptr<engine::Tenancy> tenancy) noexcept : tenancy_(std::move(tenancy)) {}
+SharedArena::~SharedArena() = default;
+
+Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOptions& options) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options({.threads = options.threads}));
+  auto tenancy = std::make_shared<engine::Tenancy>(engine::TenancyOptions{.budget = options.budget,
+                                                                         .largest_budget = options.largest_budget,
+                                                                         .scope = options.scope,
+                                                                         .threads = options.threads,
+                                                                         .compute_cpus = options.compute_cpus,
+                                                                         .shared = true});
+  return std::shared_ptr<SharedArena>(new SharedArena(std::move(tenancy)));
+}
+
+Status SharedArena::set_budget(Bytes budget) {
+  const engine::Occupation occupation(*tenancy_);
+  SLUICE_RETURN_IF_ERROR(occupation.status());
+  return tenancy_->set_budget(budget);
+}
+
+MemoryReport SharedArena::memory() const noexcept { return tenancy_->memory(); }
+
+}  // namespace sluice

@@ -1,0 +1,104 @@
+// What stands behind a SharedArena, and behind a session that has an arena to itself: one budget, one arena, one pool, and the sessions
+// that use them in turn.
+//
+//     join, set_budget   arrange: a plan for each tenant, all within the budget  ->  lay_out: their addresses  ->  move_in: bind, commit
+//     take_turn          the one before leaves; what it kept is carried over to those that keep the same
+//
+// Plans change only where they must: a new tenant's tables take room, and whose plan no longer fits beside them is planned again; whose
+// addresses change is bound again. All that can fail comes before anything is changed.
+//
+// Every call but `memory` wants an Occupation.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sluice/core/arena.h"
+#include "sluice/core/threads.h"
+#include "sluice/engine/engine.h"
+#include "src/engine/tenant.h"
+
+namespace sluice::engine {
+
+struct TenancyOptions {
+  Bytes budget = kUnlimitedBytes;
+  Bytes largest_budget;
+  BudgetScope scope = BudgetScope::kLibrary;
+  int threads = 1;
+  std::vector<int> compute_cpus;
+  bool shared = false;  // more than one tenant may join
+};
+
+class Tenancy {
+ public:
+  explicit Tenancy(const TenancyOptions& options);
+
+  /// Errors: those of Session::create; then `newcomer` is no tenant and may be destroyed.
+  Status join(Tenant& newcomer);
+  /// What no other tenant needs goes back to the system.
+  void remove(Tenant& tenant) noexcept;
+  Status set_budget(Bytes budget);
+  /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
+  Status take_turn(Tenant& tenant) noexcept;
+
+  MemoryReport memory() const noexcept;
+  bool shared() const noexcept { return options_.shared; }
+  const TenancyOptions& options() const noexcept { return options_; }
+
+ private:
+  friend class Occupation;
+
+  /// By tenant: the plan to come, which is the one it has where nothing changes.
+  struct Arrangement {
+    Bytes budget;
+    Bytes overhead;
+    Bytes tables;  // beyond what the overhead counts
+    std::vector<std::shared_ptr<PlacedPlan>> fresh;       // null where it keeps its plan
+    std::vector<std::shared_ptr<const PlacedPlan>> plans;  // what it keeps, or `fresh` as soon as that has its place
+    Bytes end;
+  };
+
+  Status rearrange(Bytes budget, bool plan_all);
+  Result<Arrangement> arrange(Bytes budget, bool plan_all);
+  Result<bool> plan_what_does_not_fit(Arrangement& next, std::vector<bool>& outdated);
+  Result<std::shared_ptr<PlacedPlan>> plan_one(const Arrangement& next, std::size_t index);
+  void place(Arrangement& next);
+  Status move_in(Arrangement next);
+  Result<std::vector<BoundSession>> bind_all(const Arrangement& next, bool keeps_bytes);
+  executor::Holding holding_of(std::size_t index, const PlacedPlan& plan) const;
+  Bytes bytes_to_reserve(const Arrangement& next) const;
+  Status settle(const executor::Executor* next) noexcept;
+  void forget(const Tenant& gone) noexcept;
+
+  TenancyOptions options_;
+  Bytes overhead_;
+  std::uint64_t plans_made_ = 0;
+  std::unique_ptr<ThreadPool> pool_;
+  Arena arena_;
+  std::vector<Tenant*> tenants_;
+  Tenant* owner_ = nullptr;  // whose turn it is: what passes through the arena is its own
+  // For `memory`, which any thread may call.
+  std::atomic<std::uint64_t> budget_bytes_;
+  std::atomic<std::uint64_t> overhead_bytes_{0};
+  std::atomic<std::uint64_t> arena_bytes_{0};
+  std::atomic<bool> busy_{false};
+};
+
+/// Marks a tenancy as in use by one thread; a second one is told so instead of racing.
+class Occupation {
+ public:
+  enum class Wait : bool { kNo, kYes };
+  explicit Occupation(Tenancy& tenancy, Wait wait = Wait::kNo) noexcept;
+  Occupation(const Occupation&) = delete;
+  Occupation& operator=(const Occupation&) = delete;
+  ~Occupation();
+  Status status() const noexcept;
+
+ private:
+  Tenancy& tenancy_;
+  bool held_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,73 @@
+#include "src/engine/tenant.h"
+
+#include <utility>
+
+#include "sluice/core/affinity.h"
+#include "src/engine/planning.h"
+
+namespace sluice::engine {
+namespace {
+
+Result<std::vector<BoundPort>> bind_ports(const model::Graph& graph, const std::vector<model::Port>& ports, executor::Executor& executor,
+                                          RowView (executor::Executor::*view)(std::size_t) noexcept) {
+  std::vector<BoundPort> bound;
+  bound.reserve(ports.size());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    SLUICE_ASSIGN_OR_RETURN(const PortCopy copy, PortCopy::make(graph, ports[i]));
+    bound.push_back({copy, graph.tensor(ports[i].tensor).dtype, (executor.*view)(i)});
+  }
+  return bound;
+}
+
+}  // namespace
+
+Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given) : model(std::move(opened)), options(given) {
+  options.arena = nullptr;  // it holds us
+  options.dims.clear();  // the model has them
+  if (given.profile != nullptr) options.profile = &profile_.emplace(*given.profile);
+  options.read = reads_of(options);
+}
+
+Status Tenant::open() {
+  // The small cores load, where the caller does not choose.
+  if (options.load_cpus.empty()) options.load_cpus = read_cpu_kinds().small;
+  source_ = &model->file().source();
+  if (options.read_mode == model::ReadMode::kAuto) return {};
+  SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.read_mode));
+  source_ = own_source_.get();
+  return {};
+}
+
+Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) const {
+  const executor::ExecutorOptions executor_options{.read = options.read, .held = held, .time_steps = options.time_steps};
+  BoundSession next;
+  const ScopedAffinity processors(options.load_cpus);
+  SLUICE_RETURN_IF_ERROR(processors.status());
+  SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
+  SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
+  SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));
+  return next;
+}
+
+void Tenant::take(BoundSession next, std::shared_ptr<const PlacedPlan> next_plan) noexcept {
+  {
+    const std::lock_guard lock(executor_mutex);
+    bound.executor.swap(next.executor);
+    if (next.executor && next.executor->cancelled()) bound.executor->cancel();
+  }
+  next.executor.reset();
+  bound.inputs = std::move(next.inputs);
+  bound.outputs = std::move(next.outputs);
+  plan = std::move(next_plan);
+  outputs_hold = false;
+}
+
+void Tenant::end_turn() noexcept {
+  for (BoundPort& input : bound.inputs) {
+    turn_lost = turn_lost || input.set;
+    input.set = false;
+  }
+  outputs_hold = false;
+}
+
+}  // namespace sluice::engine
