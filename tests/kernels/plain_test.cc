@@ -218,7 +218,7 @@ TEST_CASE("what a file states of a result is no room where the values decide les
     Block room(static_cast<std::size_t>(stated.element_count()) * sizeof(std::int64_t));
     const std::vector<std::byte> before = room.bytes;
     PlainTensor out{DType::kI64, stated, room.data()};
-    CHECK(plain::run_within(node, {DType::kI64, stated, 0b11, 0}, out, nullptr) == plain::kOverBound);
+    CHECK(plain::run_within(node, {DType::kI64, stated, 0b11, 0}, out, nullptr) == kOverBound);
     CHECK(room.bytes == before);
   }
   Block room(4 * 16 * sizeof(std::int64_t));
