@@ -63,42 +63,67 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   return problems;
 }
 
-/// The plans of a problem: how little they can do with, and the best one.
+/// What is planned of one problem at one capacity.
 struct Planning {
   const Problem& problem;
-  Candidate least;
-  std::optional<Candidate> best = {};
-  double bound = 0;
+  Least least;
+  Search search;
+  std::optional<StreamDrafts> drafts = {};
 
-  Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
-  bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
-
-  /// `to_beat`: seconds that others have found. `limit`: what is left of the exact search.
-  void choose(const PlanRequest& request, SearchLimit& limit, double to_beat) {
-    const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-    Search search{problem, capacity, {}, limit};
-    search.to_beat = to_beat;
-    planner::choose(search, request.policy, least);
-    best = std::move(search.best);
-    bound = search.bound;
-    limit = search.search;
+  Planning(const Problem& p, const PlanRequest& request)
+      : problem(p), least(least_candidate(p, request.policy)), search{p, request.capacity.count(), {}, {}} {}
+  void begin(SearchLimit limit) {
+    search.capacity = ample_capacity(problem, least, search.capacity);
+    search.allow(limit);
   }
+  bool fits() const noexcept { return search.capacity >= least.bytes(); }
+  double seconds() const noexcept { return search.best ? search.best->seconds : std::numeric_limits<double>::infinity(); }
 
-  /// What the best run would take with all the memory that there is: its loads ungated, or none of them where runs are repeated.
-  double unhampered() const {
-    const Costs costs = price(problem, best->schedule);
-    if (problem.repeat) return costs.compute;
-    const std::vector<std::uint64_t> nothing(best->schedule.steps.size(), 0);
-    const Gates free = fluid_gates(best->schedule, nothing, kUnlimitedBytes.count() / 4, Run::kPrologue, false).gates;
-    return simulate(best->schedule, costs, free, Run::kPrologue).seconds();
+  void draft() { drafts.emplace(problem, detail::ground_of(problem, least), search); }
+
+  /// `former`: what has found something already.
+  void place(Planning* former) {
+    if (former != nullptr) {
+      search.to_beat = former->seconds();
+      search.search = former->search.search;
+    }
+    drafts->place();
   }
 };
 
-/// Could chains for the least memory be faster: does memory slow the best plan without them, by more than they cost?
-bool worth_chaining(const Planning& fast, const Planning& lean) {
-  constexpr double kFree = 1.005;
-  if (!fast.best) return true;
-  return fast.best->seconds > kFree * fast.unhampered() && fast.best->seconds > price(lean.problem, lean.least.schedule).compute;
+/// The chains for time and the chains for least memory, if there are others: which of them first, and are both worth it? One draft of each,
+/// alike in what it keeps, says what to expect.
+void stream_either(Planning& fast, Planning* lean) {
+  constexpr double kWorthBoth = 0.99;
+  if (fast.fits()) {
+    fast.draft();
+    fast.drafts->judge_mixes();
+  }
+  if (lean == nullptr || !lean->fits()) return fast.place(nullptr);
+  lean->draft();
+  if (!fast.fits()) {
+    lean->drafts->judge_mixes();
+    return lean->place(nullptr);
+  }
+  const double expected = lean->drafts->judge(fast.drafts->best_mix());
+  const bool lean_first = expected < fast.drafts->best_bound() * kWorthwhile;
+  if (lean_first) lean->drafts->judge_mixes();
+  Planning& first = lean_first ? *lean : fast;
+  Planning& second = lean_first ? fast : *lean;
+  first.place(nullptr);
+  if (second.drafts->best_bound() >= first.seconds() * kWorthBoth) return;
+  if (!lean_first) lean->drafts->judge_mixes();
+  second.place(&first);
+}
+
+/// The default policy's best, in either search.
+void choose_best(Planning& fast, Planning* lean) {
+  if (fast.fits() && keep_everything(fast.search)) return;
+  stream_either(fast, lean);
+  if (fast.fits()) try_baselines(fast.search, fast.least, fast.drafts->floor_of_streaming());
+  for (Planning* each : {&fast, lean})
+    if (each != nullptr && each->fits() && std::min(fast.seconds(), each->seconds()) == std::numeric_limits<double>::infinity())
+      try_baselines(each->search, each->least, 0);
 }
 
 /// Model files end with the block of their last stretch.
@@ -117,26 +142,30 @@ std::string_view name_of(Policy policy) noexcept {
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-  Planning fast(problems.fast, request.policy);
+  Planning fast(problems.fast, request);
   std::optional<Planning> lean;
-  if (problems.lean) lean.emplace(*problems.lean, request.policy);
+  if (problems.lean) lean.emplace(*problems.lean, request);
   const std::uint64_t least = std::min(fast.least.bytes(), lean ? lean->least.bytes() : fast.least.bytes());
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  constexpr double kNothing = std::numeric_limits<double>::infinity();
-  SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
-  if (fast.fits(request.capacity)) fast.choose(request, limit, kNothing);
-  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean))
-    lean->choose(request, limit, fast.best ? fast.best->seconds : kNothing);
-  const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
-  const Planning& chosen = leaner ? *lean : fast;
-  plan::Plan plan = emit(chosen.problem, *chosen.best);
+  const SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
+  for (Planning* each : {&fast, lean ? &*lean : nullptr})
+    if (each != nullptr && each->fits()) each->begin(limit);
+  if (request.policy == Policy::kSluice) {
+    choose_best(fast, lean ? &*lean : nullptr);
+  } else {
+    choose_baseline(fast.search, request.policy, fast.least);
+  }
+  const bool leaner = lean && (lean->seconds() < fast.seconds() || !fast.fits());
+  Planning& chosen = leaner ? *lean : fast;
+  if (!chosen.search.best) chosen.search.best = complete_least(chosen.problem, chosen.least);
+  chosen.search.best->policy = request.policy;
+  plan::Plan plan = emit(chosen.problem, *chosen.search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
-  plan.prediction =
-      predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
+  plan.prediction = predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
     error.code = ErrorCode::kInternal;  // the planner's fault: planning again would end the same way

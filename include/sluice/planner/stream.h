@@ -2,6 +2,7 @@
 //
 //     draft -> fluid gates -> T_LB: is it worth going on?
 //                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
+//                |     where a load finds no address, those in its way come late and all are placed again
 //                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/place_together.h)
 //
@@ -19,17 +20,18 @@
 #include "sluice/planner/candidate.h"
 #include "sluice/planner/place_together.h"
 #include "sluice/planner/ring.h"
+#include "sluice/planner/room.h"
 #include "sluice/planner/trim.h"
 
 namespace sluice::planner {
 
 inline constexpr double kWorthwhile = 0.999;
-/// A candidate this close to its bound is not worked on further.
-inline constexpr double kCloseEnough = 1.002;
+/// A candidate this close to its bound is not worked on further: profiles are not known better.
+inline constexpr double kCloseEnough = 1.004;
 /// No trim at all is tried only where trimmed gates are this far away.
 inline constexpr double kWorthwhileEarly = 1.01;
 /// One that is further away is worth placing everything together, and the exact search.
-inline constexpr double kWorthSearching = 1.005;
+inline constexpr double kWorthSearching = 1.008;
 
 /// The best candidate so far, and the least bound of all that was looked at.
 struct Search {
@@ -39,7 +41,16 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   double bound = std::numeric_limits<double>::infinity();
   double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
-  int together_left = search.work > 0 ? 2 : 1;  // placements of everything together: each costs milliseconds even without the search
+  int together_left = 1;  // placements of everything together: each costs milliseconds even without the search
+  /// Steps and loads that may still be placed one by one, over all tries: a few tries of a large model, many of a small one.
+  std::int64_t items_left = 20'000;
+
+  /// With the exact search more is tried of the rest, too.
+  void allow(SearchLimit limit) noexcept {
+    search = limit;
+    together_left = limit.work > 0 ? 2 : 1;
+    items_left = limit.work > 0 ? 60'000 : 20'000;
+  }
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
@@ -54,6 +65,12 @@ struct Search {
     if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
     if (!best || candidate->seconds < best->seconds * kWorthwhile) best = std::move(candidate);
+  }
+  /// The same of a placement, which becomes a candidate only if it is the better one.
+  void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
+    const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
+    bound = std::min(bound, seconds);
+    if (!best || seconds < best->seconds * kWorthwhile) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
   }
   bool promises(double seconds) const noexcept {
     return seconds < to_beat * kWorthwhile && (!best || seconds < best->seconds * kWorthwhile);
@@ -89,15 +106,23 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
+  constexpr int kMostRounds = 24;
+  const auto items = static_cast<std::int64_t>(draft.schedule.steps.size() + draft.schedule.loads.size());
   for (const TrimSlack slack : {TrimSlack{}, TrimSlack{0.0, 0.5}, TrimSlack{1.0, 0.0}}) {
     if (slack.share == 1.0 && search.best && search.best->seconds <= enough * kWorthwhileEarly) return;
     rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
     for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+      if (search.best && search.items_left <= 0) return;
       rule.address = address;
+      search.items_left -= items;
       auto placed = place_loads(draft.schedule, fixed, rule);
       if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
+      if (!placed && slack.share == 0.0) {
+        placed = place_loads_late(draft.schedule, fixed, rule, kMostRounds);
+        search.items_left -= kMostRounds / 4 * items;
+      }
       if (!placed) continue;
-      search.offer(finish(problem, draft, draft.layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(*placed))));
+      search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, rule, std::move(*placed)));
       if (search.best && search.best->seconds <= enough) return;
     }
   }
@@ -120,44 +145,49 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     PlaceRule rule;
     const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
     rule.arena = {draft.base, std::max(placed->placement.height, draft.base)};
-    search.offer(
-        finish(problem, draft, placed->layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(placed->placement))));
+    search.offer(draft, placed->layout, extend_left(draft.schedule, fixed, rule, std::move(placed->placement)));
     if (search.best && search.best->seconds <= enough) return;
   }
 }
 
 }  // namespace detail
 
-/// Streams a draft, unless its fluid bound says that it cannot beat the best.
-inline void stream(Search& search, Draft& draft, const FluidRun& run) {
+/// Streams a draft, unless its fluid bound says that it cannot beat the best: with activations as they lie in `ground`, which it was cut for,
+/// then with activations and workspaces packed together.
+inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room& ground) {
   const double bound = run.times.seconds();
   if (!run.fluid.fits) return;
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
+  const auto near = [&](double times) { return search.best && search.best->seconds <= bound * times; };
+  if (ground.lay_out(draft.layout, draft.room(search.capacity)) && draft.layout.height <= draft.room(search.capacity)) {
+    detail::stream_round(search, draft, run, bound * kCloseEnough);
+    if (near(kCloseEnough)) return;
+  }
   search.problem.memo->pack(draft.layout);
   if (draft.layout.height <= draft.room(search.capacity)) {
     detail::stream_round(search, draft, run, bound * kCloseEnough);
-    if (search.best && search.best->seconds <= bound * kCloseEnough) return;
+    if (near(kCloseEnough)) return;
     if (auto ring = place_in_ring(draft, search.capacity))
-      search.offer(finish(search.problem, draft, draft.layout, Policy::kSluice, std::move(*ring)));
+      search.offer(draft, draft.layout, std::move(*ring));
   }
-  if (search.together_left == 0 || (search.best && search.best->seconds <= bound * kWorthSearching)) return;
+  if (search.together_left == 0 || near(kWorthSearching)) return;
   detail::stream_together(search, draft, bound * kCloseEnough);
 }
 
 /// The order of pieces whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant for a model and
 /// a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
 inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
-  // One load a piece: what is kept is then a matter of flags.
+  // One load a piece: what is kept is then a matter of flags. What several nodes read comes first in each order.
   Draft draft = make_draft(problem, {.pieces = &problem.pieces, .kept = std::vector<bool>(problem.pieces.all.size(), true)});
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   std::vector<double> compute;
   for (const Interval<std::int64_t>& steps : draft.schedule.steps_of)
     compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
-  std::uint64_t total = 0;
+  std::uint64_t always = 0, total = 0;
   std::uint64_t room = 4u << 20;  // beside the activations: what streams well, and no piece without a place
   for (const Piece& piece : problem.pieces.all) {
-    total += piece.region_bytes();
+    (piece.reads > 1 ? always : total) += piece.region_bytes();
     room = std::max(room, 2 * piece.region_bytes());
   }
   room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());
@@ -167,9 +197,9 @@ inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
     std::vector<std::uint32_t> order = order_pieces(problem.pieces, compute, rule);
     double sum = 0;
     for (const std::uint64_t quarters : {1, 2, 3}) {
-      const std::vector<bool> kept = keep_prefix(problem.pieces, order, total / 4 * quarters);
+      const std::vector<bool> kept = keep_prefix(problem.pieces, order, always + total / 4 * quarters);
       for (LoadSpec& load : draft.schedule.loads)
-        if (load.piece != kNoPiece) load.resident = kept[load.piece];
+        if (load.piece != kNoPiece) load.resident = kept[load.piece] || problem.pieces.all[load.piece].reads > 1;
       const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
       sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }
