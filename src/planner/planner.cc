@@ -1,13 +1,11 @@
 #include "sluice/planner/planner.h"
 
-#include <limits>
-
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
+#include "sluice/planner/choose.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
 
 namespace sluice::planner {
 namespace {
@@ -63,69 +61,6 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   return problems;
 }
 
-/// What is planned of one problem at one capacity.
-struct Planning {
-  const Problem& problem;
-  Least least;
-  Search search;
-  std::optional<StreamDrafts> drafts = {};
-
-  Planning(const Problem& p, const PlanRequest& request)
-      : problem(p), least(least_candidate(p, request.policy)), search{p, request.capacity.count(), {}, {}} {}
-  void begin(SearchLimit limit) {
-    search.capacity = ample_capacity(problem, least, search.capacity);
-    search.allow(limit);
-  }
-  bool fits() const noexcept { return search.capacity >= least.bytes(); }
-  double seconds() const noexcept { return search.best ? search.best->seconds : std::numeric_limits<double>::infinity(); }
-
-  void draft() { drafts.emplace(problem, detail::ground_of(problem, least), search); }
-
-  /// `former`: what has found something already.
-  void place(Planning* former) {
-    if (former != nullptr) {
-      search.to_beat = former->seconds();
-      search.search = former->search.search;
-    }
-    drafts->place();
-  }
-};
-
-/// The chains for time and the chains for least memory, if there are others: which of them first, and are both worth it? One draft of each,
-/// alike in what it keeps, says what to expect.
-void stream_either(Planning& fast, Planning* lean) {
-  constexpr double kWorthBoth = 0.99;
-  if (fast.fits()) {
-    fast.draft();
-    fast.drafts->judge_mixes();
-  }
-  if (lean == nullptr || !lean->fits()) return fast.place(nullptr);
-  lean->draft();
-  if (!fast.fits()) {
-    lean->drafts->judge_mixes();
-    return lean->place(nullptr);
-  }
-  const double expected = lean->drafts->judge(fast.drafts->best_mix());
-  const bool lean_first = expected < fast.drafts->best_bound() * kWorthwhile;
-  if (lean_first) lean->drafts->judge_mixes();
-  Planning& first = lean_first ? *lean : fast;
-  Planning& second = lean_first ? fast : *lean;
-  first.place(nullptr);
-  if (second.drafts->best_bound() >= first.seconds() * kWorthBoth) return;
-  if (!lean_first) lean->drafts->judge_mixes();
-  second.place(&first);
-}
-
-/// The default policy's best, in either search.
-void choose_best(Planning& fast, Planning* lean) {
-  if (fast.fits() && keep_everything(fast.search)) return;
-  stream_either(fast, lean);
-  if (fast.fits()) try_baselines(fast.search, fast.least, fast.drafts->floor_of_streaming());
-  for (Planning* each : {&fast, lean})
-    if (each != nullptr && each->fits() && std::min(fast.seconds(), each->seconds()) == std::numeric_limits<double>::infinity())
-      try_baselines(each->search, each->least, 0);
-}
-
 /// Model files end with the block of their last stretch.
 Bytes file_size_of(const model::Graph& graph) {
   Bytes end;
@@ -149,18 +84,7 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  const SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
-  for (Planning* each : {&fast, lean ? &*lean : nullptr})
-    if (each != nullptr && each->fits()) each->begin(limit);
-  if (request.policy == Policy::kSluice) {
-    choose_best(fast, lean ? &*lean : nullptr);
-  } else {
-    choose_baseline(fast.search, request.policy, fast.least);
-  }
-  const bool leaner = lean && (lean->seconds() < fast.seconds() || !fast.fits());
-  Planning& chosen = leaner ? *lean : fast;
-  if (!chosen.search.best) chosen.search.best = complete_least(chosen.problem, chosen.least);
-  chosen.search.best->policy = request.policy;
+  Planning& chosen = choose(fast, lean ? &*lean : nullptr, request);
   plan::Plan plan = emit(chosen.problem, *chosen.search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;

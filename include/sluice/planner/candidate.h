@@ -87,7 +87,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     costs.step.push_back(problem.memo->step_seconds(step, [&] {
       return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
     }));
-    if (!step.prepare) costs.compute += costs.step.back();
+    if (!step.prepare) costs.compute += step.alike * costs.step.back();
   }
   costs.load.reserve(schedule.loads.size());
   costs.decode.reserve(schedule.loads.size());

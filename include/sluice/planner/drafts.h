@@ -36,6 +36,7 @@ struct Ground {
   Room room;                  // beside the activations
   std::uint64_t segment = 0;  // bytes that every plan keeps
   std::uint64_t least = 0;    // bytes that a plan needs anyway
+  SliceRule rule;             // of that plan
 };
 
 class StreamDrafts {
@@ -54,22 +55,21 @@ class StreamDrafts {
         ground_(std::move(ground)),
         spare_(search.capacity - std::min(search.capacity, ground_.least)),
         first_size_(middle_size(problem)),
-        compute_(least_compute(problem, kTargets[first_size_])),
+        compute_(least_compute(problem)),
         second_a_byte_(best_rate(problem)) {}
-
-  /// Nothing that streams every weight takes less.
-  double floor_of_streaming() const { return floor_of({}, {}); }
 
   /// Looks for the mix of the least bound.
   void judge_mixes() {
     std::vector<std::pair<double, Mix>> floors;
-    for (const unsigned twentieths : {17u, 14u, 10u, 19u, 6u, 20u, 3u, 0u}) {
+    std::vector<Kept> seen;
+    for (const unsigned twentieths : {17u, 10u, 0u, 14u, 19u, 6u, 20u, 3u}) {
       if (!problem_.repeat && twentieths > 0) continue;  // one run reads everything anyway
-      for (unsigned price = 0; price < kPrices.size(); ++price) {
+      for (unsigned price = 0; price < (problem_.options.empty() ? 1 : kPrices.size()); ++price) {
         const Mix mix{twentieths, price, first_size_};
-        const SliceRule rule = rule_of(mix);
-        if (price > 0 && std::find(rule.derived.begin(), rule.derived.end(), true) == rule.derived.end()) continue;
-        floors.push_back({floor_of(rule.kept, rule.derived), mix});
+        const Kept kept = kept_by(mix);
+        if (std::any_of(seen.begin(), seen.end(), [&](const Kept& k) { return k == kept; })) continue;
+        floors.push_back({floor_of(kept.pieces, kept.derived), mix});
+        seen.push_back(std::move(kept));
       }
     }
     std::stable_sort(floors.begin(), floors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -79,13 +79,14 @@ class StreamDrafts {
       judge(mix);
     }
     if (best_bound_ > floors.front().first * kCloseEnough) judge_sizes();
+    if (best_bound_ == kNever) judge({0, 0, kTargets.size() - 1});
   }
 
   /// The fluid bound of a draft, which is remembered; infinite where it does not fit or cannot win.
   double judge(const Mix& mix) {
     const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
     if (known != judged_.end()) return known->bound;
-    judged_.push_back({mix, kNever, 0, false});
+    judged_.push_back({mix, kNever, 0});
     const Draft draft = make_draft(problem_, rule_of(mix));
     // What nothing can beat costs less to find out than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
@@ -95,7 +96,7 @@ class StreamDrafts {
     Judged& judged = judged_.back();
     judged.bound = run.times.seconds();
     judged.items = draft.schedule.steps.size() + draft.schedule.loads.size();
-    judged.placed = std::any_of(judged_.begin(), judged_.end() - 1,
+    judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
                                 [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
     search_.bound = std::min(search_.bound, judged.bound);
     if (judged.bound < best_bound_) {
@@ -110,24 +111,33 @@ class StreamDrafts {
 
   /// Seeks addresses.
   void place() {
-    place_best();
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
     if (good() || best_bound_ == kNever) return;
     const Mix best = best_mix_;
-    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2;) {
+    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && (few_slices(size) || !search_.best);) {
       judge({best.twentieths, best.price, size});
       judge({best.twentieths, best.price, size, true});
     }
-    place_best();
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
     if (good()) return;
     for (const unsigned twentieths : {0u, 3u})
-      for (std::size_t size = 0; size < kTargets.size(); ++size)
-        if (twentieths == 0 || problem_.repeat) judge({twentieths, 0, size});
-    place_best();
+      for (std::size_t size = kTargets.size(); size-- > 0;)
+        if ((twentieths == 0 || problem_.repeat) && (few_slices(size) || !search_.best)) judge({twentieths, 0, size});
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+    if (good()) return;
+    // What is placed on demand is placed earlier, too, where there is room.
+    SliceRule rule = ground_.rule;
+    rule.sample = false;
+    Draft draft = make_draft(problem_, std::move(rule));
+    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
   }
 
  private:
-  static constexpr std::size_t kLargeSize = 6;  // of kTargets: 4 MiB
-  static constexpr std::size_t kMostMixes = 8;
+  static constexpr std::size_t kMostMixes = 6;
+  static constexpr std::uint64_t kAlwaysJudged = 512u << 10;  // this size and those up to the first
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// Lambda: what a second of reading costs against one of computing. None: nothing is transformed.
   static constexpr std::array<double, 5> kPrices = {kNever, 1.0, 0.5, 0.25, 0.0};
@@ -138,23 +148,34 @@ class StreamDrafts {
     Mix mix;
     double bound;
     std::size_t items;  // steps and loads
-    bool placed;
+    bool again = false;  // comes out like another
+    int efforts = 0;     // made to place it
   };
 
-  /// Of slices: 1 MiB, less where that leaves a model few of them.
+  /// Of slices: 4 MiB, less where that leaves a model few of them.
   static std::size_t middle_size(const Problem& problem) {
-    constexpr std::uint64_t kLargest = 1u << 20, kSlices = 32;
-    std::uint64_t weights = 0;
-    for (const Piece& piece : problem.pieces.all) weights += piece.payload.size.count();
+    constexpr std::uint64_t kLargest = 4u << 20, kSlices = 32;
     std::size_t size = 0;
-    while (kTargets[size] < kLargest && kTargets[size + 1] * kSlices <= weights) ++size;
+    while (kTargets[size] < kLargest && kTargets[size + 1] * kSlices <= weight_bytes(problem)) ++size;
     return size;
   }
 
-  /// Seconds of all steps, whole or in slices of `target` bytes: a profile may price either lower.
-  static double least_compute(const Problem& problem, std::uint64_t target) {
-    return std::min(make_draft(problem, {.target = target}).costs.compute, make_draft(problem, {.target = kTargets.back()}).costs.compute);
+  /// Seconds of all steps, in large slices or small ones: a profile may price either lower.
+  static double least_compute(const Problem& problem) {
+    double least = kNever;
+    for (const std::uint64_t target : {kTargets.back(), std::uint64_t{512} << 10})
+      least = std::min(least, make_draft(problem, {.target = target, .sample = true}).costs.compute);
+    return least;
   }
+
+  static std::uint64_t weight_bytes(const Problem& problem) {
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : problem.pieces.all) bytes += piece.payload.size.count();
+    return bytes;
+  }
+
+  /// More slices than this are no plan to wait for while there is another.
+  bool few_slices(std::size_t size) const { return weight_bytes(problem_) / kTargets[size] <= 1500; }
 
   /// Of all sizes of loads.
   static double best_rate(const Problem& problem) {
@@ -179,56 +200,79 @@ class StreamDrafts {
   }
 
   void judge_sizes() {
-    const Mix start = best_mix_;
-    const auto walk = [&](std::size_t size) {
-      const double former = best_bound_;
-      return judge({start.twentieths, start.price, size}) < former;
-    };
     if (best_bound_ == kNever) return;
-    walk(kLargeSize);  // where it fits, larger slices are easier to place
-    for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
-    }
-    for (std::size_t size = first_size_; size-- > 0 && walk(size);) {
-    }
+    std::vector<Judged> best = judged_;
+    std::stable_sort(best.begin(), best.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
+    constexpr std::size_t kMostWalks = 2;
+    for (std::size_t i = 0; i < std::min(best.size(), kMostWalks); ++i)
+      if (best[i].bound < best[0].bound * kGood) walk_sizes(best[i].mix);
   }
 
-  void place_best() {
+  void walk_sizes(const Mix& start) {
+    // A little worse at first may be better at last; where the room asks for less than the size, a smaller one changes nothing yet.
+    const auto walk = [&](std::size_t size) { return judge({start.twentieths, start.price, size}) < best_bound_ * kGood; };
+    for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
+    }
+    for (std::size_t size = first_size_; size-- > 0 && few_slices(size);)
+      if (!walk(size) && kTargets[size] <= kAlwaysJudged) break;
+  }
+
+  void place_best(Effort effort) {
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
+    int thorough = 0;
     for (Judged& judged : judged_) {
+      if (effort == Effort::kThorough && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
-      if (judged.placed) continue;
+      if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
       const double enough = search_.items_left > 0 ? kCloseEnough : kGood;
       if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.items_left < -kOverdraft)) return;
-      judged.placed = true;
+      judged.efforts = static_cast<int>(effort) + 1;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
-      stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room);
+      stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, effort);
     }
   }
 
   bool good() const noexcept { return search_.best && search_.best->seconds <= search_.bound * kGood; }
 
-  /// What is kept of the spare bytes, pieces and transforms together, and how the rest is cut.
-  SliceRule rule_of(const Mix& mix) const {
-    std::uint64_t kept = spare_ / 20 * mix.twentieths;
-    SliceRule rule{.target = kTargets[mix.size],
-                   .span_nodes = !mix.apart,
-                   .room = ground_.room.within(search_.capacity - std::min(search_.capacity, ground_.segment + kept)),
-                   .depth = 2};
-    rule.pieces = &problem_.pieces;
+  /// What is kept of the spare bytes, pieces and transforms together.
+  struct Kept {
+    std::vector<bool> pieces;
+    std::vector<bool> derived;  // by position; empty: none is
+    std::uint64_t bytes = 0;
+    bool operator==(const Kept&) const = default;
+  };
+  Kept kept_by(const Mix& mix) const {
+    const std::uint64_t most = spare_ / 20 * mix.twentieths;
+    Kept kept;
     std::vector<bool> skipped;
-    if (mix.price > 0 && !problem_.options.empty()) {
-      rule.derived = choose_derived_at(problem_.options, problem_.views.order.size(), kept, kPrices[mix.price] * second_a_byte_);
+    if (mix.price > 0) {
+      kept.derived = choose_derived_at(problem_.options, problem_.views.order.size(), most, kPrices[mix.price] * second_a_byte_);
       skipped.assign(problem_.pieces.all.size(), false);
       for (const DeriveOption& option : problem_.options) {
-        if (!rule.derived[option.position]) continue;
-        kept -= std::min(kept, option.derived_bytes);
+        if (!kept.derived[option.position]) continue;
+        kept.bytes += option.derived_bytes;
         const WeightId weight = problem_.graph->node(problem_.views.order[option.position]).weights[0];
         const Interval<std::uint32_t> pieces = problem_.pieces.of_weight[weight.index()];
         for (std::uint32_t p = pieces.begin; p < pieces.end; ++p) skipped[p] = pieces.size() > 1 || alone(p, weight);
       }
+      if (kept.bytes == 0) kept.derived.clear();
     }
-    rule.kept = keep_prefix(problem_.pieces, problem_.residency, kept, skipped);
-    return rule;
+    kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
+    for (std::size_t p = 0; p < kept.pieces.size(); ++p)
+      if (kept.pieces[p]) kept.bytes += problem_.pieces.all[p].region_bytes();
+    return kept;
+  }
+
+  SliceRule rule_of(const Mix& mix) const {
+    Kept kept = kept_by(mix);
+    const std::uint64_t taken = std::min(search_.capacity, ground_.segment + align_up(kept.bytes, kBlockBytes));
+    return {.target = kTargets[mix.size],
+            .span_nodes = !mix.apart,
+            .room = ground_.room.within(search_.capacity - taken),
+            .depth = 2,
+            .derived = std::move(kept.derived),
+            .pieces = &problem_.pieces,
+            .kept = std::move(kept.pieces)};
   }
 
   bool alone(std::uint32_t piece, WeightId weight) const {
@@ -236,7 +280,9 @@ class StreamDrafts {
   }
 
   /// Of Search::items_left: what good plans may cost beyond it while there are none.
-  static constexpr std::int64_t kOverdraft = 20'000;
+  static constexpr std::int64_t kOverdraft = 10'000;
+  /// Drafts that are tried in every way when there is a good plan already.
+  static constexpr int kMostThorough = 2;
 
   const Problem& problem_;
   Search& search_;
@@ -247,7 +293,7 @@ class StreamDrafts {
   const double second_a_byte_;    // of reading, at best
   std::vector<Judged> judged_;
   double best_bound_ = kNever;
-  Mix best_mix_{};
+  Mix best_mix_{0, 0, kTargets.size() - 1};
 };
 
 }  // namespace sluice::planner

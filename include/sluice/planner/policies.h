@@ -1,17 +1,17 @@
-// The policies: which candidates are made and which one is kept.
+// The policies: which candidates each of them makes.
 //
 //   resident    all weights kept; loads are gated by nothing
 //   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
 //   flexnn      the paper's rule (planner/flexnn.h)
-//   sluice      the best simulated of all: resident if it fits, else slice sizes x kept bytes x transforms, streamed
+//   sluice      the best simulated of all (planner/choose.h)
 //
-// Invariants: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
-// least capacity fits at every larger one. Candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request
-// always gives the same plan.
+// Invariant: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
+// least capacity fits at every larger one.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -114,7 +114,7 @@ namespace detail {
 inline Ground ground_of(const Problem& problem, const Least& least) {
   const bool resident = least.candidate.policy == Policy::kResident;
   return {Room::beside_blocks(least.candidate.layout, problem.views.order.size()),
-          resident ? make_draft(problem, {.target = kResidentTarget}).base : least.candidate.base, least.bytes()};
+          resident ? make_draft(problem, {.target = kResidentTarget}).base : least.candidate.base, least.bytes(), least.rule};
 }
 
 inline void offer_on_demand(Search& search, const Ground& ground) {
@@ -136,7 +136,7 @@ inline void offer_resident(Search& search, std::uint64_t target) {
   if (!raw) return;
   const std::uint64_t spare = search.capacity - raw->bytes();
   search.offer(std::move(raw));
-  if (problem.options.empty()) return;
+  if (problem.options.empty() || !problem.repeat) return;
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
   for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
@@ -170,9 +170,11 @@ inline bool keep_everything(Search& search) {
 }
 
 /// What it looks at after: the baselines, so that it is never worse.
-inline void try_baselines(Search& search, const Least& least, double streaming_all) {
-  if (search.promises(streaming_all)) search.offer(flexnn_candidate(search.problem, search.capacity));
-  if (search.promises(streaming_all)) detail::offer_on_demand(search, detail::ground_of(search.problem, least));
+inline void try_baselines(Search& search, const Least& least) {
+  search.worthwhile = 1;
+  const double to_beat = search.best ? search.best->seconds : std::numeric_limits<double>::infinity();
+  search.offer(flexnn_candidate(search.problem, search.capacity, to_beat));
+  detail::offer_on_demand(search, detail::ground_of(search.problem, least));
 }
 
 }  // namespace sluice::planner

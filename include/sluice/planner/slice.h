@@ -141,6 +141,8 @@ class Cutter {
   /// Brings the weights of all its nodes, then lists its steps.
   void run_chain(const Chain& chain, const std::vector<std::vector<WeightId>>& reads) {
     std::vector<std::uint32_t> derived(chain.end - chain.first, kNotDerived);
+    if (!rule_.span_nodes) open_ = false;
+    in_chain_ = true;
     for (std::size_t p = chain.first; p < chain.end; ++p) {
       sizes_.begin(p, reads[p]);
       for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
@@ -153,6 +155,7 @@ class Cutter {
       add_prepare_step(p, all_channels(p), {reads[p][0], {0, weight.panels}, load});
     }
     open_ = false;
+    in_chain_ = false;
     for (const BandStep& step : chain.steps) {
       const std::size_t p = step.position;
       const std::uint32_t from = derived[p - chain.first];
@@ -175,8 +178,10 @@ class Cutter {
     // The same weight twice in one node, or again in the very next one, is still there.
     if (load_of_[w.index()] != kNoLoad && load_of_[w.index()] + 1 == schedule_.loads.size() && shared) return;
     const bool first_of_node = node_of_open_load_ != position;
-    const bool may_join = !shared && (rule_.span_nodes || !first_of_node);
-    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), sizes_.limit(streamed_), may_join);
+    const bool may_join = !shared && (rule_.span_nodes || !first_of_node || in_chain_);
+    // What a chain reads is there at once: apart, it would only take more blocks.
+    const std::uint64_t most = in_chain_ && !rule_.span_nodes ? sizes_.aim(streamed_) : sizes_.limit(streamed_);
+    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), most, may_join);
     node_of_open_load_ = position;
     if (shared) open_ = false;
   }
@@ -340,6 +345,7 @@ class Cutter {
   RowRange rows_;          // of the turn or band that steps are made for; empty: all
   unsigned streamed_ = 0;  // loads made so far, those of the resident segment apart
   bool open_ = false;      // may the last load grow?
+  bool in_chain_ = false;
   std::uint64_t open_limit_ = 0;
   std::size_t node_of_open_load_ = ~std::size_t{0};
 };
