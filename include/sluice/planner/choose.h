@@ -73,7 +73,7 @@ inline void stream_either(Planning& fast, Planning* lean) {
 
 /// The default policy's best, in either search.
 inline void choose_best(Planning& fast, Planning* lean) {
-  if (fast.fits() && keep_everything(fast.search)) return;
+  if (fast.fits() && keep_everything(fast.search)) return try_baselines(fast.search, fast.least);
   stream_either(fast, lean);
   if (fast.fits()) try_baselines(fast.search, fast.least);
   for (Planning* each : {&fast, lean})

@@ -27,12 +27,16 @@ namespace sluice::planner {
 /// Stands for "no limit"; low enough that offsets never overflow.
 inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
 
+inline constexpr std::uint64_t kWholeTarget = 32u << 20;
+
 inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
                                                    std::vector<bool> derived = {}) {
   std::uint64_t weights = 0;
   for (const Piece& piece : problem.pieces.all) weights += piece.payload.size.count();
   if (derived.empty() && weights > capacity) return std::nullopt;
-  Draft draft = make_draft(problem, {.target = target, .derived = std::move(derived)});
+  // Small first loads are for the first run: later ones would pay for the steps. At one size they do not.
+  const bool ramp = !problem.repeat || target < kWholeTarget;
+  Draft draft = make_draft(problem, {.target = target, .ramp = ramp, .derived = std::move(derived)});
   keep_all(problem, draft);
   return complete(problem, draft, Policy::kResident, capacity, {});
 }
@@ -89,7 +93,7 @@ inline Candidate complete_least(const Problem& problem, const Least& least) {
 }
 
 /// Cuts at which keeping every weight is tried: the disk's rate, an early start, few steps.
-inline constexpr std::uint64_t kResidentTargets[] = {4u << 20, 1u << 20, 256u << 10, 32u << 20};
+inline constexpr std::uint64_t kResidentTargets[] = {4u << 20, 1u << 20, 256u << 10, kWholeTarget};
 
 /// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
 /// otherwise put a buffer at the far end of an endless one. `capacity` itself, if it is no larger than all that there is.
@@ -130,13 +134,13 @@ inline void offer_on_demand(Search& search, const Ground& ground) {
 }
 
 /// Everything kept, and transforms in place of raw weights as far as memory goes.
-inline void offer_resident(Search& search, std::uint64_t target) {
+inline void offer_resident(Search& search, std::uint64_t target, bool transforms) {
   const Problem& problem = search.problem;
   std::optional<Candidate> raw = resident_candidate(problem, target, search.capacity);
   if (!raw) return;
   const std::uint64_t spare = search.capacity - raw->bytes();
   search.offer(std::move(raw));
-  if (problem.options.empty() || !problem.repeat) return;
+  if (problem.options.empty() || !transforms) return;
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
   for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
@@ -160,11 +164,8 @@ inline void choose_baseline(Search& search, Policy policy, const Least& least) {
 /// What the default policy looks at before it streams: every weight kept. True where nothing is left to look at.
 inline bool keep_everything(Search& search) {
   const Problem& problem = search.problem;
-  for (const std::uint64_t target : kResidentTargets) {
-    detail::offer_resident(search, target);
-    // Later runs read nothing: it does not matter to them in what pieces the first one read.
-    if (problem.repeat && search.best) break;
-  }
+  // Transforms are for repeated runs, to which it hardly matters in what pieces the first one read.
+  for (const std::uint64_t target : kResidentTargets) detail::offer_resident(search, target, problem.repeat && target == kResidentTarget);
   // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
   return search.best.has_value() && problem.options.empty();
 }
