@@ -1,13 +1,11 @@
 #include "sluice/planner/planner.h"
 
-#include <limits>
-
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
+#include "sluice/planner/choose.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
 
 namespace sluice::planner {
 namespace {
@@ -63,44 +61,6 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   return problems;
 }
 
-/// The plans of a problem: how little they can do with, and the best one.
-struct Planning {
-  const Problem& problem;
-  Candidate least;
-  std::optional<Candidate> best = {};
-  double bound = 0;
-
-  Planning(const Problem& p, Policy policy) : problem(p), least(least_candidate(p, policy)) {}
-  bool fits(Bytes capacity) const noexcept { return capacity.count() >= least.bytes(); }
-
-  /// `to_beat`: seconds that others have found. `limit`: what is left of the exact search.
-  void choose(const PlanRequest& request, SearchLimit& limit, double to_beat) {
-    const std::uint64_t capacity = ample_capacity(problem, least, request.capacity.count());
-    Search search{problem, capacity, {}, limit};
-    search.to_beat = to_beat;
-    planner::choose(search, request.policy, least);
-    best = std::move(search.best);
-    bound = search.bound;
-    limit = search.search;
-  }
-
-  /// What the best run would take with all the memory that there is: its loads ungated, or none of them where runs are repeated.
-  double unhampered() const {
-    const Costs costs = price(problem, best->schedule);
-    if (problem.repeat) return costs.compute;
-    const std::vector<std::uint64_t> nothing(best->schedule.steps.size(), 0);
-    const Gates free = fluid_gates(best->schedule, nothing, kUnlimitedBytes.count() / 4, Run::kPrologue, false).gates;
-    return simulate(best->schedule, costs, free, Run::kPrologue).seconds();
-  }
-};
-
-/// Could chains for the least memory be faster: does memory slow the best plan without them, by more than they cost?
-bool worth_chaining(const Planning& fast, const Planning& lean) {
-  constexpr double kFree = 1.005;
-  if (!fast.best) return true;
-  return fast.best->seconds > kFree * fast.unhampered() && fast.best->seconds > price(lean.problem, lean.least.schedule).compute;
-}
-
 /// Model files end with the block of their last stretch.
 Bytes file_size_of(const model::Graph& graph) {
   Bytes end;
@@ -117,26 +77,19 @@ std::string_view name_of(Policy policy) noexcept {
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-  Planning fast(problems.fast, request.policy);
+  Planning fast(problems.fast, request);
   std::optional<Planning> lean;
-  if (problems.lean) lean.emplace(*problems.lean, request.policy);
+  if (problems.lean) lean.emplace(*problems.lean, request);
   const std::uint64_t least = std::min(fast.least.bytes(), lean ? lean->least.bytes() : fast.least.bytes());
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  constexpr double kNothing = std::numeric_limits<double>::infinity();
-  SearchLimit limit = SearchLimit::of_milliseconds(request.search_ms);
-  if (fast.fits(request.capacity)) fast.choose(request, limit, kNothing);
-  if (lean && lean->fits(request.capacity) && worth_chaining(fast, *lean))
-    lean->choose(request, limit, fast.best ? fast.best->seconds : kNothing);
-  const bool leaner = lean && lean->best && (!fast.best || lean->best->seconds < fast.best->seconds);
-  const Planning& chosen = leaner ? *lean : fast;
-  plan::Plan plan = emit(chosen.problem, *chosen.best);
+  Planning& chosen = choose(fast, lean ? &*lean : nullptr, request);
+  plan::Plan plan = emit(chosen.problem, *chosen.search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
-  plan.prediction =
-      predict(chosen.problem, *chosen.best, fast.best && lean && lean->best ? std::min(fast.bound, lean->bound) : chosen.bound);
+  plan.prediction = predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
     error.code = ErrorCode::kInternal;  // the planner's fault: planning again would end the same way

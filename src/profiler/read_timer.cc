@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "sluice/profiler/fit.h"
 #include "sluice/core/hash.h"
 #include "sluice/core/lane.h"
 #include "sluice/core/native_thread.h"
@@ -90,6 +91,7 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
       rates.push_back({depth, piece, rate});
     }
   }
+  smooth_rates(rates);
   return rates;
 }
 

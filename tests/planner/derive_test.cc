@@ -6,7 +6,7 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
+#include "sluice/planner/choose.h"
 #include "tests/planner/nets.h"
 #include "tests/property/plan_machine.h"
 
@@ -62,10 +62,9 @@ struct Toy {
   }
 
   plan::Plan plan(std::uint64_t capacity) {
-    const Candidate least = least_candidate(problem, Policy::kSluice);
-    Search search{problem, ample_capacity(problem, least, capacity)};
-    choose(search, Policy::kSluice, least);
-    plan::Plan plan = emit(problem, *search.best);
+    const PlanRequest request{.capacity = Bytes(capacity), .repeat = problem.repeat, .search_ms = 0};
+    Planning planning(problem, request);
+    plan::Plan plan = emit(problem, *choose(planning, nullptr, request).search.best);
     plan.repeat = problem.repeat;
     plan.capacity = Bytes(capacity);
     const Bytes end = align_up(graph.stretches.back().offset + graph.stretches.back().stored_size, 4096);
@@ -107,12 +106,12 @@ TEST_CASE("with memory to spare every weight whose transform shortens the period
 
 TEST_CASE("transforms are kept as far as memory goes, those that save most for a byte first") {
   Toy toy(three_convolutions());
-  const Candidate least = least_candidate(toy.problem, Policy::kSluice);
+  const Least least = least_candidate(toy.problem, Policy::kSluice);
   const std::uint64_t most = ample_capacity(toy.problem, least, kEndlessArena);
   std::size_t before = 0;
   std::size_t distinct = 0;
   for (std::uint64_t twentieth = 0; twentieth <= 20; ++twentieth) {
-    const std::size_t now = prepared(toy.plan(least.arena_bytes + (most - least.arena_bytes) / 20 * twentieth));
+    const std::size_t now = prepared(toy.plan(least.bytes() + (most - least.bytes()) / 20 * twentieth));
     distinct += now != before ? 1 : 0;
     before = now;
   }
@@ -131,6 +130,14 @@ TEST_CASE("weights that are shared, or lie in the resident segment, are no optio
   net.output(net.conv(net.input({1, 8, 8, 16}), {.channels = 16, .kernel = 3}));  // 9 KiB
   const Toy toy(net.finish());
   CHECK(toy.problem.options.empty());
+}
+
+TEST_CASE("the price of a byte decides which transforms are worth theirs") {
+  const std::vector<DeriveOption> options{{0, 100, 400, 1.0}, {1, 100, 200, 0.9}, {2, 100, 1000, 8.0}};  // 1/300, 9/1000, 8/900 a byte
+  CHECK(choose_derived_at(options, 3, 10000, 0) == std::vector<bool>{true, true, true});
+  CHECK(choose_derived_at(options, 3, 10000, 0.004) == std::vector<bool>{false, true, true});
+  CHECK(choose_derived_at(options, 3, 10000, 0.01) == std::vector<bool>{false, false, false});
+  CHECK(choose_derived_at(options, 3, 600, 0) == std::vector<bool>{true, true, false});
 }
 
 TEST_CASE("choose_derived spends what is spare and no more") {

@@ -261,5 +261,29 @@ TEST_CASE("the latency model takes the longer of arithmetic and traffic, and add
   CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50}) == Approx(51));
 }
 
+TEST_CASE("a load without an address makes those in its way come late") {
+  // As early and as high as it can, load 1 lies in the middle of what load 2 needs while both are in use.
+  Pipeline p({1, 1, 1});
+  p.schedule.loads[1].uses = {1, 3};
+  p.schedule.loads[2].payload.size = Bytes(2 * kBlockBytes);
+  const auto blocks = [](std::uint64_t begin, std::uint64_t end) { return Interval<std::uint64_t>{begin * kBlockBytes, end * kBlockBytes}; };
+  const std::vector<FixedRect> fixed{{{0, 1}, blocks(0, 1)}, {{0, 1}, blocks(2, 3)}, {{2, 3}, blocks(3, 4)}};
+  const PlaceRule rule{.arena = blocks(0, 4), .address = AddressRule::kHighest, .least_gates = {0, 0, 0}};
+  REQUIRE_FALSE(place_loads(p.schedule, fixed, rule));
+  int rounds = 8;
+  const auto placed = place_loads_late(p.schedule, fixed, rule, rounds);
+  REQUIRE(placed);
+  CHECK(rounds < 8);
+  for (std::size_t a = 0; a < 3; ++a) {
+    const auto region = [&](std::size_t k) {
+      return Interval<std::uint64_t>{placed->offsets[k], placed->offsets[k] + p.schedule.loads[k].region_bytes()};
+    };
+    const auto life = [&](std::size_t k) { return Interval<std::int64_t>{placed->gates[k], p.schedule.loads[k].uses.end}; };
+    CHECK(region(a).end <= 4 * kBlockBytes);
+    for (std::size_t b = 0; b < a; ++b) CHECK_FALSE((region(a).overlaps(region(b)) && life(a).overlaps(life(b))));
+    for (const FixedRect& rect : fixed) CHECK_FALSE((region(a).overlaps(rect.bytes) && life(a).overlaps(rect.time)));
+  }
+}
+
 }  // namespace
 }  // namespace sluice::planner

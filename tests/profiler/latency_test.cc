@@ -112,5 +112,12 @@ TEST_CASE("reading slows a run by its share of it") {
   CHECK(slowdown(1.2, 10, 50) == Approx(1.2));
 }
 
+TEST_CASE("larger pieces are read no more slowly than smaller ones, at each depth apart") {
+  std::vector<ReadRate> rates{{1, 16, 1.0}, {1, 32, 3.0}, {1, 64, 2.0}, {1, 128, 2.5}, {2, 16, 5.0}, {2, 32, 3.0}, {2, 64, 1.0}};
+  smooth_rates(rates);
+  const double expected[] = {1.0, 2.5, 2.5, 2.5, 3.0, 3.0, 3.0};
+  for (std::size_t i = 0; i < rates.size(); ++i) CHECK(rates[i].bytes_per_second == Approx(expected[i]));
+}
+
 }  // namespace
 }  // namespace sluice::profiler

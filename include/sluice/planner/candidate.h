@@ -20,6 +20,7 @@
 #include "sluice/planner/planner.h"
 #include "sluice/planner/residency.h"
 #include "sluice/planner/simulate.h"
+#include "sluice/planner/slice.h"
 
 namespace sluice::planner {
 
@@ -115,7 +116,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
       return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
     }));
     costs.step.back() += rereading_seconds(problem, schedule, step, costs.step.back());
-    if (!step.prepare) costs.compute += costs.step.back();
+    if (!step.prepare) costs.compute += step.alike * costs.step.back();
   }
   costs.load.reserve(schedule.loads.size());
   costs.decode.reserve(schedule.loads.size());
@@ -131,16 +132,15 @@ inline std::uint64_t table_bytes(const Problem& problem, const Schedule& schedul
   const TableCosts& cost = problem.tables;
   if (cost.set_aside >= kUnlimitedBytes.count()) return 0;
   std::uint64_t bytes = cost.any_plan + cost.buffer * (problem.views.blocks.size() + schedule.derived.size()) +
-                        cost.operand * schedule.operands.size() + (cost.load + cost.buffer) * schedule.loads.size() +
-                        (cost.step + cost.buffer) * schedule.steps.size();
+                        (cost.load + cost.buffer) * (schedule.loads.size() + schedule.unlisted_loads);
   const StepSpec* before = nullptr;
   for (const StepSpec& step : schedule.steps) {
     const model::Node& node = problem.graph->node(problem.views.order[step.position]);
-    bytes += cost.weight * node.weights.size();
+    bytes += step.alike * (cost.step + cost.buffer + cost.operand * step.operand_count + cost.weight * node.weights.size());
     const auto constant = [&](TensorId id) { return problem.graph->tensor(id).weight.valid(); };
-    const bool shared = before != nullptr && before->position == step.position && before->prepare == step.prepare &&
-                        std::none_of(node.inputs.begin(), node.inputs.end(), constant);
-    if (!shared) bytes += cost.tensor * (node.inputs.size() + node.outputs.size());
+    const bool each_anew = std::any_of(node.inputs.begin(), node.inputs.end(), constant);
+    const bool shared = before != nullptr && before->position == step.position && before->prepare == step.prepare && !each_anew;
+    if (!shared) bytes += (each_anew ? step.alike : 1) * cost.tensor * (node.inputs.size() + node.outputs.size());
     before = &step;
   }
   return align_up(bytes - std::min(bytes, cost.set_aside), kBlockBytes);

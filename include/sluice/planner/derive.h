@@ -79,10 +79,22 @@ inline std::vector<bool> choose_derived(std::vector<DeriveOption> options, std::
   return chosen;
 }
 
-/// By position, what to keep transformed in `bytes` when nothing else of those nodes is kept: most seconds a byte first.
-inline std::vector<bool> choose_derived_alone(std::vector<DeriveOption> options, std::size_t positions, std::uint64_t bytes) {
-  for (DeriveOption& option : options) option.raw_bytes = 0;
-  return choose_derived(std::move(options), positions, bytes);
+/// By position, what to keep transformed in `bytes`, where a byte that is kept for something else saves `price` seconds: options whose gain is
+/// worth the bytes that they take beyond their raw weights, most gain an extra byte first.
+inline std::vector<bool> choose_derived_at(std::vector<DeriveOption> options, std::size_t positions, std::uint64_t bytes, double price) {
+  const auto extra = [](const DeriveOption& o) {
+    return static_cast<double>(std::max<std::uint64_t>(o.derived_bytes, o.raw_bytes + 1) - o.raw_bytes);
+  };
+  std::erase_if(options, [&](const DeriveOption& o) { return o.gain < price * extra(o); });
+  std::stable_sort(options.begin(), options.end(),
+                   [&](const DeriveOption& a, const DeriveOption& b) { return a.gain * extra(b) > b.gain * extra(a); });
+  std::vector<bool> chosen(positions, false);
+  for (const DeriveOption& option : options) {
+    if (option.derived_bytes > bytes) continue;
+    bytes -= option.derived_bytes;
+    chosen[option.position] = true;
+  }
+  return chosen;
 }
 
 }  // namespace sluice::planner

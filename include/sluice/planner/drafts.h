@@ -1,13 +1,16 @@
-// Which drafts are looked at for one capacity: slice sizes x shares of the spare memory that go to pieces and transforms that stay.
+// Which drafts are looked at for one capacity: shares of the spare memory that are kept x what is kept transformed x slice sizes.
 //
-//     shares   20/20  19/20  17/20  14/20 ... 0        all at one slice size, 1 MiB or less, judged by their fluid bounds
-//                       |  the best three
+//     shares   20/20  19/20  17/20  14/20 ... 0        of the bytes that no plan needs: for pieces and transforms that stay
+//     lambda   none   1  1/2  1/4  0                   what a second of reading costs against one of computing: the lower, the more bytes
+//                       |                              go to transforms instead of pieces (planner/derive.h)
+//              floor: max(computing, reading)          of each mix, without a draft; judged by their fluid bounds from the lowest on,
+//                       |  the best one                until no floor is below the best bound
 //     sizes    ... 512K <- 1M -> 2M -> 4M ...          from there to larger and to smaller slices, while the bound falls
-//     transforms  1/4, 1/2, all of the share           in place of pieces, where kernels gain by them
 //
 // Then addresses are sought, for the draft of the least bound first. At the least budgets the promising drafts find no place at all; so
-// when nothing good was placed, every slice size is tried with little or nothing kept.
-// Invariants: a draft is looked at once; what cannot beat the best candidate (by its reading or computing alone) is not drafted.
+// when nothing good was placed, smaller slices and other sizes with little or nothing kept are tried.
+// Invariants: a draft is looked at once, and one that comes out like another only once; what cannot beat the best candidate (by its reading
+// or computing alone) is not drafted.
 #pragma once
 
 #include <algorithm>
@@ -28,160 +31,269 @@ namespace sluice::planner {
 inline constexpr std::array<std::uint64_t, 8> kTargets = {64u << 10, 128u << 10, 256u << 10, 512u << 10,
                                                           1u << 20,  2u << 20,   4u << 20,   32u << 20};
 
+/// What every plan of a problem stands on.
+struct Ground {
+  Room room;                  // beside the activations
+  std::uint64_t segment = 0;  // bytes that every plan keeps
+  std::uint64_t least = 0;    // bytes that a plan needs anyway
+  SliceRule rule;             // of that plan
+};
+
 class StreamDrafts {
  public:
-  /// `blocks`: where activations lie. `segment`: what every plan keeps. `least`: what a plan of this model needs anyway.
-  StreamDrafts(const Problem& problem, const Room& blocks, std::uint64_t segment, std::uint64_t least, Search& search)
-      : problem_(problem),
-        search_(search),
-        room_(blocks),
-        segment_(segment),
-        spare_(search.capacity - std::min(search.capacity, least)),
-        first_size_(middle_size(problem)) {}
-
-  void stream_all() {
-    judge_shares();
-    place_best();
-    if (good()) return;
-    for (const unsigned twentieths : {0u, 3u})
-      for (std::size_t size = 0; size < kTargets.size(); ++size)
-        if (twentieths == 0 || problem_.repeat) judge({twentieths, 0, size});
-    place_best();
-  }
-
- private:
-  static constexpr std::size_t kLargeSize = 6;  // of kTargets: 4 MiB
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   struct Mix {
     unsigned twentieths;  // of the spare bytes: kept
-    unsigned quarters;    // of these: for transforms
+    unsigned price;       // of kPrices: for transforms
     std::size_t size;     // of kTargets
+    bool apart = false;   // no load serves two nodes: there may be no one place for what several need
     bool operator==(const Mix&) const = default;
   };
-  /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
-  struct Judged {
-    Mix mix;
-    double bound;
-    bool placed;
-  };
 
-  /// Of slices: 1 MiB, less where that leaves a model few of them.
-  static std::size_t middle_size(const Problem& problem) {
-    constexpr std::uint64_t kLargest = 1u << 20, kSlices = 32;
-    std::uint64_t weights = 0;
-    for (const Piece& piece : problem.pieces.all) weights += piece.payload.size.count();
-    std::size_t size = 0;
-    while (kTargets[size] < kLargest && kTargets[size + 1] * kSlices <= weights) ++size;
-    return size;
-  }
+  StreamDrafts(const Problem& problem, Ground ground, Search& search)
+      : problem_(problem),
+        search_(search),
+        ground_(std::move(ground)),
+        spare_(search.capacity - std::min(search.capacity, ground_.least)),
+        first_size_(middle_size(problem)),
+        compute_(least_compute(problem)),
+        second_a_byte_(best_rate(problem)) {}
 
-  void judge_shares() {
-    // Keeping is only worth it for repeated runs: one run reads everything anyway.
-    std::vector<std::pair<double, unsigned>> shares;
-    for (const unsigned twentieths : {20u, 19u, 17u, 14u, 10u, 6u, 3u, 0u})
-      if (problem_.repeat || twentieths == 0) shares.push_back({judge({twentieths, 0, first_size_}), twentieths});
-    std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    constexpr std::size_t kMostShares = 3;
-    shares.resize(std::min(shares.size(), kMostShares));
-    for (const auto& [bound, twentieths] : shares) {
-      const std::size_t size = best_size(bound, twentieths);
-      for (const unsigned quarters : {1u, 2u, 4u})
-        if (!problem_.options.empty() && twentieths > 0) judge({twentieths, quarters, size});
+  /// Looks for the mix of the least bound.
+  void judge_mixes() {
+    std::vector<std::pair<double, Mix>> floors;
+    std::vector<Kept> seen;
+    for (const unsigned twentieths : {17u, 10u, 0u, 14u, 19u, 6u, 20u, 3u}) {
+      if (!problem_.repeat && twentieths > 0) continue;  // one run reads everything anyway
+      for (unsigned price = 0; price < (problem_.options.empty() ? 1 : kPrices.size()); ++price) {
+        const Mix mix{twentieths, price, first_size_};
+        const Kept kept = kept_by(mix);
+        if (std::any_of(seen.begin(), seen.end(), [&](const Kept& k) { return k == kept; })) continue;
+        floors.push_back({floor_of(kept.pieces, kept.derived), mix});
+        seen.push_back(std::move(kept));
+      }
     }
-  }
-
-  std::size_t best_size(double bound, unsigned twentieths) {
-    std::size_t best = first_size_;
-    const auto walk = [&](std::size_t size) {
-      const double next = judge({twentieths, 0, size});
-      if (next >= bound) return size == best;
-      bound = next;
-      best = size;
-      return true;
-    };
-    walk(kLargeSize);  // where it fits, larger slices are easier to place
-    for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
+    std::stable_sort(floors.begin(), floors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    floors.resize(std::min(floors.size(), kMostMixes));
+    for (const auto& [floor, mix] : floors) {
+      if (floor >= best_bound_ * kWorthwhile || best_bound_ <= floors.front().first * kCloseEnough) break;
+      judge(mix);
     }
-    for (std::size_t size = first_size_; size-- > 0 && walk(size);) {
-    }
-    return best;
+    if (best_bound_ > floors.front().first * kCloseEnough) judge_sizes();
+    if (best_bound_ == kNever) judge({0, 0, kTargets.size() - 1});
   }
 
   /// The fluid bound of a draft, which is remembered; infinite where it does not fit or cannot win.
   double judge(const Mix& mix) {
     const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
     if (known != judged_.end()) return known->bound;
-    judged_.push_back({mix, kNever, false});
+    judged_.push_back({mix, kNever, 0});
     const Draft draft = make_draft(problem_, rule_of(mix));
     // What nothing can beat costs less to find out than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
-    if (run.fluid.fits) judged_.back().bound = run.times.seconds();
-    return judged_.back().bound;
+    if (!run.fluid.fits) return kNever;
+    Judged& judged = judged_.back();
+    judged.bound = run.times.seconds();
+    judged.items = draft.schedule.steps.size() + draft.schedule.loads.size();
+    judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
+                                [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
+    search_.bound = std::min(search_.bound, judged.bound);
+    if (judged.bound < best_bound_) {
+      best_bound_ = judged.bound;
+      best_mix_ = mix;
+    }
+    return judged.bound;
   }
 
-  void place_best() {
+  const Mix& best_mix() const noexcept { return best_mix_; }
+  double best_bound() const noexcept { return best_bound_; }
+
+  /// Seeks addresses.
+  void place() {
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+    if (good() || best_bound_ == kNever) return;
+    const Mix best = best_mix_;
+    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && (few_slices(size) || !search_.best);) {
+      judge({best.twentieths, best.price, size});
+      judge({best.twentieths, best.price, size, true});
+    }
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+    if (good()) return;
+    for (const unsigned twentieths : {0u, 3u})
+      for (std::size_t size = kTargets.size(); size-- > 0;)
+        if ((twentieths == 0 || problem_.repeat) && (few_slices(size) || !search_.best)) judge({twentieths, 0, size});
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+    if (good()) return;
+    // What is placed on demand is placed earlier, too, where there is room.
+    SliceRule rule = ground_.rule;
+    rule.sample = false;
+    Draft draft = make_draft(problem_, std::move(rule));
+    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+  }
+
+ private:
+  static constexpr std::size_t kMostMixes = 6;
+  static constexpr std::uint64_t kAlwaysJudged = 512u << 10;  // this size and those up to the first
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  /// Lambda: what a second of reading costs against one of computing. None: nothing is transformed.
+  static constexpr std::array<double, 5> kPrices = {kNever, 1.0, 0.5, 0.25, 0.0};
+  static constexpr double kGood = 1.02;
+
+  /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
+  struct Judged {
+    Mix mix;
+    double bound;
+    std::size_t items;  // steps and loads
+    bool again = false;  // comes out like another
+    int efforts = 0;     // made to place it
+  };
+
+  /// Of slices: 4 MiB, less where that leaves a model few of them.
+  static std::size_t middle_size(const Problem& problem) {
+    constexpr std::uint64_t kLargest = 4u << 20, kSlices = 32;
+    std::size_t size = 0;
+    while (kTargets[size] < kLargest && kTargets[size + 1] * kSlices <= weight_bytes(problem)) ++size;
+    return size;
+  }
+
+  /// Seconds of all steps, in large slices or small ones: a profile may price either lower.
+  static double least_compute(const Problem& problem) {
+    double least = kNever;
+    for (const std::uint64_t target : {kTargets.back(), std::uint64_t{512} << 10})
+      least = std::min(least, make_draft(problem, {.target = target, .sample = true}).costs.compute);
+    return least;
+  }
+
+  static std::uint64_t weight_bytes(const Problem& problem) {
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : problem.pieces.all) bytes += piece.payload.size.count();
+    return bytes;
+  }
+
+  /// More slices than this are no plan to wait for while there is another.
+  bool few_slices(std::size_t size) const { return weight_bytes(problem_) / kTargets[size] <= 1500; }
+
+  /// Of all sizes of loads.
+  static double best_rate(const Problem& problem) {
+    double best = kNever;
+    for (const std::uint64_t target : kTargets)
+      best = std::min(best, problem.memo->load_seconds(*problem.profile, target) / static_cast<double>(target));
+    return best;
+  }
+
+  /// What a period takes at least, when it keeps these pieces and transforms.
+  double floor_of(const std::vector<bool>& kept, const std::vector<bool>& derived) const {
+    double compute = compute_;
+    double streamed = 0;
+    for (std::size_t p = 0; p < problem_.pieces.all.size(); ++p)
+      if (kept.empty() || !kept[p]) streamed += static_cast<double>(problem_.pieces.all[p].payload.size.count() * problem_.pieces.all[p].reads);
+    for (const DeriveOption& option : problem_.options) {
+      if (derived.empty() || !derived[option.position]) continue;
+      compute -= option.gain;
+      streamed -= static_cast<double>(option.raw_bytes);
+    }
+    return std::max(compute, streamed * second_a_byte_);
+  }
+
+  void judge_sizes() {
+    if (best_bound_ == kNever) return;
+    std::vector<Judged> best = judged_;
+    std::stable_sort(best.begin(), best.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
+    constexpr std::size_t kMostWalks = 2;
+    for (std::size_t i = 0; i < std::min(best.size(), kMostWalks); ++i)
+      if (best[i].bound < best[0].bound * kGood) walk_sizes(best[i].mix);
+  }
+
+  void walk_sizes(const Mix& start) {
+    // A little worse at first may be better at last; where the room asks for less than the size, a smaller one changes nothing yet.
+    const auto walk = [&](std::size_t size) { return judge({start.twentieths, start.price, size}) < best_bound_ * kGood; };
+    for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
+    }
+    for (std::size_t size = first_size_; size-- > 0 && few_slices(size);)
+      if (!walk(size) && kTargets[size] <= kAlwaysJudged) break;
+  }
+
+  void place_best(Effort effort) {
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
-    constexpr std::size_t kMostItems = 2500;  // steps and loads: a few drafts of a large model, many of a small one
-    std::size_t items = 0;
+    int thorough = 0;
     for (Judged& judged : judged_) {
-      if (judged.bound == kNever) return;
-      search_.bound = std::min(search_.bound, judged.bound);
-      if (judged.placed) continue;
-      if (judged.bound >= search_.to_beat) return;
-      const double enough = items < kMostItems ? kCloseEnough : kGood;
-      if (search_.best && search_.best->seconds <= judged.bound * enough) return;
-      judged.placed = true;
+      if (effort == Effort::kThorough && good() && thorough++ >= kMostThorough) return;
+      if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
+      if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
+      const double enough = search_.items_left > 0 ? kCloseEnough : kGood;
+      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.items_left < -kOverdraft)) return;
+      judged.efforts = static_cast<int>(effort) + 1;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
-      items += draft.schedule.steps.size() + draft.schedule.loads.size();
-      stream(search_, draft, fluid_run(problem_, draft, search_.capacity));
+      stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, effort);
     }
   }
 
   bool good() const noexcept { return search_.best && search_.best->seconds <= search_.bound * kGood; }
 
-  SliceRule rule_of(const Mix& mix) const {
-    const std::uint64_t kept = spare_ / 20 * mix.twentieths;
-    SliceRule rule = rule_keeping(kept, kept / 4 * mix.quarters);
-    rule.target = kTargets[mix.size];
-    return rule;
-  }
-
-  /// `kept` bytes for pieces and transforms together.
-  SliceRule rule_keeping(std::uint64_t kept, std::uint64_t for_transforms) const {
-    SliceRule rule{.room = room_.within(search_.capacity - std::min(search_.capacity, segment_ + kept)), .depth = 2};
-    rule.pieces = &problem_.pieces;
+  /// What is kept of the spare bytes, pieces and transforms together.
+  struct Kept {
+    std::vector<bool> pieces;
+    std::vector<bool> derived;  // by position; empty: none is
+    std::uint64_t bytes = 0;
+    bool operator==(const Kept&) const = default;
+  };
+  Kept kept_by(const Mix& mix) const {
+    const std::uint64_t most = spare_ / 20 * mix.twentieths;
+    Kept kept;
     std::vector<bool> skipped;
-    if (for_transforms > 0) {
-      rule.derived = choose_derived_alone(problem_.options, problem_.views.order.size(), for_transforms);
+    if (mix.price > 0) {
+      kept.derived = choose_derived_at(problem_.options, problem_.views.order.size(), most, kPrices[mix.price] * second_a_byte_);
       skipped.assign(problem_.pieces.all.size(), false);
       for (const DeriveOption& option : problem_.options) {
-        if (!rule.derived[option.position]) continue;
-        kept -= std::min(kept, option.derived_bytes);
+        if (!kept.derived[option.position]) continue;
+        kept.bytes += option.derived_bytes;
         const WeightId weight = problem_.graph->node(problem_.views.order[option.position]).weights[0];
         const Interval<std::uint32_t> pieces = problem_.pieces.of_weight[weight.index()];
         for (std::uint32_t p = pieces.begin; p < pieces.end; ++p) skipped[p] = pieces.size() > 1 || alone(p, weight);
       }
+      if (kept.bytes == 0) kept.derived.clear();
     }
-    rule.kept = keep_prefix(problem_.pieces, problem_.residency, kept, skipped);
-    return rule;
+    kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
+    for (std::size_t p = 0; p < kept.pieces.size(); ++p)
+      if (kept.pieces[p]) kept.bytes += problem_.pieces.all[p].region_bytes();
+    return kept;
+  }
+
+  SliceRule rule_of(const Mix& mix) const {
+    Kept kept = kept_by(mix);
+    const std::uint64_t taken = std::min(search_.capacity, ground_.segment + align_up(kept.bytes, kBlockBytes));
+    return {.target = kTargets[mix.size],
+            .span_nodes = !mix.apart,
+            .room = ground_.room.within(search_.capacity - taken),
+            .depth = 2,
+            .derived = std::move(kept.derived),
+            .pieces = &problem_.pieces,
+            .kept = std::move(kept.pieces)};
   }
 
   bool alone(std::uint32_t piece, WeightId weight) const {
     return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
   }
 
-  static constexpr double kGood = 1.02;
+  /// Of Search::items_left: what good plans may cost beyond it while there are none.
+  static constexpr std::int64_t kOverdraft = 10'000;
+  /// Drafts that are tried in every way when there is a good plan already.
+  static constexpr int kMostThorough = 2;
 
   const Problem& problem_;
   Search& search_;
-  const Room& room_;
-  const std::uint64_t segment_;
+  const Ground ground_;
   const std::uint64_t spare_;
   const std::size_t first_size_;  // of kTargets
+  const double compute_;          // seconds of all steps, at least
+  const double second_a_byte_;    // of reading, at best
   std::vector<Judged> judged_;
+  double best_bound_ = kNever;
+  Mix best_mix_{0, 0, kTargets.size() - 1};
 };
 
 }  // namespace sluice::planner

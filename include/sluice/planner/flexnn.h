@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -82,8 +83,9 @@ inline std::optional<std::uint64_t> find_workspace(const FixedLayout& layout, co
 
 }  // namespace detail
 
-/// The rule's plan, or nothing when it finds none.
-inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::uint64_t capacity) {
+/// The rule's plan, or nothing when it finds none, or when its reading or computing alone takes `to_beat` seconds.
+inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::uint64_t capacity,
+                                                 double to_beat = std::numeric_limits<double>::infinity()) {
   constexpr int kMostRounds = 64;  // of planning again without some preload
   constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
   SliceRule slices{.target = kWhole, .span_nodes = false, .ramp = false};
@@ -102,6 +104,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
   slices.room = Room::beside_blocks(layout, problem.views.order.size()).within(top);
   const Draft cut = make_draft(problem, slices);
+  if (std::max(cut.costs.compute, reading_seconds(cut.schedule, cut.costs, problem.objective_run())) >= to_beat) return std::nullopt;
   layout.items = cut.layout.items;
   for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];
 

@@ -8,6 +8,7 @@
 //                  t ->                                 load k fits gate g if S(k), the bytes of all loads up to k,
 //                                                       is at most H(t) for each t in [g, first use of k]
 //
+// Loads lie in whole blocks, and a block that holds a byte of a fixed buffer holds no load: of what is free in a step whole blocks count.
 // S rises with k, so what blocks a load blocks every later one, and of two steps the later one with the smaller H hides the other: a queue
 // of the steps that are not hidden answers all loads in O(steps + loads).
 // In a period that follows a period the steps before its begin are those of the run before: three runs in a row give the gates of the
@@ -49,7 +50,7 @@ namespace detail {
 class FluidSweep {
  public:
   FluidSweep(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t room, Run kind)
-      : schedule_(schedule), fixed_(fixed), room_(static_cast<std::int64_t>(room)), prologue_(kind == Run::kPrologue) {
+      : schedule_(schedule), fixed_(fixed), room_(room), prologue_(kind == Run::kPrologue) {
     freed_.resize(schedule.steps.size() + 1, 0);
     for (const LoadSpec& load : schedule.loads)
       if (counts(load)) freed_[static_cast<std::size_t>(load.uses.end)] += static_cast<std::int64_t>(load.region_bytes());
@@ -85,7 +86,10 @@ class FluidSweep {
 
   void push(std::int64_t origin, std::int64_t step) {
     given_up_ += freed_[static_cast<std::size_t>(step)];
-    const std::int64_t limit = room_ - static_cast<std::int64_t>(fixed_[static_cast<std::size_t>(step)]) + given_up_;
+    const std::uint64_t fixed = fixed_[static_cast<std::size_t>(step)];
+    const auto left = fixed > room_ ? -static_cast<std::int64_t>(align_up(fixed - room_, kBlockBytes))
+                                    : static_cast<std::int64_t>(align_down(room_ - fixed, kBlockBytes));
+    const std::int64_t limit = left + given_up_;
     while (!queue_.empty() && queue_.back().limit >= limit) queue_.pop_back();
     queue_.push_back({origin + step, limit});
   }
@@ -96,7 +100,7 @@ class FluidSweep {
   };
   const Schedule& schedule_;
   const std::vector<std::uint64_t>& fixed_;
-  const std::int64_t room_;
+  const std::uint64_t room_;
   const bool prologue_;
   std::vector<std::int64_t> freed_;  // by step: bytes of loads whose last use is the step before
   std::deque<Limit> queue_;          // steps that may block a load yet to come: limits rise

@@ -13,7 +13,7 @@
 
 #include "sluice/planner/place.h"
 #include "sluice/planner/place_loads.h"
-#include "sluice/planner/slice.h"
+#include "sluice/planner/schedule.h"
 #include "sluice/planner/views.h"
 
 namespace sluice::planner {

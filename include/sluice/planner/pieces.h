@@ -4,8 +4,8 @@
 //     file     | conv1 | conv2 | conv3 |        conv4         |
 //     pieces   [          0            ][    1     ][    2    ]      small neighbours together, large weights cut
 //
-// Invariants: pieces are whole stretches, adjacent in the file; a weight that several nodes read is a piece by itself; each weight outside
-// the resident segment that a node of the order reads lies in one piece or is cut into several that hold nothing else.
+// Invariants: pieces are whole stretches, adjacent in the file; a weight that several nodes read shares its pieces with no other; each weight
+// outside the resident segment that a node of the order reads lies in one piece or is cut into several that hold nothing else.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +27,7 @@ struct Piece {
   std::uint32_t stretch_count = 0;
   model::FileRange payload;
   std::size_t position = 0;  // of its first reader
+  std::uint32_t reads = 1;   // by how many nodes: what a period that does not keep it reads so often
 
   std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
   std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
@@ -57,7 +58,7 @@ class PieceCutter {
   static constexpr std::uint64_t kCut = 4u << 20;     // and larger weights are cut at this: a few steps, whatever is kept
 
   PieceCutter(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order)
-      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0) {
+      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0), all_cut_(graph.weights.size(), true) {
     pieces_.of_weight.resize(graph.weights.size());
   }
 
@@ -65,7 +66,10 @@ class PieceCutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      for (WeightId w : reads[p]) ++readers_[w.index()];
+      for (std::size_t i = 0; i < reads[p].size(); ++i) {
+        ++readers_[reads[p][i].index()];
+        all_cut_[reads[p][i].index()] = all_cut_[reads[p][i].index()] && i == 0 && cuts(p, reads[p][i]);
+      }
     }
     for (std::size_t p = 0; p < order_.size(); ++p)
       for (WeightId w : reads[p])
@@ -76,11 +80,10 @@ class PieceCutter {
  private:
   void add(std::size_t position, WeightId id) {
     const model::Weight& weight = graph_.weight(id);
-    const model::Node& node = graph_.node(order_[position]);
-    const bool own = !node.weights.empty() && node.weights[0] == id;
-    const bool shared = readers_[id.index()] > 1;
+    const std::uint32_t readers = readers_[id.index()];
+    const bool shared = readers > 1;
     const auto next = static_cast<std::uint32_t>(pieces_.all.size());
-    if (!shared && own && weight.bytes.count() > kCut && cuts_channels(graph_, node, *kernels_[order_[position].index()])) {
+    if (all_cut_[id.index()] && weight.bytes.count() > kCut) {
       cut_weight(position, weight);
       pieces_.of_weight[id.index()] = {next, static_cast<std::uint32_t>(pieces_.all.size())};
       open_ = false;
@@ -93,9 +96,15 @@ class PieceCutter {
       pieces_.of_weight[id.index()] = {next - 1, next};
       return;
     }
-    pieces_.all.push_back({weight.first_stretch, weight.stretch_count, weight.range(), position});
+    pieces_.all.push_back({weight.first_stretch, weight.stretch_count, weight.range(), position, readers});
     pieces_.of_weight[id.index()] = {next, next + 1};
     open_ = !shared;
+  }
+
+  /// Can steps at the position take the weight slice by slice?
+  bool cuts(std::size_t position, WeightId id) const {
+    const model::Node& node = graph_.node(order_[position]);
+    return !node.weights.empty() && node.weights[0] == id && cuts_channels(graph_, node, *kernels_[order_[position].index()]);
   }
 
   bool joins(const model::Weight& weight) const {
@@ -113,15 +122,19 @@ class PieceCutter {
       const auto end = static_cast<std::size_t>((i + 1) * stretches.size() / most);
       const Bytes from = stretches[begin].offset;
       const Bytes to = stretches[end - 1].offset + stretches[end - 1].stored_size;
-      pieces_.all.push_back(
-          {weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin), {from, to - from}, position});
+      pieces_.all.push_back({weight.first_stretch + static_cast<std::uint32_t>(begin),
+                             static_cast<std::uint32_t>(end - begin),
+                             {from, to - from},
+                             position,
+                             readers_[static_cast<std::size_t>(&weight - graph_.weights.data())]});
     }
   }
 
   const model::Graph& graph_;
   const KernelChoice& kernels_;
   const std::vector<NodeId>& order_;
-  std::vector<std::uint32_t> readers_;
+  std::vector<std::uint32_t> readers_;  // by weight
+  std::vector<bool> all_cut_;           // by weight: do all of them take it slice by slice?
   Pieces pieces_;
   bool open_ = false;  // may the last piece grow?
 };

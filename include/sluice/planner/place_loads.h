@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "sluice/planner/slice.h"
+#include "sluice/planner/schedule.h"
 
 namespace sluice::planner {
 
@@ -45,6 +45,7 @@ struct PlaceRule {
   AddressRule address = AddressRule::kLowest;
   bool preload = true;                         // false: gate = first use (on demand)
   std::vector<std::int64_t> least_gates = {};  // by load, or empty (0); negative: wrap it if an address is free
+  std::vector<bool> late = {};                 // by load, or empty: comes at its first use, as low as it can
 };
 
 namespace detail {
@@ -169,8 +170,12 @@ class LoadPlacer {
       enter_fixed(load.uses.end);
       // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
       const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
-      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, rule_.address, after);
-      if (!fit) return std::nullopt;
+      const AddressRule address = is_late(k) ? AddressRule::kLowest : rule_.address;
+      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, address, after);
+      if (!fit) {
+        without_place_ = k;
+        return std::nullopt;
+      }
       placement_.gates[k] = fit->until;
       if (load.streamed()) former = fit->until;
       placement_.offsets[k] = fit->offset;
@@ -180,6 +185,9 @@ class LoadPlacer {
     }
     return std::move(placement_);
   }
+
+  /// The load for which `place` found no address.
+  std::size_t without_place() const noexcept { return without_place_; }
 
   /// Keeps the addresses of `placed` and moves each gate as early as its region and the order of loads allow.
   LoadPlacement extend(LoadPlacement placed) {
@@ -204,9 +212,11 @@ class LoadPlacer {
   }
 
  private:
+  bool is_late(std::size_t k) const noexcept { return !rule_.late.empty() && rule_.late[k]; }
+
   std::int64_t least_gate(std::size_t k, std::int64_t former) const {
     const std::int64_t use = schedule_.loads[k].uses.begin;
-    if (!rule_.preload) return std::max(former, use);
+    if (!rule_.preload || is_late(k)) return std::max(former, use);
     return rule_.least_gates.empty() ? former : std::max(former, std::min(rule_.least_gates[k], use));
   }
 
@@ -221,6 +231,7 @@ class LoadPlacer {
     for (; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
       const LoadSpec& load = schedule_.loads[wrapped_];
       if (!load.streamed()) continue;
+      if (is_late(wrapped_)) break;
       const std::int64_t gate = std::max(rule_.least_gates[wrapped_], former);
       if (gate >= 0) break;
       auto at = lowest_address(load, gate);
@@ -275,7 +286,23 @@ class LoadPlacer {
   LoadPlacement placement_;
   std::size_t next_fixed_ = 0;
   std::size_t wrapped_ = 0;  // streamed loads before this one are wrapped
+  std::size_t without_place_ = 0;
 };
+
+/// Makes those loads late that lie where load `k` must: in use at its first use, or wrapped with a tail there. False when all are.
+inline bool make_way(const Schedule& schedule, std::size_t k, PlaceRule& rule) {
+  rule.late.resize(schedule.loads.size(), false);
+  const Interval<std::int64_t> uses = schedule.loads[k].uses;
+  bool found = false;
+  for (std::size_t j = 0; j < schedule.loads.size(); ++j) {
+    const LoadSpec& load = schedule.loads[j];
+    if (!load.streamed() || rule.late[j]) continue;
+    const bool in_use = j <= k && load.uses.end > uses.begin;
+    const bool tail = !rule.least_gates.empty() && rule.least_gates[j] < 0 && rule.least_gates[j] + schedule.step_count() < uses.end;
+    if (in_use || tail) rule.late[j] = found = true;
+  }
+  return found;
+}
 
 }  // namespace detail
 
@@ -283,6 +310,18 @@ class LoadPlacer {
 /// use. O(loads * parts of the skyline).
 inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule) {
   return detail::LoadPlacer(schedule, fixed, rule).place();
+}
+
+/// The same, but where a load finds no address, those in its way come late and all are placed again, `rounds` times at most; what is left of
+/// them stays. Loads that are all late lie as if loaded on demand: what fits on demand is found in the end.
+inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule rule,
+                                                     int& rounds) {
+  while (rounds-- > 0) {
+    detail::LoadPlacer placer(schedule, fixed, rule);
+    if (auto placed = placer.place()) return placed;
+    if (!detail::make_way(schedule, placer.without_place(), rule)) break;
+  }
+  return std::nullopt;
 }
 
 /// Left extension: a load that starts earlier than it must is a load that may come late. Gates only fall; addresses stay.

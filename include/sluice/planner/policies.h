@@ -1,17 +1,17 @@
-// The policies: which candidates are made and which one is kept.
+// The policies: which candidates each of them makes.
 //
 //   resident    all weights kept; loads are gated by nothing
 //   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
 //   flexnn      the paper's rule (planner/flexnn.h)
-//   sluice      the best simulated of all: resident if it fits, else slice sizes x kept bytes x transforms, streamed
+//   sluice      the best simulated of all (planner/choose.h)
 //
-// Invariants: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
-// least capacity fits at every larger one. Candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request
-// always gives the same plan.
+// Invariant: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
+// least capacity fits at every larger one.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,12 +27,16 @@ namespace sluice::planner {
 /// Stands for "no limit"; low enough that offsets never overflow.
 inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;
 
+inline constexpr std::uint64_t kWholeTarget = 32u << 20;
+
 inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
                                                    std::vector<bool> derived = {}) {
   std::uint64_t weights = 0;
   for (const Piece& piece : problem.pieces.all) weights += piece.payload.size.count();
   if (derived.empty() && weights > capacity) return std::nullopt;
-  Draft draft = make_draft(problem, {.target = target, .derived = std::move(derived)});
+  // Small first loads are for the first run: later ones would pay for the steps. At one size they do not.
+  const bool ramp = !problem.repeat || target < kWholeTarget;
+  Draft draft = make_draft(problem, {.target = target, .ramp = ramp, .derived = std::move(derived)});
   keep_all(problem, draft);
   return complete(problem, draft, Policy::kResident, capacity, {});
 }
@@ -46,35 +50,54 @@ inline std::optional<Candidate> place_on_demand(const Problem& problem, const Dr
 inline constexpr std::uint64_t kResidentTarget = 4u << 20;
 inline constexpr std::uint64_t kFinest = 1;
 
+/// The candidate of least memory: where it fits, a plan exists.
+struct Least {
+  Candidate candidate;  // of a sampled schedule, where weights are cut
+  SliceRule rule;       // that cuts them
+
+  std::uint64_t bytes() const noexcept { return candidate.bytes(); }
+};
+
 /// The candidate of least memory that a policy may use: its arena and what its tables take. The finest cut has the smallest arena and the
-/// longest tables; then weights are cut no finer than that arena, or a little more, asks for.
-inline Candidate least_candidate(const Problem& problem, Policy policy) {
-  std::optional<Candidate> least;
-  const auto keep_smaller = [&](std::optional<Candidate> candidate) {
-    if (candidate && (!least || candidate->bytes() < least->bytes())) least = std::move(candidate);
+/// longest tables; then weights are cut no finer than that arena, or a little more, asks for. On demand each slice lies where the one before
+/// it lay, so that a sample of the slices has the arena of all of them.
+inline Least least_candidate(const Problem& problem, Policy policy) {
+  std::optional<Least> least;
+  const auto keep_smaller = [&](std::optional<Candidate> candidate, SliceRule rule) {
+    if (candidate && (!least || candidate->bytes() < least->bytes())) least = Least{std::move(*candidate), std::move(rule)};
   };
   if (policy != Policy::kResident) {
-    Candidate finest = *place_on_demand(problem, make_draft(problem, {.target = kFinest, .hold = false}), kEndlessArena);
+    SliceRule rule{.target = kFinest, .hold = false, .sample = true};
+    Candidate finest = *place_on_demand(problem, make_draft(problem, rule), kEndlessArena);
     if (finest.table_bytes > 0) {
       const Room room = Room::beside_blocks(finest.layout, problem.views.order.size());
       for (const int more : {0, 64 << 10, 256 << 10}) {
-        const SliceRule rule{.room = room.within(finest.arena_bytes - finest.base + static_cast<std::uint64_t>(more)), .hold = false};
-        keep_smaller(place_on_demand(problem, make_draft(problem, rule), kEndlessArena));
+        const SliceRule coarse{
+            .room = room.within(finest.arena_bytes - finest.base + static_cast<std::uint64_t>(more)), .hold = false, .sample = true};
+        keep_smaller(place_on_demand(problem, make_draft(problem, coarse), kEndlessArena), coarse);
       }
     }
-    keep_smaller(std::move(finest));
+    keep_smaller(std::move(finest), rule);
   }
   if (policy == Policy::kResident || policy == Policy::kSluice)
-    keep_smaller(resident_candidate(problem, kResidentTarget, least ? least->bytes() : kEndlessArena));
+    keep_smaller(resident_candidate(problem, kResidentTarget, least ? least->bytes() : kEndlessArena), {});
   return std::move(*least);
 }
 
+/// The least candidate with all its steps.
+inline Candidate complete_least(const Problem& problem, const Least& least) {
+  if (!least.rule.sample) return least.candidate;
+  SliceRule rule = least.rule;
+  rule.sample = false;
+  return *place_on_demand(problem, make_draft(problem, rule), kEndlessArena);
+}
+
 /// Cuts at which keeping every weight is tried: the disk's rate, an early start, few steps.
-inline constexpr std::uint64_t kResidentTargets[] = {4u << 20, 1u << 20, 256u << 10, 32u << 20};
+inline constexpr std::uint64_t kResidentTargets[] = {4u << 20, 1u << 20, 256u << 10, kWholeTarget};
 
 /// More than this no plan has a use for: it keeps every weight at each of the cuts. A rule that works from both ends of the arena would
 /// otherwise put a buffer at the far end of an endless one. `capacity` itself, if it is no larger than all that there is.
-inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& least, std::uint64_t capacity) {
+inline std::uint64_t ample_capacity(const Problem& problem, const Least& least, std::uint64_t capacity) {
   std::uint64_t all = least.bytes();
   for (const Piece& piece : problem.pieces.all) all += piece.region_bytes();
   for (const DeriveOption& option : problem.options) all += option.derived_bytes;
@@ -91,14 +114,15 @@ inline std::uint64_t ample_capacity(const Problem& problem, const Candidate& lea
 
 namespace detail {
 
-/// Bytes that every plan keeps: the resident segment.
-inline std::uint64_t segment_bytes(const Problem& problem, const Candidate& least) {
-  return least.policy == Policy::kResident ? make_draft(problem, {.target = kResidentTarget}).base : least.base;
+/// What every plan of a problem has in common: where activations lie, and the bytes of the resident segment.
+inline Ground ground_of(const Problem& problem, const Least& least) {
+  const bool resident = least.candidate.policy == Policy::kResident;
+  return {Room::beside_blocks(least.candidate.layout, problem.views.order.size()),
+          resident ? make_draft(problem, {.target = kResidentTarget}).base : least.candidate.base, least.bytes(), least.rule};
 }
 
-inline void offer_on_demand(Search& search, const Candidate& least) {
-  const Room room = Room::beside_blocks(least.layout, search.problem.views.order.size());
-  SliceRule rule{.room = room.within(search.capacity - segment_bytes(search.problem, least))};
+inline void offer_on_demand(Search& search, const Ground& ground) {
+  SliceRule rule{.room = ground.room.within(search.capacity - ground.segment)};
   for (std::size_t size = kTargets.size(); size-- > 0;) {
     rule.target = kTargets[size];
     const Draft draft = make_draft(search.problem, rule);
@@ -110,11 +134,13 @@ inline void offer_on_demand(Search& search, const Candidate& least) {
 }
 
 /// Everything kept, and transforms in place of raw weights as far as memory goes.
-inline void derive_all(Search& search, std::uint64_t target) {
+inline void offer_resident(Search& search, std::uint64_t target, bool transforms) {
   const Problem& problem = search.problem;
-  const std::optional<Candidate> raw = resident_candidate(problem, target, search.capacity);
-  if (!raw || problem.options.empty()) return;
+  std::optional<Candidate> raw = resident_candidate(problem, target, search.capacity);
+  if (!raw) return;
   const std::uint64_t spare = search.capacity - raw->bytes();
+  search.offer(std::move(raw));
+  if (problem.options.empty() || !transforms) return;
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
   for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
@@ -125,44 +151,31 @@ inline void derive_all(Search& search, std::uint64_t target) {
   }
 }
 
-inline void best_of_all(Search& search, const Candidate& least) {
-  const Problem& problem = search.problem;
-  for (const std::uint64_t target : kResidentTargets) search.offer(resident_candidate(problem, target, search.capacity));
-  const bool all_fit = search.best.has_value();
-  if (all_fit && problem.repeat)
-    for (const std::uint64_t target : kResidentTargets) derive_all(search, target);
-  // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
-  if (all_fit && problem.options.empty()) return;
-  search.offer(flexnn_candidate(problem, search.capacity));
-  const Room room = Room::beside_blocks(least.layout, problem.views.order.size());
-  StreamDrafts(problem, room, segment_bytes(problem, least), least.bytes(), search).stream_all();
-  offer_on_demand(search, least);
-}
-
 }  // namespace detail
 
-/// The policy's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least
-/// candidate stands in.
-inline void choose(Search& search, Policy policy, const Candidate& least) {
+/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least candidate
+/// stands in.
+inline void choose_baseline(Search& search, Policy policy, const Least& least) {
+  if (policy == Policy::kResident) search.offer(resident_candidate(search.problem, kResidentTarget, search.capacity));
+  if (policy == Policy::kFlexnn) search.offer(flexnn_candidate(search.problem, search.capacity));
+  if (!search.best && policy != Policy::kResident) detail::offer_on_demand(search, detail::ground_of(search.problem, least));
+}
+
+/// What the default policy looks at before it streams: every weight kept. True where nothing is left to look at.
+inline bool keep_everything(Search& search) {
   const Problem& problem = search.problem;
-  switch (policy) {
-    case Policy::kResident:
-      search.offer(resident_candidate(problem, kResidentTarget, search.capacity));
-      break;
-    case Policy::kFlexnn:
-      search.offer(flexnn_candidate(problem, search.capacity));
-      if (search.best) break;
-      [[fallthrough]];
-    case Policy::kOnDemand:
-      detail::offer_on_demand(search, least);
-      break;
-    case Policy::kSluice:
-      detail::best_of_all(search, least);
-      break;
-  }
-  if (policy == Policy::kSluice) search.offer(least);
-  if (!search.best) search.best = least;
-  search.best->policy = policy;
+  // Transforms are for repeated runs, to which it hardly matters in what pieces the first one read.
+  for (const std::uint64_t target : kResidentTargets) detail::offer_resident(search, target, problem.repeat && target == kResidentTarget);
+  // Nothing waits for a gate then, and later runs read nothing: where there is room for every weight, every weight stays.
+  return search.best.has_value() && problem.options.empty();
+}
+
+/// What it looks at after: the baselines, so that it is never worse.
+inline void try_baselines(Search& search, const Least& least) {
+  search.worthwhile = 1;
+  const double to_beat = search.best ? search.best->seconds : std::numeric_limits<double>::infinity();
+  search.offer(flexnn_candidate(search.problem, search.capacity, to_beat));
+  detail::offer_on_demand(search, detail::ground_of(search.problem, least));
 }
 
 }  // namespace sluice::planner

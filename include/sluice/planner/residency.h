@@ -6,7 +6,8 @@
 //
 // Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: kept pieces spread over
 // the run (even) leave the reader time to get ahead everywhere; where reading takes long beside computing (dense) it falls behind first.
-// Several orders are tried at a few sizes with the fluid bound, and the best one stays.
+// Several orders are tried at a few sizes with the fluid bound, and the best one stays. What several nodes read comes first in each: kept, it
+// saves as many readings.
 // Invariant: an order holds each piece once.
 #pragma once
 
@@ -59,7 +60,10 @@ inline std::vector<std::uint32_t> order_pieces(const Pieces& pieces, const std::
   }
   std::vector<std::uint32_t> order(key.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key[a] < key[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t more = pieces.all[a].reads, less = pieces.all[b].reads;
+    return more != less ? more > less : key[a] < key[b];
+  });
   return order;
 }
 

@@ -1,10 +1,13 @@
-// How many bytes in a row are free beside the activations, at each position and for any capacity: what slices are cut for.
+// How many bytes in a row are free beside the activations, at each position and for any capacity: what slices are cut for, and where then
+// their workspaces lie.
 //
 //     capacity ------------------         room = the larger of the gaps inside (the same for each capacity) and of what lies above
 //                 above |                 the highest block
 //              ---------+ top
 //              [block]  | inner gap
 //              [block]
+//
+// A workspace lies at the lower end of the gap that its slices were cut for, so that the rest of the gap is theirs.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +32,17 @@ class Room {
     for (std::size_t b = 0; b < layout.blocks; ++b)
       if (layout.items[b].size > 0) by_offset.push_back(b);
     std::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) { return layout.offsets[a] < layout.offsets[b]; });
+    room.blocks_.assign(layout.offsets.begin(), layout.offsets.begin() + static_cast<std::ptrdiff_t>(layout.blocks));
     room.inner_.resize(positions, 0);
+    room.inner_at_.resize(positions, 0);
     room.top_.resize(positions, 0);
     for (std::size_t b : by_offset) {
       for (std::int64_t p = layout.items[b].time.begin; p < layout.items[b].time.end; ++p) {
         const auto at = static_cast<std::size_t>(p);
-        if (layout.offsets[b] > room.top_[at]) room.inner_[at] = std::max(room.inner_[at], layout.offsets[b] - room.top_[at]);
+        if (layout.offsets[b] > room.top_[at] + room.inner_[at]) {
+          room.inner_[at] = layout.offsets[b] - room.top_[at];
+          room.inner_at_[at] = room.top_[at];
+        }
         room.top_[at] = std::max(room.top_[at], layout.offsets[b] + layout.items[b].size);
       }
     }
@@ -48,8 +56,20 @@ class Room {
     return room;
   }
 
+  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks lie where they lie here. False where no room is known.
+  bool lay_out(FixedLayout& layout, std::uint64_t height) const {
+    if (inner_.empty() || blocks_.size() != layout.blocks) return false;
+    layout.offsets = blocks_;
+    for (std::size_t p = 0; p < inner_.size(); ++p)
+      layout.offsets.push_back(inner_[p] > height - std::min(height, top_[p]) ? inner_at_[p] : top_[p]);
+    layout.height = height_of(layout.items, layout.offsets);
+    return true;
+  }
+
  private:
-  std::vector<std::uint64_t> inner_;
+  std::vector<std::uint64_t> blocks_;  // their offsets
+  std::vector<std::uint64_t> inner_;     // the largest gap between blocks,
+  std::vector<std::uint64_t> inner_at_;  // and where it begins
   std::vector<std::uint64_t> top_;
 };
 

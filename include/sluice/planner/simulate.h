@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sluice/planner/slice.h"
+#include "sluice/planner/schedule.h"
 #include "sluice/profiler/latency.h"
 
 namespace sluice::planner {

@@ -15,102 +15,21 @@
 // has. A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
 // The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn, into
 // a window beside its workspace (ADR 0013).
-// Invariants: a step's panels of a weight lie whole in one load; loads are ordered by first use; a load's payload is adjacent in the file;
-// steps follow the execution order; rows and channels of a node's steps tile its output; what a prepare step reads is prologue-only.
+// Invariants: those of planner/schedule.h.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "sluice/core/interval.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
-#include "sluice/planner/chain.h"
 #include "sluice/planner/derive.h"
-#include "sluice/planner/pieces.h"
-#include "sluice/planner/select_kernels.h"
+#include "sluice/planner/schedule.h"
+#include "sluice/planner/slice_sizes.h"
 
 namespace sluice::planner {
-
-/// Reads of this size run at half the disk's rate (0.08 ms of latency, 0.09 ms of bytes): smaller ones would not come sooner.
-inline constexpr std::uint64_t kFirstLoadBytes = 128u << 10;
-inline constexpr std::uint32_t kNotDerived = ~0u;
-inline constexpr std::uint32_t kNoPiece = ~0u;
-inline constexpr std::uint32_t kReadInStep = ~0u;  // as a load: the step reads the weight by itself
-
-struct OperandSpec {
-  WeightId weight;
-  PanelRange panels;
-  std::uint32_t load = 0;
-};
-
-struct StepSpec {
-  std::size_t position = 0;  // in the order of nodes that have steps
-  ChannelRange channels;
-  std::uint32_t first_operand = 0;
-  std::uint32_t operand_count = 0;
-  std::uint32_t loads_needed = 0;
-  bool prepare = false;
-  RowRange rows = {};                   // of the output; empty: all
-  std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
-  std::uint64_t far_bytes = 0;          // see BandStep
-  std::uint64_t window = 0;             // bytes beside its workspace for weights that it reads by itself
-};
-
-/// The rows of the output that a step writes.
-inline RowRange rows_of(const model::Graph& graph, const model::Node& node, const StepSpec& step) noexcept {
-  return step.rows.empty() ? RowRange{0, row_extents(graph.tensor(node.outputs[0]).shape).rows} : step.rows;
-}
-
-/// Transformed panels of one step, kept in place of the raw ones.
-struct DerivedSpec {
-  PanelRange panels;
-  std::uint64_t bytes = 0;  // of the buffer
-};
-
-struct LoadSpec {
-  std::uint32_t first_stretch = 0;
-  std::uint32_t stretch_count = 0;
-  model::FileRange payload;
-  Interval<std::int64_t> uses;  // steps
-  bool resident = false;
-  bool prologue_only = false;      // for a prepare step
-  std::uint32_t piece = kNoPiece;  // resident: the piece that it keeps, if it is one
-
-  bool streamed() const noexcept { return !resident && !prologue_only; }
-  std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
-  std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
-};
-
-/// Steps and loads without gates and addresses.
-struct Schedule {
-  std::vector<StepSpec> steps;
-  std::vector<OperandSpec> operands;
-  std::vector<LoadSpec> loads;
-  std::vector<DerivedSpec> derived;
-  std::vector<Interval<std::int64_t>> steps_of;  // by position; those of a chain have the chain's in common
-
-  std::int64_t step_count() const noexcept { return static_cast<std::int64_t>(steps.size()); }
-};
-
-/// How large loads may be.
-struct SliceRule {
-  std::uint64_t target = 4u << 20;  // aim; 1 cuts as finely as the format allows
-  bool span_nodes = true;           // one load may serve several nodes
-  bool ramp = true;                 // the first loads are small, each twice the one before: compute starts early
-  /// By position: the bytes beside its activations, for `depth` loads, its other weights and its workspace; empty: no limit.
-  std::vector<std::uint64_t> room = {};
-  std::uint64_t depth = 1;
-  /// Weights that a node reads again each turn (model::rows_of_turn) are held while the node runs, as far as the room allows.
-  bool hold = true;
-  int threads = 1;                 // that workspaces are asked for
-  std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
-  const Pieces* pieces = nullptr;
-  std::vector<bool> kept = {};                 // by piece; empty: none is
-  const std::vector<Chain>* chains = nullptr;  // none: every node's rows stay together
-};
 
 namespace detail {
 
@@ -121,6 +40,7 @@ class Cutter {
         kernels_(kernels),
         order_(order),
         rule_(rule),
+        sizes_(graph, kernels, order, rule),
         load_of_(graph.weights.size(), kNoLoad),
         readers_(graph.weights.size(), 0),
         slices_of_(graph.weights.size()) {}
@@ -143,43 +63,6 @@ class Cutter {
   }
 
  private:
-  static constexpr std::uint32_t kNoLoad = ~0u;
-  static constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
-
-  /// What a load may have by the rule's aim when `more` others are made before it.
-  std::uint64_t aim(std::size_t more = 0) const noexcept {
-    const std::size_t turn = streamed_ + more;
-    return rule_.ramp && turn < 16 ? std::min(rule_.target, kFirstLoadBytes << turn) : rule_.target;
-  }
-
-  /// Do loads of `bytes` and the workspace of a step of `channels` find room at the position?
-  bool fits(std::size_t position, std::uint64_t bytes, ChannelRange channels) const {
-    if (rule_.room.empty()) return true;
-    return rule_.depth * (bytes + kRounding) + beside_ + workspace(position, channels) <= rule_.room[position];
-  }
-
-  std::uint64_t workspace(std::size_t position, ChannelRange channels) const {
-    const NodeId id = order_[position];
-    const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
-    if (kernel.workspace == nullptr) return 0;
-    const model::Node& node = graph_.node(id);
-    return kernel.workspace(graph_, node, {all_rows(position), channels, rule_.threads, derives(position)}).count();
-  }
-
-  /// What small weights may fill together.
-  std::uint64_t limit(std::size_t position) const {
-    if (rule_.room.empty()) return aim();
-    const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + rule_.depth * kRounding;
-    const std::uint64_t room = rule_.room[position];
-    return std::min(aim(), (room - std::min(room, taken)) / rule_.depth);
-  }
-
-  RowRange all_rows(std::size_t position) const {
-    return {0, row_extents(graph_.tensor(graph_.node(order_[position]).outputs[0]).shape).rows};
-  }
-
-  ChannelRange all_channels(std::size_t position) const { return {0, model::step_channels(graph_, graph_.node(order_[position]))}; }
-
   // Weights of less than 16 KiB lie together: one load, or a few so that the first step need not wait for all of them.
   void load_resident_segment() {
     std::vector<std::size_t> weights;
@@ -218,6 +101,8 @@ class Cutter {
     return static_cast<std::uint32_t>(schedule_.loads.size() - 1);
   }
 
+  ChannelRange all_channels(std::size_t position) const { return {0, model::step_channels(graph_, graph_.node(order_[position]))}; }
+
   bool derives(std::size_t position) const noexcept { return !rule_.derived.empty() && rule_.derived[position]; }
 
   bool kept(std::uint32_t piece) const noexcept { return !rule_.kept.empty() && rule_.kept[piece]; }
@@ -226,71 +111,40 @@ class Cutter {
     return rule_.pieces == nullptr ? Interval<std::uint32_t>{} : rule_.pieces->of_weight[w.index()];
   }
 
-  /// Bytes that must lie in memory beside a slice of the node's first weight.
-  std::uint64_t bytes_beside(std::size_t position, const std::vector<WeightId>& reads) const {
-    const bool first_is_cut = !graph_.node(order_[position]).weights.empty();
-    std::uint64_t bytes = 0;
-    for (std::size_t i = first_is_cut ? 1 : 0; i < reads.size(); ++i) {
-      const model::Weight& weight = graph_.weight(reads[i]);
-      if (!weight.always_resident) bytes += weight.bytes.count() + kRounding;
-    }
-    return bytes;
-  }
-
   /// Is the node's first weight taken slice by slice? Its loads or its workspace may ask for that, or pieces of which some are kept.
   bool sliced(std::size_t position) const {
     const model::Node& node = graph_.node(order_[position]);
     if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
     if (derives(position)) return true;
-    if (!cuts_channels(graph_, node, *kernels_[order_[position].index()])) return false;
-    if (turns(position) > 1 && rule_.hold) return held_bytes(position, 0) < graph_.weight(node.weights[0]).bytes.count();
+    if (!sizes_.may_cut()) return false;
+    if (sizes_.turns() > 1 && rule_.hold) return sizes_.held_bytes(0) < graph_.weight(node.weights[0]).bytes.count();
     const Interval<std::uint32_t> pieces = pieces_of(node.weights[0]);
     if (pieces.size() > 1 && std::any_of(rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.begin),
                                          rule_.kept.begin() + (rule_.kept.empty() ? 0 : pieces.end), [](bool k) { return k; }))
       return true;
     const std::uint64_t bytes = graph_.weight(node.weights[0]).bytes.count();
     const bool stays = pieces.size() == 1 && kept(pieces.begin);
-    return (!stays && bytes > aim()) || !fits(position, stays ? 0 : bytes, all_channels(position));
-  }
-
-  /// How often a node that is cut reads its first weight.
-  std::int64_t turns(std::size_t position) const {
-    const model::Node& node = graph_.node(order_[position]);
-    const std::int64_t rows = model::rows_of_turn(graph_, node);
-    return rows == 0 ? 1 : row_extents(graph_.tensor(node.outputs[0]).shape).rows / rows;
-  }
-
-  /// How much of its first weight a node may hold while slices of `streamed` bytes come and go.
-  std::uint64_t held_bytes(std::size_t position, std::uint64_t streamed) const {
-    if (rule_.room.empty()) return ~std::uint64_t{0};
-    const std::uint64_t taken =
-        beside_ + workspace(position, all_channels(position)) + kRounding + (streamed == 0 ? 0 : rule_.depth * (streamed + kRounding));
-    return rule_.room[position] - std::min(rule_.room[position], taken);
+    return (!stays && bytes > sizes_.aim(streamed_)) || !sizes_.fits(stays ? 0 : bytes, sizes_.all_channels());
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
     if (weight_turns(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]) > 0) return run_bodies(position, reads);
-    beside_ = bytes_beside(position, reads);
+    sizes_.begin(position, reads);
     const bool cut = sliced(position);
     for (std::size_t i = 0; i < reads.size(); ++i)
       if (i > 0 || !cut) load_whole(position, reads[i]);
     if (!cut) {
-      add_step(position, all_channels(position), reads, WeightId::invalid(), {}, 0);
+      add_step(position, sizes_.all_channels(), reads, WeightId::invalid(), {}, 0);
       return;
     }
     cut_weight(position, reads);
     open_ = false;
   }
 
-  /// Bytes that a held weight takes.
-  std::uint64_t held_region(WeightId w) const { return graph_.weight(w).bytes.count() + kRounding; }
-
   /// Of a node with bodies: chooses what is held, in the order of use, and what its step reads by itself.
   void run_bodies(std::size_t position, const std::vector<WeightId>& reads) {
     const std::size_t own = graph_.node(order_[position]).weights.size();
-    beside_ = 0;
-    for (std::size_t i = own; i < reads.size(); ++i)
-      if (!graph_.weight(reads[i]).always_resident) beside_ += held_region(reads[i]);
+    sizes_.begin_bodies(position, reads);
     std::uint64_t all = 0, least = 0, largest = 0;
     std::vector<bool> in_step(reads.size(), false);
     for (std::size_t i = 0; i < own; ++i) {
@@ -298,13 +152,11 @@ class Cutter {
       const Interval<std::uint32_t> pieces = pieces_of(reads[i]);
       in_step[i] = !weight.always_resident && (pieces.empty() || !kept(pieces.begin));
       if (!in_step[i] || first_of(reads, i) < i) continue;
-      all += held_region(reads[i]);
+      all += sizes_.held_region(weight);
       least = std::max(least, model::least_piece(graph_, weight).count());
       largest = std::max(largest, model::piece_region(weight.bytes).count());
     }
-    const std::uint64_t taken = beside_ + workspace(position, all_channels(position)) + kBlockBytes;
-    const bool limited = !rule_.room.empty();
-    std::uint64_t room = limited ? rule_.room[position] - std::min(rule_.room[position], taken) : ~std::uint64_t{0};
+    std::uint64_t room = sizes_.room_of_bodies();
     std::uint64_t window = 0;
     if (!rule_.hold || room < all) {
       const std::uint64_t good = 2 * std::min(largest, std::max(least, align_up(rule_.target, kBlockBytes)));
@@ -317,9 +169,9 @@ class Cutter {
         in_step[i] = in_step[first];
         continue;
       }
-      if (in_step[i] && room >= held_region(reads[i])) {
+      if (in_step[i] && room >= sizes_.held_region(graph_.weight(reads[i]))) {
         in_step[i] = false;
-        room -= held_region(reads[i]);
+        room -= sizes_.held_region(graph_.weight(reads[i]));
       }
       if (!in_step[i]) load_whole(position, reads[i]);
     }
@@ -337,18 +189,21 @@ class Cutter {
   /// Brings the weights of all its nodes, then lists its steps.
   void run_chain(const Chain& chain, const std::vector<std::vector<WeightId>>& reads) {
     std::vector<std::uint32_t> derived(chain.end - chain.first, kNotDerived);
+    if (!rule_.span_nodes) open_ = false;
+    in_chain_ = true;
     for (std::size_t p = chain.first; p < chain.end; ++p) {
-      beside_ = bytes_beside(p, reads[p]);
+      sizes_.begin(p, reads[p]);
       for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
       if (!derives(p)) continue;
       const model::Weight& weight = graph_.weight(reads[p][0]);
-      const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, weight.range(), aim(), false);
+      const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, weight.range(), sizes_.aim(streamed_), false);
       schedule_.loads[load].prologue_only = true;
       open_ = false;
       derived[p - chain.first] = static_cast<std::uint32_t>(schedule_.derived.size());
       add_prepare_step(p, all_channels(p), {reads[p][0], {0, weight.panels}, load});
     }
     open_ = false;
+    in_chain_ = false;
     for (const BandStep& step : chain.steps) {
       const std::size_t p = step.position;
       const std::uint32_t from = derived[p - chain.first];
@@ -371,8 +226,10 @@ class Cutter {
     // The same weight twice in one node, or again in the very next one, is still there.
     if (load_of_[w.index()] != kNoLoad && load_of_[w.index()] + 1 == schedule_.loads.size() && shared) return;
     const bool first_of_node = node_of_open_load_ != position;
-    const bool may_join = !shared && (rule_.span_nodes || !first_of_node);
-    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), limit(position), may_join);
+    const bool may_join = !shared && (rule_.span_nodes || !first_of_node || in_chain_);
+    // What a chain reads is there at once: apart, it would only take more blocks.
+    const std::uint64_t most = in_chain_ && !rule_.span_nodes ? sizes_.aim(streamed_) : sizes_.limit(streamed_);
+    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), most, may_join);
     node_of_open_load_ = position;
     if (shared) open_ = false;
   }
@@ -387,13 +244,6 @@ class Cutter {
     open_ = false;
     return load_of_piece_[p];
   }
-
-  /// A run of stretches of the weight being cut.
-  struct Part {
-    std::size_t begin;
-    std::size_t end;
-    std::uint32_t load;  // that brings it, or kNoLoad
-  };
 
   /// Pieces that are kept, and what lies between them.
   std::vector<Part> parts_of(std::size_t position, WeightId cut) {
@@ -415,20 +265,18 @@ class Cutter {
 
   void cut_weight(std::size_t position, const std::vector<WeightId>& reads) {
     const model::Weight& weight = graph_.weight(reads[0]);
-    first_panel_.assign(1, 0);  // of each stretch, and the end
-    for (const model::Stretch& s : graph_.stretches_of(weight))
-      first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
+    sizes_.measure_stretches();
     const bool whole_piece = pieces_of(reads[0]).size() == 1;
     std::vector<Part> parts = parts_of(position, reads[0]);
     for (Part& part : parts)
       if (part.load != kNoLoad && !whole_piece) part.load = load_piece(part.load);
-    if (turns(position) <= 1) {
+    if (sizes_.turns() <= 1) {
       for (const Part& part : parts) cut_part(position, reads, part);
       return;
     }
-    hold_first(position, weight, parts);
+    hold_first(weight, parts);
     const model::Node& node = graph_.node(order_[position]);
-    const std::int64_t each = model::rows_of_turn(graph_, node), all = turns(position);
+    const std::int64_t each = model::rows_of_turn(graph_, node), all = sizes_.turns();
     for (std::int64_t i = 0; i < all; ++i) {
       const std::int64_t turn = node.as<model::RecurrentAttributes>().reverse ? all - 1 - i : i;
       rows_ = {turn * each, (turn + 1) * each};
@@ -438,10 +286,10 @@ class Cutter {
   }
 
   /// Gives what finds room of a weight that each turn would read one load for all turns.
-  void hold_first(std::size_t position, const model::Weight& weight, std::vector<Part>& parts) {
+  void hold_first(const model::Weight& weight, std::vector<Part>& parts) {
     if (!rule_.hold || rule_.room.empty()) return;
-    const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
-    std::uint64_t left = held_bytes(position, std::max(stretch_bytes, slice_aim(position)));
+    const std::uint64_t stretch_bytes = sizes_.stretch_bytes();
+    std::uint64_t left = sizes_.held_bytes(std::max(stretch_bytes, sizes_.turn_aim()));
     std::vector<Part> split;
     for (const Part& part : parts) {
       const std::size_t held = std::min<std::size_t>(part.end - part.begin, static_cast<std::size_t>(left / stretch_bytes));
@@ -449,97 +297,56 @@ class Cutter {
         split.push_back(part);
         continue;
       }
-      const PanelRange panels = panels_of(part.begin, part.begin + held);
+      const PanelRange panels = sizes_.panels_of(part.begin, part.begin + held);
       const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(part.begin), static_cast<std::uint32_t>(held),
                                         model::panel_range(weight, panels), ~std::uint64_t{0}, false);
       open_ = false;
       split.push_back({part.begin, part.begin + held, load});
       if (part.begin + held < part.end) split.push_back({part.begin + held, part.end, kNoLoad});
-      beside_ += held * stretch_bytes + kRounding;
-      left -= std::min<std::uint64_t>(left, held * stretch_bytes + kRounding);
+      sizes_.hold(held * stretch_bytes);
+      left -= std::min<std::uint64_t>(left, held * stretch_bytes + SliceSizes::kRounding);
     }
     parts = std::move(split);
   }
 
-  /// What a slice of a weight that is read again each turn aims at: at least as much as the plan's tables of all its loads take.
-  std::uint64_t slice_aim(std::size_t position) const {
-    constexpr double kTableBytes = 1024;  // of a load, its step, operand and buffers
-    const std::uint64_t bytes = graph_.weight(graph_.node(order_[position]).weights[0]).bytes.count();
-    const std::int64_t all = turns(position);
-    if (all <= 1) return 0;
-    const double balanced = std::sqrt(kTableBytes * static_cast<double>(bytes) * static_cast<double>(all));
-    return std::max(std::min<std::uint64_t>(rule_.target, 1u << 20), static_cast<std::uint64_t>(balanced));
-  }
-
-  PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
-
-  ChannelRange channels_of(std::size_t position, PanelRange panels) const {
-    return model::channels_of_panels(panels, model::outputs_per_group(graph_.node(order_[position])), all_channels(position).end);
-  }
-
-  std::uint64_t slice_target(std::size_t position, std::size_t more) const {
-    const std::uint64_t by_turns = slice_aim(position);
-    return by_turns == 0 ? aim(more) : by_turns;
-  }
-
-  /// How many units of stretches the room lets a slice have.
-  std::size_t most_units(std::size_t position, const Part& part, std::size_t unit, std::size_t units, std::uint64_t stretch_bytes) const {
-    for (std::size_t slices = 1; slices < units; slices += 1 + slices / 8) {
-      const std::size_t each = (units + slices - 1) / slices;
-      if (slice_fits(position, part, {part.begin, std::min(part.begin + each * unit, part.end)}, stretch_bytes)) return each;
-    }
-    return 1;
-  }
-
-  bool slice_fits(std::size_t position, const Part& part, Interval<std::size_t> slice, std::uint64_t stretch_bytes) const {
-    const std::uint64_t bytes = part.load == kNoLoad ? slice.size() * stretch_bytes : 0;
-    return fits(position, bytes, channels_of(position, panels_of(slice.begin, slice.end)));
-  }
-
-  /// Runs of stretches of a part: as large as the aim lets each be at its turn and the room allows, and as even as that leaves them.
-  std::vector<Interval<std::size_t>> slices_of(std::size_t position, const Part& part, std::uint64_t stretch_bytes) const {
-    if (!cuts_channels(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()])) return {{part.begin, part.end}};
-    const bool pairs = first_panel_[1] % 2 != 0 && 2 * stretch_bytes <= slice_target(position, 0) &&
-                       fits(position, 2 * stretch_bytes, channels_of(position, {0, 2}));
-    const std::size_t unit = pairs ? 2 : 1;
-    const std::size_t units = (part.end - part.begin + unit - 1) / unit;
-    const std::size_t most = most_units(position, part, unit, units, stretch_bytes);
-    std::vector<Interval<std::size_t>> slices;
-    for (std::size_t done = 0; done < units;) {
-      std::size_t each = most;
-      if (part.load == kNoLoad)
-        each = std::min(each,
-                        std::max<std::size_t>(1, static_cast<std::size_t>(slice_target(position, slices.size()) / (unit * stretch_bytes))));
-      const std::size_t left = (units - done + each - 1) / each;
-      const std::size_t next = done + (units - done + left - 1) / left;
-      slices.push_back({part.begin + done * unit, std::min(part.begin + next * unit, part.end)});
-      done = next;
-    }
-    return slices;
-  }
-
   void cut_part(std::size_t position, const std::vector<WeightId>& reads, const Part& part) {
-    const model::Weight& weight = graph_.weight(reads[0]);
-    const std::uint64_t stretch_bytes = graph_.stretches_of(weight).front().stored_size.count();
     // Readers of one weight cut it alike where they can: what is kept in memory is then kept once.
     std::vector<Interval<std::size_t>>& slices = slices_of_[reads[0].index()];
-    const bool again =
-        part.load == kNoLoad && !slices.empty() && slices.front().begin == part.begin && slices.back().end == part.end &&
-        std::all_of(slices.begin(), slices.end(), [&](const auto& slice) { return slice_fits(position, part, slice, stretch_bytes); });
-    if (!again) slices = slices_of(position, part, stretch_bytes);
-    for (const Interval<std::size_t>& slice : slices) {
-      const PanelRange panels = panels_of(slice.begin, slice.end);
-      std::uint32_t load = part.load;
-      if (load == kNoLoad)
-        load = append(weight.first_stretch + static_cast<std::uint32_t>(slice.begin), static_cast<std::uint32_t>(slice.size()),
-                      model::panel_range(weight, panels), aim(), false);
-      if (derives(position)) {
-        schedule_.loads[load].prologue_only = true;
-        add_prepare_step(position, channels_of(position, panels), {reads[0], panels, load});
-      }
-      const std::uint32_t derived = derives(position) ? static_cast<std::uint32_t>(schedule_.derived.size() - 1) : kNotDerived;
-      add_step(position, channels_of(position, panels), reads, reads[0], panels, load, derived);
+    const bool again = part.load == kNoLoad && !slices.empty() && slices.front().begin == part.begin && slices.back().end == part.end &&
+                       std::all_of(slices.begin(), slices.end(), [&](const auto& slice) { return sizes_.slice_fits(part, slice); });
+    if (!again) slices = sizes_.slices_of(part, streamed_);
+    if (!rule_.sample) {
+      for (const Interval<std::size_t>& slice : slices) add_slice(position, reads, part, slice);
+      return;
     }
+    // The slice whose region is largest, and the one whose workspace is, if that is another.
+    const auto region = [&](const Interval<std::size_t>& slice) {
+      return LoadSpec{0, 0, model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end))}.region_bytes();
+    };
+    const auto large = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return region(a) < region(b); });
+    const auto wide = std::max_element(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    add_slice(position, reads, part, *std::min(large, wide));
+    schedule_.steps.back().alike = static_cast<std::uint32_t>(slices.size() - (large == wide ? 0 : 1));
+    if (large != wide) add_slice(position, reads, part, *std::max(large, wide));
+    const std::size_t unlisted = slices.size() - (large == wide ? 1 : 2);
+    if (part.load != kNoLoad) return;
+    schedule_.unlisted_loads += unlisted;
+    streamed_ += static_cast<unsigned>(unlisted);
+  }
+
+  void add_slice(std::size_t position, const std::vector<WeightId>& reads, const Part& part, Interval<std::size_t> slice) {
+    const model::Weight& weight = graph_.weight(reads[0]);
+    const PanelRange panels = sizes_.panels_of(slice.begin, slice.end);
+    std::uint32_t load = part.load;
+    if (load == kNoLoad)
+      load = append(weight.first_stretch + static_cast<std::uint32_t>(slice.begin), static_cast<std::uint32_t>(slice.size()),
+                    model::panel_range(weight, panels), sizes_.aim(streamed_), false);
+    if (derives(position)) {
+      schedule_.loads[load].prologue_only = true;
+      add_prepare_step(position, sizes_.channels_of(panels), {reads[0], panels, load});
+    }
+    const std::uint32_t derived = derives(position) ? static_cast<std::uint32_t>(schedule_.derived.size() - 1) : kNotDerived;
+    add_step(position, sizes_.channels_of(panels), reads, reads[0], panels, load, derived);
   }
 
   void add_prepare_step(std::size_t position, ChannelRange channels, OperandSpec raw) {
@@ -582,16 +389,16 @@ class Cutter {
   const KernelChoice& kernels_;
   const std::vector<NodeId>& order_;
   const SliceRule& rule_;
+  SliceSizes sizes_;
   Schedule schedule_;
   std::vector<std::uint32_t> load_of_;                         // by weight: where its last reader finds it whole
   std::vector<std::uint32_t> readers_;                         // by weight
   std::vector<std::vector<Interval<std::size_t>>> slices_of_;  // by weight: runs of stretches, as its last reader cut it
   std::vector<std::uint32_t> load_of_piece_;
-  std::vector<std::int64_t> first_panel_;  // of the stretches of the weight being cut
-  RowRange rows_;                          // of the turn or band that steps are made for; empty: all
-  std::uint64_t beside_ = 0;               // bytes beside a slice of the node being cut
-  unsigned streamed_ = 0;                  // loads made so far, those of the resident segment apart
-  bool open_ = false;                      // may the last load grow?
+  RowRange rows_;          // of the turn or band that steps are made for; empty: all
+  unsigned streamed_ = 0;  // loads made so far, those of the resident segment apart
+  bool open_ = false;      // may the last load grow?
+  bool in_chain_ = false;
   std::uint64_t open_limit_ = 0;
   std::size_t node_of_open_load_ = ~std::size_t{0};
 };

@@ -2,6 +2,7 @@
 //
 //     draft -> fluid gates -> T_LB: is it worth going on?
 //                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
+//                |     where a load finds no address, those in its way come late and all are placed again
 //                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/place_together.h)
 //
@@ -19,17 +20,16 @@
 #include "sluice/planner/candidate.h"
 #include "sluice/planner/place_together.h"
 #include "sluice/planner/ring.h"
+#include "sluice/planner/room.h"
 #include "sluice/planner/trim.h"
 
 namespace sluice::planner {
 
 inline constexpr double kWorthwhile = 0.999;
-/// A candidate this close to its bound is not worked on further.
-inline constexpr double kCloseEnough = 1.002;
-/// No trim at all is tried only where trimmed gates are this far away.
-inline constexpr double kWorthwhileEarly = 1.01;
-/// One that is further away is worth placing everything together, and the exact search.
-inline constexpr double kWorthSearching = 1.005;
+/// A candidate this close to its bound is not worked on further: profiles are not known better.
+inline constexpr double kCloseEnough = 1.004;
+/// One that is further away is worth trying in every way, and the exact search.
+inline constexpr double kWorthSearching = 1.01;
 
 /// The best candidate so far, and the least bound of all that was looked at.
 struct Search {
@@ -39,11 +39,21 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   double bound = std::numeric_limits<double>::infinity();
   double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
-  int together_left = search.work > 0 ? 2 : 1;  // placements of everything together: each costs milliseconds even without the search
+  double worthwhile = kWorthwhile;  // of the best candidate's seconds: what a later one must beat
+  int together_left = 1;  // placements of everything together: each costs milliseconds even without the search
+  /// Steps and loads that may still be placed one by one, over all tries: a few tries of a large model, many of a small one.
+  std::int64_t items_left = 12'000;
+
+  /// With the exact search more is tried of the rest, too.
+  void allow(SearchLimit limit) noexcept {
+    search = limit;
+    together_left = limit.work > 0 ? 2 : 1;
+    items_left = limit.work > 0 ? 30'000 : 12'000;
+  }
 
   /// A share of the exact search for one placement.
   SearchLimit take_search() noexcept {
-    constexpr std::uint64_t kShares = 6;
+    constexpr std::uint64_t kShares = 8;
     const SearchLimit share{search.work / kShares};
     search.work -= share.work;
     return share;
@@ -53,10 +63,16 @@ struct Search {
   void offer(std::optional<Candidate> candidate) {
     if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
-    if (!best || candidate->seconds < best->seconds * kWorthwhile) best = std::move(candidate);
+    if (!best || candidate->seconds < best->seconds * worthwhile) best = std::move(candidate);
+  }
+  /// The same of a placement, which becomes a candidate only if it is the better one.
+  void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
+    const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
+    bound = std::min(bound, seconds);
+    if (!best || seconds < best->seconds * worthwhile) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
   }
   bool promises(double seconds) const noexcept {
-    return seconds < to_beat * kWorthwhile && (!best || seconds < best->seconds * kWorthwhile);
+    return seconds < to_beat * worthwhile && (!best || seconds < best->seconds * worthwhile);
   }
 };
 
@@ -82,24 +98,30 @@ inline PlaceRule unwrapped(PlaceRule rule) {
 
 namespace detail {
 
-/// Round the packed activations, by three rules.
-inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, double enough) {
+/// Round activations as the draft's layout has them, by three rules.
+inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, TrimSlack slack, double enough) {
   const Problem& problem = search.problem;
   const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
-  for (const TrimSlack slack : {TrimSlack{}, TrimSlack{0.0, 0.5}, TrimSlack{1.0, 0.0}}) {
-    if (slack.share == 1.0 && search.best && search.best->seconds <= enough * kWorthwhileEarly) return;
-    rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
-    for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
-      rule.address = address;
-      auto placed = place_loads(draft.schedule, fixed, rule);
-      if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
-      if (!placed) continue;
-      search.offer(finish(problem, draft, draft.layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(*placed))));
-      if (search.best && search.best->seconds <= enough) return;
+  const auto items = static_cast<std::int64_t>(draft.schedule.steps.size() + draft.schedule.loads.size());
+  rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
+  for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+    if (search.best && search.items_left <= 0) return;
+    rule.address = address;
+    search.items_left -= items;
+    auto placed = place_loads(draft.schedule, fixed, rule);
+    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
+    if (!placed) {
+      constexpr int kMostRounds = 24;
+      int rounds = kMostRounds;
+      placed = place_loads_late(draft.schedule, fixed, rule, rounds);
+      search.items_left -= (kMostRounds - rounds) * items;
     }
+    if (!placed) return;  // nor will another rule find a place
+    search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, rule, std::move(*placed)));
+    if (search.best && search.best->seconds <= enough) return;
   }
 }
 
@@ -120,44 +142,52 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     PlaceRule rule;
     const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
     rule.arena = {draft.base, std::max(placed->placement.height, draft.base)};
-    search.offer(
-        finish(problem, draft, placed->layout, Policy::kSluice, extend_left(draft.schedule, fixed, rule, std::move(placed->placement))));
+    search.offer(draft, placed->layout, extend_left(draft.schedule, fixed, rule, std::move(placed->placement)));
     if (search.best && search.best->seconds <= enough) return;
   }
 }
 
 }  // namespace detail
 
+/// kQuick: round activations as they lie in the ground that the draft was cut for. kThorough: in every other way.
+enum class Effort : std::uint8_t { kQuick, kThorough };
+
 /// Streams a draft, unless its fluid bound says that it cannot beat the best.
-inline void stream(Search& search, Draft& draft, const FluidRun& run) {
+inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room& ground, Effort effort) {
   const double bound = run.times.seconds();
   if (!run.fluid.fits) return;
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
-  search.problem.memo->pack(draft.layout);
-  if (draft.layout.height <= draft.room(search.capacity)) {
-    detail::stream_round(search, draft, run, bound * kCloseEnough);
-    if (search.best && search.best->seconds <= bound * kCloseEnough) return;
-    if (auto ring = place_in_ring(draft, search.capacity))
-      search.offer(finish(search.problem, draft, draft.layout, Policy::kSluice, std::move(*ring)));
+  const double enough = bound * kCloseEnough;
+  const auto near = [&](double times) { return search.best && search.best->seconds <= bound * times; };
+  const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };
+  const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
+  if (effort == Effort::kThorough && near(kWorthSearching)) return;
+  if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough);
+  if (on_ground)
+    detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough);
+  search.problem.memo->pack(draft.layout);  // activations and workspaces together
+  if (fits()) {
+    if (!near(kWorthSearching)) detail::stream_round(search, draft, run, TrimSlack{}, enough);
+    if (near(kWorthSearching)) return;
+    if (auto ring = place_in_ring(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*ring));
   }
-  if (search.together_left == 0 || (search.best && search.best->seconds <= bound * kWorthSearching)) return;
-  detail::stream_together(search, draft, bound * kCloseEnough);
+  if (search.together_left > 0 && !near(kWorthSearching)) detail::stream_together(search, draft, enough);
 }
 
 /// The order of pieces whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant for a model and
 /// a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
 inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
-  // One load a piece: what is kept is then a matter of flags.
+  // One load a piece: what is kept is then a matter of flags. What several nodes read comes first in each order.
   Draft draft = make_draft(problem, {.pieces = &problem.pieces, .kept = std::vector<bool>(problem.pieces.all.size(), true)});
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   std::vector<double> compute;
   for (const Interval<std::int64_t>& steps : draft.schedule.steps_of)
     compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
-  std::uint64_t total = 0;
+  std::uint64_t always = 0, total = 0;
   std::uint64_t room = 4u << 20;  // beside the activations: what streams well, and no piece without a place
   for (const Piece& piece : problem.pieces.all) {
-    total += piece.region_bytes();
+    (piece.reads > 1 ? always : total) += piece.region_bytes();
     room = std::max(room, 2 * piece.region_bytes());
   }
   room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());
@@ -167,9 +197,9 @@ inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
     std::vector<std::uint32_t> order = order_pieces(problem.pieces, compute, rule);
     double sum = 0;
     for (const std::uint64_t quarters : {1, 2, 3}) {
-      const std::vector<bool> kept = keep_prefix(problem.pieces, order, total / 4 * quarters);
+      const std::vector<bool> kept = keep_prefix(problem.pieces, order, always + total / 4 * quarters);
       for (LoadSpec& load : draft.schedule.loads)
-        if (load.piece != kNoPiece) load.resident = kept[load.piece];
+        if (load.piece != kNoPiece) load.resident = kept[load.piece] || problem.pieces.all[load.piece].reads > 1;
       const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
       sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }

@@ -60,6 +60,28 @@ void for_each_kernel(std::vector<KernelSample>& samples, const Body& body) {
   }
 }
 
+/// Rates of the same depth, by rising size: where a larger piece seems slower than a smaller one, that is noise, and they share their mean.
+inline void smooth_rates(std::vector<ReadRate>& rates) {
+  for (auto first = rates.begin(); first != rates.end();) {
+    const auto last = std::find_if(first, rates.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
+    struct Run {
+      double sum;
+      std::ptrdiff_t count;
+      double mean() const noexcept { return sum / static_cast<double>(count); }
+    };
+    std::vector<Run> runs;
+    for (auto rate = first; rate != last; ++rate) {
+      runs.push_back({rate->bytes_per_second, 1});
+      for (; runs.size() > 1 && runs[runs.size() - 2].mean() > runs.back().mean(); runs.pop_back()) {
+        runs[runs.size() - 2].sum += runs.back().sum;
+        runs[runs.size() - 2].count += runs.back().count;
+      }
+    }
+    for (const Run& run : runs)
+      for (std::ptrdiff_t i = 0; i < run.count; ++i) (first++)->bytes_per_second = run.mean();
+  }
+}
+
 /// Fits every kernel that has samples.
 inline void fit(DeviceProfile& profile) {
   profile.kernels.clear();

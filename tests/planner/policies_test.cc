@@ -1,0 +1,90 @@
+#include "sluice/planner/policies.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "sluice/planner/linearise.h"
+#include "tests/planner/nets.h"
+
+namespace sluice::planner {
+namespace {
+
+struct Fixture {
+  model::Graph graph;
+  profiler::DeviceProfile profile;
+  Problem problem;
+
+  explicit Fixture(model::Graph g) : graph(std::move(g)) {
+    problem.graph = &graph;
+    problem.profile = &profile;
+    problem.repeat = true;
+    problem.kernels = *select_kernels(graph);
+    problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
+    problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
+    problem.residency = best_residency(problem);
+  }
+};
+
+constexpr TableCosts kCosts{
+    .set_aside = 0, .any_plan = 1000, .buffer = 50, .step = 200, .load = 100, .tensor = 70, .weight = 30, .operand = 20};
+
+TEST_CASE("a sample of the slices takes the arena and the tables of all of them") {
+  for (model::Graph graph : {squeezenet1_1(), resnet50(), mobilenet_v2(), vgg19()}) {
+    Fixture f(std::move(graph));
+    INFO(f.graph.name);
+    f.problem.tables = kCosts;
+    for (const std::uint64_t target : {std::uint64_t{1}, std::uint64_t{64} << 10, std::uint64_t{4} << 20}) {
+      const auto whole = place_on_demand(f.problem, make_draft(f.problem, {.target = target, .hold = false}), kEndlessArena);
+      const auto sample =
+          place_on_demand(f.problem, make_draft(f.problem, {.target = target, .hold = false, .sample = true}), kEndlessArena);
+      REQUIRE((whole && sample));
+      CHECK(sample->arena_bytes == whole->arena_bytes);
+      CHECK(sample->table_bytes == whole->table_bytes);
+    }
+    const Least least = least_candidate(f.problem, Policy::kSluice);
+    const Candidate complete = complete_least(f.problem, least);
+    CHECK(complete.bytes() == least.bytes());
+  }
+}
+
+TEST_CASE("a weight that two nodes read slice by slice comes in pieces that count twice, and they are kept first") {
+  NetBuilder net("tied");
+  TensorId x = net.dense(net.input({64, 512}), 4096);
+  x = net.dense(x, 512);
+  net.output(net.dense(x, 4096));
+  model::Graph graph = net.finish();
+  std::vector<model::Node*> dense;
+  for (model::Node& node : graph.nodes)
+    if (node.op == model::OpKind::kDense) dense.push_back(&node);
+  REQUIRE(dense.size() == 3);
+  dense[2]->weights = dense[0]->weights;
+  const Fixture f(std::move(graph));
+  const Interval<std::uint32_t> tied = f.problem.pieces.of_weight[dense[0]->weights[0].index()];
+  REQUIRE(tied.size() >= 1);
+  for (std::uint32_t p = tied.begin; p < tied.end; ++p) CHECK(f.problem.pieces.all[p].reads == 2);
+  REQUIRE(f.problem.residency.size() == f.problem.pieces.all.size());
+  std::vector<std::uint32_t> reads;
+  for (const std::uint32_t piece : f.problem.residency) reads.push_back(f.problem.pieces.all[piece].reads);
+  CHECK(std::is_sorted(reads.rbegin(), reads.rend()));
+}
+
+TEST_CASE("workspaces lie where their slices were cut for, and blocks where they lie in every draft") {
+  Fixture f(resnet50());
+  const Least least = least_candidate(f.problem, Policy::kSluice);
+  const Room room = Room::beside_blocks(least.candidate.layout, f.problem.views.order.size());
+  const std::uint64_t height = least.candidate.layout.height + (8u << 20);
+  Draft draft = make_draft(f.problem, {.room = room.within(height), .depth = 2});
+  REQUIRE(room.lay_out(draft.layout, height));
+  CHECK(draft.layout.height <= height);
+  for (std::size_t b = 0; b < draft.layout.blocks; ++b) CHECK(draft.layout.offsets[b] == least.candidate.layout.offsets[b]);
+  for (std::size_t i = 0; i < draft.layout.items.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const Rectangle &a = draft.layout.items[i], &b = draft.layout.items[j];
+      if (a.size == 0 || b.size == 0 || !a.time.overlaps(b.time)) continue;
+      const bool apart = draft.layout.offsets[i] + a.size <= draft.layout.offsets[j] || draft.layout.offsets[j] + b.size <= draft.layout.offsets[i];
+      CHECK(apart);
+    }
+}
+
+}  // namespace
+}  // namespace sluice::planner
