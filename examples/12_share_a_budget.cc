@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
       std::vector<std::byte> output;
       if (auto run = run_once(*models[i / 2], *sessions[i], output); !run) return report(run.error());
       if (output != expected[i / 2]) return std::fprintf(stderr, "session %zu gave other bits in turn %d\n", i, turn), 1;
-      std::printf("turn %d, session %zu of %s: read %.1f MiB\n", turn + 1, i % 2 + 1, argv[1 + i / 2], mib(sessions[i]->stats().bytes_read));
+      std::printf("turn %d, session %zu of %s: read %.1f MiB\n", turn + 1, i % 2 + 1, argv[1 + i / 2],
+                  mib(sessions[i]->stats().bytes_read));
     }
   }
   const sluice::MemoryReport memory = (*arena)->memory();

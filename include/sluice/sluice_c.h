@@ -102,7 +102,7 @@ typedef struct sluice_dimension_info {
   const char* name; /* lives as long as the model */
   int64_t extent;   /* of this model */
   int64_t least;
-  int64_t bound;    /* the most; what a model has that was opened without dims */
+  int64_t bound; /* the most; what a model has that was opened without dims */
 } sluice_dimension_info;
 
 /* The text of this thread's last failed call; "" before any. Holds until the thread's next failed call. */
@@ -128,7 +128,8 @@ sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_sess
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session);
 
 /* One budget, one arena and these compute threads for any number of sessions that run in turn. When one of them sets an input or runs, the
- * inputs and outputs of the one before no longer hold; resident weights stay as far as there is room, and sessions of one model share them. */
+ * inputs and outputs of the one before no longer hold; resident weights stay as far as there is room, and sessions of one model share them.
+ */
 sluice_status sluice_arena_create(uint64_t budget_bytes, int32_t scope, int32_t threads, sluice_arena** arena);
 /* Its sessions live on; the pointer must not be used after. NULL is ignored. */
 void sluice_arena_close(sluice_arena* arena);

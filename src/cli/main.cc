@@ -140,7 +140,8 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
   command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
   command->add_option("--read-size", run.read_size, "bytes of one read (default: what the device profile found best, else 512 KiB)");
-  command->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16 (default: what the device profile found best, else 4)")
+  command
+      ->add_option("--reads-in-flight", run.reads_in_flight, "reads at once, 1 to 16 (default: what the device profile found best, else 4)")
       ->check(CLI::Range(1, executor::kMaxReadsInFlight));
   command->add_option("--read-timeout", run.read_timeout_s, "seconds after which a read is given up; 0: never")
       ->capture_default_str()

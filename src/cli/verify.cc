@@ -34,7 +34,8 @@ void verify(const VerifyOptions& options) {
   }
   const std::size_t graphs = check_graphs(*model);
   fmt::print("{}: {} in {} weights, {} stretches: all checksums agree{}\n", options.model, format_bytes(total),
-             model->graph().weights.size(), model->graph().stretches.size(), graphs == 1 ? "" : fmt::format(", all {} graphs are sound", graphs));
+             model->graph().weights.size(), model->graph().stretches.size(),
+             graphs == 1 ? "" : fmt::format(", all {} graphs are sound", graphs));
 }
 
 }  // namespace sluice::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
@@ -25,6 +26,16 @@ int capacity_of(const std::string& root, int cpu) {
   return capacity;
 }
 
+/// Without the processors that the calling thread may not run on: a container or the caller has chosen among them already.
+CpuKinds allowed_of(CpuKinds kinds) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  const auto forbidden = [&](int cpu) { return !CPU_ISSET(static_cast<std::size_t>(cpu), &allowed); };
+  std::erase_if(kinds.big, forbidden);
+  std::erase_if(kinds.small, forbidden);
+  return kinds.big.empty() ? CpuKinds() : kinds;
+}
+
 }  // namespace
 
 CpuKinds read_cpu_kinds(const std::string& root) {
@@ -40,7 +51,7 @@ CpuKinds read_cpu_kinds(const std::string& root) {
   for (std::size_t cpu = 0; cpu < capacities.size(); ++cpu) {
     (capacities[cpu] == most ? kinds.big : kinds.small).push_back(static_cast<int>(cpu));
   }
-  return kinds;
+  return root.empty() ? allowed_of(std::move(kinds)) : kinds;
 }
 
 namespace {

@@ -73,8 +73,8 @@ Bytes Arena::resident() const noexcept {
   for (std::uint64_t at = 0; at < committed_.count(); at += pages.size() * kPage) {
     const std::uint64_t bytes = std::min(committed_.count() - at, pages.size() * kPage);
     if (mincore(base_ + at, bytes, pages.data()) != 0) return committed_;
-    count += static_cast<std::uint64_t>(
-        std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(bytes / kPage), [](unsigned char page) { return (page & 1) != 0; }));
+    count += static_cast<std::uint64_t>(std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(bytes / kPage),
+                                                      [](unsigned char page) { return (page & 1) != 0; }));
   }
   return Bytes(count * kPage);
 }

@@ -39,7 +39,7 @@ struct PlanPlace {
 };
 
 struct PlanToPlace {
-  PlanParts parts;       // no more than the capacity
+  PlanParts parts;        // no more than the capacity
   std::size_t model = 0;  // equal for plans of one model
 };
 /// By plan, in their order.

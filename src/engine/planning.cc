@@ -134,7 +134,8 @@ executor::ReadOptions reads_of(const SessionOptions& options) {
 
 bool same_file(const Model& a, const Model& b) noexcept {
   // The hash covers the header, and with it the checksums of all weights.
-  return &a == &b || (a.file().hash() == b.file().hash() && a.file().file_size() == b.file().file_size() && a.file().path() == b.file().path());
+  return &a == &b ||
+         (a.file().hash() == b.file().hash() && a.file().file_size() == b.file().file_size() && a.file().path() == b.file().path());
 }
 
 bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {

@@ -121,8 +121,9 @@ class PlannedSession final : public Session {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].set || inputs[i].copy.bytes() == Bytes()) continue;
       return fail(ErrorCode::kInvalidArgument, graph().inputs[i].name,
-                  tenancy_->shared() && tenant_.turn_lost ? "the input no longer holds: the arena went to another session or got another budget"
-                                                          : "the input was not set");
+                  tenancy_->shared() && tenant_.turn_lost
+                      ? "the input no longer holds: the arena went to another session or got another budget"
+                      : "the input was not set");
     }
     return {};
   }

@@ -14,11 +14,11 @@ SharedArena::~SharedArena() = default;
 Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options({.threads = options.threads}));
   auto tenancy = std::make_shared<engine::Tenancy>(engine::TenancyOptions{.budget = options.budget,
-                                                                         .largest_budget = options.largest_budget,
-                                                                         .scope = options.scope,
-                                                                         .threads = options.threads,
-                                                                         .compute_cpus = options.compute_cpus,
-                                                                         .shared = true});
+                                                                          .largest_budget = options.largest_budget,
+                                                                          .scope = options.scope,
+                                                                          .threads = options.threads,
+                                                                          .compute_cpus = options.compute_cpus,
+                                                                          .shared = true});
   return std::shared_ptr<SharedArena>(new SharedArena(std::move(tenancy)));
 }
 

@@ -80,7 +80,8 @@ Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
     grows = grows || tenant->plan == nullptr;
   }
   // A process is measured when a session comes: a change of budget does not depend on what else it holds at the moment.
-  if (grows || options_.scope == BudgetScope::kLibrary) next.overhead = overhead_of(shares, options_.scope, options_.threads, arena_.resident());
+  if (grows || options_.scope == BudgetScope::kLibrary)
+    next.overhead = overhead_of(shares, options_.scope, options_.threads, arena_.resident());
   std::vector<bool> outdated(tenants_.size(), plan_all);
   for (int round = 0;; ++round) {
     SLUICE_ASSIGN_OR_RETURN(const bool changed, plan_what_does_not_fit(next, outdated));
@@ -104,7 +105,8 @@ Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool
     outdated[i] = false;
     changed = true;
     for (std::size_t j = 0; j < tenants_.size() && !next.plans[i]; ++j) {
-      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted && next.overhead + next.tables + Bytes(next.plans[j]->parts.bytes()) <= next.budget;
+      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted &&
+                          next.overhead + next.tables + Bytes(next.plans[j]->parts.bytes()) <= next.budget;
       if (!usable || !same_file(*tenant.model, *tenants_[j]->model) || !same_plans(tenant.options, tenants_[j]->options)) continue;
       next.plans[i] = next.plans[j];
       next.fresh[i] = next.fresh[j];
@@ -226,8 +228,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
     Tenant& tenant = *tenants_[i];
     if (keeps_bytes && next.plans[i] == tenant.plan) continue;
     if (tenant.plan == nullptr) SLUICE_RETURN_IF_ERROR(tenant.open());
-    const executor::Holding held =
-        keeps_bytes ? holding_of(i, *next.plans[i]) : executor::Holding::none(next.plans[i]->plan());
+    const executor::Holding held = keeps_bytes ? holding_of(i, *next.plans[i]) : executor::Holding::none(next.plans[i]->plan());
     SLUICE_ASSIGN_OR_RETURN(bound[i], tenant.bind(*next.plans[i], held, arena_, *pool_));
   }
   return bound;

@@ -54,8 +54,8 @@ class Tenancy {
   struct Arrangement {
     Bytes budget;
     Bytes overhead;
-    Bytes tables;  // beyond what the overhead counts
-    std::vector<std::shared_ptr<PlacedPlan>> fresh;       // null where it keeps its plan
+    Bytes tables;                                          // beyond what the overhead counts
+    std::vector<std::shared_ptr<PlacedPlan>> fresh;        // null where it keeps its plan
     std::vector<std::shared_ptr<const PlacedPlan>> plans;  // what it keeps, or `fresh` as soon as that has its place
     Bytes end;
   };

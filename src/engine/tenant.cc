@@ -23,7 +23,7 @@ Result<std::vector<BoundPort>> bind_ports(const model::Graph& graph, const std::
 
 Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given) : model(std::move(opened)), options(given) {
   options.arena = nullptr;  // it holds us
-  options.dims.clear();  // the model has them
+  options.dims.clear();     // the model has them
   if (given.profile != nullptr) options.profile = &profile_.emplace(*given.profile);
   options.read = reads_of(options);
 }

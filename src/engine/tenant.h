@@ -18,8 +18,8 @@ struct PlacedPlan {
   PlannedBudget planned;
   PlanParts parts;
   PlanPlace place;
-  std::uint64_t origin = 0;  // equal for copies of one plan that differ in their addresses only
-  bool adopted = false;      // the caller's: nobody else's choice
+  std::uint64_t origin = 0;                      // equal for copies of one plan that differ in their addresses only
+  bool adopted = false;                          // the caller's: nobody else's choice
   std::optional<executor::Footprint> footprint;  // only where others use the arena too
 
   const plan::Plan& plan() const noexcept { return planned.plan; }
@@ -65,7 +65,7 @@ class Tenant {
   std::shared_ptr<const PlacedPlan> plan;  // null before it has joined
   BoundSession bound;
   bool outputs_hold = false;
-  bool turn_lost = false;  // since the last input was set: for the words of an error
+  bool turn_lost = false;             // since the last input was set: for the words of an error
   mutable std::mutex executor_mutex;  // cancel() may come while another plan is taken
 
  private:

@@ -28,7 +28,8 @@ struct BindContext {
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept;
 };
 
-/// One step, ready. `loads_needed` is how many loads of a pass must have ended before it; the executor counts them, as what is held changes.
+/// One step, ready. `loads_needed` is how many loads of a pass must have ended before it; the executor counts them, as what is held
+/// changes.
 struct BoundStep {
   void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
   bool prologue_only = false;

@@ -12,9 +12,9 @@
 namespace sluice::executor {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;                 // of plans
-constexpr std::int64_t kGlanceNs = 50'000'000;         // how often a wait looks whether it was called off
-constexpr std::int64_t kPatienceNs = 250'000'000;      // for reads that a failed step leaves
+constexpr std::uint64_t kBlock = 4096;             // of plans
+constexpr std::int64_t kGlanceNs = 50'000'000;     // how often a wait looks whether it was called off
+constexpr std::int64_t kPatienceNs = 250'000'000;  // for reads that a failed step leaves
 
 }  // namespace
 

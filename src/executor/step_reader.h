@@ -26,7 +26,8 @@ namespace sluice::executor {
 
 class StepReader final : public kernels::WeightReader {
  public:
-  StepReader(const model::Graph& graph, model::WeightSource& source, const ReadOptions& options, const std::atomic<bool>& cancelled) noexcept
+  StepReader(const model::Graph& graph, model::WeightSource& source, const ReadOptions& options,
+             const std::atomic<bool>& cancelled) noexcept
       : graph_(graph), source_(source), options_(options), cancelled_(cancelled) {}
   StepReader(const StepReader&) = delete;
   StepReader& operator=(const StepReader&) = delete;

@@ -175,7 +175,8 @@ class Encoder {
         if (const auto weight = weights_.find(node.inputs[i]); weight != weights_.end() && !is_factor(node, i)) weight->second = false;
     for (DraftNode& node : draft_.nodes) {
       const auto weight = node.inputs.size() == 2 ? weights_.find(node.inputs[1]) : weights_.end();
-      if (weight != weights_.end() && weight->second) std::get<model::PlainAttributes>(node.attributes).op = kernels::find_plain("BodyDense")->number;
+      if (weight != weights_.end() && weight->second)
+        std::get<model::PlainAttributes>(node.attributes).op = kernels::find_plain("BodyDense")->number;
     }
   }
 

@@ -133,9 +133,9 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
 
   WeightPool pool(graph, std::move(bound.recipes));
   model::WriteOptions write{.progress = options.progress, .before_commit = [&]() -> Status {
-    for (const auto& file : onnx.files) SLUICE_RETURN_IF_ERROR(file->check_unchanged());
-    return {};
-  }};
+                              for (const auto& file : onnx.files) SLUICE_RETURN_IF_ERROR(file->check_unchanged());
+                              return {};
+                            }};
   model::Variants variants;
   if (!report.dimensions.empty()) {
     SLUICE_ASSIGN_OR_RETURN(variants, make_variants(onnx, options, onnx_path, graph, pool, report));

@@ -63,8 +63,7 @@ std::map<std::string, std::int64_t> dims_at(const ConvertOptions& options, const
 std::string point_text(const std::vector<model::Dimension>& dimensions, std::size_t point) {
   std::string text;
   const std::vector<std::int64_t> extents = model::extents_at(dimensions, point);
-  for (std::size_t d = 0; d < dimensions.size(); ++d)
-    text += (d == 0 ? "" : ", ") + dimensions[d].name + "=" + std::to_string(extents[d]);
+  for (std::size_t d = 0; d < dimensions.size(); ++d) text += (d == 0 ? "" : ", ") + dimensions[d].name + "=" + std::to_string(extents[d]);
   return text;
 }
 

@@ -53,7 +53,7 @@ struct PanelValues {
 /// A large constant of a body, which becomes a weight of the node that runs the body (body.h).
 struct BodyWeight {
   std::string name;
-  Constant values;      // in panels: [N, K]
+  Constant values;  // in panels: [N, K]
   bool panels = false;
 };
 

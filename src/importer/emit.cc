@@ -59,8 +59,8 @@ PackSource source_of(const DraftNode& node) {
 /// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
 std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, const PackSource& source) {
   const Constant& w = node.panels->values;
-  const bool takes_quantised = node.op == OpKind::kDense || node.op == OpKind::kConv || node.op == OpKind::kConvTranspose ||
-                               node.op == OpKind::kEmbedding;
+  const bool takes_quantised =
+      node.op == OpKind::kDense || node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kEmbedding;
   if (w.quantised == nullptr || w.dtype != DType::kF32 || !takes_quantised) return std::nullopt;
   const QuantisedValues& q = *w.quantised;
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);

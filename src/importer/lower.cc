@@ -262,9 +262,21 @@ class Walk final : public BodyLowering {
 
   /// Values of 4 and 2 bits are bytes here: right for what reads or moves them, wrong for what would make others of their type.
   static void check_narrow_inputs(const NodeContext& c, std::string_view op) {
-    constexpr std::string_view kReaders[] = {"Cast",      "DequantizeLinear", "Flatten", "Gather", "Identity", "Reshape", "Shape",
-                                             "Size",      "Slice",            "Split",   "Squeeze", "Transpose", "Unsqueeze",
-                                             "com.microsoft::DequantizeLinear", "com.microsoft::GatherBlockQuantized"};
+    constexpr std::string_view kReaders[] = {"Cast",
+                                             "DequantizeLinear",
+                                             "Flatten",
+                                             "Gather",
+                                             "Identity",
+                                             "Reshape",
+                                             "Shape",
+                                             "Size",
+                                             "Slice",
+                                             "Split",
+                                             "Squeeze",
+                                             "Transpose",
+                                             "Unsqueeze",
+                                             "com.microsoft::DequantizeLinear",
+                                             "com.microsoft::GatherBlockQuantized"};
     for (std::size_t i = 0; i < c.input_count(); ++i) {
       const Constant* known = c.has_input(i) ? c.input_constant(i) : nullptr;
       if (known == nullptr || known->bits == 8 || std::find(std::begin(kReaders), std::end(kReaders), op) != std::end(kReaders)) continue;

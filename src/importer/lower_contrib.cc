@@ -89,15 +89,15 @@ void fused_conv(NodeContext& c) {
   const OnnxAttribute* parameters = c.attribute("activation_params");
   const ValueId y = add(c, c.outputs()[0], optional_input(c, 3));
   c.set_output(0, activated(c, y, [&](std::size_t i, float otherwise) {
-    return parameters != nullptr && i < parameters->floats.size() ? parameters->floats[i] : otherwise;
-  }));
+                 return parameters != nullptr && i < parameters->floats.size() ? parameters->floats[i] : otherwise;
+               }));
 }
 
 void fused_gemm(NodeContext& c) {
   lower_gemm(c);
   c.set_output(0, activated(c, c.outputs()[0], [&](std::size_t i, float otherwise) {
-    return c.real(i == 0 ? "activation_alpha" : "activation_beta", otherwise);
-  }));
+                 return c.real(i == 0 ? "activation_alpha" : "activation_beta", otherwise);
+               }));
 }
 
 /// MatMul of factors whose last two axes may be turned, times alpha.

@@ -182,8 +182,8 @@ void lower_group_query_attention(NodeContext& c) {
     for (std::int64_t t = 0; t < keys; ++t) places.push_back(t < past ? t + rows - 1 : -1);
     for (std::int64_t s = 0; s < rows; ++s)
       for (std::int64_t t = 0; t < keys; ++t) causal.push_back(t <= past + s ? 1 : 0);
-    const ValueId seen = add_plain(c, "Less", {c.add_constant(whole_numbers(Shape{1, 1, 1, keys}, places, type)),
-                                               c.add_reshape(lengths, Shape{batches, 1, 1, 1})});
+    const ValueId seen = add_plain(
+        c, "Less", {c.add_constant(whole_numbers(Shape{1, 1, 1, keys}, places, type)), c.add_reshape(lengths, Shape{batches, 1, 1, 1})});
     mask = add_plain(c, "And", {seen, c.add_constant(whole_numbers(Shape{1, 1, rows, keys}, causal, DType::kBool))});
   }
   set_attention(c, {q, k, v, mask, past_key, past_value},

@@ -134,9 +134,7 @@ void lower_qlinear_concat(NodeContext& c) {
 }
 
 /// A condition, then X and Y, each with scale and zero point, then the result's.
-void lower_qlinear_where(NodeContext& c) {
-  set_quantised(c, add_plain(c, "Where", {c.input(0), real_input(c, 1), real_input(c, 4)}), 7);
-}
+void lower_qlinear_where(NodeContext& c) { set_quantised(c, add_plain(c, "Where", {c.input(0), real_input(c, 1), real_input(c, 4)}), 7); }
 
 /// ONNX's operators in the domain where onnxruntime's quantiser writes them.
 void lower_contrib_linear(NodeContext& c) { lower_plain(c, *kernels::find_plain(c.node().op_type)); }

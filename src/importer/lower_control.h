@@ -33,8 +33,8 @@ inline constexpr std::string_view kLayers[] = {"Conv", "ConvTranspose", "LSTM", 
 inline constexpr auto kLayersButProducts = std::span(kLayers).first(std::size(kLayers) - 1);
 
 // Operators that fail on some values: a condition may be there to keep those from them.
-inline constexpr std::string_view kFailing[] = {"Gather",       "GatherElements", "GatherND", "ScatterElements", "ScatterND",
-                                                "ReverseSequence", "MaxUnpool",      "Col2Im",   "Range"};
+inline constexpr std::string_view kFailing[] = {
+    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "ReverseSequence", "MaxUnpool", "Col2Im", "Range"};
 
 inline bool has_any(const ApartBody& body, std::span<const std::string_view> operators) {
   return std::any_of(body.draft.nodes.begin(), body.draft.nodes.end(), [&](const DraftNode& node) {

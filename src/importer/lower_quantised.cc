@@ -1,5 +1,6 @@
-// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, whose weight is a constant larger than the
-// tensors beside it: products over panels of 8 bits, which slice and stream, in place of the plain operator, which needs all of it at once.
+// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, whose weight is a constant larger than
+// the tensors beside it: products over panels of 8 bits, which slice and stream, in place of the plain operator, which needs all of it at
+// once.
 //
 //     x - zero, as f32 --dense or conv over (w - zero)--> sums --> i32, + bias --> f32 * scale --> rounded
 //
@@ -102,7 +103,8 @@ class ByteLowering {
           more[static_cast<std::size_t>(o)] += std::llabs(static_cast<std::int64_t>(q.values[static_cast<std::size_t>(i)]) -
                                                           static_cast<std::int64_t>(q.zeros[static_cast<std::size_t>(q.order.of(i))]));
         }
-        if (more[static_cast<std::size_t>(o)] * kLargestInput > kExact) c_.refuse("taps of one channel whose sum f32 does not hold exactly");
+        if (more[static_cast<std::size_t>(o)] * kLargestInput > kExact)
+          c_.refuse("taps of one channel whose sum f32 does not hold exactly");
         over = over || (sizes[static_cast<std::size_t>(o)] + more[static_cast<std::size_t>(o)]) * kLargestInput > kExact;
       }
       if (over && k > parts.back()) {

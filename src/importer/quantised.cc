@@ -43,8 +43,7 @@ Constant unpacked(const Constant& packed, const Shape& shape, std::int64_t row, 
     const int field = std::to_integer<int>(bytes[at]) >> (i % width % each * static_cast<std::size_t>(bits)) & mask;
     (*values)[i] = static_cast<std::int8_t>((field ^ half) - half);  // the sign's bit counts negatively
   }
-  Constant made =
-      make_view(is_signed ? DType::kI8 : DType::kU8, shape, reinterpret_cast<const std::byte*>(values->data()), values);
+  Constant made = make_view(is_signed ? DType::kI8 : DType::kU8, shape, reinterpret_cast<const std::byte*>(values->data()), values);
   made.bits = bits;
   return made;
 }

@@ -31,8 +31,8 @@ class WeightPool final : public model::WeightProducer {
   bool equal(std::size_t mine, const model::Weight& weight, WeightId theirs, Packer& packer);
   std::size_t add(const model::Weight& weight, WeightId theirs, Packer& packer);
 
-  Packer packer_;                               // of the first weights
-  std::size_t first_added_ = 0;                 // the others follow, with their bytes
+  Packer packer_;                // of the first weights
+  std::size_t first_added_ = 0;  // the others follow, with their bytes
   std::vector<std::vector<std::byte>> packed_;
   std::vector<model::Weight> weights_;
   std::map<std::string, std::vector<std::size_t>, std::less<>> by_name_;

@@ -152,10 +152,9 @@ class NodeValidator {
     const std::int64_t panels = panel_count(outputs, per_group);
     if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
     const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
-    const bool takes_quantised = node_.op == OpKind::kConv || node_.op == OpKind::kConvTranspose || node_.op == OpKind::kDense ||
-                                 node_.op == OpKind::kEmbedding;
-    if (is_quantised(weight.panel_layout) && !takes_quantised)
-      return invalid("G4: this operator takes no quantised panels");
+    const bool takes_quantised =
+        node_.op == OpKind::kConv || node_.op == OpKind::kConvTranspose || node_.op == OpKind::kDense || node_.op == OpKind::kEmbedding;
+    if (is_quantised(weight.panel_layout) && !takes_quantised) return invalid("G4: this operator takes no quantised panels");
     const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
     if (!bytes || weight.panel_bytes != *bytes || (is_quantised(weight.panel_layout) && values_of_lane(weight) != *values)) {
       return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),

@@ -129,8 +129,7 @@ std::vector<std::uint64_t> Variants::graph_at(std::size_t point) const {
     if (at == form.points.end()) continue;
     const auto position = static_cast<std::size_t>(at - form.points.begin());
     std::vector<std::uint64_t> words = words_of(form.graph);
-    for (std::size_t i = 0; i < form.words.size(); ++i)
-      words[form.words[i]] = form.values[form.columns[i] * form.points.size() + position];
+    for (std::size_t i = 0; i < form.words.size(); ++i) words[form.words[i]] = form.values[form.columns[i] * form.points.size() + position];
     return words;
   }
   return {};
@@ -150,9 +149,8 @@ Status VariantsEncoder::add(std::size_t point, const Graph& graph) {
     for (std::size_t w = 0; w < words.size(); ++w) count += form.words[w] != words[w];
     return count;
   };
-  auto form = std::find_if(growing_.begin(), growing_.end(), [&](const Growing& g) {
-    return g.words.size() == words.size() && 2 * differ(g) <= words.size();
-  });
+  auto form = std::find_if(growing_.begin(), growing_.end(),
+                           [&](const Growing& g) { return g.words.size() == words.size() && 2 * differ(g) <= words.size(); });
   if (form == growing_.end()) {
     growing_.push_back({words, {}, {}, {}});
     form = growing_.end() - 1;
@@ -166,7 +164,7 @@ Status VariantsEncoder::add(std::size_t point, const Graph& graph) {
 /// Splits classes: words stay together as long as they have the same values. `words` is of the point that comes next.
 void VariantsEncoder::append(Growing& form, const std::vector<std::uint64_t>& words) {
   const std::size_t before = form.points.size();
-  constexpr std::uint32_t kNever = ~std::uint32_t{0};  // has not varied so far
+  constexpr std::uint32_t kNever = ~std::uint32_t{0};                                     // has not varied so far
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::uint32_t> made;  // {class, first value, new value}
   for (std::uint32_t w = 0; w < words.size(); ++w) {
     const auto found = form.class_of.find(w);

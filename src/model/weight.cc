@@ -25,8 +25,7 @@ std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t val
   const bool bytes = layout.dtype == DType::kI8 && layout.k_block == 1;
   const bool parts = layout.dtype == DType::kU8 && (layout.k_block == 2 || layout.k_block == 4) && each != 0 && each % layout.k_block == 0;
   if (!bytes && !parts) return std::nullopt;
-  if (each == 0)
-    return Bytes(align_up(static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes, kWeightAlignment));
+  if (each == 0) return Bytes(align_up(static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes, kWeightAlignment));
   return Bytes(align_up((values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout)), kWeightAlignment));
 }
 

@@ -89,7 +89,8 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
-  plan.prediction = predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
+  plan.prediction =
+      predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
     error.code = ErrorCode::kInternal;  // the planner's fault: planning again would end the same way

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <chrono>
 
-#include "sluice/profiler/fit.h"
 #include "sluice/core/hash.h"
 #include "sluice/core/lane.h"
 #include "sluice/core/native_thread.h"
 #include "sluice/model/weight_source.h"
+#include "sluice/profiler/fit.h"
 #include "src/model/aligned_buffer.h"
 
 namespace sluice::profiler {

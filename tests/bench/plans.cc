@@ -106,9 +106,11 @@ class Bench {
                 100 * near / all, *std::max_element(ratio.begin(), ratio.end()), worse);
     std::printf("geomean of flexnn / sluice, over the %zu points at which flexnn finds a plan: %.3f\n", gain.size(),
                 std::exp(sum / std::max(1.0, static_cast<double>(gain.size()))));
-    std::printf("planning, median and most: %.1f and %.1f ms without the exact search (10 ms or less at %td), %.1f and %.1f ms with it (60 ms or less at %td)\n",
-                median(quick), *std::max_element(quick.begin(), quick.end()), within(quick, 10), median(searched),
-                *std::max_element(searched.begin(), searched.end()), within(searched, 60));
+    std::printf(
+        "planning, median and most: %.1f and %.1f ms without the exact search (10 ms or less at %td), %.1f and %.1f ms with it (60 ms or "
+        "less at %td)\n",
+        median(quick), *std::max_element(quick.begin(), quick.end()), within(quick, 10), median(searched),
+        *std::max_element(searched.begin(), searched.end()), within(searched, 60));
     if (error.empty()) return;
     std::sort(error.begin(), error.end());
     std::printf("|T / measured - 1|: median %.1f %%; tenths", at_share(error, 0.5));

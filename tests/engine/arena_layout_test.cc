@@ -54,7 +54,7 @@ TEST_CASE("plans of random sizes keep the rules of the layout") {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const ByteRange own{places[i].kept, places[i].kept + plans[i].parts.kept};
       const ByteRange own_passing{places[i].passing, places[i].passing + plans[i].parts.passing};
-      CHECK(own.end <= own_passing.begin);                            // L1
+      CHECK(own.end <= own_passing.begin);  // L1
       CHECK(own_passing.end <= capacity);
       CHECK((own.begin % kPage == 0 && own_passing.begin % kPage == 0));  // L4
       for (std::size_t j = 0; j < plans.size(); ++j) {
@@ -91,7 +91,8 @@ TEST_CASE("a plan that was moved is a plan, and comes back") {
       CAPTURE(kib, parts.kept, parts.passing);
       plan::Plan moved = plan;
       move_plan(moved, parts, natural, place);
-      const Status valid = plan::verify(moved, (*model)->graph(), {.file_size = (*model)->file().file_size(), .model_hash = plan.model_hash});
+      const Status valid =
+          plan::verify(moved, (*model)->graph(), {.file_size = (*model)->file().file_size(), .model_hash = plan.model_hash});
       if (!valid) FAIL(valid.error().to_string());
       move_plan(moved, parts, place, natural);
       for (std::size_t b = 0; b < plan.buffers.size(); ++b) REQUIRE(moved.buffers[b].offset == plan.buffers[b].offset);

@@ -1,3 +1,5 @@
+#include "sluice/engine/shared_arena.h"
+
 #include <dirent.h>
 
 #include <atomic>
@@ -5,7 +7,6 @@
 #include <cstring>
 #include <thread>
 
-#include "sluice/engine/shared_arena.h"
 #include "src/engine/process_memory.h"
 #include "tests/executor/toy_file.h"
 
@@ -407,11 +408,13 @@ TEST_CASE("a hundred models in turn through one arena take no memory and no desc
 
 TEST_CASE("many sessions at once stay in one budget, and so does the process") {
   std::vector<std::unique_ptr<Net>> nets;
-  for (std::uint32_t seed = 1; seed <= 6; ++seed) nets.push_back(std::make_unique<Net>(seed, std::vector<std::int64_t>{64, 1024, 1024, 10}));
+  for (std::uint32_t seed = 1; seed <= 6; ++seed)
+    nets.push_back(std::make_unique<Net>(seed, std::vector<std::int64_t>{64, 1024, 1024, 10}));
   const auto arena = make_arena({.budget = 12_MiB});
   const Bytes before = engine::read_process_memory().resident;
   std::vector<std::unique_ptr<Session>> sessions;
-  for (int i = 0; i < 24; ++i) sessions.push_back(join(*nets[static_cast<std::size_t>(i) % nets.size()], arena, {.repeat = true, .search_ms = 0}));
+  for (int i = 0; i < 24; ++i)
+    sessions.push_back(join(*nets[static_cast<std::size_t>(i) % nets.size()], arena, {.repeat = true, .search_ms = 0}));
   CHECK(within(*arena));
   for (int turn = 0; turn < 72; ++turn) {
     const std::size_t which = static_cast<std::size_t>(turn) % sessions.size();

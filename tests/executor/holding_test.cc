@@ -77,7 +77,7 @@ TEST_CASE("what the other plan keeps of the same model at the same addresses hol
   CHECK(after(mine, {true, true, true}, joined, {true}, true).loads == Loads{true, true, true});
   CHECK(after(mine, {true, true, true}, joined, {false}, true).loads == Loads{false, false, true});  // it failed there
   CHECK(after(mine, {true, true, true}, joined, {true}, false).loads == Loads{false, false, true});  // of another model
-  const Sketch elsewhere({{0, 4, 1}}, {{5, 9}}, 50);  // same weights a block further up
+  const Sketch elsewhere({{0, 4, 1}}, {{5, 9}}, 50);                                                 // same weights a block further up
   CHECK(after(mine, {true, true, true}, elsewhere, {true}, true).loads == Loads{false, false, false});
   const Sketch part({{0, 1, 0}, {3, 1, 3}}, {{30, 40}}, 50);
   CHECK(after(mine, {true, true, true}, part, {true, true}, true).loads == Loads{true, true, true});

@@ -1,5 +1,5 @@
-// Operators of com.microsoft are the operators of ONNX that they are made of: each model is written twice, and gives the same. What ONNX Runtime
-// says of them is asked by scripts/contrib-cases.
+// Operators of com.microsoft are the operators of ONNX that they are made of: each model is written twice, and gives the same. What ONNX
+// Runtime says of them is asked by scripts/contrib-cases.
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -26,7 +26,8 @@ importer::ConvertReport convert(const TemporaryFolder& folder, const OnnxBuilder
 Floats run(const OnnxBuilder& builder) {
   const TemporaryFolder folder;
   Status status;
-  for (const importer::Problem& problem : convert(folder, builder, status).problems) UNSCOPED_INFO(problem.op_type + ": " + problem.message);
+  for (const importer::Problem& problem : convert(folder, builder, status).problems)
+    UNSCOPED_INFO(problem.op_type + ": " + problem.message);
   REQUIRE(status);
   const std::shared_ptr<const Model> model = *Model::open(folder.path("m.sluice"));
   const auto session = Session::create(model, {});
@@ -121,7 +122,9 @@ TEST_CASE("operators between bytes") {
   for (const auto& [name, op, attributes] : kCases) {
     OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
     contrib.node(name, {"x", "xs", "xz", "ys", "yz"}, {"bytes"}, attributes, kContrib);
-    made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"r"}).node(op, {"r"}, {"s"}, attributes).node("QuantizeLinear", {"s", "ys", "yz"}, {"bytes"});
+    made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"r"})
+        .node(op, {"r"}, {"s"}, attributes)
+        .node("QuantizeLinear", {"s", "ys", "yz"}, {"bytes"});
     check_same(as_real(contrib), as_real(made_of));
   }
   OnnxBuilder contrib = with_bytes(), made_of = with_bytes();
@@ -134,9 +137,10 @@ TEST_CASE("operators between bytes") {
 TEST_CASE("FusedMatMul turns its factors") {
   OnnxBuilder contrib, made_of;
   for (OnnxBuilder* b : {&contrib, &made_of}) b->input("x", {2, 8, 5}).weight("w", {6, 8}, 0.1f);
-  contrib.node("FusedMatMul", {"x", "w"}, {"y"}, {attribute("transA", std::int64_t{1}), attribute("transB", std::int64_t{1}), attribute("alpha", 0.5f)},
-               kContrib);
-  made_of.node("Transpose", {"x"}, {"xt"}, {attribute("perm", Ints{0, 2, 1})}).node("Transpose", {"w"}, {"wt"}, {attribute("perm", Ints{1, 0})});
+  contrib.node("FusedMatMul", {"x", "w"}, {"y"},
+               {attribute("transA", std::int64_t{1}), attribute("transB", std::int64_t{1}), attribute("alpha", 0.5f)}, kContrib);
+  made_of.node("Transpose", {"x"}, {"xt"}, {attribute("perm", Ints{0, 2, 1})})
+      .node("Transpose", {"w"}, {"wt"}, {attribute("perm", Ints{1, 0})});
   made_of.initializer(tensor("half", {}, Floats{0.5f})).node("MatMul", {"xt", "wt"}, {"p"}).node("Mul", {"p", "half"}, {"y"});
   check_same(contrib.output("y"), made_of.output("y"));
 }
@@ -145,15 +149,19 @@ TEST_CASE("GroupQueryAttention is rotations and an attention with a past") {
   const std::int64_t heads = 4, key_heads = 2, size = 8, past = 3;
   OnnxBuilder contrib(23), made_of(23);
   for (OnnxBuilder* b : {&contrib, &made_of})
-    b->input("qkv", {2, 2, (heads + 2 * key_heads) * size}).input("pk", {2, key_heads, past, size}).input("pv", {2, key_heads, past, size})
-        .weight("cos", {9, size / 2}, 0.05f).weight("sin", {9, size / 2}, 0.03f);
+    b->input("qkv", {2, 2, (heads + 2 * key_heads) * size})
+        .input("pk", {2, key_heads, past, size})
+        .input("pv", {2, key_heads, past, size})
+        .weight("cos", {9, size / 2}, 0.05f)
+        .weight("sin", {9, size / 2}, 0.03f);
   std::int32_t lengths[] = {4, 4};
   const std::int32_t all = 5;
   contrib.initializer(raw_tensor("l", {2}, 6, {reinterpret_cast<const char*>(lengths), sizeof lengths}));
   contrib.initializer(raw_tensor("t", {}, 6, {reinterpret_cast<const char*>(&all), sizeof all}));
   contrib.node("GroupQueryAttention", {"qkv", "", "", "pk", "pv", "l", "t", "cos", "sin"}, {"y"},
                {attribute("num_heads", heads), attribute("kv_num_heads", key_heads), attribute("do_rotary", std::int64_t{1})}, kContrib);
-  made_of.initializer(tensor("sizes", {3}, Ints{heads * size, key_heads * size, key_heads * size})).initializer(tensor("at", {2, 2}, Ints{3, 4, 3, 4}));
+  made_of.initializer(tensor("sizes", {3}, Ints{heads * size, key_heads * size, key_heads * size}))
+      .initializer(tensor("at", {2, 2}, Ints{3, 4, 3, 4}));
   made_of.node("Split", {"qkv", "sizes"}, {"q", "k", "v"}, {attribute("axis", std::int64_t{2})});
   made_of.node("RotaryEmbedding", {"q", "cos", "sin", "at"}, {"qr"}, {attribute("num_heads", heads)});
   made_of.node("RotaryEmbedding", {"k", "cos", "sin", "at"}, {"kr"}, {attribute("num_heads", key_heads)});
@@ -166,7 +174,10 @@ TEST_CASE("MultiHeadAttention adds a bias to each part") {
   const std::int64_t heads = 2, size = 8;
   OnnxBuilder contrib(23), made_of(23);
   for (OnnxBuilder* b : {&contrib, &made_of})
-    b->input("q", {1, 3, heads * size}).input("k", {1, 5, heads * size}).input("v", {1, 5, heads * size}).weight("b", {3 * heads * size}, 0.1f);
+    b->input("q", {1, 3, heads * size})
+        .input("k", {1, 5, heads * size})
+        .input("v", {1, 5, heads * size})
+        .weight("b", {3 * heads * size}, 0.1f);
   contrib.node("MultiHeadAttention", {"q", "k", "v", "b"}, {"y"}, {attribute("num_heads", heads)}, kContrib);
   made_of.node("Split", {"b"}, {"bq", "bk", "bv"}, {attribute("axis", std::int64_t{0}), attribute("num_outputs", std::int64_t{3})});
   made_of.node("Add", {"q", "bq"}, {"qb"}).node("Add", {"k", "bk"}, {"kb"}).node("Add", {"v", "bv"}, {"vb"});
@@ -181,9 +192,12 @@ TEST_CASE("DynamicQuantizeLSTM is an LSTM over what its bytes stand for") {
     b->input("x", {3, 2, features}).weight("b", {1, 8 * hidden}, 0.02f).initializer(tensor("s", {1}, Floats{0.004f}));
     b->initializer(raw_tensor("w", {1, features, 4 * hidden}, kI8, bytes_of(features * 4 * hidden)));
     b->initializer(raw_tensor("r", {1, hidden, 4 * hidden}, kI8, bytes_of(hidden * 4 * hidden)));
-    b->initializer(raw_tensor("z", {1}, kI8, "\x02")).initializer(raw_tensor("zero", {}, kI8, "\x02")).initializer(tensor("scale", {}, Floats{0.004f}));
+    b->initializer(raw_tensor("z", {1}, kI8, "\x02"))
+        .initializer(raw_tensor("zero", {}, kI8, "\x02"))
+        .initializer(tensor("scale", {}, Floats{0.004f}));
   }
-  contrib.node("DynamicQuantizeLSTM", {"x", "w", "r", "b", "", "", "", "", "s", "z", "s", "z"}, {"y"}, {attribute("hidden_size", hidden)}, kContrib);
+  contrib.node("DynamicQuantizeLSTM", {"x", "w", "r", "b", "", "", "", "", "s", "z", "s", "z"}, {"y"}, {attribute("hidden_size", hidden)},
+               kContrib);
   for (const std::string name : {"w", "r"}) {
     made_of.node("DequantizeLinear", {name, "scale", "zero"}, {name + "d"});
     made_of.node("Transpose", {name + "d"}, {name + "t"}, {attribute("perm", Ints{0, 2, 1})});
@@ -201,7 +215,8 @@ TEST_CASE("forms of few bits that do not run are named") {
     for (const std::int64_t group : order)
       for (int byte = 0; byte < 4; ++byte) groups += static_cast<char>(byte == 0 ? group : 0);
     b.initializer(raw_tensor("g", {static_cast<std::int64_t>(order.size())}, 6, groups));
-    const std::vector<std::string> attributes = {attribute("K", k), attribute("N", n), attribute("bits", bits), attribute("block_size", block)};
+    const std::vector<std::string> attributes = {attribute("K", k), attribute("N", n), attribute("bits", bits),
+                                                 attribute("block_size", block)};
     return b.node("MatMulNBits", {"x", "B", "s", "", order.empty() ? "" : "g"}, {"y"}, attributes, kContrib).output("y");
   };
   Ints plain(static_cast<std::size_t>(k), 0), mixed = plain;

@@ -199,7 +199,8 @@ TEST_CASE("Resize takes scales and sizes of the run, below a bound, with the val
       b.input("s", {2}, sizes ? kI64 : kFloat);
     // A cubic that leaves out what lies outside is plain also with constants.
     b.node("Resize", {"x", "", sizes ? "" : "s", sizes ? "s" : ""}, {"y"},
-           {attribute("axes", Ints{2, 3}), attribute("mode", mode.c_str()), attribute("exclude_outside", std::int64_t{mode == "cubic" ? 1 : 0})});
+           {attribute("axes", Ints{2, 3}), attribute("mode", mode.c_str()),
+            attribute("exclude_outside", std::int64_t{mode == "cubic" ? 1 : 0})});
     return b.output("y");
   };
   Floats x(24);

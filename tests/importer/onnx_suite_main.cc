@@ -41,8 +41,8 @@ std::map<std::string, std::string> known_operators() {
   known["Scan"] = "plain, else at convert";
   known["If"] = known["Loop"] = "at convert, else plain";
   // Pieces that ONNX operators are made of; they have no ONNX name.
-  for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents", "ResizeAtRun",
-                           "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense"})
+  for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents",
+                           "ResizeAtRun", "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense"})
     known.erase(name);
   return known;
 }

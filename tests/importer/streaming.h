@@ -47,7 +47,8 @@ inline float worst(const Values& a, const Values& b) {
   return most;
 }
 
-/// `model` gives the same bits at its smallest budget, perhaps `between`, and with all memory; the arena of the smallest does not hold `weights`.
+/// `model` gives the same bits at its smallest budget, perhaps `between`, and with all memory; the arena of the smallest does not hold
+/// `weights`.
 inline Values check_budgets(const std::shared_ptr<const Model>& model, const Values& inputs, Bytes weights, bool between = false) {
   const Values all = outputs(model, inputs, {});
   for (const int threads : {1, 2})

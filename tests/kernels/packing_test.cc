@@ -194,8 +194,9 @@ struct Quantised {
 };
 
 TEST_CASE("panels hold scales that runs of an output's values share, and no others") {
-  const ScaleOrder whole{}, outputs{.inner = 96, .extent = 8}, inputs{.inner = 1, .extent = 96}, blocks{.inner = 1, .extent = 96, .block = 32},
-      across{.inner = 96, .extent = 8, .block = 4}, odd{.inner = 1, .extent = 96, .block = 3};
+  const ScaleOrder whole{}, outputs{.inner = 96, .extent = 8}, inputs{.inner = 1, .extent = 96},
+      blocks{.inner = 1, .extent = 96, .block = 32}, across{.inner = 96, .extent = 8, .block = 4},
+      odd{.inner = 1, .extent = 96, .block = 3};
   const auto group_of = [](int bits, const ScaleOrder& order, float zero) -> std::int64_t {
     Quantised q(bits, order, zero);
     return fit_groups(q.source) ? q.source.group : -1;

@@ -4,9 +4,9 @@
 
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
+#include "sluice/planner/choose.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/linearise.h"
-#include "sluice/planner/choose.h"
 #include "tests/planner/nets.h"
 #include "tests/property/plan_machine.h"
 

@@ -81,7 +81,8 @@ TEST_CASE("workspaces lie where their slices were cut for, and blocks where they
     for (std::size_t j = 0; j < i; ++j) {
       const Rectangle &a = draft.layout.items[i], &b = draft.layout.items[j];
       if (a.size == 0 || b.size == 0 || !a.time.overlaps(b.time)) continue;
-      const bool apart = draft.layout.offsets[i] + a.size <= draft.layout.offsets[j] || draft.layout.offsets[j] + b.size <= draft.layout.offsets[i];
+      const bool apart =
+          draft.layout.offsets[i] + a.size <= draft.layout.offsets[j] || draft.layout.offsets[j] + b.size <= draft.layout.offsets[i];
       CHECK(apart);
     }
 }

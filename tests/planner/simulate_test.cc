@@ -266,7 +266,9 @@ TEST_CASE("a load without an address makes those in its way come late") {
   Pipeline p({1, 1, 1});
   p.schedule.loads[1].uses = {1, 3};
   p.schedule.loads[2].payload.size = Bytes(2 * kBlockBytes);
-  const auto blocks = [](std::uint64_t begin, std::uint64_t end) { return Interval<std::uint64_t>{begin * kBlockBytes, end * kBlockBytes}; };
+  const auto blocks = [](std::uint64_t begin, std::uint64_t end) {
+    return Interval<std::uint64_t>{begin * kBlockBytes, end * kBlockBytes};
+  };
   const std::vector<FixedRect> fixed{{{0, 1}, blocks(0, 1)}, {{0, 1}, blocks(2, 3)}, {{2, 3}, blocks(3, 4)}};
   const PlaceRule rule{.arena = blocks(0, 4), .address = AddressRule::kHighest, .least_gates = {0, 0, 0}};
   REQUIRE_FALSE(place_loads(p.schedule, fixed, rule));

@@ -19,7 +19,7 @@ struct CpuKinds {
   std::vector<int> small;  // of any lower one; empty where all are alike or the system does not say
 };
 
-/// Reads cpu_capacity of each processor below `root` (tests have their own).
+/// Reads cpu_capacity of each processor below `root` (tests have their own); of this machine's, those that the calling thread may run on.
 CpuKinds read_cpu_kinds(const std::string& root = {});
 
 /// Limits the calling thread to `cpus` until the end of the scope. An empty list limits nothing.

@@ -85,8 +85,8 @@ struct MemoryReport {
 
 class Session {
  public:
-  /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has); those
-  /// of make_plan, verify and Executor.
+  /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has);
+  /// those of make_plan, verify and Executor.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
   virtual ~Session() = default;
 

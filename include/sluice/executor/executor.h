@@ -95,9 +95,9 @@ class Executor {
   /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
   virtual std::span<const StepTime> step_times() const noexcept = 0;
 
-  /// Ends the loads that are wrapped into the next run, so that others may use the arena: nothing is written to it until the next run, which
-  /// reads what `held` says is not there. Errors: kIo (ETIMEDOUT) where a read does not end, kCancelled when `next` was cancelled meanwhile;
-  /// then the arena is still this executor's.
+  /// Ends the loads that are wrapped into the next run, so that others may use the arena: nothing is written to it until the next run,
+  /// which reads what `held` says is not there. Errors: kIo (ETIMEDOUT) where a read does not end, kCancelled when `next` was cancelled
+  /// meanwhile; then the arena is still this executor's.
   virtual Status leave(const Executor* next) noexcept = 0;
   /// From `leave` (or from the beginning) to the next run: what the arena holds for this plan. Whoever uses the arena meanwhile keeps it
   /// true. After a run that is all resident and derived weights, after an error nothing.

@@ -7,7 +7,8 @@
 // byte of it lies in a buffer of B, or where B's resident weights are, at that address, the same stretches of the same model. What B has
 // loaded serves A in the same way, though A has never run: plans of one model agree on the addresses of what is resident.
 //
-// Invariant (H1): a load that holds has all its stretches, verified, at its plan's addresses. Where that cannot be proven, it does not hold.
+// Invariant (H1): a load that holds has all its stretches, verified, at its plan's addresses. Where that cannot be proven, it does not
+// hold.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,9 @@
 //  (G2) attributes agree with the operator and with the shapes of inputs, outputs and weights
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
-//  (G4) a node's panel weight is weights[0], its bias weights[1]; those of a kPlain node are what its bodies read (ADR 0013); a residual is the last input; a norm's scale and shift are both weights
-//  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
+//  (G4) a node's panel weight is weights[0], its bias weights[1]; those of a kPlain node are what its bodies read (ADR 0013); a residual is
+//  the last input; a norm's scale and shift are both weights (G6) a bounded tensor, whose extents are known when it has been made (ADR
+//  0009), is made and read by plain nodes only, or is a graph
 //       output in ONNX's order of axes; it is no graph input and no constant
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 #pragma once
@@ -108,8 +109,8 @@ std::int64_t outputs_per_group(const Node& node) noexcept;
 /// A step of all channels may take several such turns.
 std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept;
 
-/// Bytes of memory that the least piece of a weight takes that a step reads by itself (plan.h): a run of whole panels, as the file has them,
-/// with the blocks of 4096 bytes round it. A weight without panels comes whole.
+/// Bytes of memory that the least piece of a weight takes that a step reads by itself (plan.h): a run of whole panels, as the file has
+/// them, with the blocks of 4096 bytes round it. A weight without panels comes whole.
 Bytes least_piece(const Graph& graph, const Weight& weight) noexcept;
 /// The same for a piece of so many bytes, wherever in the file it lies.
 constexpr Bytes piece_region(Bytes bytes) noexcept { return Bytes((bytes.count() + 4095) / 4096 * 4096 + 4096); }

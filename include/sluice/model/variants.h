@@ -84,10 +84,10 @@ class VariantsEncoder {
  private:
   /// A form that grows: a word that has varied has a class, words of one class were the same at all points so far.
   struct Growing {
-    std::vector<std::uint64_t> words;                  // of the first point
+    std::vector<std::uint64_t> words;  // of the first point
     std::vector<std::uint32_t> points;
-    std::map<std::uint32_t, std::uint32_t> class_of;   // by word; others have not varied
-    std::vector<std::vector<std::uint64_t>> history;   // by class, then by position in `points`
+    std::map<std::uint32_t, std::uint32_t> class_of;  // by word; others have not varied
+    std::vector<std::vector<std::uint64_t>> history;  // by class, then by position in `points`
   };
   static void append(Growing& form, const std::vector<std::uint64_t>& words);
 

@@ -185,7 +185,7 @@ inline void keep_all(const Problem& problem, Draft& draft) {
   }
   draft.schedule.loads = std::move(loads);
   draft.costs = std::move(costs);
-  for (OperandSpec& operand : draft.schedule.operands) 
+  for (OperandSpec& operand : draft.schedule.operands)
     if (operand.load != kReadInStep) operand.load = renumbered[operand.load];
   for (StepSpec& step : draft.schedule.steps) {
     step.loads_needed = 0;

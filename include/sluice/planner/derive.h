@@ -79,8 +79,8 @@ inline std::vector<bool> choose_derived(std::vector<DeriveOption> options, std::
   return chosen;
 }
 
-/// By position, what to keep transformed in `bytes`, where a byte that is kept for something else saves `price` seconds: options whose gain is
-/// worth the bytes that they take beyond their raw weights, most gain an extra byte first.
+/// By position, what to keep transformed in `bytes`, where a byte that is kept for something else saves `price` seconds: options whose gain
+/// is worth the bytes that they take beyond their raw weights, most gain an extra byte first.
 inline std::vector<bool> choose_derived_at(std::vector<DeriveOption> options, std::size_t positions, std::uint64_t bytes, double price) {
   const auto extra = [](const DeriveOption& o) {
     return static_cast<double>(std::max<std::uint64_t>(o.derived_bytes, o.raw_bytes + 1) - o.raw_bytes);

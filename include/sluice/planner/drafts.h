@@ -97,7 +97,7 @@ class StreamDrafts {
     judged.bound = run.times.seconds();
     judged.items = draft.schedule.steps.size() + draft.schedule.loads.size();
     judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
-                                [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
+                               [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
     search_.bound = std::min(search_.bound, judged.bound);
     if (judged.bound < best_bound_) {
       best_bound_ = judged.bound;
@@ -147,7 +147,7 @@ class StreamDrafts {
   struct Judged {
     Mix mix;
     double bound;
-    std::size_t items;  // steps and loads
+    std::size_t items;   // steps and loads
     bool again = false;  // comes out like another
     int efforts = 0;     // made to place it
   };
@@ -190,7 +190,8 @@ class StreamDrafts {
     double compute = compute_;
     double streamed = 0;
     for (std::size_t p = 0; p < problem_.pieces.all.size(); ++p)
-      if (kept.empty() || !kept[p]) streamed += static_cast<double>(problem_.pieces.all[p].payload.size.count() * problem_.pieces.all[p].reads);
+      if (kept.empty() || !kept[p])
+        streamed += static_cast<double>(problem_.pieces.all[p].payload.size.count() * problem_.pieces.all[p].reads);
     for (const DeriveOption& option : problem_.options) {
       if (derived.empty() || !derived[option.position]) continue;
       compute -= option.gain;

@@ -103,8 +103,7 @@ class Emitter {
       plan_.steps.push_back(step);
     }
     for (const OperandSpec& operand : schedule_.operands)
-      plan_.operands.push_back(
-          {operand.weight, operand.panels, operand.load == kReadInStep ? LoadId::invalid() : LoadId(operand.load)});
+      plan_.operands.push_back({operand.weight, operand.panels, operand.load == kReadInStep ? LoadId::invalid() : LoadId(operand.load)});
   }
 
   void add_loads() {

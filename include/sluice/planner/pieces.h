@@ -4,8 +4,8 @@
 //     file     | conv1 | conv2 | conv3 |        conv4         |
 //     pieces   [          0            ][    1     ][    2    ]      small neighbours together, large weights cut
 //
-// Invariants: pieces are whole stretches, adjacent in the file; a weight that several nodes read shares its pieces with no other; each weight
-// outside the resident segment that a node of the order reads lies in one piece or is cut into several that hold nothing else.
+// Invariants: pieces are whole stretches, adjacent in the file; a weight that several nodes read shares its pieces with no other; each
+// weight outside the resident segment that a node of the order reads lies in one piece or is cut into several that hold nothing else.
 #pragma once
 
 #include <algorithm>

@@ -312,8 +312,8 @@ inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const 
   return detail::LoadPlacer(schedule, fixed, rule).place();
 }
 
-/// The same, but where a load finds no address, those in its way come late and all are placed again, `rounds` times at most; what is left of
-/// them stays. Loads that are all late lie as if loaded on demand: what fits on demand is found in the end.
+/// The same, but where a load finds no address, those in its way come late and all are placed again, `rounds` times at most; what is left
+/// of them stays. Loads that are all late lie as if loaded on demand: what fits on demand is found in the end.
 inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule rule,
                                                      int& rounds) {
   while (rounds-- > 0) {

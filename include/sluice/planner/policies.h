@@ -59,8 +59,8 @@ struct Least {
 };
 
 /// The candidate of least memory that a policy may use: its arena and what its tables take. The finest cut has the smallest arena and the
-/// longest tables; then weights are cut no finer than that arena, or a little more, asks for. On demand each slice lies where the one before
-/// it lay, so that a sample of the slices has the arena of all of them.
+/// longest tables; then weights are cut no finer than that arena, or a little more, asks for. On demand each slice lies where the one
+/// before it lay, so that a sample of the slices has the arena of all of them.
 inline Least least_candidate(const Problem& problem, Policy policy) {
   std::optional<Least> least;
   const auto keep_smaller = [&](std::optional<Candidate> candidate, SliceRule rule) {
@@ -153,8 +153,8 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
 
 }  // namespace detail
 
-/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least candidate
-/// stands in.
+/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least
+/// candidate stands in.
 inline void choose_baseline(Search& search, Policy policy, const Least& least) {
   if (policy == Policy::kResident) search.offer(resident_candidate(search.problem, kResidentTarget, search.capacity));
   if (policy == Policy::kFlexnn) search.offer(flexnn_candidate(search.problem, search.capacity));

@@ -6,9 +6,8 @@
 //
 // Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: kept pieces spread over
 // the run (even) leave the reader time to get ahead everywhere; where reading takes long beside computing (dense) it falls behind first.
-// Several orders are tried at a few sizes with the fluid bound, and the best one stays. What several nodes read comes first in each: kept, it
-// saves as many readings.
-// Invariant: an order holds each piece once.
+// Several orders are tried at a few sizes with the fluid bound, and the best one stays. What several nodes read comes first in each: kept,
+// it saves as many readings. Invariant: an order holds each piece once.
 #pragma once
 
 #include <algorithm>

@@ -67,7 +67,7 @@ class Room {
   }
 
  private:
-  std::vector<std::uint64_t> blocks_;  // their offsets
+  std::vector<std::uint64_t> blocks_;    // their offsets
   std::vector<std::uint64_t> inner_;     // the largest gap between blocks,
   std::vector<std::uint64_t> inner_at_;  // and where it begins
   std::vector<std::uint64_t> top_;

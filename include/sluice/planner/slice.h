@@ -13,9 +13,8 @@
 //
 // Nodes of a chain (planner/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
 // has. A piece that is kept (planner/pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
-// The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn, into
-// a window beside its workspace (ADR 0013).
-// Invariants: those of planner/schedule.h.
+// The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn,
+// into a window beside its workspace (ADR 0013). Invariants: those of planner/schedule.h.
 #pragma once
 
 #include <algorithm>

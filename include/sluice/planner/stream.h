@@ -39,7 +39,7 @@ struct Search {
   SearchLimit search = {};  // that the exact search may still do
   double bound = std::numeric_limits<double>::infinity();
   double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
-  double worthwhile = kWorthwhile;  // of the best candidate's seconds: what a later one must beat
+  double worthwhile = kWorthwhile;                           // of the best candidate's seconds: what a later one must beat
   int together_left = 1;  // placements of everything together: each costs milliseconds even without the search
   /// Steps and loads that may still be placed one by one, over all tries: a few tries of a large model, many of a small one.
   std::int64_t items_left = 12'000;
@@ -71,9 +71,7 @@ struct Search {
     bound = std::min(bound, seconds);
     if (!best || seconds < best->seconds * worthwhile) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
   }
-  bool promises(double seconds) const noexcept {
-    return seconds < to_beat * worthwhile && (!best || seconds < best->seconds * worthwhile);
-  }
+  bool promises(double seconds) const noexcept { return seconds < to_beat * worthwhile && (!best || seconds < best->seconds * worthwhile); }
 };
 
 /// Fluid gates of a draft, and the run that they would give.
@@ -164,8 +162,7 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
   if (effort == Effort::kThorough && near(kWorthSearching)) return;
   if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough);
-  if (on_ground)
-    detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough);
+  if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough);
   search.problem.memo->pack(draft.layout);  // activations and workspaces together
   if (fits()) {
     if (!near(kWorthSearching)) detail::stream_round(search, draft, run, TrimSlack{}, enough);

@@ -151,7 +151,8 @@ PlainRefusal Body::check_nodes() noexcept {
       if (length < 0 || static_cast<std::uint64_t>(length) >= node.arguments.size() - argument) return kWrongBody;
       list = node.arguments.subspan(argument + 1, static_cast<std::size_t>(length));
     }
-    const PlainNode plain = PlainNode(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size())).in_bodies(bodies_ + 1);
+    const PlainNode plain =
+        PlainNode(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size())).in_bodies(bodies_ + 1);
     scratch_ = std::max(scratch_, scratch_of(plain));
     made.set(node.output);
   }

@@ -47,7 +47,8 @@ void form_piece(const Product& p, const WeightPiece& piece, ThreadPool* pool) no
   const std::int64_t most = std::max<std::int64_t>(1, weighted::kBlockBytes / (panel_floats * static_cast<std::int64_t>(sizeof(float))));
   const std::int64_t granules = ceil_div(piece.panels.size(), kGranule);
   const bool alone = pool == nullptr || piece.panels.size() * panel_floats * static_cast<std::int64_t>(sizeof(float)) < kWorthThreads;
-  const std::int64_t units = std::min(granules, std::max(ceil_div(piece.panels.size(), most), alone ? 1 : 2 * std::int64_t{pool->thread_count()}));
+  const std::int64_t units =
+      std::min(granules, std::max(ceil_div(piece.panels.size(), most), alone ? 1 : 2 * std::int64_t{pool->thread_count()}));
   const auto part = [&](std::int64_t unit, int) noexcept {
     const auto g = weighted::even_part({0, granules}, unit, units);
     const PanelRange own{piece.panels.begin + g.begin * kGranule, std::min(piece.panels.end, piece.panels.begin + g.end * kGranule)};

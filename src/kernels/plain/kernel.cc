@@ -185,7 +185,8 @@ void run(const KernelCall& call) noexcept {
   }
   PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
   const std::span<const PlainTensor> given(inputs.data(), call.inputs.size());
-  const PlainRefusal fault = fixed ? op->run(PlainNode(*op, attributes, given).in_call(&call), out, call.workspace) : run_bounded(call, *op, given, out);
+  const PlainRefusal fault =
+      fixed ? op->run(PlainNode(*op, attributes, given).in_call(&call), out, call.workspace) : run_bounded(call, *op, given, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
   if (extents == nullptr) return;
   // After a fault those that follow find nothing.

@@ -205,8 +205,17 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
 }
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
-  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, run, scratch, &kFolds[static_cast<std::size_t>(fold)],
-          1,      bound, nullptr, true};
+  return {number,
+          name,
+          "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0",
+          infer,
+          run,
+          scratch,
+          &kFolds[static_cast<std::size_t>(fold)],
+          1,
+          bound,
+          nullptr,
+          true};
 }
 
 // ---- ArgMax, ArgMin

@@ -268,7 +268,8 @@ PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 /// The value of x at source places of the axes from `axis` on; `at` the output's indices, `offset` that of the axes before.
-double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis, std::int64_t offset) noexcept {
+double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
+                   std::int64_t offset) noexcept {
   const PlainTensor& x = node.in(0);
   if (axis == out.rank()) return static_cast<double>(x.as<const float>()[offset]);
   const auto a = static_cast<std::size_t>(axis);
@@ -279,7 +280,8 @@ double interpolate(const PlainNode& node, const Extents& strides, const Shape& o
   for (std::int64_t k = window.first; k <= window.last; ++k) {
     if (!window.takes(k)) continue;
     const double weight = window.weight(k);
-    if (weight != 0) sum += weight * interpolate(node, strides, out, at, axis + 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
+    if (weight != 0)
+      sum += weight * interpolate(node, strides, out, at, axis + 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
   }
   return sum;
 }
@@ -293,7 +295,8 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
   const std::int64_t count = out.count();
   for (std::int64_t i = 0; i < count; ++i) {
     Extents at{};
-    for (int axis = 0; axis < out.shape.rank(); ++axis) at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
+    for (int axis = 0; axis < out.shape.rank(); ++axis)
+      at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
     out.as<float>()[i] = static_cast<float>(interpolate(resize, from, out.shape, at, 0, 0));
   }
   return nullptr;

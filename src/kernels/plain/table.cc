@@ -12,7 +12,7 @@ constexpr Family kFamilies[] = {
     plain::gather_operators,   plain::scatter_operators, plain::normalize_operators, plain::loss_operators,      plain::quantize_operators,
     plain::matrix_operators,   plain::pool_operators,    plain::convolve_operators,  plain::recurrent_operators, plain::attention_operators,
     plain::resize_operators,   plain::image_operators,   plain::signal_operators,    plain::extents_operators,   plain::sized_operators,
-    plain::suppress_operators, plain::control_operators,  plain::scan_operators,
+    plain::suppress_operators, plain::control_operators, plain::scan_operators,
 };
 
 constexpr std::size_t kMaxOperators = 400;

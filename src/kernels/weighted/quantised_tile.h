@@ -1,6 +1,6 @@
-// Tiles over quantised panels: a few k of a panel at a time become floats, (q - zero) * scale, and meet the inputs in the order of k. So each
-// output is the chain of fused multiply-adds that it would be over a panel of those floats, bit for bit.
-// model/weight.h has the picture of the panels.
+// Tiles over quantised panels: a few k of a panel at a time become floats, (q - zero) * scale, and meet the inputs in the order of k. So
+// each output is the chain of fused multiply-adds that it would be over a panel of those floats, bit for bit. model/weight.h has the
+// picture of the panels.
 #pragma once
 
 #include "src/kernels/weighted/tile.h"

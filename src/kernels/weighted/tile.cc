@@ -22,7 +22,9 @@ inline constexpr int kSlideRows = 8;
 // With stride 2 twice as many inputs meet. NEON wants the chains all the same, as far as g++ does not spill; elsewhere fewer outputs keep
 // the streams as few.
 template <int kTaps>
-inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4 : kTaps == 3 ? 6 : 8;
+inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4
+                                           : kTaps == 3           ? 6
+                                                                  : 8;
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
