@@ -81,6 +81,7 @@ TEST_CASE("a plan without loads, as of a model without weights, comes back") {
     plan.loads.clear();
     plan.operands.clear();
     plan.steps.resize(steps, plan.steps.front());
+    for (Step& step : plan.steps) step.first_operand = step.operand_count = step.loads_needed = 0;
     const auto loaded = load_bytes(saved(plan));
     INFO((loaded ? "" : loaded.error().to_string()));
     REQUIRE(loaded);
