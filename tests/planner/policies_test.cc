@@ -29,9 +29,12 @@ constexpr TableCosts kCosts{
     .set_aside = 0, .any_plan = 1000, .buffer = 50, .step = 200, .load = 100, .tensor = 70, .weight = 30, .operand = 20};
 
 TEST_CASE("a sample of the slices takes the arena and the tables of all of them") {
-  for (model::Graph graph : {squeezenet1_1(), resnet50(), mobilenet_v2(), vgg19()}) {
+  int threads = 0;
+  for (model::Graph graph : {squeezenet1_1(), resnet50(), resnet50(), mobilenet_v2(), vgg19(), vgg19()}) {
     Fixture f(std::move(graph));
-    INFO(f.graph.name);
+    threads = threads % 3 + 1;
+    f.problem.threads = threads;
+    INFO(f.graph.name << ", " << threads << " threads");
     f.problem.tables = kCosts;
     for (const std::uint64_t target : {std::uint64_t{1}, std::uint64_t{64} << 10, std::uint64_t{4} << 20}) {
       const auto whole = place_on_demand(f.problem, make_draft(f.problem, {.target = target, .hold = false}), kEndlessArena);

@@ -171,6 +171,14 @@ class SliceSizes {
     return slices;
   }
 
+  /// Of a step of these channels.
+  std::uint64_t workspace(ChannelRange channels) const {
+    if (kernel().workspace == nullptr) return 0;
+    const RowRange rows{0, row_extents(graph_.tensor(node().outputs[0]).shape).rows};
+    const bool derived = !rule_.derived.empty() && rule_.derived[position_];
+    return kernel().workspace(graph_, node(), {rows, channels, rule_.threads, derived}).count();
+  }
+
  private:
   const model::Node& node() const noexcept { return graph_.node(order_[position_]); }
   const kernels::KernelDescriptor& kernel() const noexcept { return *kernels_[order_[position_].index()]; }
@@ -184,13 +192,6 @@ class SliceSizes {
     for (std::size_t i = first; i < reads.size(); ++i)
       if (!graph_.weight(reads[i]).always_resident) bytes += held_region(graph_.weight(reads[i]));
     return bytes;
-  }
-
-  std::uint64_t workspace(ChannelRange channels) const {
-    if (kernel().workspace == nullptr) return 0;
-    const RowRange rows{0, row_extents(graph_.tensor(node().outputs[0]).shape).rows};
-    const bool derived = !rule_.derived.empty() && rule_.derived[position_];
-    return kernel().workspace(graph_, node(), {rows, channels, rule_.threads, derived}).count();
   }
 
   std::uint64_t slice_target(std::size_t turn) const {
