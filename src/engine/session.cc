@@ -90,7 +90,7 @@ class PlannedSession final : public Session {
     tenant_.turn_lost = false;
     if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
       // A cancellation is of the run that waited: it takes it, and ends before it begins.
-      return turn.error().code == ErrorCode::kCancelled ? tenant_.executor()->run() : turn;
+      return turn.error().code == ErrorCode::kCancelled && tenant_.executor()->cancelled() ? tenant_.executor()->run() : turn;
     }
     tenant_.outputs_hold = false;
     const ScopedAffinity processors(tenancy_->options().compute_cpus);

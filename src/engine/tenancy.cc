@@ -165,7 +165,7 @@ void Tenancy::place(Arrangement& next) {
     while (!same_file(*tenants_[model]->model, *tenants_[i]->model)) ++model;
     to_place.push_back({next.plans[i]->parts, model});
   }
-  const std::vector<PlanPlace> places = lay_out(to_place, (next.budget - next.overhead - next.tables).count());
+  const std::vector<PlanPlace> places = lay_out(to_place, capacity_of(next.budget, next.overhead + next.tables).count());
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
     if (next.plans[i]->place != places[i] && !next.fresh[i]) {
       const std::shared_ptr<const PlacedPlan> before = next.plans[i];

@@ -60,7 +60,7 @@ class PlanExecutor final : public Executor {
     if (pass_ == Pass::kTakenOver) count_loads(pass_);
     const bool loading = loads_in_pass() > 0;
     Status status = reads_in_steps_ ? reader_.ready() : Status();
-    if (status) status = begin(loading);
+    status = status ? begin(loading) : end(status);
     if (status) {
       run_steps();
       if (loading) status = finish_loads();
@@ -81,14 +81,15 @@ class PlanExecutor final : public Executor {
   }
 
   Status leave(const Executor* next) noexcept override {
-    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.ready());
-    if (!plan_.loads.empty()) SLUICE_RETURN_IF_ERROR(loader_.drain(next));
+    const Status read = reads_in_steps_ ? reader_.drain(next) : Status();
+    const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next);
+    // Whether or not all has ended, what was begun is given up.
     if (pass_ != Pass::kTakenOver) {
       for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident && pass_ == Pass::kPeriod;
       held_.derived = pass_ == Pass::kPeriod;
     }
     pass_ = Pass::kTakenOver;
-    return {};
+    return read ? loaded : read;
   }
   Holding& held() noexcept override { return held_; }
 

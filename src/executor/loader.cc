@@ -156,7 +156,7 @@ Status Loader::pump(bool ahead, std::uint64_t run) noexcept {
     if (stopped()) return cancelled(graph_.name);
     fill();
     if (front_ != end_) {
-      SLUICE_RETURN_IF_ERROR(pieces_[front_ % kMaxSlots].arrived ? take_piece() : await_piece());
+      SLUICE_RETURN_IF_ERROR(pieces_[front_ % kMaxSlots].arrived ? take_piece() : await_piece(ahead, run));
     } else {
       if (parked_) return {};
       if (!wait_for_gate()) return cancelled(graph_.name);
@@ -227,7 +227,7 @@ void Loader::start_piece() noexcept {
 
 /// Waits until one more piece has arrived. Time is counted in glances, so that a process that was stopped for a while does not take its own
 /// absence for the disk's.
-Status Loader::await_piece() noexcept {
+Status Loader::await_piece(bool ahead, std::uint64_t run) noexcept {
   for (std::int64_t waited_ns = 0;; waited_ns += kGlanceNs) {
     const ReadQueue::Ended ended = reads_->wait(kGlanceNs);
     if (ended.slot >= 0) {
@@ -236,6 +236,7 @@ Status Loader::await_piece() noexcept {
       return ended.status;
     }
     if (stopped()) return cancelled(graph_.name);
+    if (ahead && begun_.count() != run) return {};  // what was asked for meanwhile decides what becomes of the piece
     if (options_.timeout_ms > 0 && waited_ns / 1'000'000 >= options_.timeout_ms) {
       return fail(make_io_error(graph_.name, "a read of the model file does not end", ETIMEDOUT));
     }

@@ -99,7 +99,7 @@ class Loader {
 
   void fill() noexcept;
   void start_piece() noexcept;
-  Status await_piece() noexcept;
+  Status await_piece(bool ahead, std::uint64_t run) noexcept;
   Status take_piece() noexcept;
   Status verify(const plan::Load& load, Bytes arrived) noexcept;
   void pause_until(std::int64_t due_ns) const noexcept;

@@ -40,16 +40,28 @@ bool StepReader::wait_for_one(std::int64_t patience_ns) noexcept {
   return true;
 }
 
-Status StepReader::ready() noexcept {
-  const std::int64_t patience = options_.timeout_ms > 0 ? options_.timeout_ms * 1'000'000 : std::numeric_limits<std::int64_t>::max();
+std::int64_t StepReader::timeout_ns() const noexcept {
+  return options_.timeout_ms > 0 ? options_.timeout_ms * 1'000'000 : std::numeric_limits<std::int64_t>::max();
+}
+
+template <class CalledOff>
+Status StepReader::wait_for_leftovers(const CalledOff& called_off) noexcept {
   for (std::int64_t waited = 0; in_flight_ > 0;) {
     if (wait_for_one(kGlanceNs)) continue;
     waited += kGlanceNs;
-    if (cancelled_.load(std::memory_order_relaxed)) return fail(ErrorCode::kCancelled, graph_.name, "the run was called off");
-    if (waited > patience) return fail(make_io_error(graph_.name, "reads of an earlier run have not ended", ETIMEDOUT));
+    if (called_off()) return fail(ErrorCode::kCancelled, graph_.name, "the run was called off");
+    if (waited > timeout_ns()) return fail(make_io_error(graph_.name, "reads of an earlier run have not ended", ETIMEDOUT));
   }
   status_ = {};
   return {};
+}
+
+Status StepReader::ready() noexcept {
+  return wait_for_leftovers([this] { return cancelled_.load(std::memory_order_relaxed); });
+}
+
+Status StepReader::drain(const Executor* next) noexcept {
+  return wait_for_leftovers([next] { return next != nullptr && next->cancelled(); });
 }
 
 void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept {
@@ -69,8 +81,13 @@ void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::spa
 }
 
 Status StepReader::end() noexcept {
-  const std::int64_t start = wall_now_ns();
-  while (in_flight_ > 0 && wall_now_ns() - start < kPatienceNs) wait_for_one(kGlanceNs);
+  // What was expected and is not wanted any more may be slow, and is waited for: its bytes are other steps' next.
+  for (std::int64_t waited = 0; in_flight_ > 0;) {
+    if (wait_for_one(kGlanceNs)) continue;
+    waited += kGlanceNs;
+    const bool called_off = !status_ || cancelled_.load(std::memory_order_relaxed);
+    if (waited >= (called_off ? kPatienceNs : timeout_ns())) break;
+  }
   if (in_flight_ > 0 && status_) status_ = fail(make_io_error(graph_.name, "a read of the model file does not end", ETIMEDOUT));
   weights_ = {};
   if (status_) status_ = source_.check_unchanged();

@@ -35,8 +35,10 @@ class StepReader final : public kernels::WeightReader {
 
   /// Errors: kOutOfMemory; kUnsupported where ReadMethod::kRing is refused.
   Status start() noexcept;
-  /// Waits for reads that an earlier step has left behind.
+  /// Waits for reads that an earlier step has left behind. Errors: kIo (ETIMEDOUT); kCancelled when this run is called off meanwhile.
   Status ready() noexcept;
+  /// The same before another executor uses the arena; kCancelled when `next` (if there is one) is called off.
+  Status drain(const Executor* next) noexcept;
 
   /// A step's weights, and the bytes that it may read into.
   void begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept;
@@ -50,6 +52,10 @@ class StepReader final : public kernels::WeightReader {
   Bytes take_bytes_read() noexcept;
 
  private:
+  std::int64_t timeout_ns() const noexcept;
+  template <class CalledOff>
+  Status wait_for_leftovers(const CalledOff& called_off) noexcept;
+
   enum class State : std::uint8_t { kEmpty, kReading, kArrived, kReady };
   struct Slot {
     State state = State::kEmpty;

@@ -164,8 +164,9 @@ class Encoder {
         if (constant_bytes(input) >= model::kAlwaysResidentBelow.count() &&
             (!largest.valid() || constant_bytes(input) > constant_bytes(largest)))
           largest = input;
+      // A node takes one weight at one place: what it reads twice stays a constant.
       for (const ValueId input : node.inputs)
-        if (input != largest) others.insert(input);
+        if (input != largest || std::count(node.inputs.begin(), node.inputs.end(), input) > 1) others.insert(input);
       if (largest.valid()) weights_.insert({largest, true});
     }
     for (const ValueId other : others) weights_.erase(other);

@@ -167,6 +167,10 @@ void lower_group_query_attention(NodeContext& c) {
   if (c.constant_integers(6, "the length of all keys") != std::vector<std::int64_t>{keys})
     c.refuse("a length of all keys that is not the past's and the new ones'; export without a shared buffer of past and present");
   if (c.shape(lengths).element_count() != batches) c.malformed("there is one length for each batch");
+  // Where the past of one is longer than that of another, the new rows would have to lie at another place in each.
+  const Constant* known = c.constant(lengths);
+  for (std::int64_t b = 0; b < batches && batches > 1 && past > 0; ++b)
+    if (known == nullptr || read_integer(*known, b) != keys - 1) c.refuse("several batches with a past, whose lengths may differ");
   const DType type = c.draft().value(lengths).dtype;
   if (c.integer("do_rotary", 0) != 0) {
     const ValueId first = past == 0 ? c.add_constant(whole_numbers(Shape{1}, {0}, type)) : lengths;

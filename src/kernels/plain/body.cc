@@ -105,7 +105,12 @@ PlainRefusal Body::check_node_weights(const Node& node) const noexcept {
     const bool takes_panels = node.op->number == kBodyDense && i == 1;
     if (in_panels(in) != takes_panels) return kWrongBody;
   }
-  return weights > 1 || (node.op->number == kBodyDense && node.inputs.size() != 2) ? kWrongBody : nullptr;
+  if (weights > 1) return kWrongBody;
+  if (node.op->number != kBodyDense) return nullptr;
+  // Its tiles write floats, whatever the node says of its output.
+  const auto real = [&](std::size_t tensor) { return planned(tensor).dtype == DType::kF32; };
+  const bool sound = node.inputs.size() == 2 && real(static_cast<std::size_t>(node.inputs[0])) && real(node.output);
+  return sound ? nullptr : kWrongBody;
 }
 
 std::size_t Body::weight_of(const Node& node) const noexcept {
@@ -193,7 +198,8 @@ bool weights_fit(std::span<const Body* const> bodies, const model::Graph& graph,
       const model::PanelLayout& form = weight.panel_layout;
       if (form.dtype != planned.dtype || !(weight.shape == planned.shape)) return false;
       if (!body->in_panels(tensor)) {
-        if (form.layout != model::WeightLayout::kPlain) return false;
+        const auto values = static_cast<std::uint64_t>(planned.shape.element_count()) * size_of(planned.dtype);
+        if (form.layout != model::WeightLayout::kPlain || weight.panel_bytes.count() < values) return false;
         continue;
       }
       const std::int64_t panels = (planned.shape[0] + model::kPanelLanes - 1) / model::kPanelLanes;
