@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "src/kernels/plain/body.h"
@@ -218,7 +219,9 @@ TEST_CASE("what a file states of a result is no room where the values decide les
     Block room(static_cast<std::size_t>(stated.element_count()) * sizeof(std::int64_t));
     const std::vector<std::byte> before = room.bytes;
     PlainTensor out{DType::kI64, stated, room.data()};
-    CHECK(plain::run_within(node, {DType::kI64, stated, 0b11, 0}, out, nullptr) == kOverBound);
+    const PlainRefusal refusal = plain::run_within(node, {DType::kI64, stated, 0b11, 0}, out, nullptr);
+    REQUIRE(refusal != nullptr);
+    CHECK(std::string_view(refusal) == kOverBound);
     CHECK(room.bytes == before);
   }
   Block room(4 * 16 * sizeof(std::int64_t));
