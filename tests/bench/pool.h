@@ -97,8 +97,7 @@ class PooledRuns {
                                                     const Arena& planned, ThreadPool& threads) {
     SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(plan.capacity, page_size_within(plan.capacity)));
     SLUICE_RETURN_IF_ERROR(arena.commit(plan.capacity));
-    const std::vector<bool> held(plan.loads.size(), false);
-    SLUICE_ASSIGN_OR_RETURN(executor::BoundPlan bound, executor::bind({graph, plan, arena.data(), threads, held, kernels::find_kernel}));
+    SLUICE_ASSIGN_OR_RETURN(executor::BoundPlan bound, executor::bind({graph, plan, arena.data(), threads, kernels::find_kernel}));
     std::unique_ptr<PooledRuns> runs(new PooledRuns(graph, plan, source, std::move(arena), std::move(bound)));
     SLUICE_RETURN_IF_ERROR(runs->start(planned));
     return runs;
@@ -300,11 +299,17 @@ class PooledRuns {
     stats_.stall_ns += executor::wall_now_ns() - start;
   }
 
+  /// Of the plan's first `count` loads: how many a period runs.
+  std::uint64_t streamed_before(std::uint32_t count) const {
+    return static_cast<std::uint64_t>(
+        std::count_if(plan_.loads.begin(), plan_.loads.begin() + count, [](const plan::Load& load) { return load.streamed(); }));
+  }
+
   Status run_step(std::size_t i, std::uint64_t loads_before) {
     StepBuffers& buffers = steps_[i];
     executor::BoundStep& step = bound_.steps[i];
     for (const std::size_t buffer : buffers.begin) SLUICE_RETURN_IF_ERROR(take_or_slide(buffer));
-    const std::uint64_t needed = loads_before + step.loads_needed[static_cast<std::size_t>(executor::Pass::kPeriod)];
+    const std::uint64_t needed = loads_before + streamed_before(plan_.steps[i].loads_needed);
     while (grants_ < needed) SLUICE_RETURN_IF_ERROR(grant_next_load());
     for (const Pointer& pointer : buffers.pointers) {
       const std::byte* const address = arena_.data() + at_[pointer.buffer] + pointer.offset;

@@ -82,8 +82,7 @@ void measure(const char* path, int threads, int runs) {
   Arena arena = must(Arena::reserve(plan.arena_bytes, PageSize::kHuge));
   if (!arena.commit(plan.arena_bytes)) std::exit(1);
   const auto pool = must(make_thread_pool(threads));
-  const std::vector<bool> held(plan.loads.size(), false);
-  const executor::BoundPlan bound = must(executor::bind({model->graph(), plan, arena.data(), *pool, held, kernels::find_kernel}));
+  const executor::BoundPlan bound = must(executor::bind({model->graph(), plan, arena.data(), *pool, kernels::find_kernel}));
   read_weights(*model, plan, arena);
   fill_inputs(bound);
 
