@@ -30,6 +30,10 @@ inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET ==
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
+// The fewest ways of a first cache that runs wide tiles, and the bytes of one: lines so far apart, or a multiple, share a set.
+constexpr int kLeastWays = 8;
+constexpr std::int64_t kWayBytes = 4096;
+
 // Pointers to rows that general registers hold in the inner loop, beside those of weights and the count. The others are read from memory
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
@@ -55,6 +59,52 @@ HWY_INLINE const float* next_of(const TileJob& job, int p) {
          job.next_part % kParts * (job.segments * job.depth * 16 / kParts);
 }
 
+/// From 0, or from the unfinished sums.
+template <int kRows, int kVectors>
+HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
+  const D d;
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
+  }
+  if (job.begins) return;
+  const float* sums = sums_of(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
+  }
+}
+
+/// In the output, or in the unfinished sums.
+template <int kRows, int kVectors>
+HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, int p) {
+  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
+  const D d;
+  float* sums = sums_of(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
+  }
+}
+
+/// One k: `inputs(m)` of each row times the weights at `b`.
+template <int kRows, int kVectors, class Inputs>
+HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, std::int64_t panel_floats, const Inputs& inputs) {
+  const D d;
+  V weights[kVectors];
+  HWY_UNROLL(16)
+  for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    const V input = hn::Set(d, inputs(m));
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
+  }
+}
+
 /// kFetch: fetches its part of the next block, a line every few k.
 template <int kRows, int kPanels, bool kFetch = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
@@ -64,22 +114,9 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
   // line more than once.
   constexpr int kFetchStep = kRows > kHeldPointers || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
-  const D d;
   prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
-  }
-  if (!job.begins) {
-    const float* sums = sums_of(job, p);
-    HWY_UNROLL(16)
-    for (int m = 0; m < kRows; ++m) {
-      HWY_UNROLL(16)
-      for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
-    }
-  }
+  begin(acc, job, p);
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
@@ -92,16 +129,8 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (int m = 0; m < kHeld; ++m) held[m] = rows.a[m] + offset + job.depth;
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
-    const auto multiply = [&](std::int64_t k) HWY_ATTR {
-      V weights[kVectors];
-      HWY_UNROLL(16)
-      for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
-      HWY_UNROLL(16)
-      for (int m = 0; m < kRows; ++m) {
-        const V input = hn::Set(d, m < kHeld ? held[m][k] : others[m - kHeld][k]);
-        HWY_UNROLL(16)
-        for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
-      }
+    const auto multiply_at = [&](std::int64_t k) HWY_ATTR {
+      multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return m < kHeld ? held[m][k] : others[m - kHeld][k]; });
       b += 16;
     };
     std::int64_t k = -job.depth;
@@ -109,18 +138,57 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
       for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
         __builtin_prefetch(next, 0, 2);
         HWY_UNROLL(4)
-        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply(k + i);
+        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply_at(k + i);
       }
     }
-    for (; k < 0; ++k) multiply(k);
+    for (; k < 0; ++k) multiply_at(k);
   }
-  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
-  float* sums = sums_of(job, p);
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
+  end(acc, rows, job, p);
+}
+
+/// As panel_tile, where the rows' lines share a set of the first cache, which has fewer ways than the tile has rows: each line would be
+/// gone before its second input is read. So each is read once, into a line of the stack, 16 k ahead:
+///
+///     while line i of the rows is in use, k by k,        row 0: |i    ] -> lines[i % 2][0]
+///     line i + 1 of row k comes in beside k              row 1: |i    ] -> lines[i % 2][1]   ...
+template <int kRows, int kPanels, bool kFetch>
+HWY_NOINLINE void gathering_tile(const TileRows& rows, const TileJob& job, int p) {
+  constexpr int kVectors = kPanels * kPanelVectors;
+  constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
+  const D d;
+  prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
+  V acc[kRows][kVectors];
+  begin(acc, job, p);
+  alignas(64) float lines[2][kRows][16];
+  const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
+  const std::int64_t panel_floats = job.panel_floats;
+  const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
+  for (std::int64_t s = 0; s < job.segments; ++s) {
+    const std::int64_t offset = job.segment_offsets[s], whole = job.depth / 16;
+    if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
+    const auto gather = [&](std::int64_t line, int m) HWY_ATTR {
+      for (int v = 0; v < 16; v += kVectorLanes) {
+        hn::Store(hn::LoadU(d, rows.a[m] + offset + line * 16 + v), d, lines[line % 2][m] + v);
+      }
+    };
+    for (int m = 0; m < kRows && whole > 0; ++m) gather(0, m);
+    for (std::int64_t line = 0; line < whole; ++line) {
+      const float(&now)[kRows][16] = lines[line % 2];
+      const bool more = line + 1 < whole;
+      for (int k = 0; k < 16; ++k, b += 16) {
+        if (kFetch) {
+          __builtin_prefetch(next, 0, 2);
+          next += kNextFloats;
+        }
+        if (more && k < kRows) gather(line + 1, k);
+        multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return now[m][k]; });
+      }
+    }
+    for (std::int64_t k = whole * 16; k < job.depth; ++k, b += 16) {
+      multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return rows.a[m][offset + k]; });
+    }
   }
+  end(acc, rows, job, p);
 }
 
 // kFull: all 16 lanes of panel `p` are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
@@ -283,6 +351,31 @@ constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence
   return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch>...};
 }
 
+template <bool kFetch, std::size_t... kRow>
+constexpr std::array<PanelTile, sizeof...(kRow)> gathering_tiles(std::index_sequence<kRow...>) {
+  return {gathering_tile<kLeastWays + static_cast<int>(kRow) + 1, kTilePanels, kFetch>...};
+}
+
+/// Do the rows' lines crowd each other out of the first cache?
+bool crowd_each_other(const TileRows& rows) {
+  if (rows.count <= kLeastWays) return false;
+  return (rows.a[1] - rows.a[0]) * static_cast<std::int64_t>(sizeof(float)) % kWayBytes == 0;
+}
+
+/// Whole groups of panels of a tile whose rows crowd each other; a full tile has `kMore` rows more than there are ways. Returns how many.
+template <int kMore>
+int run_gathering(const TileRows& rows, const TileJob& job) {
+  int p = 0;
+  if constexpr (kMore > 0) {
+    static constexpr auto kPlain = gathering_tiles<false>(std::make_index_sequence<kMore>());
+    static constexpr auto kFetching = gathering_tiles<true>(std::make_index_sequence<kMore>());
+    const auto row = static_cast<std::size_t>(rows.count - kLeastWays - 1);
+    const PanelTile wide = job.next_panels == nullptr ? kPlain[row] : kFetching[row];
+    for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide(rows, job, p);
+  }
+  return p;
+}
+
 template <bool kFull, std::size_t... kRow>
 constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<kRow...>) {
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
@@ -300,6 +393,7 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) kFew[row](rows, job, p);
     }
   }
+  if (crowd_each_other(rows)) p = run_gathering<kTileRows - kLeastWays>(rows, job);
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
   for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide[row](rows, job, p);
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
