@@ -108,11 +108,13 @@ Status check_times(const Plan& plan, const Step& step, std::size_t i, const Weig
   return {};
 }
 
-/// A weight that the step reads by itself: one of a node with bodies, and its workspace holds the least piece.
+/// A weight that the step reads by itself: one of a node with bodies, or the table in panels of a lookup; its workspace holds the least
+/// piece.
 Status check_read_in_step(const Plan& plan, const model::Graph& graph, std::size_t i, std::size_t position, WeightId id) {
   const Step& step = plan.steps[i];
   const model::Node& node = graph.node(step.node);
-  if (step.prepare || node.op != model::OpKind::kPlain || position >= node.weights.size())
+  const bool lookup = node.op == model::OpKind::kEmbedding && graph.weight(id).panel_layout.layout != model::WeightLayout::kPlain;
+  if (step.prepare || (node.op != model::OpKind::kPlain && !lookup) || position >= node.weights.size())
     return broken("step", i, "I5: no load brings a weight that it reads");
   if (!step.workspace.valid() || plan.buffer(step.workspace).size < model::least_piece(graph, graph.weight(id)))
     return broken("step", i, "I3: its workspace holds no piece of a weight that it reads by itself");

@@ -85,7 +85,10 @@ struct StepReading {
 inline StepReading reading_of(const Problem& problem, const Schedule& schedule, const StepSpec& step) {
   if (step.window == 0) return {};
   const NodeId id = problem.views.order[step.position];
-  StepReading reading{0, weight_turns(*problem.graph, problem.graph->node(id), *problem.kernels[id.index()])};
+  const model::Node& node = problem.graph->node(id);
+  const kernels::KernelDescriptor& kernel = *problem.kernels[id.index()];
+  StepReading reading{0, weight_turns(*problem.graph, node, kernel)};
+  if (kernel.pieces_wanted != nullptr) return {lookup_bytes(*problem.graph, node, kernel), reading.turns};
   for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o)
     if (schedule.operands[o].load == kReadInStep) reading.bytes += problem.graph->weight(schedule.operands[o].weight).bytes.count();
   // One slot that holds all of it reads it once.

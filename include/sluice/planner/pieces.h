@@ -45,9 +45,25 @@ inline bool cuts_channels(const model::Graph& graph, const model::Node& node, co
   return !weight.always_resident && weight.stretch_count > 1 && weight.panel_layout.layout != model::WeightLayout::kPlain;
 }
 
+/// Bytes that a lookup reads at most, if it reads just the parts of its table that are asked for; 0: the node is none, or reads all.
+inline std::uint64_t lookup_bytes(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  if (kernel.pieces_wanted == nullptr || graph.weight(node.weights[0]).always_resident) return 0;
+  return static_cast<std::uint64_t>(kernel.pieces_wanted(graph, node)) * model::least_piece(graph, graph.weight(node.weights[0])).count();
+}
+
+/// Such reads are small and nothing is computed beside them: they have to be worth so many times their bytes.
+inline constexpr std::uint64_t kLookupGain = 4;
+
+/// Does the node look up a few parts of a large table (ADR 0015)? Then its step reads them, if the plan does not keep all of the table.
+inline bool looks_up(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  const std::uint64_t bytes = lookup_bytes(graph, node, kernel);
+  return bytes > 0 && bytes * kLookupGain < graph.weight(node.weights[0]).bytes.count();
+}
+
 /// Can the node's steps read its weights by themselves, as often as its bodies want them (ADR 0013)? How often; 0: no.
 inline std::int64_t weight_turns(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
-  return kernel.weight_turns == nullptr ? 0 : kernel.weight_turns(graph, node);
+  if (kernel.weight_turns == nullptr || (kernel.pieces_wanted != nullptr && !looks_up(graph, node, kernel))) return 0;
+  return kernel.weight_turns(graph, node);
 }
 
 namespace detail {
@@ -66,7 +82,8 @@ class PieceCutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      for (std::size_t i = 0; i < reads[p].size(); ++i) {
+      const bool lookup = looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
+      for (std::size_t i = lookup ? 1 : 0; i < reads[p].size(); ++i) {  // what a lookup reads of its table is next to nothing
         ++readers_[reads[p][i].index()];
         all_cut_[reads[p][i].index()] = all_cut_[reads[p][i].index()] && i == 0 && cuts(p, reads[p][i]);
       }

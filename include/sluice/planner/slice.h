@@ -48,7 +48,8 @@ class Cutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      for (WeightId w : reads[p]) ++readers_[w.index()];
+      const bool lookup = looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
+      for (std::size_t i = lookup ? 1 : 0; i < reads[p].size(); ++i) ++readers_[reads[p][i].index()];
     }
     load_resident_segment();
     for (std::size_t p = 0; p < order_.size();) {
@@ -127,7 +128,11 @@ class Cutter {
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
-    if (weight_turns(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]) > 0) return run_bodies(position, reads);
+    const model::Node& node = graph_.node(order_[position]);
+    const kernels::KernelDescriptor& kernel = *kernels_[order_[position].index()];
+    const bool lookup = looks_up(graph_, node, kernel);
+    if (lookup && !all_kept(reads[0])) return look_up(position, reads);
+    if (!lookup && weight_turns(graph_, node, kernel) > 0) return run_bodies(position, reads);
     sizes_.begin(position, reads);
     const bool cut = sliced(position);
     for (std::size_t i = 0; i < reads.size(); ++i)
@@ -178,6 +183,26 @@ class Cutter {
     step.window = std::find(in_step.begin(), in_step.end(), true) == in_step.end() ? 0 : window;
     for (std::size_t i = 0; i < reads.size(); ++i)
       add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, in_step[i] ? kReadInStep : load_of_[reads[i].index()]});
+    schedule_.steps.push_back(step);
+  }
+
+  bool all_kept(WeightId weight) const {
+    const Interval<std::uint32_t> pieces = pieces_of(weight);
+    for (std::uint32_t p = pieces.begin; p < pieces.end; ++p)
+      if (!kept(p)) return false;
+    return !pieces.empty();
+  }
+
+  /// Of a lookup: its step reads the parts of the table that are asked for, in a window of two of them, or of one.
+  void look_up(std::size_t position, const std::vector<WeightId>& reads) {
+    sizes_.begin_bodies(position, reads);
+    for (std::size_t i = 1; i < reads.size(); ++i) load_whole(position, reads[i]);
+    const std::uint64_t least = model::least_piece(graph_, graph_.weight(reads[0])).count();
+    StepSpec step{position, all_channels(position), static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
+    step.window = rule_.hold && sizes_.room_of_bodies() >= 2 * least ? 2 * least : least;
+    add_operand(step, {reads[0], {0, graph_.weight(reads[0]).panels}, kReadInStep});
+    for (std::size_t i = 1; i < reads.size(); ++i)
+      add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, load_of_[reads[i].index()]});
     schedule_.steps.push_back(step);
   }
 

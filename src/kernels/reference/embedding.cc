@@ -16,47 +16,127 @@ void report_outside(const KernelCall& call) noexcept {
   if (call.fault != nullptr) std::atomic_ref(call.fault->reason).store("an index lies outside the table", std::memory_order_relaxed);
 }
 
+/// The indices of the call's pixels, one by one.
+class Indices {
+ public:
+  explicit Indices(const KernelCall& call) noexcept : call_(call), rows_(call.node->as<model::EmbeddingAttributes>().table_rows) {}
+
+  bool exists(std::int64_t index) const noexcept { return index >= 0 && index < rows_; }
+
+  /// Calls body(index, output) for each pixel.
+  template <class Body>
+  void for_each(const Body& body) const noexcept {
+    const RowView& out = call_.outputs[0].view;
+    for_pixels(call_, [&](std::int64_t row, std::int64_t pixel) {
+      body(table_row(call_.inputs[0].view, out, row, pixel, rows_), out.at<float>(row, pixel));
+    });
+  }
+
+  /// The least one from `first` on; the table's rows if there is none.
+  std::int64_t least_from(std::int64_t first) const noexcept {
+    std::int64_t least = rows_;
+    for_each([&](std::int64_t index, float*) {
+      if (index >= first) least = std::min(least, index);
+    });
+    return least;
+  }
+
+ private:
+  const KernelCall& call_;
+  std::int64_t rows_;
+};
+
 /// A step holds the table's rows call.channels; it writes the output rows that ask for one of them. Those that ask for none that exists are
 /// written by the step with the table's first row: zeros, and the run is an error.
-/// `copy(row, to)` writes one.
+/// `copy(table, row, to)` writes one from the panels of `table`.
 template <class Copy>
-void look_up(const KernelCall& call, const Copy& copy) noexcept {
-  const auto& a = call.node->as<model::EmbeddingAttributes>();
-  const RowView& out = call.outputs[0].view;
-  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
-    const std::int64_t index = table_row(call.inputs[0].view, out, row, pixel, a.table_rows);
-    float* const to = out.at<float>(row, pixel);
+void look_up_held(const KernelCall& call, const Copy& copy) noexcept {
+  const auto features = call.node->as<model::EmbeddingAttributes>().features;
+  const Indices indices(call);
+  indices.for_each([&](std::int64_t index, float* to) {
     if (call.channels.contains(index)) {
-      copy(index, to);
-    } else if (call.channels.begin == 0 && (index < 0 || index >= a.table_rows)) {
-      std::fill_n(to, a.features, 0.0f);
+      copy(call.weights[0], index, to);
+    } else if (call.channels.begin == 0 && !indices.exists(index)) {
+      std::fill_n(to, features, 0.0f);
       report_outside(call);
     }
   });
 }
+
+/// The first panel of the stretch that holds a row of the table: where a piece can begin.
+std::int64_t first_panel_of(const KernelCall& call, std::int64_t index) noexcept {
+  const model::Weight& weight = *call.weights[0].weight;
+  const std::int64_t panel = index / model::kPanelLanes;
+  const Bytes at = model::panel_range(weight, {panel, panel + 1}).offset;
+  const auto stretches = call.graph->stretches_of(weight);
+  const auto after = std::upper_bound(stretches.begin(), stretches.end(), at,
+                                      [](Bytes offset, const model::Stretch& stretch) { return offset < stretch.offset; });
+  return static_cast<std::int64_t>(((after - 1)->offset - weight.offset).count() / weight.panel_bytes.count());
+}
+
+/// The same of a table that the step does not hold: it reads the pieces that its indices ask for, in rising order, each once. Where one
+/// cannot be read it stops: the run is an error then.
+template <class Copy>
+void look_up_in_pieces(const KernelCall& call, const Copy& copy) noexcept {
+  const auto& a = call.node->as<model::EmbeddingAttributes>();
+  const Indices indices(call);
+  indices.for_each([&](std::int64_t index, float* to) {
+    std::fill_n(to, a.features, 0.0f);
+    if (!indices.exists(index)) report_outside(call);
+  });
+  WeightOperand piece = call.weights[0];
+  for (std::int64_t next = indices.least_from(0); next < a.table_rows;) {
+    const WeightPiece taken = call.reader->take(0, first_panel_of(call, next));
+    if (taken.data == nullptr) return;
+    piece.data = taken.data;
+    piece.panels = taken.panels;
+    const ChannelRange rows = model::channels_of_panels(taken.panels, a.table_rows, a.table_rows);
+    next = indices.least_from(rows.end);
+    if (next < a.table_rows) call.reader->expect(0, first_panel_of(call, next));
+    indices.for_each([&](std::int64_t index, float* to) {
+      if (rows.contains(index)) copy(piece, index, to);
+    });
+  }
+}
+
+template <class Copy>
+void look_up(const KernelCall& call, const Copy& copy) noexcept {
+  call.weights[0].data == nullptr ? look_up_in_pieces(call, copy) : look_up_held(call, copy);
+}
+
+/// Looking for the next of so many indices, once a piece, takes no longer than reading it.
+constexpr std::int64_t kMostLookups = 4096;
 
 }  // namespace
 
 /// [...] indices x panels [rows of the table, features] -> [..., features].
 void embedding(const KernelCall& call) noexcept {
   const auto& a = call.node->as<model::EmbeddingAttributes>();
-  const PanelReader table(call.weights[0], a.table_rows, 1, a.features);
-  look_up(call, [&](std::int64_t index, float* to) {
-    const float* lane = table.channel(index);
+  look_up(call, [&](const WeightOperand& table, std::int64_t index, float* to) {
+    const float* lane = PanelReader(table, a.table_rows, 1, a.features).channel(index);
     for (std::int64_t c = 0; c < a.features; ++c) to[c] = lane[c * model::kPanelLanes];
   });
 }
 
 /// The same of a table in quantised panels.
 void quantised_embedding(const KernelCall& call) noexcept {
-  const WeightOperand& table = call.weights[0];
-  const model::Weight& weight = *table.weight;
+  const model::Weight& weight = *call.weights[0].weight;
   const std::int64_t features = call.node->as<model::EmbeddingAttributes>().features;
-  look_up(call, [&](std::int64_t index, float* to) {
+  look_up(call, [&](const WeightOperand& table, std::int64_t index, float* to) {
     const std::int64_t panel = index / model::kPanelLanes - table.panels.begin;
     const std::byte* const at = table.data + panel * static_cast<std::int64_t>(weight.panel_bytes.count());
     for (std::int64_t c = 0; c < features; ++c) to[c] = quantised_value(weight.panel_layout, at, c, index % model::kPanelLanes);
   });
 }
+
+std::int64_t pieces_looked_up(const model::Graph& graph, const model::Node& node) noexcept {
+  const model::Weight& table = graph.weight(node.weights[0]);
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  const std::int64_t lookups = out.rows * out.pixels;
+  const bool in_pieces = table.panel_layout.layout != model::WeightLayout::kPlain && lookups <= kMostLookups;
+  return in_pieces ? std::min<std::int64_t>(lookups, table.stretch_count) : 0;
+}
+
+std::int64_t lookup_turns(const model::Graph& graph, const model::Node& node) noexcept { return pieces_looked_up(graph, node) > 0 ? 1 : 0; }
 
 }  // namespace sluice::kernels::reference

@@ -115,12 +115,19 @@ constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId 
   return kernel;
 }
 
+/// Reads the parts of its table that are asked for by itself, where a plan does not hold all of it.
+constexpr KernelDescriptor lookup(std::string_view name, void (*run)(const KernelCall&) noexcept) noexcept {
+  KernelDescriptor kernel = in_place(weighted(name, OpKind::kEmbedding, run), none_in_place);
+  kernel.weight_turns = reference::lookup_turns;
+  kernel.pieces_wanted = reference::pieces_looked_up;
+  return kernel;
+}
+
 /// A lookup is a copy, which takes no tiles.
 constexpr KernelDescriptor quantised_embedding() noexcept {
-  KernelDescriptor kernel = weighted("embedding/quantised", OpKind::kEmbedding, reference::quantised_embedding);
+  KernelDescriptor kernel = lookup("embedding/quantised", reference::quantised_embedding);
   kernel.id = kernel_id::kEmbeddingQuantised;
   kernel.supports = quantised_table;
-  kernel.in_place_inputs = none_in_place;
   return kernel;
 }
 
@@ -152,7 +159,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
     of_types(describe("reference/matmul", OpKind::kMatMul, reference::matmul), matrices),
     in_place(banded("reference/layer_norm", OpKind::kLayerNorm, reference::layer_norm), full_shape_inputs),
     banded("reference/attention", OpKind::kAttention, reference::attention),
-    of_types(in_place(weighted("reference/embedding", OpKind::kEmbedding, reference::embedding), none_in_place), table_of_floats),
+    of_types(lookup("reference/embedding", reference::embedding), table_of_floats),
     plain_kernel(),
     in_place(weighted("reference/recurrent", OpKind::kRecurrent, reference::recurrent), first_in_place),
     winograd(),
