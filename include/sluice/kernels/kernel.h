@@ -50,7 +50,7 @@ struct WeightPiece {
   PanelRange panels;
 };
 
-/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013). A piece
+/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013, 0015). A piece
 /// is the run of panels from `first_panel` on that there is room for; it stays until the next one is taken. Called by one thread.
 class WeightReader {
  public:

@@ -63,7 +63,8 @@ struct TensorPlacement {
 
 /// Panels of one weight that a step reads, and the load that brings them. They lie whole inside that one load's payload.
 /// Without a load the step reads the weight by itself, piece by piece and as often as it wants it, into what its workspace has beyond the
-/// kernel's need (ADR 0013): weights of the bodies of a node, where they find no room for all of its duration.
+/// kernel's need: weights of the bodies of a node, where they find no room for all of its duration (ADR 0013), and tables of lookups
+/// (ADR 0015).
 struct WeightOperand {
   WeightId weight;
   PanelRange panels;
