@@ -50,8 +50,8 @@ struct WeightPiece {
   PanelRange panels;
 };
 
-/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013, 0015). A piece
-/// is the run of panels from `first_panel` on that there is room for; it stays until the next one is taken. Called by one thread.
+/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013, 0015). A
+/// piece is the run of panels from `first_panel` on that there is room for; it stays until the next one is taken. Called by one thread.
 class WeightReader {
  public:
   virtual WeightPiece take(std::size_t weight, std::int64_t first_panel) noexcept = 0;
