@@ -57,7 +57,9 @@ std::vector<Layer> layers() {
       pointwise("conv1x1/14x14x96x576", convolution(14, 14, 96, 576, 1, 1, 0)),
       pointwise("conv1x1/7x7x160x960", convolution(7, 7, 160, 960, 1, 1, 0)),
       dense("dense/197x768x3072", 197, 768, 3072),
+      dense("dense/197x3072x768", 197, 3072, 768),
       dense("dense/64x768x2304", 64, 768, 2304),
+      dense("dense/64x3072x768", 64, 3072, 768),
       dense("dense/1x4096x4096", 1, 4096, 4096),
       dense("dense/1x25088x4096", 1, 25088, 4096),
 

@@ -12,9 +12,6 @@ namespace {
 
 /// Output rows whose input rows stay in cache while all panels pass.
 constexpr std::int64_t kMostBandRows = 16;
-/// Inputs that stay in L2 from the step before. Fetching those that do not makes 56x56x144 a twelfth faster; fetching others costs as much.
-/// With stride 2 it gains nothing.
-constexpr std::int64_t kNearBytes = 1024 * 1024;
 /// Panels of a block: 1 KiB of a pixel at a time is read at full speed, and the block's weights stay in the first cache.
 constexpr std::int64_t kMostPanels = 16;
 

@@ -27,25 +27,27 @@ inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4
                                                                   : 8;
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
-// With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
+// With few rows the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
 // Pointers to rows that general registers hold in the inner loop, beside those of weights and the count. The others are read from memory
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
 
-/// Residuals on their way to the first cache while the sums are formed. (Not the outputs too: short sums only wait for that.)
-template <int kRows, int kPanels>
-HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std::int64_t first) {
-  if (!job.has_residual) return;
+/// On their way to the first cache while the sums are formed.
+template <int kRows, int kPanels, class Float>
+HWY_INLINE void prefetch_lines(Float* const* pixels, std::int64_t first) {
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(4)
-    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(rows.residual[m] + first + p * 16, 0, 3);
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(pixels[m] + first + p * 16, 0, 3);
   }
 }
 
-HWY_INLINE float* sums_of(const TileJob& job, int p) { return job.sums + p * 16 * kMaxTileRows; }
+template <int kRows>
+HWY_INLINE float* sums_of(const TileJob& job, int p) {
+  return job.sums + p * 16 * kRows;
+}
 
 /// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
 template <int kPanels>
@@ -65,7 +67,8 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   // line more than once.
   constexpr int kFetchStep = kRows > kHeldPointers || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
   const D d;
-  prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
+  if (job.outputs_are_far) prefetch_lines<kRows, kPanels>(rows.out, std::int64_t{p} * 16);
+  if (job.has_residual) prefetch_lines<kRows, kPanels>(rows.residual, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
@@ -73,7 +76,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
   if (!job.begins) {
-    const float* sums = sums_of(job, p);
+    const float* sums = sums_of<kRows>(job, p);
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       HWY_UNROLL(16)
@@ -115,7 +118,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (; k < 0; ++k) multiply(k);
   }
   if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
-  float* sums = sums_of(job, p);
+  float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(16)
@@ -296,8 +299,10 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   int p = 0;
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
+    static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
     if (rows.count <= kFewRows) {
-      for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) kFew[row](rows, job, p);
+      const auto& few = job.next_panels == nullptr ? kFew : kFewFetching;
+      for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
     }
   }
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
@@ -326,7 +331,7 @@ void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
 
 const TileTable& table() noexcept {
   static constexpr TileTable kTable{
-      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run, .slide = run_slide};
+      .rows = kTileRows, .few_rows = kFewRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run, .slide = run_slide};
   return kTable;
 }
 
