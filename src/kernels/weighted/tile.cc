@@ -19,12 +19,8 @@ namespace HWY_NAMESPACE {
 
 // Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
 inline constexpr int kSlideRows = 8;
-// With stride 2 twice as many inputs meet. NEON wants the chains all the same, as far as g++ does not spill; elsewhere fewer outputs keep
-// the streams as few.
-template <int kTaps>
-inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4
-                                           : kTaps == 3           ? 6
-                                                                  : 8;
+// With stride 2 twice as many inputs meet. NEON wants the chains all the same; elsewhere fewer outputs keep the streams as few.
+inline constexpr int kSlideRowsOfStride2 = HWY_TARGET == HWY_NEON ? kSlideRows : 4;
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
 // With few rows the chains are too few to hide the latency of an FMA: take more panels at once.
@@ -182,6 +178,13 @@ HWY_INLINE void fetch_row_below(const TileRows& rows, const TileJob& job, std::i
   }
 }
 
+/// Keeps the loads at `a` behind those before: g++ for NEON would begin with the inputs of all outputs, and spill.
+HWY_INLINE void load_in_turn([[maybe_unused]] const float*& a) {
+#if HWY_TARGET == HWY_NEON
+  asm volatile("" : "+r"(a) : : "memory");
+#endif
+}
+
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
 template <int kTaps, int kStride, bool kPadded, int kRows, int kVectors>
@@ -210,6 +213,7 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
     for (int j = 0; j < kInputs; ++j, a += step) {
       if (kPadded && j < kTaps - 1 && j < padding.front) continue;
       if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
+      load_in_turn(a);
       HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) {
         const V input = hn::LoadU(d, a + v * kVectorLanes);
@@ -244,7 +248,7 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 
 template <int kTaps, int kStride>
 bool slide_tiles(const LaneRun& run, const TileJob& job) {
-  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2<kTaps>;
+  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2;
   static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
   const std::int64_t tiles = (run.count + kRows - 1) / kRows;
