@@ -41,8 +41,7 @@ class RowRunner {
         w_(call.node->as<model::ConvAttributes>().window),
         inner_(interior_columns(w_)),
         pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
-        inputs_are_far_(w_.kernel_w > 1 && call.inputs[0].view.ring_rows == 0 &&
-                        call.inputs[0].view.rows * call.inputs[0].view.row_pitch > kNearBytes) {}
+        inputs_are_far_(w_.kernel_w > 1 && is_far(call.inputs[0].view)) {}
 
   /// A job for the panels of `block`, to be used with `run`.
   TileJob job_of(const Block& block) const noexcept {
