@@ -196,6 +196,7 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
   const D d;
   const float* panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
   const std::int64_t next_vector = kVectorLanes == 16 ? job.panel_floats : kVectorLanes;  // narrow vectors are of one panel
+  if (kTaps > 3 && job.outputs_are_far) prefetch_lines<kRows, kVectors>(rows.out, lane);  // sums of nine products would wait for it
   if (kStride == 1 && job.fetches_row_below) fetch_row_below<kTaps, kRows, kVectors>(rows, job, lane);
   V acc[kRows][kVectors];
   HWY_UNROLL(16)

@@ -55,7 +55,7 @@ struct TileJob {
   bool fetches_row_below = false;   // sliding, stride 1, as many segments as depth: the inputs below the tile are far away
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
-  bool outputs_are_far = false;  // panels only: beyond L2
+  bool outputs_are_far = false;  // beyond L2
   model::Activation activation;
   // Quantised panels only: see model::PanelLayout, and which value of a lane the first segment begins with.
   std::int64_t k_group = 0;
