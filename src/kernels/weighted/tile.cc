@@ -339,8 +339,13 @@ void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
 }
 
 const TileTable& table() noexcept {
-  static constexpr TileTable kTable{
-      .rows = kTileRows, .few_rows = kFewRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run, .slide = run_slide};
+  static constexpr TileTable kTable{.rows = kTileRows,
+                                    .few_rows = kFewRows,
+                                    .lane_rows = kLaneRows,
+                                    .panels = run_panels,
+                                    .lanes = run_lanes,
+                                    .lane_run = run_lane_run,
+                                    .slide = run_slide};
   return kTable;
 }
 
