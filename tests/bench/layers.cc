@@ -3,6 +3,7 @@
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/winograd.h"
 
 namespace sluice::bench {
 namespace {
@@ -14,6 +15,11 @@ Layer direct(const char* name, const Problem& p, double prototype = 0) { return 
 Layer pointwise(const char* name, const Problem& p, double prototype = 0) { return {name, p, run_pointwise, no_workspace, prototype}; }
 Layer dense(const char* name, std::int64_t rows, std::int64_t k, std::int64_t n, double prototype = 0) {
   return {name, kernels::test::dense(rows, k, n), run_dense, no_workspace, prototype};
+}
+/// Weights are transformed within the step. Shares count the flops of the direct sums.
+Layer winograd(const char* name, std::int64_t size, std::int64_t channels, double prototype) {
+  const auto run = [](const kernels::KernelCall& call, const TileTable&) noexcept { run_winograd(call); };
+  return {name, convolution(size, size, channels, channels, 3, 1, 1), run, winograd_workspace, prototype};
 }
 Layer depthwise(const char* name, std::int64_t size, std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
   return {name, convolution(size, size, channels, channels, kernel, stride, kernel / 2, channels), run_depthwise, depthwise_workspace, 0};
@@ -39,6 +45,11 @@ std::vector<Layer> layers() {
       pointwise("conv1x1/7x7x512x2048", convolution(7, 7, 512, 2048, 1, 1, 0), 0.94),
       pointwise("conv1x1/112x112x32x64", convolution(112, 112, 32, 64, 1, 1, 0), 0.71),
       dense("dense/512x768x3072", 512, 768, 3072, 0.89),
+      winograd("winograd/56x56x64", 56, 64, 2.70),
+      winograd("winograd/28x28x128", 28, 128, 2.78),
+      winograd("winograd/14x14x256", 14, 256, 1.86),
+      winograd("winograd/7x7x512", 7, 512, 0.92),
+      winograd("winograd/224x224x64", 224, 64, 2.25),
 
       direct("conv3x3/224x224x3x64", convolution(224, 224, 3, 64, 3, 1, 1)),
       direct("conv3x3s2/224x224x3x32", convolution(224, 224, 3, 32, 3, 2, 1)),
@@ -57,7 +68,9 @@ std::vector<Layer> layers() {
       pointwise("conv1x1/14x14x96x576", convolution(14, 14, 96, 576, 1, 1, 0)),
       pointwise("conv1x1/7x7x160x960", convolution(7, 7, 160, 960, 1, 1, 0)),
       dense("dense/197x768x3072", 197, 768, 3072),
+      dense("dense/197x3072x768", 197, 3072, 768),
       dense("dense/64x768x2304", 64, 768, 2304),
+      dense("dense/64x3072x768", 64, 3072, 768),
       dense("dense/1x4096x4096", 1, 4096, 4096),
       dense("dense/1x25088x4096", 1, 25088, 4096),
 

@@ -24,7 +24,7 @@ LOOPS = {
     "dense, 4 rows x 16": r"N_NEON10panel_tileILi4ELi1ELb0E",
     "Winograd's products, 5 squares x 16": r"N_NEON13multiply_tileILi5ELi1E",
     "depthwise 3x3, 8 outputs, a kernel row": r"N_NEON5slideILi3ELi1ELb0ELi8E",
-    "depthwise 3x3 stride 2, 6 outputs, a kernel row": r"N_NEON5slideILi3ELi2ELb0ELi6E",
+    "depthwise 3x3 stride 2, 8 outputs, a kernel row": r"N_NEON5slideILi3ELi2ELb0ELi8E",
     "depthwise 5x5, 8 outputs, a kernel row": r"N_NEON5slideILi5ELi1ELb1ELi8E",
     "depthwise 5x5 stride 2, 8 outputs, a kernel row": r"N_NEON5slideILi5ELi2ELb1ELi8E",
 }

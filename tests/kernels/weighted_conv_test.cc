@@ -85,6 +85,13 @@ TEST_CASE("dense layers with sums so long that tiles do them in parts") {
   }
 }
 
+TEST_CASE("rows that lie multiples of 2 KiB apart take tiles of few rows, also where those do their sums in parts") {
+  for (std::int64_t rows : {14, 15, 57})
+    for (std::int64_t n : {39, 70}) sweep_dense(dense(rows, 512, n));
+  for (std::int64_t n : {39, 70, 128}) sweep_dense(dense(57, 2048, n));
+  sweep_pointwise(convolution(9, 8, 256, 70, 1, 2, 0));
+}
+
 TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
   for (auto function : {model::Function::kNone, model::Function::kRelu, model::Function::kClip, model::Function::kLeakyRelu,
                         model::Function::kHardSigmoid, model::Function::kHardSwish, model::Function::kSigmoid, model::Function::kSilu,

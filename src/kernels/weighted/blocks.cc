@@ -48,6 +48,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   if (call.node->epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call.weights[1].data) + block.channel;
   job.has_residual = call.node->epilogue.has_residual;
   job.activation = call.node->epilogue.activation;
+  job.outputs_are_far = is_far(call.outputs[0].view);
   job.k_group = weight.weight->panel_layout.k_group;
   return job;
 }

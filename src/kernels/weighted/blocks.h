@@ -17,6 +17,9 @@ inline constexpr std::int64_t kBlockBytes = 512 * 1024;
 /// The same where few tiles share a block: the next block is fetched while this one is used, but the first makes its first tile wait.
 inline constexpr std::int64_t kSmallBlockBytes = 128 * 1024;
 inline constexpr std::int64_t kFewTiles = 16;
+/// Tensors up to here may lie in L2 from the step before.
+inline constexpr std::int64_t kNearBytes = 1024 * 1024;
+inline bool is_far(const RowView& view) noexcept { return view.ring_rows == 0 && view.rows * view.row_pitch > kNearBytes; }
 /// Inputs of a unit: 58 KB already give 97 % of the speed of unlimited strips; 192 KB hold a padded 7x7x512 whole and still leave L2 to
 /// the weights.
 inline constexpr std::int64_t kStripBytes = 192 * 1024;

@@ -12,9 +12,6 @@ namespace {
 
 /// Output rows whose input rows stay in cache while all panels pass.
 constexpr std::int64_t kMostBandRows = 16;
-/// Inputs that stay in L2 from the step before. Fetching those that do not makes 56x56x144 a twelfth faster; fetching others costs as much.
-/// With stride 2 it gains nothing.
-constexpr std::int64_t kNearBytes = 1024 * 1024;
 /// Panels of a block: 1 KiB of a pixel at a time is read at full speed, and the block's weights stay in the first cache.
 constexpr std::int64_t kMostPanels = 16;
 
@@ -44,8 +41,7 @@ class RowRunner {
         w_(call.node->as<model::ConvAttributes>().window),
         inner_(interior_columns(w_)),
         pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
-        inputs_are_far_(w_.kernel_w > 1 && call.inputs[0].view.ring_rows == 0 &&
-                        call.inputs[0].view.rows * call.inputs[0].view.row_pitch > kNearBytes) {}
+        inputs_are_far_(w_.kernel_w > 1 && is_far(call.inputs[0].view)) {}
 
   /// A job for the panels of `block`, to be used with `run`.
   TileJob job_of(const Block& block) const noexcept {

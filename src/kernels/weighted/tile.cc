@@ -19,15 +19,11 @@ namespace HWY_NAMESPACE {
 
 // Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
 inline constexpr int kSlideRows = 8;
-// With stride 2 twice as many inputs meet. NEON wants the chains all the same, as far as g++ does not spill; elsewhere fewer outputs keep
-// the streams as few.
-template <int kTaps>
-inline constexpr int kSlideRowsOfStride2 = HWY_TARGET != HWY_NEON ? 4
-                                           : kTaps == 3           ? 6
-                                                                  : 8;
+// With stride 2 twice as many inputs meet. NEON wants the chains all the same; elsewhere fewer outputs keep the streams as few.
+inline constexpr int kSlideRowsOfStride2 = HWY_TARGET == HWY_NEON ? kSlideRows : 4;
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
-// With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
+// With few rows the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewRowsPanels = 4;
 
 // The fewest ways of a first cache that runs wide tiles, and the bytes of one: lines so far apart, or a multiple, share a set.
@@ -38,18 +34,26 @@ constexpr std::int64_t kWayBytes = 4096;
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
 
-/// Residuals on their way to the first cache while the sums are formed. (Not the outputs too: short sums only wait for that.)
-template <int kRows, int kPanels>
-HWY_INLINE void prefetch_residuals(const TileRows& rows, const TileJob& job, std::int64_t first) {
-  if (!job.has_residual) return;
+/// On their way to the first cache while the sums are formed.
+template <int kRows, int kPanels, class Float>
+HWY_INLINE void prefetch_lines(Float* const* pixels, std::int64_t first) {
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(4)
-    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(rows.residual[m] + first + p * 16, 0, 3);
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(pixels[m] + first + p * 16, 0, 3);
   }
 }
 
-HWY_INLINE float* sums_of(const TileJob& job, int p) { return job.sums + p * 16 * kMaxTileRows; }
+template <int kRows, int kPanels>
+HWY_INLINE void prefetch_destination(const TileRows& rows, const TileJob& job, std::int64_t first) {
+  if (job.outputs_are_far) prefetch_lines<kRows, kPanels>(rows.out, first);
+  if (job.has_residual) prefetch_lines<kRows, kPanels>(rows.residual, first);
+}
+
+template <int kRows>
+HWY_INLINE float* sums_of(const TileJob& job, int p) {
+  return job.sums + p * 16 * kRows;
+}
 
 /// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
 template <int kPanels>
@@ -69,7 +73,7 @@ HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
   }
   if (job.begins) return;
-  const float* sums = sums_of(job, p);
+  const float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(16)
@@ -82,7 +86,7 @@ template <int kRows, int kVectors>
 HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, int p) {
   if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
   const D d;
-  float* sums = sums_of(job, p);
+  float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(16)
@@ -114,7 +118,7 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
   // line more than once.
   constexpr int kFetchStep = kRows > kHeldPointers || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
-  prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
+  prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   begin(acc, job, p);
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
@@ -156,7 +160,7 @@ HWY_NOINLINE void gathering_tile(const TileRows& rows, const TileJob& job, int p
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
   const D d;
-  prefetch_residuals<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
+  prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   begin(acc, job, p);
   alignas(64) float lines[2][kRows][16];
@@ -247,6 +251,16 @@ HWY_INLINE void fetch_row_below(const TileRows& rows, const TileJob& job, std::i
   }
 }
 
+// Addresses of inputs are one addition after the other for NEON; for x86 they all count from the first, which is a tenth faster.
+inline constexpr bool kStepsThroughInputs = HWY_TARGET == HWY_NEON;
+
+/// Keeps the loads at `a` behind those before: g++ for NEON would begin with the inputs of all outputs, and spill.
+HWY_INLINE void load_in_turn([[maybe_unused]] const float*& a) {
+#if HWY_TARGET == HWY_NEON
+  asm volatile("" : "+r"(a) : : "memory");
+#endif
+}
+
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
 template <int kTaps, int kStride, bool kPadded, int kRows, int kVectors>
@@ -255,6 +269,7 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
   const D d;
   const float* panel = job.panels + lane / 16 * job.panel_floats + lane % 16;
   const std::int64_t next_vector = kVectorLanes == 16 ? job.panel_floats : kVectorLanes;  // narrow vectors are of one panel
+  if (kTaps > 3 && job.outputs_are_far) prefetch_lines<kRows, kVectors>(rows.out, lane);  // sums of nine products would wait for it
   if (kStride == 1 && job.fetches_row_below) fetch_row_below<kTaps, kRows, kVectors>(rows, job, lane);
   V acc[kRows][kVectors];
   HWY_UNROLL(16)
@@ -264,7 +279,8 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
   }
   const std::int64_t step = job.a_step, segment_floats = job.segment_floats;
   for (std::int64_t s = 0; s < job.segments; ++s, panel += segment_floats) {
-    const float* a = rows.a[0] + job.segment_offsets[s] + lane;
+    const float* const first = rows.a[0] + job.segment_offsets[s] + lane;
+    const float* a = first;
     V weights[kTaps][kVectors];
     HWY_UNROLL(8)
     for (int tap = 0; tap < kTaps; ++tap) {
@@ -275,9 +291,10 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
     for (int j = 0; j < kInputs; ++j, a += step) {
       if (kPadded && j < kTaps - 1 && j < padding.front) continue;
       if (kPadded && j > kInputs - kTaps && j >= kInputs - padding.behind) continue;
+      load_in_turn(a);
       HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) {
-        const V input = hn::LoadU(d, a + v * kVectorLanes);
+        const V input = hn::LoadU(d, (kStepsThroughInputs ? a : first + j * step) + v * kVectorLanes);
         HWY_UNROLL(8)
         for (int tap = 0; tap < kTaps; ++tap) {
           const int m = (j - tap) / kStride;
@@ -309,7 +326,7 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 
 template <int kTaps, int kStride>
 bool slide_tiles(const LaneRun& run, const TileJob& job) {
-  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2<kTaps>;
+  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2;
   static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
   const std::int64_t tiles = (run.count + kRows - 1) / kRows;
@@ -389,8 +406,10 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   int p = 0;
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
+    static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
     if (rows.count <= kFewRows) {
-      for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) kFew[row](rows, job, p);
+      const auto& few = job.next_panels == nullptr ? kFew : kFewFetching;
+      for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
     }
   }
   if (crowd_each_other(rows)) p = run_gathering<kTileRows - kLeastWays>(rows, job);
@@ -419,8 +438,13 @@ void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
 }
 
 const TileTable& table() noexcept {
-  static constexpr TileTable kTable{
-      .rows = kTileRows, .lane_rows = kLaneRows, .panels = run_panels, .lanes = run_lanes, .lane_run = run_lane_run, .slide = run_slide};
+  static constexpr TileTable kTable{.rows = kTileRows,
+                                    .few_rows = kFewRows,
+                                    .lane_rows = kLaneRows,
+                                    .panels = run_panels,
+                                    .lanes = run_lanes,
+                                    .lane_run = run_lane_run,
+                                    .slide = run_slide};
   return kTable;
 }
 

@@ -21,7 +21,7 @@ namespace sluice::kernels::weighted {
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
-/// Unfinished sums of a tile and a pair of panels.
+/// Unfinished sums of a tile of so many rows and a pair of panels, or of half the rows and four panels.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
@@ -55,6 +55,7 @@ struct TileJob {
   bool fetches_row_below = false;   // sliding, stride 1, as many segments as depth: the inputs below the tile are far away
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
+  bool outputs_are_far = false;  // beyond L2
   model::Activation activation;
   // Quantised panels only: see model::PanelLayout, and which value of a lane the first segment begins with.
   std::int64_t k_group = 0;
@@ -78,6 +79,7 @@ struct LaneRun {
 /// The inner loops of one instruction set.
 struct TileTable {
   int rows = 1;       // of a full tile with panels
+  int few_rows = 0;   // of a full one that takes four panels at once
   int lane_rows = 1;  // of a full tile with lanes
   bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;

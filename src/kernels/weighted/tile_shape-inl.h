@@ -13,11 +13,12 @@ namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
 // Accumulators fill the registers and leave room for the weights of one k and one broadcast input: 28 of 32 (AVX-512), 12 of 16 (AVX2),
-// 20 of 32 (NEON, where g++ spills at 24). The scalar tile is small because its accumulators live in memory anyway.
+// 20 of 32 (NEON, where g++ spills at 24). Tiles of few rows take twice the panels, or more: as many chains. The scalar tile is small
+// because its accumulators live in memory anyway.
 #if HWY_TARGET == HWY_AVX3
 inline constexpr int kTileRows = 14;
 inline constexpr int kTilePanels = 2;
-inline constexpr int kFewRows = 3;
+inline constexpr int kFewRows = 7;
 inline constexpr int kLaneRows = 8;
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr int kTileRows = 6;

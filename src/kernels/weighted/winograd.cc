@@ -155,15 +155,30 @@ class Worker {
     if (epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call_.weights[1].data) + channel;
     job.has_residual = epilogue.has_residual;
     job.activation = epilogue.activation;
+    const bool far = is_far(call_.outputs[0].view);
+    const float* from = m();
+    TileRows rows = pixels_of(cut_.squares[squares.begin], channel);
+    for (std::int64_t s = squares.begin; s < squares.end; ++s, from += kSquareFloats) {
+      TileRows next = rows;
+      if (s + 1 < squares.end) next = pixels_of(cut_.squares[s + 1], channel);
+      if (far) fetch_outputs(next, job.panel_count);
+      loops_.output(from, cut_.memory.m_point, rows, job);
+      rows = next;
+    }
+  }
+
+  /// Brings what a square will be written to into the first cache.
+  static void fetch_outputs(const TileRows& rows, int panels) noexcept {
+    for (int m = 0; m < rows.count; ++m)
+      for (int p = 0; p < panels; ++p) __builtin_prefetch(rows.out[m] + p * kLanes, 0, 3);
+  }
+
+  TileRows pixels_of(const Square& square, std::int64_t channel) const noexcept {
     TileRows rows;
     rows.count = kOutTile * kOutTile;
-    const float* from = m();
-    for (std::int64_t s = squares.begin; s < squares.end; ++s, from += kSquareFloats) {
-      const Square square = cut_.squares[s];
-      set_pixels(call_.outputs[0].view, square, channel, rows.out);
-      if (job.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
-      loops_.output(from, cut_.memory.m_point, rows, job);
-    }
+    set_pixels(call_.outputs[0].view, square, channel, rows.out);
+    if (call_.node->epilogue.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
+    return rows;
   }
 
   /// Where the pixels of a square lie in a view. Those outside of the step are read and written in `dump`.
