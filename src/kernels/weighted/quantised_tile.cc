@@ -21,6 +21,7 @@ namespace HWY_NAMESPACE {
 inline constexpr std::int64_t kDecoded = 64;
 // With a row or three the chains are too few to hide the latency of an FMA: take more panels at once.
 inline constexpr int kFewQuantisedPanels = 4;
+inline constexpr int kFewQuantisedRows = std::min(kFewRows, 3);
 
 /// Values [first, first + count) of all lanes of a panel, as floats.
 struct EightBits {
@@ -143,9 +144,9 @@ void run_quantised(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = quantised_tiles<Bits, 1>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   int p = 0;
-  if constexpr (kFewRows > 0) {
-    static constexpr auto kFew = quantised_tiles<Bits, kFewQuantisedPanels>(std::make_index_sequence<kFewRows>());
-    if (rows.count <= kFewRows) {
+  if constexpr (kFewQuantisedRows > 0) {
+    static constexpr auto kFew = quantised_tiles<Bits, kFewQuantisedPanels>(std::make_index_sequence<kFewQuantisedRows>());
+    if (rows.count <= kFewQuantisedRows) {
       for (; p + kFewQuantisedPanels <= job.panel_count; p += kFewQuantisedPanels) kFew[row](rows, job, p);
     }
   }

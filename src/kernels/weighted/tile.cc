@@ -17,10 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
-// Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps.
+// Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps. With stride 2 too, though
+// twice as many inputs meet: half of the outputs took up to a quarter longer where the inputs lie in L2.
 inline constexpr int kSlideRows = 8;
-// With stride 2 twice as many inputs meet. NEON wants the chains all the same; elsewhere fewer outputs keep the streams as few.
-inline constexpr int kSlideRowsOfStride2 = HWY_TARGET == HWY_NEON ? kSlideRows : 4;
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
 // With few rows the chains are too few to hide the latency of an FMA: take more panels at once.
@@ -326,10 +325,9 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 
 template <int kTaps, int kStride>
 bool slide_tiles(const LaneRun& run, const TileJob& job) {
-  constexpr int kRows = kStride == 1 ? kSlideRows : kSlideRowsOfStride2;
-  static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kRows>());
-  static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kRows>());
-  const std::int64_t tiles = (run.count + kRows - 1) / kRows;
+  static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kSlideRows>());
+  static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kSlideRows>());
+  const std::int64_t tiles = (run.count + kSlideRows - 1) / kSlideRows;
   std::int64_t x = 0;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
