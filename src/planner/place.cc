@@ -100,8 +100,9 @@ class Placer {
     const auto overlaps = Overlaps::find(rectangles_, columns_, kMostPairs);
     if (!overlaps) return keep(place_as_time_passes(rectangles_), PlacedBy::kTimeOrder);
     const std::vector<Measures> measures = measures_of(rectangles_, columns_);
+    const Islands islands(rectangles_, *overlaps);
     for (DiveRule rule : kDiveRules)
-      if (keep(dive(rectangles_, *overlaps, measures, rule), PlacedBy::kDive)) return true;
+      if (keep(dive(rectangles_, *overlaps, islands, measures, rule), PlacedBy::kDive)) return true;
     const auto area = [](const Rectangle& r) { return static_cast<double>(r.size) * static_cast<double>(r.time.size()); };
     const std::array<std::vector<std::uint32_t>, 3> orders = {order_by(rectangles_, [](const Rectangle& r) { return r.size; }),
                                                               order_by(rectangles_, [](const Rectangle& r) { return r.time.size(); }),

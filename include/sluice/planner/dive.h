@@ -9,6 +9,7 @@
 // On network graphs a dive nearly always reaches the bound. Fixed rectangles are islands: a rectangle goes below one only if it fits there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <queue>
 #include <tuple>
@@ -46,25 +47,41 @@ inline std::vector<Measures> measures_of(const std::vector<Rectangle>& rectangle
   return measures;
 }
 
-/// The least offset >= `floor` at which `item` clears the fixed rectangles that it overlaps.
-inline std::uint64_t clear_of_islands(const std::vector<Rectangle>& rectangles, std::span<const std::uint32_t> overlapping,
-                                      std::size_t item, std::uint64_t floor) {
-  std::uint64_t at = round_up_to(floor, rectangles[item].alignment);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::uint32_t other : overlapping) {
-      const Rectangle& island = rectangles[other];
-      if (!island.fixed || at + rectangles[item].size <= *island.fixed || at >= *island.fixed + island.size) continue;
-      at = round_up_to(*island.fixed + island.size, rectangles[item].alignment);
-      moved = true;
-    }
+/// Of each rectangle the fixed ones that it overlaps in time, by offset: what lies in its way for good.
+class Islands {
+ public:
+  Islands(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps) : rectangles_(rectangles) {
+    for (std::uint32_t i = 0; i < rectangles.size(); ++i)
+      if (rectangles[i].fixed && rectangles[i].matters()) by_offset_.push_back(i);
+    if (by_offset_.empty()) return;
+    std::stable_sort(by_offset_.begin(), by_offset_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return *rectangles[a].fixed < *rectangles[b].fixed; });
+    beside_.resize(rectangles.size());
+    for (std::uint32_t island : by_offset_)
+      for (std::uint32_t other : overlaps.of(island)) beside_[other].push_back(island);
   }
-  return at;
-}
+
+  /// The least offset >= `floor` at which `item` clears them. One pass: what lies lower than an island in the way was cleared before it.
+  std::uint64_t clear(std::size_t item, std::uint64_t floor) const {
+    std::uint64_t at = round_up_to(floor, rectangles_[item].alignment);
+    if (beside_.empty()) return at;
+    for (std::uint32_t other : beside_[item]) {
+      const Rectangle& island = rectangles_[other];
+      if (at + rectangles_[item].size <= *island.fixed) break;
+      at = std::max(at, round_up_to(*island.fixed + island.size, rectangles_[item].alignment));
+    }
+    return at;
+  }
+
+ private:
+  const std::vector<Rectangle>& rectangles_;
+  std::vector<std::uint32_t> by_offset_;
+  std::vector<std::vector<std::uint32_t>> beside_;  // by rectangle; empty: there are none
+};
 
 /// O(pairs log n).
-inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const std::vector<Measures>& measures,
-                      DiveRule rule) {
+inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const Islands& islands,
+                      const std::vector<Measures>& measures, DiveRule rule) {
   struct Entry {
     std::uint64_t offset;
     std::array<double, 3> keys;
@@ -77,14 +94,10 @@ inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& 
   std::vector<std::uint64_t>& offsets = placement.offsets;
   std::vector<bool> placed(rectangles.size(), false);
   std::priority_queue<Entry> queue;
-  const bool islands = std::any_of(rectangles.begin(), rectangles.end(), [](const Rectangle& r) { return r.fixed && r.matters(); });
-  const auto settle = [&](std::uint32_t i, std::uint64_t floor) {
-    return islands ? clear_of_islands(rectangles, overlaps.of(i), i, floor) : round_up_to(floor, rectangles[i].alignment);
-  };
   for (std::uint32_t i = 0; i < rectangles.size(); ++i) {
     if (rectangles[i].fixed) offsets[i] = *rectangles[i].fixed;
     placed[i] = rectangles[i].fixed || !rectangles[i].matters();
-    if (!placed[i]) queue.push({offsets[i] = settle(i, 0), keys_in_order(rule, measures[i]), i});
+    if (!placed[i]) queue.push({offsets[i] = islands.clear(i, 0), keys_in_order(rule, measures[i]), i});
   }
   while (!queue.empty()) {
     const std::uint32_t item = queue.top().item;
@@ -95,7 +108,7 @@ inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& 
     const std::uint64_t top = offsets[item] + rectangles[item].size;
     for (std::uint32_t other : overlaps.of(item)) {
       if (placed[other] || offsets[other] >= top) continue;
-      offsets[other] = settle(other, top);
+      offsets[other] = islands.clear(other, top);
       queue.push({offsets[other], keys_in_order(rule, measures[other]), other});
     }
   }

@@ -86,8 +86,15 @@ class StreamDrafts {
   double judge(const Mix& mix) {
     const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
     if (known != judged_.end()) return known->bound;
+    if (const Judged* larger = same_in_larger_slices(mix)) {
+      judged_.push_back(Judged(*larger));  // it may move
+      judged_.back().mix = mix;
+      judged_.back().again = true;
+      return judged_.back().bound;
+    }
     judged_.push_back({mix, kNever, 0});
     const Draft draft = make_draft(problem_, rule_of(mix));
+    judged_.back().largest_load = largest_load(draft.schedule);
     // What nothing can beat costs less to find out than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return kNever;
@@ -142,15 +149,27 @@ class StreamDrafts {
   /// Lambda: what a second of reading costs against one of computing. None: nothing is transformed.
   static constexpr std::array<double, 5> kPrices = {kNever, 1.0, 0.5, 0.25, 0.0};
   static constexpr double kGood = 1.02;
+  static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
   /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
   struct Judged {
     Mix mix;
     double bound;
     std::size_t items;   // steps and loads
+    std::uint64_t largest_load = kEndless;
     bool again = false;  // comes out like another
     int efforts = 0;     // made to place it
   };
+
+  /// A draft for a larger size that this size would not change.
+  const Judged* same_in_larger_slices(const Mix& mix) const {
+    for (const Judged& j : judged_) {
+      Mix larger = mix;
+      larger.size = j.mix.size;
+      if (j.mix == larger && larger.size > mix.size && j.largest_load <= kTargets[mix.size]) return &j;
+    }
+    return nullptr;
+  }
 
   /// Of slices: 4 MiB, less where that leaves a model few of them.
   static std::size_t middle_size(const Problem& problem) {
