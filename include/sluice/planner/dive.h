@@ -62,11 +62,12 @@ class Islands {
   }
 
   /// The least offset >= `floor` at which `item` clears them. One pass: what lies lower than an island in the way was cleared before it.
-  std::uint64_t clear(std::size_t item, std::uint64_t floor) const {
+  /// `passed`: how many of them lie below a floor of the item that was asked for before.
+  std::uint64_t clear(std::size_t item, std::uint64_t floor, std::uint32_t& passed) const {
     std::uint64_t at = round_up_to(floor, rectangles_[item].alignment);
     if (beside_.empty()) return at;
-    for (std::uint32_t other : beside_[item]) {
-      const Rectangle& island = rectangles_[other];
+    for (; passed < beside_[item].size(); ++passed) {
+      const Rectangle& island = rectangles_[beside_[item][passed]];
       if (at + rectangles_[item].size <= *island.fixed) break;
       at = std::max(at, round_up_to(*island.fixed + island.size, rectangles_[item].alignment));
     }
@@ -79,7 +80,8 @@ class Islands {
   std::vector<std::vector<std::uint32_t>> beside_;  // by rectangle; empty: there are none
 };
 
-/// O(pairs log n).
+/// O(pairs + n log n) where few floors are passed twice. Each rectangle is once in the queue, at a floor that may have risen since: floors
+/// only rise, so who comes to its head at the floor that still holds is the lowest of all.
 inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const Islands& islands,
                       const std::vector<Measures>& measures, DiveRule rule) {
   struct Entry {
@@ -93,24 +95,25 @@ inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& 
   Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
   std::vector<std::uint64_t>& offsets = placement.offsets;
   std::vector<bool> placed(rectangles.size(), false);
+  std::vector<std::uint32_t> passed(rectangles.size(), 0);  // islands
   std::priority_queue<Entry> queue;
   for (std::uint32_t i = 0; i < rectangles.size(); ++i) {
     if (rectangles[i].fixed) offsets[i] = *rectangles[i].fixed;
     placed[i] = rectangles[i].fixed || !rectangles[i].matters();
-    if (!placed[i]) queue.push({offsets[i] = islands.clear(i, 0), keys_in_order(rule, measures[i]), i});
+    if (!placed[i]) queue.push({offsets[i] = islands.clear(i, 0, passed[i]), keys_in_order(rule, measures[i]), i});
   }
   while (!queue.empty()) {
-    const std::uint32_t item = queue.top().item;
-    const bool current = !placed[item] && queue.top().offset == offsets[item];
+    Entry entry = queue.top();
     queue.pop();
-    if (!current) continue;
-    placed[item] = true;
-    const std::uint64_t top = offsets[item] + rectangles[item].size;
-    for (std::uint32_t other : overlaps.of(item)) {
-      if (placed[other] || offsets[other] >= top) continue;
-      offsets[other] = islands.clear(other, top);
-      queue.push({offsets[other], keys_in_order(rule, measures[other]), other});
+    if (entry.offset != offsets[entry.item]) {
+      entry.offset = offsets[entry.item];
+      queue.push(entry);
+      continue;
     }
+    placed[entry.item] = true;
+    const std::uint64_t top = entry.offset + rectangles[entry.item].size;
+    for (std::uint32_t other : overlaps.of(entry.item))
+      if (!placed[other] && offsets[other] < top) offsets[other] = islands.clear(other, top, passed[other]);
   }
   placement.height = height_of(rectangles, offsets);
   return placement;

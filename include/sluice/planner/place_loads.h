@@ -71,10 +71,19 @@ class Skyline {
       }
       if (!best || until < best->until || prefers(rule, at, best->offset, after)) best = Fit{at, until};
     };
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const auto bottom = [&](std::size_t p) {
       const std::uint64_t at = align_up(parts_[p].begin, kBlockBytes);
       if (at < part_end(p)) consider(at, p);
-      if (rule != AddressRule::kHighest || part_end(p) < parts_[0].begin + size) continue;
+    };
+    // Nothing is free earlier than `former`: the first such address in the order of preference ends the search.
+    if (rule != AddressRule::kHighest) {
+      const std::uint64_t preferred = rule == AddressRule::kRing ? after : 0;
+      for (std::size_t p = 0; p < parts_.size() && !(best && best->until == former && best->offset >= preferred); ++p) bottom(p);
+      return best;
+    }
+    for (std::size_t p = parts_.size(); p-- > 0 && !(best && best->until == former && best->offset >= part_end(p));) {
+      bottom(p);
+      if (part_end(p) < parts_[0].begin + size) continue;
       const std::uint64_t top = align_down(part_end(p) - size, kBlockBytes);
       consider(top, part_at(top));
     }
@@ -195,7 +204,7 @@ class LoadPlacer {
       if (schedule_.loads[wrapped_].streamed() && placed.gates[wrapped_] >= 0) break;
       if (schedule_.loads[wrapped_].streamed()) keep_wrapped(wrapped_, placed.gates[wrapped_], placed.offsets[wrapped_]);
     }
-    sort_fixed();
+    enter_tails();
     std::int64_t former = 0;
     for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
       const LoadSpec& load = schedule_.loads[k];
@@ -227,6 +236,9 @@ class LoadPlacer {
 
   /// Loads whose least gate lies before the run, until one finds no address there: it and those after it are not wrapped.
   void place_wrapped() {
+    if (rule_.least_gates.empty() || *std::min_element(rule_.least_gates.begin(), rule_.least_gates.end()) >= 0) return;
+    by_address_ = fixed_;
+    std::sort(by_address_.begin(), by_address_.end(), lies_lower);
     std::int64_t former = -schedule_.step_count();
     for (; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
       const LoadSpec& load = schedule_.loads[wrapped_];
@@ -243,9 +255,13 @@ class LoadPlacer {
       placement_.offsets[wrapped_] = *at;
       placement_.height = std::max(placement_.height, *at + load.region_bytes());
       keep_wrapped(wrapped_, former, *at);
+      const FixedRect wrapped{{-schedule_.step_count(), schedule_.step_count()}, {*at, *at + load.region_bytes()}};
+      by_address_.insert(std::upper_bound(by_address_.begin(), by_address_.end(), wrapped, lies_lower), wrapped);
     }
-    sort_fixed();
+    enter_tails();
   }
+
+  static bool lies_lower(const FixedRect& a, const FixedRect& b) noexcept { return a.bytes.begin < b.bytes.begin; }
 
   void keep_wrapped(std::size_t k, std::int64_t gate, std::uint64_t at) {
     const LoadSpec& load = schedule_.loads[k];
@@ -255,24 +271,21 @@ class LoadPlacer {
     skyline_.take(bytes, load.uses.end);
   }
 
-  void sort_fixed() {
-    fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
-    std::stable_sort(fixed_.begin(), fixed_.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+  /// Among the fixed buffers. Tails are in the order of their gates.
+  void enter_tails() {
+    const auto middle = fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
+    std::inplace_merge(fixed_.begin(), middle, fixed_.end(),
+                       [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   }
 
   /// Free from `gate`, in the run before, to the last use.
   std::optional<std::uint64_t> lowest_address(const LoadSpec& load, std::int64_t gate) const {
     const Interval<std::int64_t> head{0, load.uses.end};
     const Interval<std::int64_t> tail{gate + schedule_.step_count(), schedule_.step_count()};
-    std::vector<Interval<std::uint64_t>> taken;
-    for (const FixedRect& rect : fixed_)
-      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) taken.push_back(rect.bytes);
-    for (const FixedRect& rect : tails_) taken.push_back(rect.bytes);
-    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     std::uint64_t at = rule_.arena.begin;
-    for (const auto& bytes : taken) {
-      if (bytes.begin >= at + load.region_bytes()) break;
-      at = std::max(at, align_up(bytes.end, kBlockBytes));
+    for (const FixedRect& rect : by_address_) {
+      if (rect.bytes.begin >= at + load.region_bytes()) break;
+      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) at = std::max(at, align_up(rect.bytes.end, kBlockBytes));
     }
     if (at + load.region_bytes() > rule_.arena.end) return std::nullopt;
     return at;
@@ -282,6 +295,7 @@ class LoadPlacer {
   const PlaceRule& rule_;
   std::vector<FixedRect> fixed_;  // by begin of time
   std::vector<FixedRect> tails_;  // of wrapped loads
+  std::vector<FixedRect> by_address_;  // fixed buffers and wrapped loads
   Skyline skyline_;
   LoadPlacement placement_;
   std::size_t next_fixed_ = 0;
