@@ -63,6 +63,7 @@ struct Draft {
   std::uint64_t base = 0;         // bytes that are kept
   std::uint64_t table_bytes = 0;  // of its tables beyond what is set aside for them, in whole blocks
 
+  std::size_t items() const noexcept { return schedule.steps.size() + schedule.loads.size(); }
   /// What a capacity leaves for the arena, and of that for what is not kept.
   std::uint64_t arena(std::uint64_t capacity) const noexcept { return capacity - std::min(capacity, table_bytes); }
   std::uint64_t room(std::uint64_t capacity) const noexcept { return arena(capacity) - std::min(arena(capacity), base); }

@@ -100,9 +100,10 @@ class StreamDrafts {
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
     if (!run.fluid.fits) return kNever;
+    search_.spend(kWorkAnItem * draft.items());
     Judged& judged = judged_.back();
     judged.bound = run.times.seconds();
-    judged.items = draft.schedule.steps.size() + draft.schedule.loads.size();
+    judged.items = draft.items();
     judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
                                [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
     search_.bound = std::min(search_.bound, judged.bound);
@@ -244,8 +245,8 @@ class StreamDrafts {
       if (effort == Effort::kThorough && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
       if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
-      const double enough = search_.items_left > 0 ? kCloseEnough : kGood;
-      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.items_left < -kOverdraft)) return;
+      const double enough = search_.work_left > 0 ? kCloseEnough : kGood;
+      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.work_left < -kOverdraft)) return;
       judged.efforts = static_cast<int>(effort) + 1;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
       stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, effort);
@@ -299,8 +300,8 @@ class StreamDrafts {
     return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
   }
 
-  /// Of Search::items_left: what good plans may cost beyond it while there are none.
-  static constexpr std::int64_t kOverdraft = 10'000;
+  /// Of Search::work_left: what good plans may cost beyond it while there are none.
+  static constexpr std::int64_t kOverdraft = Search::kQuickWork / 2;
   /// Drafts that are tried in every way when there is a good plan already.
   static constexpr int kMostThorough = 2;
 

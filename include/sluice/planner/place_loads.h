@@ -59,6 +59,9 @@ class Skyline {
     std::int64_t until = 0;
   };
 
+  /// Parts that were looked at.
+  std::uint64_t work() const noexcept { return work_; }
+
   /// The address for `size` bytes that is free earliest, not counting differences below `former` (which gates cannot use).
   std::optional<Fit> find(std::uint64_t size, std::int64_t former, std::int64_t latest, AddressRule rule, std::uint64_t after) const {
     std::optional<Fit> best;
@@ -66,6 +69,7 @@ class Skyline {
       if (at + size > end_ || at < parts_[0].begin) return;
       std::int64_t until = former;
       for (std::size_t p = part; p < parts_.size() && parts_[p].begin < at + size; ++p) {
+        ++work_;
         until = std::max(until, parts_[p].until);
         if (until > latest || (best && until > best->until)) return;
       }
@@ -153,6 +157,7 @@ class Skyline {
 
   std::vector<Part> parts_;  // by begin
   std::uint64_t end_;
+  mutable std::uint64_t work_ = 0;
 };
 
 }  // namespace detail
@@ -195,6 +200,9 @@ class LoadPlacer {
     return std::move(placement_);
   }
 
+  /// What `place` took, in the unit of SearchLimit.
+  std::uint64_t work() const noexcept { return skyline_.work() + wrapping_ + kEach * (schedule_.loads.size() + fixed_.size()); }
+
   /// The load for which `place` found no address.
   std::size_t without_place() const noexcept { return without_place_; }
 
@@ -221,6 +229,8 @@ class LoadPlacer {
   }
 
  private:
+  static constexpr std::uint64_t kEach = 32;  // work on a load or a fixed buffer beside what is counted, as measured
+
   bool is_late(std::size_t k) const noexcept { return !rule_.late.empty() && rule_.late[k]; }
 
   std::int64_t least_gate(std::size_t k, std::int64_t former) const {
@@ -284,6 +294,7 @@ class LoadPlacer {
     const Interval<std::int64_t> tail{gate + schedule_.step_count(), schedule_.step_count()};
     std::uint64_t at = rule_.arena.begin;
     for (const FixedRect& rect : by_address_) {
+      ++wrapping_;
       if (rect.bytes.begin >= at + load.region_bytes()) break;
       if (rect.time.overlaps(head) || rect.time.overlaps(tail)) at = std::max(at, align_up(rect.bytes.end, kBlockBytes));
     }
@@ -298,6 +309,7 @@ class LoadPlacer {
   std::vector<FixedRect> by_address_;  // fixed buffers and wrapped loads
   Skyline skyline_;
   LoadPlacement placement_;
+  mutable std::uint64_t wrapping_ = 0;  // buffers that were looked at for wrapped loads
   std::size_t next_fixed_ = 0;
   std::size_t wrapped_ = 0;  // streamed loads before this one are wrapped
   std::size_t without_place_ = 0;
@@ -321,18 +333,25 @@ inline bool make_way(const Schedule& schedule, std::size_t k, PlaceRule& rule) {
 }  // namespace detail
 
 /// Places all loads that are not resident among `fixed` (sorted by begin of time), or nothing when one finds no address even at its first
-/// use. O(loads * parts of the skyline).
-inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule) {
-  return detail::LoadPlacer(schedule, fixed, rule).place();
+/// use. O(loads * parts of the skyline), which is added to `work`.
+inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule,
+                                                std::uint64_t* work = nullptr) {
+  detail::LoadPlacer placer(schedule, fixed, rule);
+  auto placed = placer.place();
+  if (work != nullptr) *work += placer.work();
+  return placed;
 }
 
-/// The same, but where a load finds no address, those in its way come late and all are placed again, `rounds` times at most; what is left
-/// of them stays. Loads that are all late lie as if loaded on demand: what fits on demand is found in the end.
+/// The same, but where a load finds no address, those in its way come late and all are placed again. Loads that are all late lie as if
+/// loaded on demand: what fits on demand is found in the end.
 inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule rule,
-                                                     int& rounds) {
-  while (rounds-- > 0) {
+                                                     std::uint64_t& work) {
+  constexpr int kMostRounds = 24;
+  for (int round = 0; round < kMostRounds; ++round) {
     detail::LoadPlacer placer(schedule, fixed, rule);
-    if (auto placed = placer.place()) return placed;
+    auto placed = placer.place();
+    work += placer.work();
+    if (placed) return placed;
     if (!detail::make_way(schedule, placer.without_place(), rule)) break;
   }
   return std::nullopt;
