@@ -121,7 +121,7 @@ class StreamDrafts {
   void place() {
     place_best(Effort::kQuick);
     place_best(Effort::kThorough);
-    if (good() || best_bound_ == kNever) return;
+    if (good()) return;
     const Mix best = best_mix_;
     for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && (few_slices(size) || !search_.best);) {
       judge({best.twentieths, best.price, size});

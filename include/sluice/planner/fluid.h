@@ -29,7 +29,7 @@ namespace sluice::planner {
 
 struct FluidGates {
   Gates gates;
-  bool fits = true;  // no load is too large even at its first use
+  bool fits = true;  // no step's fixed buffers are too large, nor is a load at its first use
 };
 
 /// Bytes of fixed buffers in each step.
@@ -57,7 +57,8 @@ class FluidSweep {
   }
 
   FluidGates run(int runs) {
-    FluidGates result{Gates(schedule_.loads.size(), 0), true};
+    const auto crowded = [&](std::uint64_t fixed) { return fixed > room_; };
+    FluidGates result{Gates(schedule_.loads.size(), 0), std::none_of(fixed_.begin(), fixed_.end(), crowded)};
     const std::int64_t steps = schedule_.step_count();
     for (int r = 0; r < runs; ++r) {
       std::int64_t pushed = 0;
