@@ -99,9 +99,10 @@ class StreamDrafts {
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
-    if (!run.fluid.fits) return kNever;
     search_.spend(kWorkAnItem * draft.items());
     Judged& judged = judged_.back();
+    judged.crowded = run.fluid.crowded;
+    if (!run.fluid.fits) return kNever;
     judged.bound = run.times.seconds();
     judged.items = draft.items();
     judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
@@ -119,28 +120,16 @@ class StreamDrafts {
 
   /// Seeks addresses.
   void place() {
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
+    place_in_all_ways();
     if (good()) return;
-    const Mix best = best_mix_;
-    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && (few_slices(size) || !search_.best);) {
-      judge({best.twentieths, best.price, size});
-      judge({best.twentieths, best.price, size, true});
-    }
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
-    if (good()) return;
-    for (const unsigned twentieths : {0u, 3u})
-      for (std::size_t size = kTargets.size(); size-- > 0;)
-        if ((twentieths == 0 || problem_.repeat) && (few_slices(size) || !search_.best)) judge({twentieths, 0, size});
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
-    if (good()) return;
-    // What is placed on demand is placed earlier, too, where there is room.
-    SliceRule rule = ground_.rule;
-    rule.sample = false;
-    Draft draft = make_draft(problem_, std::move(rule));
-    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+    const bool none_fits = best_bound_ == kNever;
+    if (none_fits) place_least();
+    judge_smaller();
+    place_in_all_ways();
+    if (!none_fits && good()) return;
+    judge_little_kept();
+    place_in_all_ways();
+    if (!good() && !none_fits) place_least();
   }
 
  private:
@@ -158,6 +147,7 @@ class StreamDrafts {
     double bound;
     std::size_t items;   // steps and loads
     std::uint64_t largest_load = kEndless;
+    bool crowded = false;  // there is no room even for what does not stream
     bool again = false;  // comes out like another
     int efforts = 0;     // made to place it
   };
@@ -196,6 +186,7 @@ class StreamDrafts {
 
   /// More slices than this are no plan to wait for while there is another.
   bool few_slices(std::size_t size) const { return weight_bytes(problem_) / kTargets[size] <= 1500; }
+  bool may_judge(std::size_t size) const { return few_slices(size) ? search_.may_go_on() : !search_.has_any(); }
 
   /// Of all sizes of loads.
   static double best_rate(const Problem& problem) {
@@ -236,6 +227,40 @@ class StreamDrafts {
     }
     for (std::size_t size = first_size_; size-- > 0 && few_slices(size);)
       if (!walk(size) && kTargets[size] <= kAlwaysJudged) break;
+  }
+
+  void place_in_all_ways() {
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+  }
+
+  /// The best mix in smaller slices, and with loads apart.
+  void judge_smaller() {
+    const Mix best = best_mix_;
+    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && may_judge(size);) {
+      judge({best.twentieths, best.price, size});
+      judge({best.twentieths, best.price, size, true});
+    }
+  }
+
+  /// Every size with nothing kept, then with little.
+  void judge_little_kept() {
+    for (const unsigned twentieths : {0u, 3u}) {
+      if (twentieths > 0 && (!problem_.repeat || best_bound_ == kNever)) return;
+      for (std::size_t size = kTargets.size(); size-- > 0;) {
+        if (!may_judge(size)) continue;
+        judge({twentieths, 0, size});
+        if (judged_.back().crowded) break;  // smaller slices take more tables
+      }
+    }
+  }
+
+  /// What is placed on demand is placed earlier, too, where there is room.
+  void place_least() {
+    SliceRule rule = ground_.rule;
+    rule.sample = false;
+    Draft draft = make_draft(problem_, std::move(rule));
+    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
   }
 
   void place_best(Effort effort) {
