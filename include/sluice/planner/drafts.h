@@ -127,6 +127,9 @@ class StreamDrafts {
     judge_smaller();
     place_in_all_ways();
     if (!none_fits && good()) return;
+    judge_more_shares();
+    place_in_all_ways();
+    if (!none_fits && good()) return;
     judge_little_kept();
     place_in_all_ways();
     if (!good() && !none_fits) place_least();
@@ -241,6 +244,19 @@ class StreamDrafts {
       judge({best.twentieths, best.price, size});
       judge({best.twentieths, best.price, size, true});
     }
+  }
+
+  /// Shares between those that were looked at: what a share leaves free decides whether addresses are found.
+  void judge_more_shares() {
+    if (!problem_.repeat || best_bound_ == kNever) return;
+    const Mix best = best_mix_;
+    for (unsigned away = 1; away <= 20; ++away)
+      for (const unsigned twentieths : {best.twentieths - away, best.twentieths + away}) {
+        const Mix mix{twentieths, best.price, best.size, best.apart};
+        if (twentieths > 20 || search_.work_left <= 0) continue;
+        const Kept kept = kept_by(mix);
+        if (search_.promises(floor_of(kept.pieces, kept.derived))) judge(mix);
+      }
   }
 
   /// Every size with nothing kept, then with little.
