@@ -22,6 +22,7 @@
 
 #include "sluice/planner/candidate.h"
 #include "sluice/planner/room.h"
+#include "sluice/planner/stall_swap.h"
 #include "sluice/planner/stream.h"
 
 namespace sluice::planner {
@@ -133,6 +134,7 @@ class StreamDrafts {
     judge_little_kept();
     place_in_all_ways();
     if (!good() && !none_fits) place_least();
+    if (!good()) swap_kept();
   }
 
  private:
@@ -250,19 +252,37 @@ class StreamDrafts {
   void judge_more_shares() {
     if (!problem_.repeat || best_bound_ == kNever) return;
     const Mix best = best_mix_;
+    std::vector<Kept> seen = {kept_by(best)};
     for (unsigned away = 1; away <= 20; ++away)
       for (const unsigned twentieths : {best.twentieths - away, best.twentieths + away}) {
         const Mix mix{twentieths, best.price, best.size, best.apart};
         if (twentieths > 20 || search_.work_left <= 0) continue;
-        const Kept kept = kept_by(mix);
+        Kept kept = kept_by(mix);
+        if (std::find(seen.begin(), seen.end(), kept) != seen.end()) continue;
         if (search_.promises(floor_of(kept.pieces, kept.derived))) judge(mix);
+        seen.push_back(std::move(kept));
       }
+  }
+
+  /// Swaps kept pieces while that helps.
+  void swap_kept() {
+    for (bool better = true; better && search_.best && search_.best->schedule.derived.empty();) {
+      better = false;
+      const std::vector<std::vector<bool>> near = swaps(problem_, *search_.best, spare_);
+      for (std::size_t i = 0; i < near.size() && !better && search_.work_left > 0; ++i) {
+        const double former = search_.best->seconds;
+        Draft draft = make_draft(problem_, rule_of({near[i], {}, bytes_of(near[i])}, best_mix_));
+        search_.spend(kWorkAnItem * draft.items());
+        stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+        better = search_.best->seconds < former;
+      }
+    }
   }
 
   /// Every size with nothing kept, then with little.
   void judge_little_kept() {
     for (const unsigned twentieths : {0u, 3u}) {
-      if (twentieths > 0 && (!problem_.repeat || best_bound_ == kNever)) return;
+      if (twentieths > 0 && (!problem_.repeat || best_bound_ == kNever || kept_by({twentieths, 0, 0}).bytes == 0)) return;
       for (std::size_t size = kTargets.size(); size-- > 0;) {
         if (!may_judge(size)) continue;
         judge({twentieths, 0, size});
@@ -320,13 +340,19 @@ class StreamDrafts {
       if (kept.bytes == 0) kept.derived.clear();
     }
     kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
-    for (std::size_t p = 0; p < kept.pieces.size(); ++p)
-      if (kept.pieces[p]) kept.bytes += problem_.pieces.all[p].region_bytes();
+    kept.bytes += bytes_of(kept.pieces);
     return kept;
   }
 
-  SliceRule rule_of(const Mix& mix) const {
-    Kept kept = kept_by(mix);
+  std::uint64_t bytes_of(const std::vector<bool>& pieces) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      if (pieces[p]) bytes += problem_.pieces.all[p].region_bytes();
+    return bytes;
+  }
+
+  SliceRule rule_of(const Mix& mix) const { return rule_of(kept_by(mix), mix); }
+  SliceRule rule_of(Kept kept, const Mix& mix) const {
     const std::uint64_t taken = std::min(search_.capacity, ground_.segment + align_up(kept.bytes, kBlockBytes));
     return {.target = kTargets[mix.size],
             .span_nodes = !mix.apart,
