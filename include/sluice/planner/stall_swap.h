@@ -4,9 +4,9 @@
 //     waits         ^ 1      ^ 4     ^ 0.5          and to the pieces of which that load brings a part
 //     kept     {A, B, C}  ->  {A, C, the piece of 4}     it comes in for the kept piece that makes room at the least excess of bytes
 //
-// A swap leaves the order of residency (planner/residency.h): pieces behind it move when the budget changes, which costs a new read of them.
-// So it is only made where the order leaves a good plan out of reach.
-// Invariant: what comes in takes no more bytes than what goes out and what was free.
+// A swap leaves the order of residency (planner/residency.h): pieces behind it move when the budget changes, which costs a new read of
+// them. So it is only made where the order leaves a good plan out of reach. Invariant: what comes in takes no more bytes than what goes out
+// and what was free.
 #pragma once
 
 #include <algorithm>
