@@ -96,18 +96,33 @@ class Placer {
     return best_.settled;
   }
 
+  bool spent() const noexcept { return best_.placement.height != ~std::uint64_t{0} && best_.work > options_.quick_work; }
+
   bool try_cheap_rules() {
     const auto overlaps = Overlaps::find(rectangles_, columns_, kMostPairs);
     if (!overlaps) return keep(place_as_time_passes(rectangles_), PlacedBy::kTimeOrder);
+    // As measured: a rule looks at each neighbour once; a best fit sorts them.
+    constexpr std::uint64_t kSorted = 4;
+    const std::uint64_t pass = rectangles_.size() * kSorted + overlaps->count();
+    best_.work += pass;
     const std::vector<Measures> measures = measures_of(rectangles_, columns_);
-    for (DiveRule rule : kDiveRules)
-      if (keep(dive(rectangles_, *overlaps, measures, rule), PlacedBy::kDive)) return true;
+    const Islands islands(rectangles_, *overlaps);
+    for (DiveRule rule : kDiveRules) {
+      if (spent()) return false;
+      best_.work += pass;
+      if (keep(dive(rectangles_, *overlaps, islands, measures, rule), PlacedBy::kDive)) return true;
+    }
     const auto area = [](const Rectangle& r) { return static_cast<double>(r.size) * static_cast<double>(r.time.size()); };
     const std::array<std::vector<std::uint32_t>, 3> orders = {order_by(rectangles_, [](const Rectangle& r) { return r.size; }),
                                                               order_by(rectangles_, [](const Rectangle& r) { return r.time.size(); }),
                                                               order_by(rectangles_, area)};
-    for (const auto& order : orders)
+    for (const auto& order : orders) {
+      if (spent()) return false;
+      best_.work += kSorted * pass;
       if (keep(place_in_order(rectangles_, *overlaps, order, GapRule::kSmallest), PlacedBy::kBestFit)) return true;
+    }
+    if (spent()) return false;
+    best_.work += kSorted * pass;
     if (auto placement = place_two_ended(rectangles_, *overlaps, std::min(target_, best_.placement.height)))
       return keep(std::move(*placement), PlacedBy::kTwoEnded);
     return false;
@@ -118,6 +133,7 @@ class Placer {
     if (!problem) return;
     if (options_.goal == PlaceGoal::kFit) {
       Searched searched = search_within(*problem, target_, options_.search.work);
+      best_.work += searched.work;
       if (searched.outcome == SearchOutcome::kFound) keep(std::move(searched.placement), PlacedBy::kExactSearch);
       best_.settled = searched.outcome != SearchOutcome::kStopped;
       return;
@@ -134,6 +150,7 @@ class Placer {
     while (least < best_.placement.height && left > kLeastRound) {
       Searched searched = search_within(problem, ask, left / 2);
       left -= std::min(left, searched.work);
+      best_.work += searched.work;
       if (searched.outcome == SearchOutcome::kFound) {
         keep(std::move(searched.placement), PlacedBy::kExactSearch);
       } else {

@@ -42,7 +42,7 @@ struct SessionOptions {
   planner::Policy policy = planner::Policy::kSluice;
   bool repeat = false;           // plan for repeated runs
   bool keep_inputs = true;       // inputs set once serve many runs; false saves their bytes during the run
-  std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do (planner::PlanRequest)
+  std::uint64_t search_ms = 50;  // how much counted work may go into a better plan (planner::PlanRequest)
   executor::ReadOptions read{.size = {}, .in_flight = 0};  // `size` and `in_flight`: 0: what `profile` found best
   bool time_steps = false;  // keep what each step costs (Session::step_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones

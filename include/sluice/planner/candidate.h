@@ -63,6 +63,7 @@ struct Draft {
   std::uint64_t base = 0;         // bytes that are kept
   std::uint64_t table_bytes = 0;  // of its tables beyond what is set aside for them, in whole blocks
 
+  std::size_t items() const noexcept { return schedule.steps.size() + schedule.loads.size(); }
   /// What a capacity leaves for the arena, and of that for what is not kept.
   std::uint64_t arena(std::uint64_t capacity) const noexcept { return capacity - std::min(capacity, table_bytes); }
   std::uint64_t room(std::uint64_t capacity) const noexcept { return arena(capacity) - std::min(arena(capacity), base); }
@@ -75,6 +76,15 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
     if (load.resident) bytes += load.region_bytes();
   for (const DerivedSpec& derived : schedule.derived) bytes += derived.bytes;
   return align_up(bytes, kBlockBytes);
+}
+
+/// Payload of the largest load that weights were cut for. Where it is no larger than a lesser target of slices, that target would have cut
+/// the same loads.
+inline std::uint64_t largest_load(const Schedule& schedule) {
+  std::uint64_t largest = 0;
+  for (const LoadSpec& load : schedule.loads)
+    if (!load.resident) largest = std::max(largest, load.payload.size.count());
+  return largest;
 }
 
 /// What a step reads by itself: bytes of one turn, and how many there are.
@@ -227,7 +237,7 @@ inline std::pair<std::uint64_t, std::uint64_t> place_kept(const Problem& problem
   return {loads_end, at};
 }
 
-inline Candidate finish(const Problem& problem, const Draft& draft, const FixedLayout& layout, Policy policy, LoadPlacement placement) {
+inline Candidate finish(const Problem& problem, Draft draft, FixedLayout layout, Policy policy, LoadPlacement placement) {
   Candidate candidate;
   candidate.policy = policy;
   candidate.base = draft.base;
@@ -241,8 +251,8 @@ inline Candidate finish(const Problem& problem, const Draft& draft, const FixedL
   // A kernel may read past the last weight of the arena.
   candidate.arena_bytes = std::max(fixed_end, regions_end == 0 ? 0 : regions_end + kernels::kReadTail.count());
   candidate.seconds = simulate(draft.schedule, draft.costs, candidate.placement.gates, problem.objective_run()).seconds();
-  candidate.schedule = draft.schedule;
-  candidate.layout = layout;
+  candidate.schedule = std::move(draft.schedule);
+  candidate.layout = std::move(layout);
   return candidate;
 }
 
@@ -261,7 +271,8 @@ inline std::optional<Candidate> complete(const Problem& problem, Draft draft, Po
   rule.arena = arena_for_loads(draft, capacity);
   auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, draft.base), rule);
   if (!placement) return std::nullopt;
-  return finish(problem, draft, draft.layout, policy, std::move(*placement));
+  FixedLayout layout = draft.layout;
+  return finish(problem, std::move(draft), std::move(layout), policy, std::move(*placement));
 }
 
 }  // namespace sluice::planner

@@ -26,7 +26,7 @@ struct Planning {
   std::optional<StreamDrafts> drafts = {};
 
   Planning(const Problem& p, const PlanRequest& request)
-      : problem(p), least(least_candidate(p, request.policy)), search{p, request.capacity.count(), {}, {}} {}
+      : problem(p), least(least_candidate(p, request.policy)), search{p, request.capacity.count()} {}
   void begin(SearchLimit limit) {
     search.capacity = ample_capacity(problem, least, search.capacity);
     search.allow(limit);
@@ -40,7 +40,7 @@ struct Planning {
   void place(Planning* former) {
     if (former != nullptr) {
       search.to_beat = former->seconds();
-      search.search = former->search.search;
+      search.work_left = former->search.work_left + Search::kQuickWork / 2;
     }
     drafts->place();
   }

@@ -95,6 +95,8 @@ class Overlaps {
     return Overlaps(rectangles.size(), pairs);
   }
 
+  /// Two for each pair.
+  std::size_t count() const noexcept { return neighbours_.size(); }
   std::span<const std::uint32_t> of(std::size_t i) const noexcept { return {neighbours_.data() + first_[i], first_[i + 1] - first_[i]}; }
 
  private:

@@ -9,6 +9,7 @@
 // On network graphs a dive nearly always reaches the bound. Fixed rectangles are islands: a rectangle goes below one only if it fits there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <queue>
 #include <tuple>
@@ -46,25 +47,43 @@ inline std::vector<Measures> measures_of(const std::vector<Rectangle>& rectangle
   return measures;
 }
 
-/// The least offset >= `floor` at which `item` clears the fixed rectangles that it overlaps.
-inline std::uint64_t clear_of_islands(const std::vector<Rectangle>& rectangles, std::span<const std::uint32_t> overlapping,
-                                      std::size_t item, std::uint64_t floor) {
-  std::uint64_t at = round_up_to(floor, rectangles[item].alignment);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::uint32_t other : overlapping) {
-      const Rectangle& island = rectangles[other];
-      if (!island.fixed || at + rectangles[item].size <= *island.fixed || at >= *island.fixed + island.size) continue;
-      at = round_up_to(*island.fixed + island.size, rectangles[item].alignment);
-      moved = true;
-    }
+/// Of each rectangle the fixed ones that it overlaps in time, by offset: what lies in its way for good.
+class Islands {
+ public:
+  Islands(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps) : rectangles_(rectangles) {
+    for (std::uint32_t i = 0; i < rectangles.size(); ++i)
+      if (rectangles[i].fixed && rectangles[i].matters()) by_offset_.push_back(i);
+    if (by_offset_.empty()) return;
+    std::stable_sort(by_offset_.begin(), by_offset_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return *rectangles[a].fixed < *rectangles[b].fixed; });
+    beside_.resize(rectangles.size());
+    for (std::uint32_t island : by_offset_)
+      for (std::uint32_t other : overlaps.of(island)) beside_[other].push_back(island);
   }
-  return at;
-}
 
-/// O(pairs log n).
-inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const std::vector<Measures>& measures,
-                      DiveRule rule) {
+  /// The least offset >= `floor` at which `item` clears them. One pass: what lies lower than an island in the way was cleared before it.
+  /// `passed`: how many of them lie below a floor of the item that was asked for before.
+  std::uint64_t clear(std::size_t item, std::uint64_t floor, std::uint32_t& passed) const {
+    std::uint64_t at = round_up_to(floor, rectangles_[item].alignment);
+    if (beside_.empty()) return at;
+    for (; passed < beside_[item].size(); ++passed) {
+      const Rectangle& island = rectangles_[beside_[item][passed]];
+      if (at + rectangles_[item].size <= *island.fixed) break;
+      at = std::max(at, round_up_to(*island.fixed + island.size, rectangles_[item].alignment));
+    }
+    return at;
+  }
+
+ private:
+  const std::vector<Rectangle>& rectangles_;
+  std::vector<std::uint32_t> by_offset_;
+  std::vector<std::vector<std::uint32_t>> beside_;  // by rectangle; empty: there are none
+};
+
+/// O(pairs + n log n) where few floors are passed twice. Each rectangle is once in the queue, at a floor that may have risen since: floors
+/// only rise, so who comes to its head at the floor that still holds is the lowest of all.
+inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps, const Islands& islands,
+                      const std::vector<Measures>& measures, DiveRule rule) {
   struct Entry {
     std::uint64_t offset;
     std::array<double, 3> keys;
@@ -76,28 +95,25 @@ inline Placement dive(const std::vector<Rectangle>& rectangles, const Overlaps& 
   Placement placement{std::vector<std::uint64_t>(rectangles.size(), 0), 0};
   std::vector<std::uint64_t>& offsets = placement.offsets;
   std::vector<bool> placed(rectangles.size(), false);
+  std::vector<std::uint32_t> passed(rectangles.size(), 0);  // islands
   std::priority_queue<Entry> queue;
-  const bool islands = std::any_of(rectangles.begin(), rectangles.end(), [](const Rectangle& r) { return r.fixed && r.matters(); });
-  const auto settle = [&](std::uint32_t i, std::uint64_t floor) {
-    return islands ? clear_of_islands(rectangles, overlaps.of(i), i, floor) : round_up_to(floor, rectangles[i].alignment);
-  };
   for (std::uint32_t i = 0; i < rectangles.size(); ++i) {
     if (rectangles[i].fixed) offsets[i] = *rectangles[i].fixed;
     placed[i] = rectangles[i].fixed || !rectangles[i].matters();
-    if (!placed[i]) queue.push({offsets[i] = settle(i, 0), keys_in_order(rule, measures[i]), i});
+    if (!placed[i]) queue.push({offsets[i] = islands.clear(i, 0, passed[i]), keys_in_order(rule, measures[i]), i});
   }
   while (!queue.empty()) {
-    const std::uint32_t item = queue.top().item;
-    const bool current = !placed[item] && queue.top().offset == offsets[item];
+    Entry entry = queue.top();
     queue.pop();
-    if (!current) continue;
-    placed[item] = true;
-    const std::uint64_t top = offsets[item] + rectangles[item].size;
-    for (std::uint32_t other : overlaps.of(item)) {
-      if (placed[other] || offsets[other] >= top) continue;
-      offsets[other] = settle(other, top);
-      queue.push({offsets[other], keys_in_order(rule, measures[other]), other});
+    if (entry.offset != offsets[entry.item]) {
+      entry.offset = offsets[entry.item];
+      queue.push(entry);
+      continue;
     }
+    placed[entry.item] = true;
+    const std::uint64_t top = entry.offset + rectangles[entry.item].size;
+    for (std::uint32_t other : overlaps.of(entry.item))
+      if (!placed[other] && offsets[other] < top) offsets[other] = islands.clear(other, top, passed[other]);
   }
   placement.height = height_of(rectangles, offsets);
   return placement;

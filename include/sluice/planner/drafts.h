@@ -22,6 +22,7 @@
 
 #include "sluice/planner/candidate.h"
 #include "sluice/planner/room.h"
+#include "sluice/planner/stall_swap.h"
 #include "sluice/planner/stream.h"
 
 namespace sluice::planner {
@@ -86,16 +87,25 @@ class StreamDrafts {
   double judge(const Mix& mix) {
     const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
     if (known != judged_.end()) return known->bound;
+    if (const Judged* larger = same_in_larger_slices(mix)) {
+      judged_.push_back(Judged(*larger));  // it may move
+      judged_.back().mix = mix;
+      judged_.back().again = true;
+      return judged_.back().bound;
+    }
     judged_.push_back({mix, kNever, 0});
     const Draft draft = make_draft(problem_, rule_of(mix));
+    judged_.back().largest_load = largest_load(draft.schedule);
     // What nothing can beat costs less to find out than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
-    if (!run.fluid.fits) return kNever;
+    search_.spend(kWorkAnItem * draft.items());
     Judged& judged = judged_.back();
+    judged.crowded = run.fluid.crowded;
+    if (!run.fluid.fits) return kNever;
     judged.bound = run.times.seconds();
-    judged.items = draft.schedule.steps.size() + draft.schedule.loads.size();
+    judged.items = draft.items();
     judged.again = std::any_of(judged_.begin(), judged_.end() - 1,
                                [&](const Judged& j) { return j.bound == judged.bound && j.items == judged.items; });
     search_.bound = std::min(search_.bound, judged.bound);
@@ -111,28 +121,20 @@ class StreamDrafts {
 
   /// Seeks addresses.
   void place() {
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
-    if (good() || best_bound_ == kNever) return;
-    const Mix best = best_mix_;
-    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && (few_slices(size) || !search_.best);) {
-      judge({best.twentieths, best.price, size});
-      judge({best.twentieths, best.price, size, true});
-    }
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
+    place_in_all_ways();
     if (good()) return;
-    for (const unsigned twentieths : {0u, 3u})
-      for (std::size_t size = kTargets.size(); size-- > 0;)
-        if ((twentieths == 0 || problem_.repeat) && (few_slices(size) || !search_.best)) judge({twentieths, 0, size});
-    place_best(Effort::kQuick);
-    place_best(Effort::kThorough);
-    if (good()) return;
-    // What is placed on demand is placed earlier, too, where there is room.
-    SliceRule rule = ground_.rule;
-    rule.sample = false;
-    Draft draft = make_draft(problem_, std::move(rule));
-    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+    const bool none_fits = best_bound_ == kNever;
+    if (none_fits) place_least();
+    judge_smaller();
+    place_in_all_ways();
+    if (!none_fits && good()) return;
+    judge_more_shares();
+    place_in_all_ways();
+    if (!none_fits && good()) return;
+    judge_little_kept();
+    place_in_all_ways();
+    if (!good() && !none_fits) place_least();
+    if (!good()) swap_kept();
   }
 
  private:
@@ -142,15 +144,28 @@ class StreamDrafts {
   /// Lambda: what a second of reading costs against one of computing. None: nothing is transformed.
   static constexpr std::array<double, 5> kPrices = {kNever, 1.0, 0.5, 0.25, 0.0};
   static constexpr double kGood = 1.02;
+  static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
   /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
   struct Judged {
     Mix mix;
     double bound;
     std::size_t items;   // steps and loads
+    std::uint64_t largest_load = kEndless;
+    bool crowded = false;  // there is no room even for what does not stream
     bool again = false;  // comes out like another
     int efforts = 0;     // made to place it
   };
+
+  /// A draft for a larger size that this size would not change.
+  const Judged* same_in_larger_slices(const Mix& mix) const {
+    for (const Judged& j : judged_) {
+      Mix larger = mix;
+      larger.size = j.mix.size;
+      if (j.mix == larger && larger.size > mix.size && j.largest_load <= kTargets[mix.size]) return &j;
+    }
+    return nullptr;
+  }
 
   /// Of slices: 4 MiB, less where that leaves a model few of them.
   static std::size_t middle_size(const Problem& problem) {
@@ -176,6 +191,7 @@ class StreamDrafts {
 
   /// More slices than this are no plan to wait for while there is another.
   bool few_slices(std::size_t size) const { return weight_bytes(problem_) / kTargets[size] <= 1500; }
+  bool may_judge(std::size_t size) const { return few_slices(size) ? search_.may_go_on() : !search_.has_any(); }
 
   /// Of all sizes of loads.
   static double best_rate(const Problem& problem) {
@@ -218,6 +234,71 @@ class StreamDrafts {
       if (!walk(size) && kTargets[size] <= kAlwaysJudged) break;
   }
 
+  void place_in_all_ways() {
+    place_best(Effort::kQuick);
+    place_best(Effort::kThorough);
+  }
+
+  /// The best mix in smaller slices, and with loads apart.
+  void judge_smaller() {
+    const Mix best = best_mix_;
+    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && may_judge(size);) {
+      judge({best.twentieths, best.price, size});
+      judge({best.twentieths, best.price, size, true});
+    }
+  }
+
+  /// Shares between those that were looked at: what a share leaves free decides whether addresses are found.
+  void judge_more_shares() {
+    if (!problem_.repeat || best_bound_ == kNever) return;
+    const Mix best = best_mix_;
+    std::vector<Kept> seen = {kept_by(best)};
+    for (unsigned away = 1; away <= 20; ++away)
+      for (const unsigned twentieths : {best.twentieths - away, best.twentieths + away}) {
+        const Mix mix{twentieths, best.price, best.size, best.apart};
+        if (twentieths > 20 || search_.work_left <= 0) continue;
+        Kept kept = kept_by(mix);
+        if (std::find(seen.begin(), seen.end(), kept) != seen.end()) continue;
+        if (search_.promises(floor_of(kept.pieces, kept.derived))) judge(mix);
+        seen.push_back(std::move(kept));
+      }
+  }
+
+  /// Swaps kept pieces while that helps.
+  void swap_kept() {
+    for (bool better = true; better && search_.best && search_.best->schedule.derived.empty();) {
+      better = false;
+      const std::vector<std::vector<bool>> near = swaps(problem_, *search_.best, spare_);
+      for (std::size_t i = 0; i < near.size() && !better && search_.work_left > 0; ++i) {
+        const double former = search_.best->seconds;
+        Draft draft = make_draft(problem_, rule_of({near[i], {}, bytes_of(near[i])}, best_mix_));
+        search_.spend(kWorkAnItem * draft.items());
+        stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+        better = search_.best->seconds < former;
+      }
+    }
+  }
+
+  /// Every size with nothing kept, then with little.
+  void judge_little_kept() {
+    for (const unsigned twentieths : {0u, 3u}) {
+      if (twentieths > 0 && (!problem_.repeat || best_bound_ == kNever || kept_by({twentieths, 0, 0}).bytes == 0)) return;
+      for (std::size_t size = kTargets.size(); size-- > 0;) {
+        if (!may_judge(size)) continue;
+        judge({twentieths, 0, size});
+        if (judged_.back().crowded) break;  // smaller slices take more tables
+      }
+    }
+  }
+
+  /// What is placed on demand is placed earlier, too, where there is room.
+  void place_least() {
+    SliceRule rule = ground_.rule;
+    rule.sample = false;
+    Draft draft = make_draft(problem_, std::move(rule));
+    stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
+  }
+
   void place_best(Effort effort) {
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     int thorough = 0;
@@ -225,8 +306,8 @@ class StreamDrafts {
       if (effort == Effort::kThorough && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
       if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
-      const double enough = search_.items_left > 0 ? kCloseEnough : kGood;
-      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.items_left < -kOverdraft)) return;
+      const double enough = search_.work_left > 0 ? kCloseEnough : kGood;
+      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.work_left < -kOverdraft)) return;
       judged.efforts = static_cast<int>(effort) + 1;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
       stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, effort);
@@ -259,13 +340,19 @@ class StreamDrafts {
       if (kept.bytes == 0) kept.derived.clear();
     }
     kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
-    for (std::size_t p = 0; p < kept.pieces.size(); ++p)
-      if (kept.pieces[p]) kept.bytes += problem_.pieces.all[p].region_bytes();
+    kept.bytes += bytes_of(kept.pieces);
     return kept;
   }
 
-  SliceRule rule_of(const Mix& mix) const {
-    Kept kept = kept_by(mix);
+  std::uint64_t bytes_of(const std::vector<bool>& pieces) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+      if (pieces[p]) bytes += problem_.pieces.all[p].region_bytes();
+    return bytes;
+  }
+
+  SliceRule rule_of(const Mix& mix) const { return rule_of(kept_by(mix), mix); }
+  SliceRule rule_of(Kept kept, const Mix& mix) const {
     const std::uint64_t taken = std::min(search_.capacity, ground_.segment + align_up(kept.bytes, kBlockBytes));
     return {.target = kTargets[mix.size],
             .span_nodes = !mix.apart,
@@ -280,8 +367,8 @@ class StreamDrafts {
     return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
   }
 
-  /// Of Search::items_left: what good plans may cost beyond it while there are none.
-  static constexpr std::int64_t kOverdraft = 10'000;
+  /// Of Search::work_left: what good plans may cost beyond it while there are none.
+  static constexpr std::int64_t kOverdraft = Search::kQuickWork / 2;
   /// Drafts that are tried in every way when there is a good plan already.
   static constexpr int kMostThorough = 2;
 

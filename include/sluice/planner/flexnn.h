@@ -103,7 +103,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   FixedLayout blocks_only = layout;
   for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
   slices.room = Room::beside_blocks(layout, problem.views.order.size()).within(top);
-  const Draft cut = make_draft(problem, slices);
+  Draft cut = make_draft(problem, slices);
   if (std::max(cut.costs.compute, reading_seconds(cut.schedule, cut.costs, problem.objective_run())) >= to_beat) return std::nullopt;
   layout.items = cut.layout.items;
   for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];
@@ -133,7 +133,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
       if (!preloaded) return std::nullopt;
       again = true;
     }
-    if (!again) return finish(problem, cut, layout, Policy::kFlexnn, std::move(*placement));
+    if (!again) return finish(problem, std::move(cut), std::move(layout), Policy::kFlexnn, std::move(*placement));
   }
   return std::nullopt;
 }

@@ -29,7 +29,8 @@ namespace sluice::planner {
 
 struct FluidGates {
   Gates gates;
-  bool fits = true;  // no load is too large even at its first use
+  bool fits = true;      // no load is too large even at its first use, and it is not crowded
+  bool crowded = false;  // some step's fixed buffers alone are too large
 };
 
 /// Bytes of fixed buffers in each step.
@@ -57,7 +58,9 @@ class FluidSweep {
   }
 
   FluidGates run(int runs) {
-    FluidGates result{Gates(schedule_.loads.size(), 0), true};
+    FluidGates result{Gates(schedule_.loads.size(), 0)};
+    result.crowded = std::any_of(fixed_.begin(), fixed_.end(), [&](std::uint64_t bytes) { return bytes > room_; });
+    result.fits = !result.crowded;
     const std::int64_t steps = schedule_.step_count();
     for (int r = 0; r < runs; ++r) {
       std::int64_t pushed = 0;

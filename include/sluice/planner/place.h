@@ -18,7 +18,7 @@
 
 namespace sluice::planner {
 
-/// How much the exact search may do, over all its rules and threads.
+/// How much the exact search may do, over all its rules and threads; and, in the same unit, what other ways to better plans cost.
 struct SearchLimit {
   /// Columns that the search may visit in a millisecond, as measured on one core.
   static constexpr std::uint64_t kWorkPerMillisecond = 400'000;
@@ -34,6 +34,7 @@ enum class PlaceGoal : std::uint8_t { kLowest, kFit };
 struct PlaceOptions {
   PlaceGoal goal = PlaceGoal::kLowest;
   SearchLimit search;
+  std::uint64_t quick_work = ~std::uint64_t{0};  // after the first of the quick rules, others only run within this, in the same unit
   int threads = 1;
 };
 
@@ -44,6 +45,7 @@ struct Placed {
   Placement placement;      // valid but for (P4): compare its height with the capacity
   std::uint64_t bound = 0;  // no placement is lower
   PlacedBy by = PlacedBy::kDive;
+  std::uint64_t work = 0;  // what it took, in the unit of SearchLimit
   bool settled = false;  // the goal is reached, or the search has shown that nothing reaches it (kLowest: that nothing is lower)
 
   double ratio() const noexcept { return bound == 0 ? 1.0 : static_cast<double>(placement.height) / static_cast<double>(bound); }

@@ -59,6 +59,9 @@ class Skyline {
     std::int64_t until = 0;
   };
 
+  /// Parts that were looked at.
+  std::uint64_t work() const noexcept { return work_; }
+
   /// The address for `size` bytes that is free earliest, not counting differences below `former` (which gates cannot use).
   std::optional<Fit> find(std::uint64_t size, std::int64_t former, std::int64_t latest, AddressRule rule, std::uint64_t after) const {
     std::optional<Fit> best;
@@ -66,15 +69,25 @@ class Skyline {
       if (at + size > end_ || at < parts_[0].begin) return;
       std::int64_t until = former;
       for (std::size_t p = part; p < parts_.size() && parts_[p].begin < at + size; ++p) {
+        ++work_;
         until = std::max(until, parts_[p].until);
         if (until > latest || (best && until > best->until)) return;
       }
       if (!best || until < best->until || prefers(rule, at, best->offset, after)) best = Fit{at, until};
     };
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const auto bottom = [&](std::size_t p) {
       const std::uint64_t at = align_up(parts_[p].begin, kBlockBytes);
       if (at < part_end(p)) consider(at, p);
-      if (rule != AddressRule::kHighest || part_end(p) < parts_[0].begin + size) continue;
+    };
+    // Nothing is free earlier than `former`: the first such address in the order of preference ends the search.
+    if (rule != AddressRule::kHighest) {
+      const std::uint64_t preferred = rule == AddressRule::kRing ? after : 0;
+      for (std::size_t p = 0; p < parts_.size() && !(best && best->until == former && best->offset >= preferred); ++p) bottom(p);
+      return best;
+    }
+    for (std::size_t p = parts_.size(); p-- > 0 && !(best && best->until == former && best->offset >= part_end(p));) {
+      bottom(p);
+      if (part_end(p) < parts_[0].begin + size) continue;
       const std::uint64_t top = align_down(part_end(p) - size, kBlockBytes);
       consider(top, part_at(top));
     }
@@ -144,6 +157,7 @@ class Skyline {
 
   std::vector<Part> parts_;  // by begin
   std::uint64_t end_;
+  mutable std::uint64_t work_ = 0;
 };
 
 }  // namespace detail
@@ -186,6 +200,9 @@ class LoadPlacer {
     return std::move(placement_);
   }
 
+  /// What `place` took, in the unit of SearchLimit.
+  std::uint64_t work() const noexcept { return skyline_.work() + wrapping_ + kEach * (schedule_.loads.size() + fixed_.size()); }
+
   /// The load for which `place` found no address.
   std::size_t without_place() const noexcept { return without_place_; }
 
@@ -195,7 +212,7 @@ class LoadPlacer {
       if (schedule_.loads[wrapped_].streamed() && placed.gates[wrapped_] >= 0) break;
       if (schedule_.loads[wrapped_].streamed()) keep_wrapped(wrapped_, placed.gates[wrapped_], placed.offsets[wrapped_]);
     }
-    sort_fixed();
+    enter_tails();
     std::int64_t former = 0;
     for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
       const LoadSpec& load = schedule_.loads[k];
@@ -212,6 +229,8 @@ class LoadPlacer {
   }
 
  private:
+  static constexpr std::uint64_t kEach = 32;  // work on a load or a fixed buffer beside what is counted, as measured
+
   bool is_late(std::size_t k) const noexcept { return !rule_.late.empty() && rule_.late[k]; }
 
   std::int64_t least_gate(std::size_t k, std::int64_t former) const {
@@ -227,6 +246,9 @@ class LoadPlacer {
 
   /// Loads whose least gate lies before the run, until one finds no address there: it and those after it are not wrapped.
   void place_wrapped() {
+    if (rule_.least_gates.empty() || *std::min_element(rule_.least_gates.begin(), rule_.least_gates.end()) >= 0) return;
+    by_address_ = fixed_;
+    std::sort(by_address_.begin(), by_address_.end(), lies_lower);
     std::int64_t former = -schedule_.step_count();
     for (; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
       const LoadSpec& load = schedule_.loads[wrapped_];
@@ -243,9 +265,13 @@ class LoadPlacer {
       placement_.offsets[wrapped_] = *at;
       placement_.height = std::max(placement_.height, *at + load.region_bytes());
       keep_wrapped(wrapped_, former, *at);
+      const FixedRect wrapped{{-schedule_.step_count(), schedule_.step_count()}, {*at, *at + load.region_bytes()}};
+      by_address_.insert(std::upper_bound(by_address_.begin(), by_address_.end(), wrapped, lies_lower), wrapped);
     }
-    sort_fixed();
+    enter_tails();
   }
+
+  static bool lies_lower(const FixedRect& a, const FixedRect& b) noexcept { return a.bytes.begin < b.bytes.begin; }
 
   void keep_wrapped(std::size_t k, std::int64_t gate, std::uint64_t at) {
     const LoadSpec& load = schedule_.loads[k];
@@ -255,24 +281,22 @@ class LoadPlacer {
     skyline_.take(bytes, load.uses.end);
   }
 
-  void sort_fixed() {
-    fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
-    std::stable_sort(fixed_.begin(), fixed_.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+  /// Among the fixed buffers. Tails are in the order of their gates.
+  void enter_tails() {
+    const auto middle = fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
+    std::inplace_merge(fixed_.begin(), middle, fixed_.end(),
+                       [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   }
 
   /// Free from `gate`, in the run before, to the last use.
   std::optional<std::uint64_t> lowest_address(const LoadSpec& load, std::int64_t gate) const {
     const Interval<std::int64_t> head{0, load.uses.end};
     const Interval<std::int64_t> tail{gate + schedule_.step_count(), schedule_.step_count()};
-    std::vector<Interval<std::uint64_t>> taken;
-    for (const FixedRect& rect : fixed_)
-      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) taken.push_back(rect.bytes);
-    for (const FixedRect& rect : tails_) taken.push_back(rect.bytes);
-    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     std::uint64_t at = rule_.arena.begin;
-    for (const auto& bytes : taken) {
-      if (bytes.begin >= at + load.region_bytes()) break;
-      at = std::max(at, align_up(bytes.end, kBlockBytes));
+    for (const FixedRect& rect : by_address_) {
+      ++wrapping_;
+      if (rect.bytes.begin >= at + load.region_bytes()) break;
+      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) at = std::max(at, align_up(rect.bytes.end, kBlockBytes));
     }
     if (at + load.region_bytes() > rule_.arena.end) return std::nullopt;
     return at;
@@ -282,8 +306,10 @@ class LoadPlacer {
   const PlaceRule& rule_;
   std::vector<FixedRect> fixed_;  // by begin of time
   std::vector<FixedRect> tails_;  // of wrapped loads
+  std::vector<FixedRect> by_address_;  // fixed buffers and wrapped loads
   Skyline skyline_;
   LoadPlacement placement_;
+  mutable std::uint64_t wrapping_ = 0;  // buffers that were looked at for wrapped loads
   std::size_t next_fixed_ = 0;
   std::size_t wrapped_ = 0;  // streamed loads before this one are wrapped
   std::size_t without_place_ = 0;
@@ -307,18 +333,25 @@ inline bool make_way(const Schedule& schedule, std::size_t k, PlaceRule& rule) {
 }  // namespace detail
 
 /// Places all loads that are not resident among `fixed` (sorted by begin of time), or nothing when one finds no address even at its first
-/// use. O(loads * parts of the skyline).
-inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule) {
-  return detail::LoadPlacer(schedule, fixed, rule).place();
+/// use. O(loads * parts of the skyline), which is added to `work`.
+inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const std::vector<FixedRect>& fixed, const PlaceRule& rule,
+                                                std::uint64_t* work = nullptr) {
+  detail::LoadPlacer placer(schedule, fixed, rule);
+  auto placed = placer.place();
+  if (work != nullptr) *work += placer.work();
+  return placed;
 }
 
-/// The same, but where a load finds no address, those in its way come late and all are placed again, `rounds` times at most; what is left
-/// of them stays. Loads that are all late lie as if loaded on demand: what fits on demand is found in the end.
+/// The same, but where a load finds no address, those in its way come late and all are placed again. Loads that are all late lie as if
+/// loaded on demand: what fits on demand is found in the end.
 inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule rule,
-                                                     int& rounds) {
-  while (rounds-- > 0) {
+                                                     std::uint64_t& work) {
+  constexpr int kMostRounds = 24;
+  for (int round = 0; round < kMostRounds; ++round) {
     detail::LoadPlacer placer(schedule, fixed, rule);
-    if (auto placed = placer.place()) return placed;
+    auto placed = placer.place();
+    work += placer.work();
+    if (placed) return placed;
     if (!detail::make_way(schedule, placer.without_place(), rule)) break;
   }
   return std::nullopt;

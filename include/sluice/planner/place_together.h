@@ -24,8 +24,9 @@ struct PlacedTogether {
   LoadPlacement placement;
 };
 
-/// `room`: bytes above what is kept.
-inline std::optional<PlacedTogether> place_together(const Draft& draft, const Gates& gates, std::uint64_t room, SearchLimit search) {
+/// `room`: bytes above what is kept. What it takes is added to `work`.
+inline std::optional<PlacedTogether> place_together(const Draft& draft, const Gates& gates, std::uint64_t room, const PlaceOptions& options,
+                                                    std::uint64_t& work) {
   const Schedule& schedule = draft.schedule;
   const std::int64_t steps = schedule.step_count();
   PlacementProblem problem{{}, align_down(room - std::min(room, kernels::kReadTail.count()), kBlockBytes)};
@@ -55,7 +56,8 @@ inline std::optional<PlacedTogether> place_together(const Draft& draft, const Ga
     problem.rectangles.push_back(rectangle);
   }
   if (wrapped_end > problem.capacity) return std::nullopt;
-  Placed placed = place(problem, {.goal = PlaceGoal::kFit, .search = search});
+  Placed placed = place(problem, options);
+  work += placed.work;
   if (placed.placement.height > problem.capacity) return std::nullopt;
   const std::vector<std::uint64_t>& offsets = placed.placement.offsets;
   result.layout.offsets.assign(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(draft.layout.items.size()));

@@ -40,7 +40,7 @@ struct PlanRequest {
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
   TableCosts tables;
-  std::uint64_t search_ms = 50;  // how much work the exact search for addresses may do, on a core of the reference machine
+  std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/stream.h)
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.

@@ -38,13 +38,13 @@ inline std::optional<Candidate> resident_candidate(const Problem& problem, std::
   const bool ramp = !problem.repeat || target < kWholeTarget;
   Draft draft = make_draft(problem, {.target = target, .ramp = ramp, .derived = std::move(derived)});
   keep_all(problem, draft);
-  return complete(problem, draft, Policy::kResident, capacity, {});
+  return complete(problem, std::move(draft), Policy::kResident, capacity, {});
 }
 
-inline std::optional<Candidate> place_on_demand(const Problem& problem, const Draft& draft, std::uint64_t capacity) {
+inline std::optional<Candidate> place_on_demand(const Problem& problem, Draft draft, std::uint64_t capacity) {
   PlaceRule rule;
   rule.preload = false;
-  return complete(problem, draft, Policy::kOnDemand, capacity, rule);
+  return complete(problem, std::move(draft), Policy::kOnDemand, capacity, rule);
 }
 
 inline constexpr std::uint64_t kResidentTarget = 4u << 20;
@@ -121,15 +121,30 @@ inline Ground ground_of(const Problem& problem, const Least& least) {
           resident ? make_draft(problem, {.target = kResidentTarget}).base : least.candidate.base, least.bytes(), least.rule};
 }
 
+/// At least: nothing is read beside computing, and each step that reads waits for the loader, which waited for it.
+inline double on_demand_seconds(const Problem& problem, const Draft& draft) {
+  const Run run = problem.objective_run();
+  std::int64_t waits = 0;
+  std::int64_t former = -1;
+  for (const LoadSpec& load : draft.schedule.loads) {
+    if ((run == Run::kPeriod && !load.streamed()) || load.uses.begin == former) continue;
+    former = load.uses.begin;
+    ++waits;
+  }
+  return draft.costs.compute + reading_seconds(draft.schedule, draft.costs, run) +
+         static_cast<double>(waits) * (draft.costs.load_start + draft.costs.wake);
+}
+
 inline void offer_on_demand(Search& search, const Ground& ground) {
   SliceRule rule{.room = ground.room.within(search.capacity - ground.segment)};
+  std::uint64_t former = kEndlessArena;  // the largest load of the draft before
   for (std::size_t size = kTargets.size(); size-- > 0;) {
+    if (former <= kTargets[size]) continue;
     rule.target = kTargets[size];
-    const Draft draft = make_draft(search.problem, rule);
-    // Nothing is read beside computing, so this is what it takes at least; smaller slices take longer.
-    const double serial = draft.costs.compute + reading_seconds(draft.schedule, draft.costs, search.problem.objective_run());
-    if (!search.promises(serial)) return;
-    search.offer(place_on_demand(search.problem, draft, search.capacity));
+    Draft draft = make_draft(search.problem, rule);
+    former = largest_load(draft.schedule);
+    if (!search.promises(on_demand_seconds(search.problem, draft))) return;  // smaller slices take longer
+    search.offer(place_on_demand(search.problem, std::move(draft), search.capacity));
   }
 }
 

@@ -36,27 +36,31 @@ struct Search {
   const Problem& problem;
   std::uint64_t capacity;
   std::optional<Candidate> best = {};
-  SearchLimit search = {};  // that the exact search may still do
   double bound = std::numeric_limits<double>::infinity();
   double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
   double worthwhile = kWorthwhile;                           // of the best candidate's seconds: what a later one must beat
-  int together_left = 1;  // placements of everything together: each costs milliseconds even without the search
-  /// Steps and loads that may still be placed one by one, over all tries: a few tries of a large model, many of a small one.
-  std::int64_t items_left = 12'000;
+  /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
+  /// stays; where there is none yet, the search goes on until there is.
+  std::int64_t work_left = kQuickWork;
+  std::uint64_t exact_share = 0;  // of the exact search, in one placement of everything together
+  int together_left = 1;          // such placements: they find little that going round activations does not, and take long
 
-  /// With the exact search more is tried of the rest, too.
+  /// Without the exact search this much is tried: a few tries of a large model, many of a small one.
+  static constexpr std::int64_t kQuickWork = 4 * SearchLimit::kWorkPerMillisecond;
+
   void allow(SearchLimit limit) noexcept {
-    search = limit;
-    together_left = limit.work > 0 ? 2 : 1;
-    items_left = limit.work > 0 ? 30'000 : 12'000;
-  }
-
-  /// A share of the exact search for one placement.
-  SearchLimit take_search() noexcept {
     constexpr std::uint64_t kShares = 8;
-    const SearchLimit share{search.work / kShares};
-    search.work -= share.work;
-    return share;
+    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 2, std::int64_t{1} << 60));
+    exact_share = limit.work / kShares;
+    together_left = limit.work > 0 ? 2 : 1;
+  }
+  void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
+  bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
+  bool may_go_on() const noexcept { return work_left > 0 || !has_any(); }
+  /// Of one placement of everything together.
+  PlaceOptions limits_together() const noexcept {
+    const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
+    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left};
   }
 
   /// Keeps the better of two candidates; on a near tie the one that came first.
@@ -73,6 +77,9 @@ struct Search {
   }
   bool promises(double seconds) const noexcept { return seconds < to_beat * worthwhile && (!best || seconds < best->seconds * worthwhile); }
 };
+
+/// What a step or a load of a draft costs to cut, price and simulate, as measured, in the unit of SearchLimit.
+inline constexpr std::uint64_t kWorkAnItem = 64;
 
 /// Fluid gates of a draft, and the run that they would give.
 struct FluidRun {
@@ -103,20 +110,16 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
-  const auto items = static_cast<std::int64_t>(draft.schedule.steps.size() + draft.schedule.loads.size());
+  std::uint64_t work = 0;
   rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
   for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
-    if (search.best && search.items_left <= 0) return;
+    if (!search.may_go_on()) return;
     rule.address = address;
-    search.items_left -= items;
-    auto placed = place_loads(draft.schedule, fixed, rule);
-    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule));
-    if (!placed) {
-      constexpr int kMostRounds = 24;
-      int rounds = kMostRounds;
-      placed = place_loads_late(draft.schedule, fixed, rule, rounds);
-      search.items_left -= (kMostRounds - rounds) * items;
-    }
+    work = kWorkAnItem * draft.items();  // to simulate it, too
+    auto placed = place_loads(draft.schedule, fixed, rule, &work);
+    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule), &work);
+    if (!placed) placed = place_loads_late(draft.schedule, fixed, rule, work);
+    search.spend(work);
     if (!placed) return;  // nor will another rule find a place
     search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, rule, std::move(*placed)));
     if (search.best && search.best->seconds <= enough) return;
@@ -132,10 +135,13 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
     if (!run.fluid.fits) return;
     run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
-    if (search.together_left == 0 || !search.promises(run.times.seconds())) return;
+    search.spend(kWorkAnItem * draft.items());
+    if (search.together_left == 0 || search.work_left <= 0 || !search.promises(run.times.seconds())) return;
     --search.together_left;
     const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
-    auto placed = place_together(draft, trimmed, room, search.take_search());
+    std::uint64_t work = 0;
+    auto placed = place_together(draft, trimmed, room, search.limits_together(), work);
+    search.spend(work);
     if (!placed) continue;
     PlaceRule rule;
     const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
