@@ -112,7 +112,7 @@ Bytes own_bytes(const SessionShare& session) {
 
 }  // namespace
 
-Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) noexcept {
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) {
   const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
   Bytes graphs;
   Bytes inputs;
@@ -135,7 +135,7 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
 }
 
-Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
+Bytes overhead_of(const Model& model, const SessionOptions& options) {
   const SessionShare session{&model, &options, false};
   return overhead_of({&session, 1}, options.scope, options.threads, Bytes());
 }
