@@ -141,6 +141,10 @@ void operator delete(void* memory) noexcept { __wrap_free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { __wrap_free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { __wrap_free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { __wrap_free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { __wrap_free(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { __wrap_free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { __wrap_free(memory); }
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept { __wrap_free(memory); }
 void operator delete[](void* memory) noexcept { __wrap_free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { __wrap_free(memory); }
 void operator delete[](void* memory, std::align_val_t) noexcept { __wrap_free(memory); }
