@@ -1,7 +1,7 @@
 # sluice_module(NAME SOURCES ... LINKS ... PRIVATE_LINKS ...)
 #   One static library `sluice_NAME`, alias sluice::NAME. LINKS are the modules below it and become visible to its users; PRIVATE_LINKS are
 #   third-party libraries that its sources alone use. EXCEPTIONS: they are needed inside, whatever SLUICE_EXCEPTIONS says (and caught before
-#   the public border). NO_EXCEPTIONS: nothing inside allocates while a session exists, and nothing that allocates is called.
+#   the public border). NO_EXCEPTIONS: nothing inside allocates, nor calls what does.
 function(sluice_module name)
   cmake_parse_arguments(arg "EXCEPTIONS;NO_EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(sluice_${name} STATIC ${arg_SOURCES})
