@@ -1,8 +1,9 @@
 # sluice_module(NAME SOURCES ... LINKS ... PRIVATE_LINKS ...)
 #   One static library `sluice_NAME`, alias sluice::NAME. LINKS are the modules below it and become visible to its users; PRIVATE_LINKS are
-#   third-party libraries that its sources alone use. EXCEPTIONS: keep exceptions on inside (they are caught before the public border).
+#   third-party libraries that its sources alone use. EXCEPTIONS: they are needed inside, whatever SLUICE_EXCEPTIONS says (and caught before
+#   the public border). NO_EXCEPTIONS: nothing inside allocates, nor calls what does.
 function(sluice_module name)
-  cmake_parse_arguments(arg "EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(arg "EXCEPTIONS;NO_EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(sluice_${name} STATIC ${arg_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
   set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name})
@@ -15,8 +16,11 @@ function(sluice_module name)
     target_link_libraries(sluice_${name} PRIVATE ${library})
   endforeach()
   sluice_flags(sluice_${name})
+  if(arg_NO_EXCEPTIONS OR NOT (SLUICE_EXCEPTIONS OR arg_EXCEPTIONS))
+    target_compile_options(sluice_${name} PRIVATE -fno-exceptions)
+  endif()
   if(NOT arg_EXCEPTIONS)
-    target_compile_options(sluice_${name} PRIVATE -fno-exceptions -fno-rtti)
+    target_compile_options(sluice_${name} PRIVATE -fno-rtti)
   endif()
 endfunction()
 

@@ -12,6 +12,7 @@
 #include "sluice/executor/executor.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
+#include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
 
@@ -172,33 +173,45 @@ void finish_image_options(const CLI::App* command, CommandLine& line) {
   if (command->count("--scale") > 0) line.run.image.scale = checked(line.scale, "--scale", false);
 }
 
-int dispatch(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "convert") convert(argv + 1);
+/// What the words ask for: a command, or nothing more to do than to leave with a status.
+struct Asked {
+  void (*command)(const CommandLine&) = nullptr;
+  int status = 0;
+};
+
+/// The parser is gone when this returns: what its options and texts take would count in every budget.
+Asked parse(int argc, char** argv, CommandLine& line) {
   CLI::App app("Runs neural networks inside a memory budget", "sluice");
   app.require_subcommand(1);
   app.set_version_flag("--version", SLUICE_VERSION);
-  CommandLine line;
   app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
-  const CLI::App* inspect_command = add_inspect(app, line);
-  const CLI::App* verify_command = add_verify(app, line);
-  const CLI::App* profile_command = add_profile(app, line);
-  const CLI::App* plan_command = add_plan(app, line);
-  const CLI::App* run_command = add_run(app, line);
+  const std::pair<const CLI::App*, Asked> commands[] = {
+      {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
+      {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
+      {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
+      {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
+      {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help, --version
+    return {nullptr, app.exit(success)};  // --help, --version
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "sluice: %s\n", error.what());
-    return kUsage;
+    return {nullptr, kUsage};
   }
-  finish_image_options(run_command, line);
+  finish_image_options(app.get_subcommand("run"), line);
+  for (const auto& [command, asked] : commands)
+    if (*command) return asked;
+  return {};
+}
+
+int dispatch(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "convert") convert(argv + 1);
+  CommandLine line;
+  const Asked asked = parse(argc, argv, line);
+  if (asked.command == nullptr) return asked.status;
   check_isa_wish();
-  if (*inspect_command) inspect(line.inspect);
-  if (*verify_command) verify(line.verify);
-  if (*profile_command) profile(line.profile);
-  if (*plan_command) plan(line.plan);
-  if (*run_command) run(line.run);
+  asked.command(line);
   finish_stdout();
   return 0;
 }
@@ -208,13 +221,14 @@ int dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::cli::keep_heap_small();
+  sluice::cli::end_where_memory_ends("sluice");
   try {
     return sluice::cli::dispatch(argc, argv);
   } catch (const sluice::cli::Failure& failure) {
     std::fprintf(stderr, "sluice: %s\n", failure.what());
     return sluice::exit_status(failure.code());
   } catch (const std::bad_alloc&) {
-    std::fputs("sluice: out of memory\n", stderr);
+    sluice::cli::say_out_of_memory();
   } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
     std::fprintf(stderr, "sluice: %s\n", error.what());
     return sluice::exit_status(sluice::ErrorCode::kIo);

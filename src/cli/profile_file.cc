@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <span>
 
 #include "sluice/core/cpu.h"
@@ -164,6 +165,8 @@ std::string text_of_profile(const DeviceProfile& profile) {
 DeviceProfile parse_profile(const std::string& text, const std::string& path) {
   try {
     return profile_of(Json::parse(text));
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {  // of the JSON library, and those above
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is no device profile: {}", path, error.what()));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/out_of_memory.h"
+
 namespace sluice {
 namespace {
 
@@ -56,5 +58,7 @@ Error make_io_error(std::string_view subject, const char* reason, int os_error) 
   error.os_error = os_error;
   return error;
 }
+
+Error out_of_memory(std::string_view subject) noexcept { return make_error(ErrorCode::kOutOfMemory, subject, "the system gave no memory"); }
 
 }  // namespace sluice

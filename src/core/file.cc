@@ -45,8 +45,9 @@ int sys_fsync(int fd) noexcept { return ::fsync(fd); }
 int sys_truncate(int fd, std::int64_t size) noexcept { return ::ftruncate(fd, size); }
 
 int sys_link(int fd, const char* path) noexcept {
-  const std::string name = "/proc/self/fd/" + std::to_string(fd);
-  return ::linkat(AT_FDCWD, name.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+  std::array<char, 32> name;
+  std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
+  return ::linkat(AT_FDCWD, name.data(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
 int sys_rename(const char* from, const char* to) noexcept { return std::rename(from, to); }
@@ -169,10 +170,10 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     if (!unknown) return fail(make_io_error(path, "no file can be made in this directory", errno));
   }
   for (int attempt = 0; attempt < kNameAttempts; ++attempt) {
-    const std::string name = temporary_name(result.path_);
+    std::string name = temporary_name(result.path_);
     result.file_ = FileDescriptor(file_ops().open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (result.file_.get() >= 0) {
-      result.temporary_path_ = name;
+      result.temporary_path_ = std::move(name);
       return result;
     }
     if (errno != EEXIST) return fail(make_io_error(path, "no file can be made in this directory", errno));
@@ -203,9 +204,9 @@ Status AtomicFile::resize(Bytes size) {
 
 Status AtomicFile::name_temporarily() {
   for (int attempt = 0; temporary_path_.empty(); ++attempt) {
-    const std::string name = temporary_name(path_);
+    std::string name = temporary_name(path_);
     if (file_ops().link(file_.get(), name.c_str()) == 0) {
-      temporary_path_ = name;
+      temporary_path_ = std::move(name);
     } else if (errno != EEXIST || attempt == kNameAttempts) {
       return fail(make_io_error(path_, "the finished file cannot be given a temporary name", errno));
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sluice/core/native_thread.h"
+#include "src/core/out_of_memory.h"
 #if defined(SLUICE_HAS_PTHREADPOOL)
 #include "src/core/threads_pthreadpool.h"
 #endif
@@ -176,12 +177,14 @@ Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind 
   if (thread_count < 1 || thread_count > 1024) {
     return fail(ErrorCode::kInvalidArgument, "thread pool", "the number of threads must lie between 1 and 1024");
   }
-  if (kind == PoolKind::kFutex) return FutexPool::make(thread_count);
+  return or_out_of_memory("thread pool", [&]() -> Result<std::unique_ptr<ThreadPool>> {
+    if (kind == PoolKind::kFutex) return FutexPool::make(thread_count);
 #if defined(SLUICE_HAS_PTHREADPOOL)
-  return make_pthreadpool(thread_count);
+    return make_pthreadpool(thread_count);
 #else
-  return fail(ErrorCode::kUnsupported, "thread pool", "this build has no pthreadpool");
+    return fail(ErrorCode::kUnsupported, "thread pool", "this build has no pthreadpool");
 #endif
+  });
 }
 
 }  // namespace sluice

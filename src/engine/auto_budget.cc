@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sluice/core/file.h"
+#include "src/core/out_of_memory.h"
 #include "src/engine/process_memory.h"
 
 namespace sluice {
@@ -84,7 +85,9 @@ Bytes target_of(const MemoryOutlook& outlook) noexcept {
 
 }  // namespace
 
-MemoryOutlook read_memory_outlook(const std::string& root) {
+namespace {
+
+MemoryOutlook read_outlook(const std::string& root) {
   MemoryOutlook outlook;
   outlook.resident = engine::read_process_memory().resident;
   const auto available = number_after(text_of(root + "/proc/meminfo"), "MemAvailable");
@@ -110,6 +113,15 @@ MemoryOutlook read_memory_outlook(const std::string& root) {
     if (std::from_chars(begin, pressure.data() + pressure.size(), percent).ec == std::errc()) outlook.pressure = percent / 100;
   }
   return outlook;
+}
+
+}  // namespace
+
+MemoryOutlook read_memory_outlook(const std::string& root) {
+  const auto outlook = or_out_of_memory("memory", [&]() -> Result<MemoryOutlook> { return read_outlook(root); });
+  if (outlook) return *outlook;
+  // A system that has not even the memory for the question has none.
+  return {.resident = engine::read_process_memory().resident, .pressure = 1};
 }
 
 Bytes first_budget(const MemoryOutlook& outlook) noexcept { return std::min(target_of(outlook), kUnlimitedBytes); }

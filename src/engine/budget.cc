@@ -14,15 +14,16 @@ using namespace literals;
 constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.64 to 0.84 MiB over eight networks,
-// 0.56 to 0.78 where it is fully static (what a process holds now is looked at, too). Above the most of them, so that a model's smallest budget is the same each time.
-constexpr Bytes kProcessFloor = 1216_KiB;  // a quarter of a MiB on top since peaks of 5.36 MiB were seen in budgets of 5.30
-constexpr Bytes kStaticProcessFloor = 640_KiB;
-// Pages that are touched later: from the open model on 1.6 to 2.1 MiB, tables and threads included, from the built session on 1.4 to
-// 1.8 MiB. Nearly all is code of the run, which comes in clusters of 64 KiB (the system maps the neighbours of a page that it has cached)
+// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.56 to 0.64 MiB over six networks, 0.40
+// to 0.42 where it is fully static (what a process holds now is looked at, too). Above the most of them, so that a model's smallest budget
+// is the same each time. For the dynamic program a quarter of a MiB on top since peaks of 5.36 MiB were seen in budgets of 5.30.
+constexpr Bytes kProcessFloor = 896_KiB;
+constexpr Bytes kStaticProcessFloor = 448_KiB;
+// Pages that are touched later: from the open model on 1.9 to 2.4 MiB, tables and threads included, from the built session on 1.7 to
+// 2.1 MiB. Nearly all is code of the run, which comes in clusters of 64 KiB (the system maps the neighbours of a page that it has cached)
 // and grows with the kernels, so a quarter of a MiB comes on top.
-constexpr Bytes kPagesAfterOpen = 2_MiB + 256_KiB;
-constexpr Bytes kPagesAfterBuild = 2_MiB;
+constexpr Bytes kPagesAfterOpen = 2_MiB + 576_KiB;
+constexpr Bytes kPagesAfterBuild = 2_MiB + 320_KiB;
 // The peak of a small model's process before its arena is touched is 4.1 to 4.6 MiB.
 constexpr Bytes kLeastProcess = 5_MiB;
 constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
@@ -112,7 +113,7 @@ Bytes own_bytes(const SessionShare& session) {
 
 }  // namespace
 
-Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) noexcept {
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) {
   const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
   Bytes graphs;
   Bytes inputs;
@@ -128,14 +129,13 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
   }
   if (scope == BudgetScope::kLibrary) return align_up(graphs + all + sessions.size() * kSessionBytes, kPage);
   release_free_heap();
-  release_code_pages();
+  const Bytes resident = release_code_pages().resident;
   const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + kPagesAfterOpen + all;
-  const Bytes resident = read_process_memory().resident;
   const Bytes now = resident - std::min(resident, arena) + kPagesAfterOpen + to_come;
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
 }
 
-Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept {
+Bytes overhead_of(const Model& model, const SessionOptions& options) {
   const SessionShare session{&model, &options, false};
   return overhead_of({&session, 1}, options.scope, options.threads, Bytes());
 }
@@ -153,9 +153,8 @@ Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept {
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) noexcept {
   release_free_heap();
-  release_code_pages();
   const Bytes whole = align_up(arena, kPage);
-  const Bytes resident = read_process_memory().resident;
+  const Bytes resident = release_code_pages().resident;
   const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild;
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",

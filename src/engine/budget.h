@@ -32,7 +32,7 @@ planner::TableCosts table_costs(const model::Graph& graph) noexcept;
 Bytes table_bound(const model::Graph& graph) noexcept;
 
 /// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages and code back first in process scope.
-Bytes overhead_of(const Model& model, const SessionOptions& options) noexcept;
+Bytes overhead_of(const Model& model, const SessionOptions& options);
 
 /// One of the sessions that use an arena in turn. What was built is in the process already.
 struct SessionShare {
@@ -41,7 +41,7 @@ struct SessionShare {
   bool built = false;
 };
 /// The same of all of them together: each model and the compute threads once. `arena` is what the arena holds now.
-Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) noexcept;
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena);
 
 /// What is left of the budget for the arena: whole pages; zero when nothing is.
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;

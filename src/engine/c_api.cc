@@ -5,6 +5,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
 #include "sluice/sluice_c.h"
+#include "src/core/out_of_memory.h"
 
 struct sluice_model {
   std::shared_ptr<const sluice::Model> model;
@@ -34,11 +35,16 @@ static_assert(static_cast<int>(ErrorCode::kInternal) + 1 == SLUICE_INTERNAL);
 static_assert(static_cast<int>(DType::kU64) == SLUICE_U64 && static_cast<int>(DType::kF64) == SLUICE_F64);
 static_assert(SLUICE_MAX_RANK == sluice::Shape::kMaxRank);
 
-sluice_status report(const Error& error) noexcept {
-  const std::string text = error.to_string();
+void keep_text(std::string_view text) noexcept {
   const std::size_t length = std::min(text.size(), last_error.size() - 1);
   std::copy_n(text.data(), length, last_error.data());
   last_error[length] = '\0';
+}
+
+/// Where there is no memory for the text, the code's own words stand for it.
+sluice_status report(const Error& error) noexcept {
+  const auto keep_all = [&]() -> sluice::Status { return keep_text(error.to_string()), sluice::Status(); };
+  if (!sluice::or_out_of_memory("", keep_all)) keep_text(sluice::name_of(error.code));
   return status_of(error.code);
 }
 
@@ -93,7 +99,8 @@ const char* sluice_last_error(void) { return last_error.data(); }
 sluice_status sluice_model_open(const char* path, sluice_model** model) {
   if (path == nullptr || model == nullptr) return null_argument();
   *model = nullptr;
-  auto opened = sluice::Model::open(path);
+  // The path's copy is made out here.
+  auto opened = sluice::or_out_of_memory("model", [&] { return sluice::Model::open(path); });
   if (!opened) return report(opened.error());
   *model = new (std::nothrow) sluice_model{std::move(*opened)};
   if (*model == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, path, "no memory for the model"));
@@ -105,12 +112,13 @@ void sluice_model_close(sluice_model* model) { delete model; }
 sluice_status sluice_model_with_dims(const sluice_model* model, const sluice_dim* dims, size_t count, sluice_model** other) {
   if (model == nullptr || other == nullptr || (dims == nullptr && count > 0)) return null_argument();
   *other = nullptr;
-  sluice::model::Extents extents;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i)
     if (dims[i].name == nullptr) return null_argument();
-    extents[dims[i].name] = dims[i].extent;
-  }
-  auto opened = model->model->with_dims(extents);
+  auto opened = sluice::or_out_of_memory("dims", [&] {
+    sluice::model::Extents extents;
+    for (size_t i = 0; i < count; ++i) extents[dims[i].name] = dims[i].extent;
+    return model->model->with_dims(extents);
+  });
   if (!opened) return report(opened.error());
   *other = new (std::nothrow) sluice_model{std::move(*opened)};
   if (*other == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "dims", "no memory for the model"));

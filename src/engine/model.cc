@@ -2,17 +2,22 @@
 #include <utility>
 
 #include "sluice/engine/engine.h"
+#include "src/core/out_of_memory.h"
 
 namespace sluice {
 
 Result<std::shared_ptr<const Model>> Model::open(const std::string& path, const model::Extents& dims) {
-  SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path, dims));
-  return std::shared_ptr<const Model>(new Model(std::move(file)));
+  return or_out_of_memory(path, [&]() -> Result<std::shared_ptr<const Model>> {
+    SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path, dims));
+    return std::shared_ptr<const Model>(new Model(std::move(file)));
+  });
 }
 
 Result<std::shared_ptr<const Model>> Model::with_dims(const model::Extents& dims) const {
-  SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, file_.with_extents(dims));
-  return std::shared_ptr<const Model>(new Model(std::move(file)));
+  return or_out_of_memory(file_.path(), [&]() -> Result<std::shared_ptr<const Model>> {
+    SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, file_.with_extents(dims));
+    return std::shared_ptr<const Model>(new Model(std::move(file)));
+  });
 }
 
 }  // namespace sluice

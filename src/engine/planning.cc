@@ -5,6 +5,7 @@
 
 #include "sluice/plan/verify.h"
 #include "sluice/profiler/latency.h"
+#include "src/core/out_of_memory.h"
 #include "src/engine/budget.h"
 
 namespace sluice::engine {
@@ -170,17 +171,21 @@ auto with_dims_of(const Model& model, const SessionOptions& options, Use&& use) 
 
 Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
-    return engine::plan_within(model, options, engine::overhead_of(model, options));
+  return or_out_of_memory(given.file().path(), [&] {
+    return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
+      return engine::plan_within(model, options, engine::overhead_of(model, options));
+    });
   });
 }
 
 Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  return with_dims_of(given, options, [&](const Model& model) -> Result<Bytes> {
-    SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
-                                                                            engine::request_for(model, options, Bytes())));
-    return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
+  return or_out_of_memory(given.file().path(), [&] {
+    return with_dims_of(given, options, [&](const Model& model) -> Result<Bytes> {
+      SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
+                                                                              engine::request_for(model, options, Bytes())));
+      return engine::budget_of(capacity, engine::overhead_of(model, options), options.scope);
+    });
   });
 }
 

@@ -74,26 +74,43 @@ void for_each_line(const char* path, const Visit& visit) noexcept {
 
 }  // namespace
 
-void release_code_pages() noexcept {
-  Mapping mapping;
-  for_each_line("/proc/self/smaps", [&](std::string_view line) {
-    if (read_head(line, mapping)) return;
-    if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
-    // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
-    if (read_field(line, "Anonymous:") != Bytes()) return;
-    madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, MADV_DONTNEED);
-  });
-}
+namespace {
 
-ProcessMemory read_process_memory() noexcept {
+/// `before()` comes between the opening and the reading, of which it sees the least code.
+template <class Before>
+ProcessMemory read_status(const Before& before) noexcept {
   const int descriptor = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
   std::array<char, 4096> buffer;
+  buffer.fill(0);  // its pages are there when it is read into
+  before();
   const ssize_t length = read(descriptor, buffer.data(), buffer.size());
   close(descriptor);
   if (length <= 0) return {};
   const std::string_view text(buffer.data(), static_cast<std::size_t>(length));
   return {read_field(text, "VmRSS:"), read_field(text, "VmHWM:")};
+}
+
+}  // namespace
+
+ProcessMemory release_code_pages() noexcept {
+  std::array<Mapping, 128> mappings;  // of the program and its libraries, four each; what is beyond keeps its pages
+  std::size_t count = 0;
+  Mapping mapping;
+  for_each_line("/proc/self/smaps", [&](std::string_view line) {
+    if (read_head(line, mapping)) return;
+    if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
+    // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
+    if (read_field(line, "Anonymous:") == Bytes() && count < mappings.size()) mappings[count++] = mapping;
+  });
+  return read_status([&] {
+    for (std::size_t i = 0; i < count; ++i)
+      madvise(reinterpret_cast<void*>(mappings[i].begin), mappings[i].end - mappings[i].begin, MADV_DONTNEED);
+  });
+}
+
+ProcessMemory read_process_memory() noexcept {
+  return read_status([] {});
 }
 
 bool statically_linked() noexcept {

@@ -21,6 +21,7 @@ void release_free_heap() noexcept;
 
 /// Gives back the pages of code and constants that this process has mapped from files: the system fetches from its cache what is used
 /// again, so that what stays resident is the code of a run and not that of planning. Pages that the process has written are left alone.
-void release_code_pages() noexcept;
+/// What the process holds right then, before any code but this comes back: how much that is depends on where it happens to lie.
+ProcessMemory release_code_pages() noexcept;
 
 }  // namespace sluice::engine

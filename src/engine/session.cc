@@ -5,6 +5,7 @@
 #include "sluice/core/affinity.h"
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
+#include "src/core/out_of_memory.h"
 #include "src/engine/planning.h"
 #include "src/engine/tenancy.h"
 
@@ -35,7 +36,7 @@ class PlannedSession final : public Session {
     SLUICE_RETURN_IF_ERROR(occupation.status());
     if (tenancy_->shared())
       return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
-    return tenancy_->set_budget(budget);
+    return or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
   }
 
   Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept override {
@@ -181,9 +182,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
                                                           .compute_cpus = options.compute_cpus});
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
+Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   if (!options.dims.empty()) {
@@ -195,6 +194,12 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
   SLUICE_RETURN_IF_ERROR(session->join());
   return std::unique_ptr<Session>(std::move(session));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
+  return or_out_of_memory("session", [&] { return create_session(std::move(model), options); });
 }
 
 }  // namespace sluice

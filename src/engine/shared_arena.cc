@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "src/core/out_of_memory.h"
 #include "src/engine/planning.h"
 #include "src/engine/tenancy.h"
 
@@ -13,19 +14,21 @@ SharedArena::~SharedArena() = default;
 
 Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options({.threads = options.threads}));
-  auto tenancy = std::make_shared<engine::Tenancy>(engine::TenancyOptions{.budget = options.budget,
-                                                                          .largest_budget = options.largest_budget,
-                                                                          .scope = options.scope,
-                                                                          .threads = options.threads,
-                                                                          .compute_cpus = options.compute_cpus,
-                                                                          .shared = true});
-  return std::shared_ptr<SharedArena>(new SharedArena(std::move(tenancy)));
+  return or_out_of_memory("shared arena", [&]() -> Result<std::shared_ptr<SharedArena>> {
+    auto tenancy = std::make_shared<engine::Tenancy>(engine::TenancyOptions{.budget = options.budget,
+                                                                            .largest_budget = options.largest_budget,
+                                                                            .scope = options.scope,
+                                                                            .threads = options.threads,
+                                                                            .compute_cpus = options.compute_cpus,
+                                                                            .shared = true});
+    return std::shared_ptr<SharedArena>(new SharedArena(std::move(tenancy)));
+  });
 }
 
 Status SharedArena::set_budget(Bytes budget) {
   const engine::Occupation occupation(*tenancy_);
   SLUICE_RETURN_IF_ERROR(occupation.status());
-  return tenancy_->set_budget(budget);
+  return or_out_of_memory("shared arena", [&] { return tenancy_->set_budget(budget); });
 }
 
 MemoryReport SharedArena::memory() const noexcept { return tenancy_->memory(); }

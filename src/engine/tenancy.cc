@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sluice/core/affinity.h"
+#include "src/core/out_of_memory.h"
 #include "src/engine/budget.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
@@ -42,7 +43,7 @@ Tenancy::Tenancy(const TenancyOptions& options) : options_(options), budget_byte
 
 Status Tenancy::join(Tenant& newcomer) {
   tenants_.push_back(&newcomer);
-  const Status joined = rearrange(options_.budget, false);
+  const Status joined = or_out_of_memory("session", [&] { return rearrange(options_.budget, false); });
   if (!joined) {
     tenants_.pop_back();
     return joined;
@@ -193,7 +194,8 @@ Status Tenancy::move_in(Arrangement next) {
     SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next), page_size_within(next.budget)));
     std::swap(arena_, other);
   }
-  Result<std::vector<BoundSession>> bound = bind_all(next, !moving);
+  // Inside: the arena is changed back whatever fails.
+  Result<std::vector<BoundSession>> bound = or_out_of_memory("session", [&] { return bind_all(next, !moving); });
   Status ready = bound ? Status() : fail(bound.error());
   const bool grows = std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->plan == nullptr; });
   if (ready && grows && options_.scope == BudgetScope::kProcess)
@@ -297,8 +299,9 @@ void Tenancy::remove(Tenant& tenant) noexcept {
     tenant.bound = {};
     for (Tenant* other : tenants_)
       if (!settled && other != &tenant) {
-        other->executor()->held().loads.assign(other->plan->plan().loads.size(), false);
-        other->executor()->held().derived = false;
+        executor::Holding& held = other->executor()->held();
+        std::fill(held.loads.begin(), held.loads.end(), false);
+        held.derived = false;
       }
     owner_ = nullptr;
   }

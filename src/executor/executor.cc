@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sluice/core/lane.h"
+#include "src/core/out_of_memory.h"
 #include "src/executor/bind.h"
 #include "src/executor/clock.h"
 #include "src/executor/loader.h"
@@ -20,7 +21,7 @@ namespace {
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source, Arena& arena, ThreadPool& pool,
-               const ExecutorOptions& options, Holding held, BoundPlan bound) noexcept
+               const ExecutorOptions& options, Holding held, BoundPlan bound)
       : graph_(graph),
         plan_(plan),
         pool_(pool),
@@ -267,10 +268,8 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
   return {};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
-                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
+Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
+                                                  Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options.read));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
   Holding held = options.held;
@@ -281,6 +280,13 @@ Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, co
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");
   SLUICE_RETURN_IF_ERROR(executor->start());
   return std::unique_ptr<Executor>(std::move(executor));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
+                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
+  return or_out_of_memory(graph.name, [&] { return create_executor(graph, plan, source, arena, pool, options); });
 }
 
 }  // namespace sluice::executor

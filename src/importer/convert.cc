@@ -2,6 +2,7 @@
 
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_writer.h"
+#include "src/core/out_of_memory.h"
 #include "src/importer/dims.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
@@ -149,17 +150,23 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
   return {};
 }
 
-}  // namespace
-
-Status convert(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
+/// A refusal is told in the report, for which there may be no memory either.
+Status convert_or_refuse(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
+                         ConvertReport& report) {
   try {
-    report = {};
     return convert_inside(onnx_path, model_path, options, report);
   } catch (const Refusal& refusal) {
     report.problems.push_back({refusal.code(), "", "", 0, printable(refusal.what())});
     return fail(refusal.code(), onnx_path, "the file cannot be converted; the report says why");
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::kOutOfMemory, onnx_path, "the system gave no memory for the conversion");
+  }
+}
+
+}  // namespace
+
+Status convert(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
+  report = {};
+  try {
+    return or_out_of_memory(onnx_path, [&] { return convert_or_refuse(onnx_path, model_path, options, report); });
   } catch (const std::exception&) {
     return fail(ErrorCode::kInternal, onnx_path, "the importer failed in a way it does not know");
   }

@@ -48,7 +48,11 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, const 
   const std::size_t size = file->state_.size.count();
   if (size == 0) return fail(ErrorCode::kInvalidModel, path, "the file is empty");
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (address == MAP_FAILED) return fail(make_io_error(path, "the file cannot be mapped", errno));
+  if (address == MAP_FAILED) {
+    Error error = make_io_error(path, "the file cannot be mapped", errno);
+    if (error.os_error == ENOMEM) error.code = ErrorCode::kOutOfMemory;
+    return fail(error);
+  }
   file->data_ = static_cast<const std::byte*>(address);
   file->size_ = size;
   return std::shared_ptr<const MappedFile>(std::move(file));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sluice/core/hash.h"
+#include "src/core/out_of_memory.h"
 #include "src/model/aligned_buffer.h"
 #include "src/model/header.h"
 
@@ -111,21 +112,25 @@ class StretchVerifier {
 }  // namespace
 
 Result<ModelFile> ModelFile::open(const std::string& path, const Extents& extents) {
-  ModelFile model;
-  model.path_ = path;
-  SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
-  SLUICE_RETURN_IF_ERROR(model.read(extents));
-  return model;
+  return or_out_of_memory(path, [&]() -> Result<ModelFile> {
+    ModelFile model;
+    model.path_ = path;
+    SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
+    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    return model;
+  });
 }
 
 Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
   SLUICE_RETURN_IF_ERROR(source_->check_unchanged());
-  ModelFile model;
-  model.path_ = path_;
-  model.source_ = source_;
-  SLUICE_RETURN_IF_ERROR(model.read(extents));
-  if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");
-  return model;
+  return or_out_of_memory(path_, [&]() -> Result<ModelFile> {
+    ModelFile model;
+    model.path_ = path_;
+    model.source_ = source_;
+    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");
+    return model;
+  });
 }
 
 Status ModelFile::read(const Extents& extents) {
@@ -140,6 +145,8 @@ Status ModelFile::read(const Extents& extents) {
   return {};
 }
 
-Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) { return StretchVerifier(model, progress).run(); }
+Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) {
+  return or_out_of_memory(model.path(), [&] { return StretchVerifier(model, progress).run(); });
+}
 
 }  // namespace sluice::model

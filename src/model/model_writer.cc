@@ -5,6 +5,7 @@
 
 #include "sluice/core/file.h"
 #include "sluice/core/hash.h"
+#include "src/core/out_of_memory.h"
 #include "src/model/header.h"
 #include "src/model/layout.h"
 
@@ -65,7 +66,7 @@ Status write_header(const Graph& graph, const Variants* variants, Prefix prefix,
 
 /// An invalid graph is a mistake of the caller here, not of a file.
 Status as_argument_error(Status status) {
-  if (!status) status.error().code = ErrorCode::kInvalidArgument;
+  if (!status && status.error().code != ErrorCode::kOutOfMemory) status.error().code = ErrorCode::kInvalidArgument;
   return status;
 }
 
@@ -75,9 +76,7 @@ Bytes weight_bytes(const Graph& graph) {
   return total;
 }
 
-}  // namespace
-
-Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
+Status write_whole(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, Bytes(0))));
   if (options.variants != nullptr) SLUICE_RETURN_IF_ERROR(as_argument_error(options.variants->check(graph.name)));
   SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, lay_out(graph, options.variants));
@@ -90,6 +89,12 @@ Status write_model(Graph& graph, WeightProducer& producer, const std::string& pa
   SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, file));
   if (options.before_commit) SLUICE_RETURN_IF_ERROR(options.before_commit());
   return file.commit();
+}
+
+}  // namespace
+
+Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
+  return or_out_of_memory(path, [&] { return write_whole(graph, producer, path, options); });
 }
 
 }  // namespace sluice::model

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "sluice/model/graph.h"
+#include "src/core/out_of_memory.h"
 #include "src/model/layout.h"
 #include "src/model/limits.h"
 #include "src/model/permutation.h"
@@ -242,6 +243,8 @@ class GraphValidator {
 
 }  // namespace
 
-Status validate(const Graph& graph, Bytes file_size) { return GraphValidator(graph).run(file_size); }
+Status validate(const Graph& graph, Bytes file_size) {
+  return or_out_of_memory(graph.name, [&] { return GraphValidator(graph).run(file_size); });
+}
 
 }  // namespace sluice::model

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "sluice/core/file.h"
+#include "src/core/out_of_memory.h"
 #include "src/model/aligned_buffer.h"
 
 namespace sluice::model {
@@ -112,9 +113,7 @@ std::uint32_t enable_direct(int fd) {
   return 0;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<WeightSource>> open_weight_source(const std::string& path, ReadMode mode) {
+Result<std::unique_ptr<WeightSource>> open_source(const std::string& path, ReadMode mode) {
   SLUICE_ASSIGN_OR_RETURN(FileDescriptor file, open_for_reading(path));
   std::uint32_t block = 0;
   if (mode != ReadMode::kBuffered) {
@@ -128,6 +127,12 @@ Result<std::unique_ptr<WeightSource>> open_weight_source(const std::string& path
   FileState opened_as;
   if (file_ops().state(file.get(), &opened_as) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
   return std::unique_ptr<WeightSource>(std::make_unique<FileSource>(path, std::move(file), opened_as, block));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> open_weight_source(const std::string& path, ReadMode mode) {
+  return or_out_of_memory(path, [&] { return open_source(path, mode); });
 }
 
 }  // namespace sluice::model

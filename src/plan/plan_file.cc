@@ -9,6 +9,7 @@
 #include "schema/plan_generated.h"
 #include "sluice/core/file.h"
 #include "sluice/core/hash.h"
+#include "src/core/out_of_memory.h"
 
 namespace sluice::plan {
 namespace {
@@ -270,9 +271,7 @@ Result<std::vector<std::byte>> read_plan_bytes(const std::string& path) {
   return bytes;
 }
 
-}  // namespace
-
-Status save_plan(const Plan& plan, const std::string& path) {
+Status encode_and_save(const Plan& plan, const std::string& path) {
   if (size_bound(plan) > kMaxFileBytes.count()) {
     return fail(make_error(ErrorCode::kUnsupported, path, "the plan is too large for a file", kMaxFileBytes.count(), size_bound(plan)));
   }
@@ -284,7 +283,7 @@ Status save_plan(const Plan& plan, const std::string& path) {
   return file.commit();
 }
 
-Result<Plan> load_plan(const std::string& path) {
+Result<Plan> read_and_decode(const std::string& path) {
   SLUICE_ASSIGN_OR_RETURN(const auto bytes, read_plan_bytes(path));
   if (bytes.size() < sizeof(Prefix)) {
     return fail(make_error(ErrorCode::kInvalidPlan, path, "the file is too short for a plan", sizeof(Prefix), bytes.size()));
@@ -297,6 +296,16 @@ Result<Plan> load_plan(const std::string& path) {
   flatbuffers::Verifier verifier(data, body.size(), 4, 16);  // one table, nothing nested
   if (!schema::VerifyPlanBuffer(verifier)) return fail(ErrorCode::kInvalidPlan, path, "not a well-formed FlatBuffer of a plan");
   return PlanDecoder(path).decode(*schema::GetPlan(data));
+}
+
+}  // namespace
+
+Status save_plan(const Plan& plan, const std::string& path) {
+  return or_out_of_memory(path, [&] { return encode_and_save(plan, path); });
+}
+
+Result<Plan> load_plan(const std::string& path) {
+  return or_out_of_memory(path, [&] { return read_and_decode(path); });
 }
 
 }  // namespace sluice::plan

@@ -1,5 +1,6 @@
 #include "sluice/plan/verify.h"
 
+#include "src/core/out_of_memory.h"
 #include "src/plan/verify_parts.h"
 
 namespace sluice::plan {
@@ -84,11 +85,13 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
 }
 
 Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
-  SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
-  SLUICE_RETURN_IF_ERROR(check_memory(plan, context));
-  SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
-  SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
-  return check_content(plan, graph, context);
+  return or_out_of_memory(graph.name, [&]() -> Status {
+    SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
+    SLUICE_RETURN_IF_ERROR(check_memory(plan, context));
+    SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
+    SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
+    return check_content(plan, graph, context);
+  });
 }
 
 }  // namespace sluice::plan

@@ -12,6 +12,7 @@
 #include "sluice/planner/dive.h"
 #include "sluice/planner/exact_search.h"
 #include "sluice/planner/two_ended.h"
+#include "src/core/out_of_memory.h"
 
 namespace sluice::planner {
 namespace {
@@ -42,6 +43,7 @@ class SearchRound {
     }
     take_rules();
     for (NativeThread& helper : helpers) helper.join();
+    if (!memory_sufficed_) raise_out_of_memory();
     for (std::size_t rule = 0; rule < results_.size(); ++rule) {
       if (results_[rule].outcome == SearchOutcome::kStopped) continue;
       results_[rule].work += rule * limit_;  // those before it went to their limit
@@ -51,7 +53,12 @@ class SearchRound {
   }
 
  private:
+  /// A thread of its own has nobody above it to catch: what it could not get, `run` says.
   void take_rules() noexcept {
+    if (!or_out_of_memory("placement", [this]() -> Status { return take_rules_in_turn(), Status(); })) memory_sufficed_ = false;
+  }
+
+  void take_rules_in_turn() {
     for (std::size_t rule = next_++; rule < kDiveRules.size(); rule = next_++) {
       ExactSearch search(problem_, capacity_, kDiveRules[rule], limit_, &stop_[rule]);
       results_[rule].outcome = search.run();
@@ -67,6 +74,7 @@ class SearchRound {
   std::uint64_t capacity_;
   std::uint64_t limit_;
   std::atomic<std::size_t> next_{0};
+  std::atomic<bool> memory_sufficed_{true};
   std::array<std::atomic<bool>, kDiveRules.size()> stop_{};
   std::array<Searched, kDiveRules.size()> results_;
 };

@@ -6,6 +6,7 @@
 #include "sluice/planner/emit.h"
 #include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
+#include "src/core/out_of_memory.h"
 
 namespace sluice::planner {
 namespace {
@@ -68,14 +69,7 @@ Bytes file_size_of(const model::Graph& graph) {
   return align_up(end, kBlockBytes);
 }
 
-}  // namespace
-
-std::string_view name_of(Policy policy) noexcept {
-  constexpr std::string_view kNames[] = {"sluice", "resident", "on_demand", "flexnn"};
-  return kNames[static_cast<int>(policy)];
-}
-
-Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
   Planning fast(problems.fast, request);
   std::optional<Planning> lean;
@@ -93,17 +87,31 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
       predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
-    error.code = ErrorCode::kInternal;  // the planner's fault: planning again would end the same way
+    // The planner's fault: planning again would end the same way.
+    if (error.code != ErrorCode::kOutOfMemory) error.code = ErrorCode::kInternal;
     return fail(error);
   }
   return plan;
 }
 
+}  // namespace
+
+std::string_view name_of(Policy policy) noexcept {
+  constexpr std::string_view kNames[] = {"sluice", "resident", "on_demand", "flexnn"};
+  return kNames[static_cast<int>(policy)];
+}
+
+Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request); });
+}
+
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-  std::uint64_t least = least_candidate(problems.fast, request.policy).bytes();
-  if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).bytes());
-  return Bytes(least);
+  return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
+    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
+    std::uint64_t least = least_candidate(problems.fast, request.policy).bytes();
+    if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).bytes());
+    return Bytes(least);
+  });
 }
 
 }  // namespace sluice::planner

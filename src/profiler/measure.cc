@@ -7,6 +7,7 @@
 #include "sluice/core/cpu.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/fit.h"
+#include "src/core/out_of_memory.h"
 #include "src/profiler/read_timer.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/step_timer.h"
@@ -156,7 +157,7 @@ class Measurement {
 
 Result<DeviceProfile> measure_device(const MeasureOptions& options) {
   if (options.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a profile is of at least one thread");
-  return Measurement(options).run();
+  return or_out_of_memory("profile", [&] { return Measurement(options).run(); });
 }
 
 std::string device_name() {

@@ -1,13 +1,12 @@
 #include "sluice/engine/shared_arena.h"
 
-#include <dirent.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
 
 #include "src/engine/process_memory.h"
+#include "tests/engine/open_descriptors.h"
 #include "tests/executor/toy_file.h"
 
 namespace sluice {
@@ -65,15 +64,6 @@ std::unique_ptr<Session> join(const Net& net, const std::shared_ptr<SharedArena>
 bool within(const SharedArena& arena) {
   const MemoryReport memory = arena.memory();
   return memory.overhead + memory.arena <= memory.budget;
-}
-
-std::size_t open_descriptors() {
-  std::size_t count = 0;
-  DIR* directory = opendir("/proc/self/fd");
-  REQUIRE(directory != nullptr);
-  while (readdir(directory) != nullptr) ++count;
-  closedir(directory);
-  return count;
 }
 
 ErrorCode code_of(const Status& status) {
@@ -398,10 +388,11 @@ TEST_CASE("a hundred models in turn through one arena take no memory and no desc
     engine::release_free_heap();
   };
   go(20);
-  const std::size_t descriptors = open_descriptors();
+  const std::size_t descriptors = test::open_descriptors();
+  REQUIRE(descriptors > 0);
   const Bytes before = engine::read_process_memory().resident;
   go(100);
-  CHECK(open_descriptors() == descriptors);
+  CHECK(test::open_descriptors() == descriptors);
   // The kernel's counter wobbles by a quarter of a MiB.
   if (kResidentIsOurs) CHECK(engine::read_process_memory().resident <= before + std::max(256_KiB, Bytes(before.count() / 100)));
 }

@@ -21,7 +21,8 @@ struct MemoryOutlook {
   double pressure = 0;                   // share of the last ten seconds in which some task waited for memory (PSI), 0 to 1
 };
 
-/// Reads /proc and /sys below `root` (tests have their own). What is missing counts as no limit and no pressure.
+/// Reads /proc and /sys below `root` (tests have their own). What is missing counts as no limit and no pressure; where there is
+/// no memory for reading, nothing is available.
 MemoryOutlook read_memory_outlook(const std::string& root = {});
 
 /// Of process scope. A cgroup's limit less 4 MiB is never exceeded: what the kernel counts there beside the process.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include "sluice/importer/importer.h"
@@ -15,6 +16,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
+#include "src/cli/memory_end.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
@@ -195,11 +197,14 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   constexpr int kInternalStatus = 7;
   sluice::cli::keep_heap_small();
+  sluice::cli::end_where_memory_ends("sluice-convert");
   try {
     return sluice::cli::dispatch(argc, argv);
   } catch (const sluice::cli::Failure& failure) {
     std::fprintf(stderr, "sluice-convert: %s\n", failure.what());
     return sluice::exit_status(failure.code());
+  } catch (const std::bad_alloc&) {
+    sluice::cli::say_out_of_memory();
   } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
     std::fprintf(stderr, "sluice-convert: %s\n", error.what());
     return sluice::exit_status(sluice::ErrorCode::kIo);

@@ -15,6 +15,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
 #include "src/cli/json.h"
+#include "src/cli/memory_end.h"
 #include "src/cli/pack/problem_file.h"
 #include "src/cli/text.h"
 
@@ -128,13 +129,14 @@ int run(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
+  sluice::cli::end_where_memory_ends("sluice-pack");
   try {
     return sluice::cli::run(argc, argv);
   } catch (const sluice::cli::Failure& failure) {
     std::fprintf(stderr, "sluice-pack: %s\n", failure.what());
     return sluice::exit_status(failure.code());
   } catch (const std::bad_alloc&) {
-    std::fputs("sluice-pack: out of memory\n", stderr);
+    sluice::cli::say_out_of_memory();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sluice-pack: internal error: %s\n", error.what());
   }

@@ -9,9 +9,13 @@
 namespace sluice::kernels::reference {
 namespace {
 
-model::Weight as_floats(const model::Weight& weight) {
-  model::Weight floats = weight;
-  floats.panel_layout = {.layout = model::WeightLayout::kPanels, .dtype = DType::kF32};
+/// Without its name, which would be allocated.
+model::Weight as_floats(const model::Weight& weight) noexcept {
+  model::Weight floats{.panel_layout = {.layout = model::WeightLayout::kPanels, .dtype = DType::kF32},
+                       .shape = weight.shape,
+                       .panels = weight.panels,
+                       .offset = weight.offset,
+                       .bytes = weight.bytes};
   floats.panel_bytes = *model::panel_bytes_of(floats.panel_layout, model::values_of_lane(weight));
   return floats;
 }

@@ -1,0 +1,17 @@
+// What a program does when the system gives it no more memory: one line on stderr, and the exit status of kOutOfMemory.
+//
+// The library tells it as an error, and what the commands themselves want comes to `main` as std::bad_alloc; both unwind. What cannot
+// unwind ends where it is: a destructor of somebody else's that allocates, and a library that was built without SLUICE_EXCEPTIONS, whose
+// frames would be left as they stand, locked and unfinished. Files that were being written have no names yet (sluice/core/file.h says where
+// they do, and then they stay, as after a signal).
+#pragma once
+
+namespace sluice::cli {
+
+/// Once, at the start of main. `program` is kept: how it calls itself.
+void end_where_memory_ends(const char* program) noexcept;
+
+/// "<program>: out of memory: the system gave no more to this process, which holds 12345 KiB". Allocates nothing.
+void say_out_of_memory() noexcept;
+
+}  // namespace sluice::cli

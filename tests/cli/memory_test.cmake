@@ -1,0 +1,15 @@
+# Memory that runs out under the programs: each says so and leaves with its status, wherever that happens.
+include(${CMAKE_CURRENT_LIST_DIR}/program.cmake)
+
+execute_process(COMMAND ${MAKE_VGG19} ${WORK_DIR}/vgg.onnx --divide 64 COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 convert vgg.onnx -o vgg.sluice)
+get_filename_component(programs ${SLUICE} DIRECTORY)
+function(limits)
+  execute_process(COMMAND bash ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/memory_limits.sh ${ARGN} WORKING_DIRECTORY ${WORK_DIR} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+limits(${SLUICE} run vgg.sluice --threads 2)
+limits(${SLUICE} plan vgg.sluice --json)
+limits(${programs}/sluice-convert vgg.onnx -o other.sluice --quiet)
+if(EXISTS ${programs}/sluice-static)
+  limits(${programs}/sluice-static run vgg.sluice)
+endif()
