@@ -36,7 +36,7 @@ inline std::optional<Candidate> resident_candidate(const Problem& problem, std::
   if (derived.empty() && weights > capacity) return std::nullopt;
   // Small first loads are for the first run: later ones would pay for the steps. At one size they do not.
   const bool ramp = !problem.repeat || target < kWholeTarget;
-  Draft draft = make_draft(problem, {.target = target, .ramp = ramp, .derived = std::move(derived)});
+  Draft draft = make_draft(problem, {.target = target, .ramp = ramp, .derived = std::move(derived), .keeps_all = true});
   keep_all(problem, draft);
   return complete(problem, std::move(draft), Policy::kResident, capacity, {});
 }

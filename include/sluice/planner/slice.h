@@ -48,8 +48,7 @@ class Cutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      const bool lookup = looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
-      for (std::size_t i = lookup ? 1 : 0; i < reads[p].size(); ++i) ++readers_[reads[p][i].index()];
+      for (std::size_t i = looks_up_in_step(p) ? 1 : 0; i < reads[p].size(); ++i) ++readers_[reads[p][i].index()];
     }
     load_resident_segment();
     for (std::size_t p = 0; p < order_.size();) {
@@ -128,11 +127,8 @@ class Cutter {
   }
 
   void cut_node(std::size_t position, const std::vector<WeightId>& reads) {
-    const model::Node& node = graph_.node(order_[position]);
-    const kernels::KernelDescriptor& kernel = *kernels_[order_[position].index()];
-    const bool lookup = looks_up(graph_, node, kernel);
-    if (lookup && !all_kept(reads[0])) return look_up(position, reads);
-    if (!lookup && weight_turns(graph_, node, kernel) > 0) return run_bodies(position, reads);
+    if (looks_up_in_step(position) && !all_kept(reads[0])) return look_up(position, reads);
+    if (runs_bodies(position)) return run_bodies(position, reads);
     sizes_.begin(position, reads);
     const bool cut = sliced(position);
     for (std::size_t i = 0; i < reads.size(); ++i)
@@ -184,6 +180,16 @@ class Cutter {
     for (std::size_t i = 0; i < reads.size(); ++i)
       add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, in_step[i] ? kReadInStep : load_of_[reads[i].index()]});
     schedule_.steps.push_back(step);
+  }
+
+  bool runs_bodies(std::size_t position) const {
+    const model::Node& node = graph_.node(order_[position]);
+    return node.op == model::OpKind::kPlain && weight_turns(graph_, node, *kernels_[order_[position].index()]) > 0;
+  }
+
+  /// If not all of its table is kept.
+  bool looks_up_in_step(std::size_t position) const {
+    return !rule_.keeps_all && looks_up(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]);
   }
 
   bool all_kept(WeightId weight) const {

@@ -38,6 +38,7 @@ struct SliceRule {
   std::vector<bool> derived = {};  // by position: its first weight is kept transformed; empty: none is
   const Pieces* pieces = nullptr;
   std::vector<bool> kept = {};                 // by piece; empty: none is
+  bool keeps_all = false;                      // every load will be kept: nothing is read in a step
   const std::vector<Chain>* chains = nullptr;  // none: every node's rows stay together
   bool sample = false;                         // of slices alike only the largest is listed: enough to know what memory all of them take
 };
