@@ -109,7 +109,7 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   add_budget(command, line.plan.budget);
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   command->add_flag("--table", line.plan.table, "list every step with its loads");
-  command->add_option("--search", line.plan.search, "how long the exact search for addresses may take: 0ms, 50ms, 1s")
+  command->add_option("--search", line.plan.search, "how long drafts, addresses and their exact search may take: 0ms, 50ms, 1s")
       ->capture_default_str();
   command->add_flag("--sweep", line.plan.sweep, "plan ten budgets, from the smallest that works to one that keeps all weights");
   command->add_flag("--json", line.plan.json, "print one JSON object");

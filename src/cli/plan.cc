@@ -90,7 +90,7 @@ void print_as_text(const Planned& planned, const Model& model) {
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
   print_row("arena", format_bytes(plan.arena_bytes));
   print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
-  print_row("streamed", format_bytes(plan.streamed_bytes), "weights read in each run");
+  print_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
   print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
   print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan considered for this budget is faster");
   print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");

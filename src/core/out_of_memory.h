@@ -4,7 +4,8 @@
 //       return or_out_of_memory(path, [&] { return load_inside(path); });
 //     }
 //
-// Every function of include/sluice that returns Result or Status and allocates is such a door (docs/adr/0014-failed-allocations.md), so an
+// The functions of engine, importer, planner, plan files, models and executor that a user of the library calls are such doors
+// (docs/adr/0014-failed-allocations.md), so an
 // error of an inner door comes out of an outer one as it is. A body must leave all as it was when it throws: what it changes, it changes
 // after its last allocation, or undoes.
 //

@@ -68,6 +68,7 @@ class PlanExecutor final : public Executor {
       const Status in_steps = std::exchange(reader_status_, Status());
       if (status) status = in_steps;
       stats_.bytes_read += reader_.take_bytes_read();
+      stats_.load_ns += reader_.take_busy_ns();
       status = end(status);
     }
     if (status) {

@@ -186,7 +186,10 @@ kernels::WeightPiece StepReader::take(std::size_t weight, std::int64_t first_pan
     }
     return await(found);
   };
-  if (status_ = bring(); !status_) return {};
+  const std::int64_t start = wall_now_ns();
+  status_ = bring();
+  busy_ns_ += wall_now_ns() - start;
+  if (!status_) return {};
   current_ = found;
   const Slot& slot = slots_[found];
   const model::Weight& w = *weights_[weight].weight;
@@ -199,6 +202,8 @@ void StepReader::expect(std::size_t weight, std::int64_t first_panel) noexcept {
   if (other.state == State::kReading || holds(other, weight, first_panel) || holds(slots_[current_], weight, first_panel)) return;
   status_ = start_read(1 - current_, weight, first_panel);
 }
+
+std::int64_t StepReader::take_busy_ns() noexcept { return std::exchange(busy_ns_, 0); }
 
 Bytes StepReader::take_bytes_read() noexcept { return std::exchange(bytes_read_, Bytes()); }
 

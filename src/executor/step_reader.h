@@ -50,6 +50,8 @@ class StepReader final : public kernels::WeightReader {
 
   /// Since the last call.
   Bytes take_bytes_read() noexcept;
+  /// Waiting for reads and checking them, since the last call.
+  std::int64_t take_busy_ns() noexcept;
 
  private:
   std::int64_t timeout_ns() const noexcept;
@@ -90,6 +92,7 @@ class StepReader final : public kernels::WeightReader {
   Status status_;  // the first error
   std::int64_t device_free_ns_ = 0;
   Bytes bytes_read_;
+  std::int64_t busy_ns_ = 0;
 };
 
 }  // namespace sluice::executor

@@ -72,6 +72,7 @@ struct Cut {
   bool rings = false;
   int in_place = -1;     // the input that the output replaces
   bool derived = false;  // transformed weights in place of the raw ones
+  WeightReader* reader = nullptr;  // brings the first weight: the step is not given it
 };
 
 // ---- making problems
@@ -406,6 +407,8 @@ class Runner {
                     .channels = channels,
                     .workspace = workspace.data(),
                     .pool = pool_.get()};
+    call.reader = cut_.reader;
+    if (cut_.reader != nullptr) weights[0].data = nullptr;
     if (!cut_.derived) return kernel_.run(call);
     const std::size_t panel_bytes = kernel_.derived_panel_bytes(p_.graph, p_.node()).count();
     const AlignedBuffer derived(static_cast<std::size_t>(weights[0].panels.size()) * panel_bytes);

@@ -31,7 +31,59 @@ void check_kernels(const Problem& p) {
   }
 }
 
+/// Brings a stretch of the first weight at a time, in rising order.
+class Stretches final : public WeightReader {
+ public:
+  explicit Stretches(const Problem& p) : p_(p), weight_(p.graph.weights[0]) {}
+
+  WeightPiece take(std::size_t, std::int64_t first_panel) noexcept override {
+    rises_ = rises_ && first_panel > last_ && first_panel % kPanels == 0;
+    last_ = first_panel;
+    const PanelRange panels{first_panel, std::min(first_panel + kPanels, weight_.panels)};
+    return {p_.weights[0].data() + static_cast<std::uint64_t>(first_panel) * weight_.panel_bytes.count(), panels};
+  }
+  void expect(std::size_t, std::int64_t) noexcept override {}
+  bool rises() const noexcept { return rises_; }
+
+  static std::vector<model::Stretch> of(const model::Weight& weight) {
+    std::vector<model::Stretch> stretches;
+    for (std::int64_t panel = 0; panel < weight.panels; panel += kPanels) {
+      const model::FileRange bytes = model::panel_range(weight, {panel, std::min(panel + kPanels, weight.panels)});
+      stretches.push_back({bytes.offset, bytes.size, bytes.size});
+    }
+    return stretches;
+  }
+
+ private:
+  static constexpr std::int64_t kPanels = 2;
+  const Problem& p_;
+  const model::Weight& weight_;
+  std::int64_t last_ = -1;
+  bool rises_ = true;
+};
+
 }  // namespace
+
+TEST_CASE("embeddings that read their table by themselves, on several threads") {
+  constexpr std::int64_t kLookups = 4096, kRows = 20 * kLookups + 5;
+  Problem p = embedding_problem(Shape{kLookups}, kRows, 3);
+  std::vector<std::int64_t> falling;  // the least one comes last: every thread finds less than the one before
+  for (std::int64_t i = 0; i < kLookups; ++i) falling.push_back(kRows - 1 - 20 * i);
+  std::memcpy(p.inputs[0].data(), falling.data(), p.inputs[0].size());
+  const std::vector<std::byte> want = run_reference(p);
+  model::Weight& weight = p.graph.weights[0];
+  p.graph.stretches = Stretches::of(weight);
+  weight.stretch_count = static_cast<std::uint32_t>(p.graph.stretches.size());
+  for (const KernelDescriptor* kernel : kernels_for(p.graph, p.node())) {
+    CHECK(kernel->pieces_wanted(p.graph, p.node()) == std::min<std::int64_t>(kLookups, weight.stretch_count));
+    for (const int threads : {1, 2, 4, 4, 4}) {
+      Stretches reader(p);
+      const bool same = run(p, *kernel, {.threads = threads, .reader = &reader}) == want;
+      CHECK(same);
+      CHECK(reader.rises());
+    }
+  }
+}
 
 TEST_CASE("layer norms") {
   for (std::int64_t c : kSizes) check_kernels(layer_norm_problem(Shape{5, c}));

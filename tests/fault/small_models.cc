@@ -66,7 +66,7 @@ OnnxBuilder recurrent() {
 
 OnnxBuilder embedding() {
   OnnxBuilder b;
-  b.input("at", {5}, kI64).weight("table", {200, 24}).weight("w", {24, 17});
+  b.input("at", {5}, kI64).weight("table", {4000, 24}).weight("w", {24, 17});
   return b.node("Gather", {"table", "at"}, {"e"}).node("MatMul", {"e", "w"}, {"y"}).output("y");
 }
 

@@ -38,7 +38,7 @@ struct RunStats {
   std::int64_t wall_ns = 0;
   std::int64_t cpu_ns = 0;    // all threads of the process, loader included
   std::int64_t stall_ns = 0;  // compute waiting on loads
-  std::int64_t load_ns = 0;   // loader busy reading and checking, since it ended the loads of the run before
+  std::int64_t load_ns = 0;   // reading and checking: the loader, since it ended the loads of the run before, and steps that read
   Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
 };
 

@@ -130,7 +130,7 @@ struct Plan {
   Bytes capacity;                // of the arena that the plan may use (library budget less metadata)
   Bytes arena_bytes;             // highest offset + size: what it does use
   Bytes resident_bytes;          // weights kept, derived ones too
-  Bytes streamed_bytes;          // weights read each period
+  Bytes streamed_bytes;          // weights that loads read each period; what steps read by themselves comes on top
   Bytes minimum_capacity;        // the least capacity for which a plan exists
   std::vector<Buffer> buffers;
   std::vector<TensorPlacement> tensors;  // one for each tensor of the graph

@@ -95,7 +95,7 @@ class LeanPartition {
     model::weights_read_by(*problem_.graph, node(p), reads);
     const kernels::KernelDescriptor& kernel = *problem_.kernels[problem_.views.order[p].index()];
     const bool cut = !whole && cuts_channels(*problem_.graph, node(p), kernel);
-    const std::size_t in_step = weight_turns(*problem_.graph, node(p), kernel) > 0 ? node(p).weights.size() : 0;
+    const std::size_t in_step = !whole && weight_turns(*problem_.graph, node(p), kernel) > 0 ? node(p).weights.size() : 0;
     std::uint64_t bytes = 0, window = 0;
     for (std::size_t i = 0; i < in_step; ++i)
       window = std::max(window, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());

@@ -74,7 +74,7 @@ class PieceCutter {
   static constexpr std::uint64_t kCut = 4u << 20;     // and larger weights are cut at this: a few steps, whatever is kept
 
   PieceCutter(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order)
-      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0), all_cut_(graph.weights.size(), true) {
+      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0), looked_up_(graph.weights.size(), false), all_cut_(graph.weights.size(), true) {
     pieces_.of_weight.resize(graph.weights.size());
   }
 
@@ -83,6 +83,7 @@ class PieceCutter {
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
       const bool lookup = looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
+      if (lookup) looked_up_[reads[p][0].index()] = true;
       for (std::size_t i = lookup ? 1 : 0; i < reads[p].size(); ++i) {  // what a lookup reads of its table is next to nothing
         ++readers_[reads[p][i].index()];
         all_cut_[reads[p][i].index()] = all_cut_[reads[p][i].index()] && i == 0 && cuts(p, reads[p][i]);
@@ -98,7 +99,7 @@ class PieceCutter {
   void add(std::size_t position, WeightId id) {
     const model::Weight& weight = graph_.weight(id);
     const std::uint32_t readers = readers_[id.index()];
-    const bool shared = readers > 1;
+    const bool shared = readers > 1 || looked_up_[id.index()];
     const auto next = static_cast<std::uint32_t>(pieces_.all.size());
     if (all_cut_[id.index()] && weight.bytes.count() > kCut) {
       cut_weight(position, weight);
@@ -150,7 +151,8 @@ class PieceCutter {
   const model::Graph& graph_;
   const KernelChoice& kernels_;
   const std::vector<NodeId>& order_;
-  std::vector<std::uint32_t> readers_;  // by weight
+  std::vector<std::uint32_t> readers_;  // by weight: lookups do not count
+  std::vector<bool> looked_up_;         // by weight
   std::vector<bool> all_cut_;           // by weight: do all of them take it slice by slice?
   Pieces pieces_;
   bool open_ = false;  // may the last piece grow?

@@ -16,14 +16,14 @@ void report_outside(const KernelCall& call) noexcept {
   if (call.fault != nullptr) std::atomic_ref(call.fault->reason).store("an index lies outside the table", std::memory_order_relaxed);
 }
 
-/// The indices of the call's pixels, one by one.
+/// The indices of the call's pixels.
 class Indices {
  public:
   explicit Indices(const KernelCall& call) noexcept : call_(call), rows_(call.node->as<model::EmbeddingAttributes>().table_rows) {}
 
   bool exists(std::int64_t index) const noexcept { return index >= 0 && index < rows_; }
 
-  /// Calls body(index, output) for each pixel.
+  /// Calls body(index, output) for each pixel, shared out over the threads.
   template <class Body>
   void for_each(const Body& body) const noexcept {
     const RowView& out = call_.outputs[0].view;
@@ -32,12 +32,15 @@ class Indices {
     });
   }
 
-  /// The least one from `first` on; the table's rows if there is none.
+  /// The least one from `first` on; the table's rows if there is none. By one thread: it is one number.
   std::int64_t least_from(std::int64_t first) const noexcept {
+    const RowView& out = call_.outputs[0].view;
     std::int64_t least = rows_;
-    for_each([&](std::int64_t index, float*) {
-      if (index >= first) least = std::min(least, index);
-    });
+    for (std::int64_t row = call_.rows.begin; row < call_.rows.end; ++row)
+      for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
+        const std::int64_t index = table_row(call_.inputs[0].view, out, row, pixel, rows_);
+        if (index >= first) least = std::min(least, index);
+      }
     return least;
   }
 
