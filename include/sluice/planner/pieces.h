@@ -74,7 +74,12 @@ class PieceCutter {
   static constexpr std::uint64_t kCut = 4u << 20;     // and larger weights are cut at this: a few steps, whatever is kept
 
   PieceCutter(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order)
-      : graph_(graph), kernels_(kernels), order_(order), readers_(graph.weights.size(), 0), looked_up_(graph.weights.size(), false), all_cut_(graph.weights.size(), true) {
+      : graph_(graph),
+        kernels_(kernels),
+        order_(order),
+        readers_(graph.weights.size(), 0),
+        looked_up_(graph.weights.size(), false),
+        all_cut_(graph.weights.size(), true) {
     pieces_.of_weight.resize(graph.weights.size());
   }
 
