@@ -5,9 +5,8 @@
 //     }
 //
 // The functions of engine, importer, planner, plan files, models and executor that a user of the library calls are such doors
-// (docs/adr/0014-failed-allocations.md), so an
-// error of an inner door comes out of an outer one as it is. A body must leave all as it was when it throws: what it changes, it changes
-// after its last allocation, or undoes.
+// (docs/adr/0014-failed-allocations.md), so an error of an inner door comes out of an outer one as it is. A body must leave all as it was
+// when it throws: what it changes, it changes after its last allocation, or undoes.
 //
 // A build without SLUICE_EXCEPTIONS has no border: there `operator new` must end the process where it fails, as src/cli/memory_end.h does.
 #pragma once

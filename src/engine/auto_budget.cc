@@ -83,10 +83,6 @@ Bytes target_of(const MemoryOutlook& outlook) noexcept {
   return std::min(share, outlook.cgroup_limit - std::min(outlook.cgroup_limit, kCgroupSlack));
 }
 
-}  // namespace
-
-namespace {
-
 MemoryOutlook read_outlook(const std::string& root) {
   MemoryOutlook outlook;
   outlook.resident = engine::read_process_memory().resident;

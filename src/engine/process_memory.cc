@@ -72,10 +72,6 @@ void for_each_line(const char* path, const Visit& visit) noexcept {
   close(descriptor);
 }
 
-}  // namespace
-
-namespace {
-
 /// `before()` comes between the opening and the reading, of which it sees the least code.
 template <class Before>
 ProcessMemory read_status(const Before& before) noexcept {

@@ -169,4 +169,15 @@ inline void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+/// "y", the rows of x [4, 2] whose first value is not zero, times 10: how many there are is known at run only. "zero" is the constant [0].
+inline OnnxBuilder rows_without_leading_zero() {
+  OnnxBuilder b;
+  b.input("x", {4, 2}).initializer(tensor("zero", {1}, Ints{0})).initializer(tensor("one", {1}, Ints{1}));
+  b.initializer(tensor("ten", {1}, Floats{10})).initializer(tensor("flat", {1}, Ints{-1}));
+  b.node("Slice", {"x", "zero", "one", "one"}, {"first"}).node("NonZero", {"first"}, {"places"});
+  b.node("Slice", {"places", "zero", "one", "zero"}, {"row"}).node("Reshape", {"row", "flat"}, {"rows"});
+  b.node("Gather", {"x", "rows"}, {"kept"}, {attribute("axis", std::int64_t{0})}).node("Mul", {"kept", "ten"}, {"y"});
+  return b;
+}
+
 }  // namespace sluice::test

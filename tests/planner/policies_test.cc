@@ -3,27 +3,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/linearise.h"
 #include "tests/planner/nets.h"
+#include "tests/planner/problem_fixture.h"
 
 namespace sluice::planner {
 namespace {
-
-struct Fixture {
-  model::Graph graph;
-  profiler::DeviceProfile profile;
-  Problem problem;
-
-  explicit Fixture(model::Graph g) : graph(std::move(g)) {
-    problem.graph = &graph;
-    problem.profile = &profile;
-    problem.repeat = true;
-    problem.kernels = *select_kernels(graph);
-    problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
-    problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
-    problem.residency = best_residency(problem);
-  }
-};
 
 constexpr TableCosts kCosts{
     .set_aside = 0, .any_plan = 1000, .buffer = 50, .step = 200, .load = 100, .tensor = 70, .weight = 30, .operand = 20};

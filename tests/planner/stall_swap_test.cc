@@ -3,31 +3,15 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
 #include "tests/planner/nets.h"
+#include "tests/planner/problem_fixture.h"
 
 namespace sluice::planner {
 namespace {
 
-std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kept) {
-  std::uint64_t bytes = 0;
-  for (std::size_t p = 0; p < kept.size(); ++p)
-    if (kept[p]) bytes += pieces.all[p].region_bytes();
-  return bytes;
-}
-
 TEST_CASE("what is waited for comes in for what is kept, in no more bytes") {
-  model::Graph graph = resnet50();
-  const profiler::DeviceProfile profile;
-  Problem problem;
-  problem.graph = &graph;
-  problem.profile = &profile;
-  problem.repeat = true;
-  problem.kernels = *select_kernels(graph);
-  problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
-  problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
-  problem.residency = best_residency(problem);
+  const Fixture fixture(resnet50());
+  const Problem& problem = fixture.problem;
   std::vector<bool> kept(problem.pieces.all.size(), false);
   for (std::size_t p = 0; p < kept.size(); p += 2) kept[p] = true;
   // On demand each streamed load is waited for.

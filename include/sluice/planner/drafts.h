@@ -271,7 +271,7 @@ class StreamDrafts {
       const std::vector<std::vector<bool>> near = swaps(problem_, *search_.best, spare_);
       for (std::size_t i = 0; i < near.size() && !better && search_.work_left > 0; ++i) {
         const double former = search_.best->seconds;
-        Draft draft = make_draft(problem_, rule_of({near[i], {}, bytes_of(near[i])}, best_mix_));
+        Draft draft = make_draft(problem_, rule_of({near[i], {}, bytes_of(problem_.pieces, near[i])}, best_mix_));
         search_.spend(kWorkAnItem * draft.items());
         stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
         better = search_.best->seconds < former;
@@ -340,15 +340,8 @@ class StreamDrafts {
       if (kept.bytes == 0) kept.derived.clear();
     }
     kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
-    kept.bytes += bytes_of(kept.pieces);
+    kept.bytes += bytes_of(problem_.pieces, kept.pieces);
     return kept;
-  }
-
-  std::uint64_t bytes_of(const std::vector<bool>& pieces) const {
-    std::uint64_t bytes = 0;
-    for (std::size_t p = 0; p < pieces.size(); ++p)
-      if (pieces[p]) bytes += problem_.pieces.all[p].region_bytes();
-    return bytes;
   }
 
   SliceRule rule_of(const Mix& mix) const { return rule_of(kept_by(mix), mix); }

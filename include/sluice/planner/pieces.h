@@ -165,6 +165,14 @@ class PieceCutter {
 
 }  // namespace detail
 
+/// Of the regions of the pieces that are kept; `kept` is by piece.
+inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kept) noexcept {
+  std::uint64_t bytes = 0;
+  for (std::size_t p = 0; p < kept.size(); ++p)
+    if (kept[p]) bytes += pieces.all[p].region_bytes();
+  return bytes;
+}
+
 /// O(weights + pieces).
 inline Pieces cut_pieces(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order) {
   return detail::PieceCutter(graph, kernels, order).cut();

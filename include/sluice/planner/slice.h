@@ -175,8 +175,15 @@ class Cutter {
       }
       if (!in_step[i]) load_whole(position, reads[i]);
     }
+    const bool reads_any = std::find(in_step.begin(), in_step.end(), true) != in_step.end();
+    add_step_that_reads(position, reads, in_step, reads_any ? window : 0);
+  }
+
+  /// The one step of a node that reads some weights, `in_step`, by itself; the others are loaded.
+  void add_step_that_reads(std::size_t position, const std::vector<WeightId>& reads, const std::vector<bool>& in_step,
+                           std::uint64_t window) {
     StepSpec step{position, all_channels(position), static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
-    step.window = std::find(in_step.begin(), in_step.end(), true) == in_step.end() ? 0 : window;
+    step.window = window;
     for (std::size_t i = 0; i < reads.size(); ++i)
       add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, in_step[i] ? kReadInStep : load_of_[reads[i].index()]});
     schedule_.steps.push_back(step);
@@ -204,12 +211,9 @@ class Cutter {
     sizes_.begin_bodies(position, reads);
     for (std::size_t i = 1; i < reads.size(); ++i) load_whole(position, reads[i]);
     const std::uint64_t least = model::least_piece(graph_, graph_.weight(reads[0])).count();
-    StepSpec step{position, all_channels(position), static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
-    step.window = rule_.hold && sizes_.room_of_bodies() >= 2 * least ? 2 * least : least;
-    add_operand(step, {reads[0], {0, graph_.weight(reads[0]).panels}, kReadInStep});
-    for (std::size_t i = 1; i < reads.size(); ++i)
-      add_operand(step, {reads[i], {0, graph_.weight(reads[i]).panels}, load_of_[reads[i].index()]});
-    schedule_.steps.push_back(step);
+    std::vector<bool> in_step(reads.size(), false);
+    in_step[0] = true;
+    add_step_that_reads(position, reads, in_step, rule_.hold && sizes_.room_of_bodies() >= 2 * least ? 2 * least : least);
   }
 
   static std::size_t first_of(const std::vector<WeightId>& reads, std::size_t i) {

@@ -48,12 +48,11 @@ inline std::vector<std::vector<bool>> swaps(const Problem& problem, const Candid
   const std::vector<bool> kept = kept_pieces(problem, candidate);
   const std::vector<double> stalls = stalls_by_piece(problem, candidate);
   std::vector<std::uint32_t> in, out;
-  std::uint64_t taken = 0;
   for (std::uint32_t p = 0; p < kept.size(); ++p) {
-    if (kept[p]) taken += problem.pieces.all[p].region_bytes();
     if (kept[p]) out.push_back(p);
     if (!kept[p] && stalls[p] > 0) in.push_back(p);
   }
+  const std::uint64_t taken = bytes_of(problem.pieces, kept);
   if (taken > bytes) return {};
   std::stable_sort(in.begin(), in.end(), [&](std::uint32_t a, std::uint32_t b) { return stalls[a] > stalls[b]; });
   std::stable_sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) {
