@@ -2,6 +2,7 @@
 # any, come from unpacked arm64 packages in SLUICE_AARCH64_SYSROOT.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(SLUICE_AARCH64_SYSROOT "$ENV{SLUICE_AARCH64_SYSROOT}" CACHE PATH "Unpacked arm64 packages")
 if(NOT SLUICE_AARCH64_SYSROOT)

@@ -54,6 +54,16 @@ CpuKinds read_cpu_kinds(const std::string& root) {
   return root.empty() ? allowed_of(std::move(kinds)) : kinds;
 }
 
+std::vector<int> other_processors(std::span<const int> cpus) {
+  cpu_set_t allowed;
+  std::vector<int> others;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return others;
+  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed) && std::find(cpus.begin(), cpus.end(), cpu) == cpus.end()) others.push_back(cpu);
+  }
+  return others;
+}
+
 namespace {
 
 cpu_set_t* as_set(unsigned long* words) noexcept { return reinterpret_cast<cpu_set_t*>(words); }

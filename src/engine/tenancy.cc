@@ -229,7 +229,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
     Tenant& tenant = *tenants_[i];
     if (keeps_bytes && next.plans[i] == tenant.plan) continue;
-    if (tenant.plan == nullptr) SLUICE_RETURN_IF_ERROR(tenant.open());
+    if (tenant.plan == nullptr) SLUICE_RETURN_IF_ERROR(tenant.open(options_.threads, options_.compute_cpus));
     const executor::Holding held = keeps_bytes ? holding_of(i, *next.plans[i]) : executor::Holding::none(next.plans[i]->plan());
     SLUICE_ASSIGN_OR_RETURN(bound[i], tenant.bind(*next.plans[i], held, arena_, *pool_));
   }

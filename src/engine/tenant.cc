@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sluice/core/affinity.h"
+#include "sluice/core/storage_interrupts.h"
 #include "src/engine/planning.h"
 
 namespace sluice::engine {
@@ -28,9 +29,8 @@ Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given)
   options.read = reads_of(options);
 }
 
-Status Tenant::open() {
-  // The small cores load, where the caller does not choose.
-  if (options.load_cpus.empty()) options.load_cpus = read_cpu_kinds().small;
+Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
+  if (options.load_cpus.empty()) options.load_cpus = processors_to_load_on(model->file().path(), threads, compute_cpus);
   source_ = &model->file().source();
   if (options.read_mode == model::ReadMode::kAuto) return {};
   SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.read_mode));

@@ -49,7 +49,7 @@ class Tenant {
 
   /// What a session has beside its plan: the model's own source of weights, or one of its own when it asks for another way of reading; and
   /// the processors that load.
-  Status open();
+  Status open(int threads, const std::vector<int>& compute_cpus);
   Result<BoundSession> bind(const PlacedPlan& plan, const executor::Holding& held, Arena& arena, ThreadPool& pool) const;
   /// The executor before ends here. A cancellation that no run has taken goes on to the next.
   void take(BoundSession next, std::shared_ptr<const PlacedPlan> next_plan) noexcept;

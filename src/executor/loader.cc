@@ -42,10 +42,10 @@ Loader::~Loader() {
 }
 
 Status Loader::start() noexcept {
-  if (options_.method != ReadMethod::kThreads) reads_ = make_ring_reads(source_);
+  if (options_.method != ReadMethod::kThreads) reads_ = model::make_ring_reads(source_);
   if (!reads_) {
     if (options_.method == ReadMethod::kRing) return fail(ErrorCode::kUnsupported, "loader", "there is no io_uring for this file here");
-    SLUICE_ASSIGN_OR_RETURN(reads_, make_thread_reads(source_, options_.in_flight));
+    SLUICE_ASSIGN_OR_RETURN(reads_, model::make_thread_reads(source_, options_.in_flight));
   }
   return thread_.start("loader", kStackBytes, &Loader::thread_main, this);
 }
@@ -152,11 +152,11 @@ Status Loader::run_loads() noexcept {
 
 /// Runs loads until this run's have all ended; or (`ahead`) those of the next run until its `begin` has come or no gate of theirs is left.
 Status Loader::pump(bool ahead, std::uint64_t run) noexcept {
-  while (ahead ? begun_.count() == run : !ahead_ || (front_ != end_ && !pieces_[front_ % kMaxSlots].ahead)) {
+  while (ahead ? begun_.count() == run : !ahead_ || (front_ != end_ && !pieces_[front_ % model::kReadSlots].ahead)) {
     if (stopped()) return cancelled(graph_.name);
     fill();
     if (front_ != end_) {
-      SLUICE_RETURN_IF_ERROR(pieces_[front_ % kMaxSlots].arrived ? take_piece() : await_piece(ahead, run));
+      SLUICE_RETURN_IF_ERROR(pieces_[front_ % model::kReadSlots].arrived ? take_piece() : await_piece(ahead, run));
     } else {
       if (parked_) return {};
       if (!wait_for_gate()) return cancelled(graph_.name);
@@ -167,7 +167,7 @@ Status Loader::pump(bool ahead, std::uint64_t run) noexcept {
 
 /// What was started ahead is of the run under way from now on.
 void Loader::take_over() noexcept {
-  for (std::uint32_t i = front_; i != end_; ++i) pieces_[i % kMaxSlots].ahead = false;
+  for (std::uint32_t i = front_; i != end_; ++i) pieces_[i % model::kReadSlots].ahead = false;
   ahead_ = false;
   parked_ = false;
   if (next_load_ == plan_.loads.size()) enter(next_load_);
@@ -205,12 +205,12 @@ bool Loader::wait_for_gate() noexcept {
 }
 
 void Loader::fill() noexcept {
-  while (!parked_ && in_flight_ < options_.in_flight && end_ - front_ < kMaxSlots && gate_open()) start_piece();
+  while (!parked_ && in_flight_ < options_.in_flight && end_ - front_ < model::kReadSlots && gate_open()) start_piece();
 }
 
 void Loader::start_piece() noexcept {
   const plan::Load& load = plan_.loads[next_load_];
-  Piece& piece = pieces_[end_ % kMaxSlots];
+  Piece& piece = pieces_[end_ % model::kReadSlots];
   piece = {next_load_, {next_at_, std::min(options_.size, load.file.end() - next_at_)}, wall_now_ns(), 0, ahead_, false};
   if (options_.bytes_per_second_limit > 0) {
     device_free_ns_ = std::max(device_free_ns_, piece.started_ns) +
@@ -218,7 +218,7 @@ void Loader::start_piece() noexcept {
     piece.due_ns = device_free_ns_;
   }
   std::byte* region = arena_ + plan_.buffer(load.target).offset.count();
-  reads_->start(static_cast<int>(end_ % kMaxSlots), piece.range, region + (next_at_ - load.file.offset).count());
+  reads_->start(static_cast<int>(end_ % model::kReadSlots), piece.range, region + (next_at_ - load.file.offset).count());
   ++end_;
   ++in_flight_;
   next_at_ += piece.range.size;
@@ -229,7 +229,7 @@ void Loader::start_piece() noexcept {
 /// absence for the disk's.
 Status Loader::await_piece(bool ahead, std::uint64_t run) noexcept {
   for (std::int64_t waited_ns = 0;; waited_ns += kGlanceNs) {
-    const ReadQueue::Ended ended = reads_->wait(kGlanceNs);
+    const model::ReadQueue::Ended ended = reads_->wait(kGlanceNs);
     if (ended.slot >= 0) {
       --in_flight_;
       pieces_[static_cast<std::size_t>(ended.slot)].arrived = true;
@@ -245,7 +245,7 @@ Status Loader::await_piece(bool ahead, std::uint64_t run) noexcept {
 
 /// Verifies the piece at the front, and counts its load when that is whole.
 Status Loader::take_piece() noexcept {
-  const Piece& piece = pieces_[front_ % kMaxSlots];
+  const Piece& piece = pieces_[front_ % model::kReadSlots];
   if (piece.due_ns > 0) pause_until(piece.due_ns);
   const plan::Load& load = plan_.loads[piece.load];
   if (piece.range.offset == load.file.offset) next_stretch_ = load.first_stretch;

@@ -28,7 +28,7 @@
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
 #include "src/executor/pass.h"
-#include "src/executor/read_queue.h"
+#include "src/model/read_queue.h"
 
 namespace sluice::executor {
 
@@ -131,8 +131,8 @@ class Loader {
   LoadStats stats_;
 
   // The thread's own. The next piece to start is bytes [next_at_, ...) of load next_load_; pieces [front_, end_) are under way.
-  std::unique_ptr<ReadQueue> reads_;
-  std::array<Piece, kMaxSlots> pieces_;
+  std::unique_ptr<model::ReadQueue> reads_;
+  std::array<Piece, model::kReadSlots> pieces_;
   std::uint32_t front_ = 0;
   std::uint32_t end_ = 0;
   int in_flight_ = 0;

@@ -24,15 +24,15 @@ StepReader::~StepReader() {
 }
 
 Status StepReader::start() noexcept {
-  if (options_.method != ReadMethod::kThreads) reads_ = make_ring_reads(source_);
+  if (options_.method != ReadMethod::kThreads) reads_ = model::make_ring_reads(source_);
   if (reads_) return {};
   if (options_.method == ReadMethod::kRing) return fail(ErrorCode::kUnsupported, "reader", "there is no io_uring for this file here");
-  SLUICE_ASSIGN_OR_RETURN(reads_, make_thread_reads(source_, 1));
+  SLUICE_ASSIGN_OR_RETURN(reads_, model::make_thread_reads(source_, 1));
   return {};
 }
 
 bool StepReader::wait_for_one(std::int64_t patience_ns) noexcept {
-  const ReadQueue::Ended ended = reads_->wait(std::min(patience_ns, kGlanceNs));
+  const model::ReadQueue::Ended ended = reads_->wait(std::min(patience_ns, kGlanceNs));
   if (ended.slot < 0) return false;
   --in_flight_;
   slots_[static_cast<std::size_t>(ended.slot)].state = ended.status ? State::kArrived : State::kEmpty;

@@ -20,7 +20,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
-#include "src/executor/read_queue.h"
+#include "src/model/read_queue.h"
 
 namespace sluice::executor {
 
@@ -83,7 +83,7 @@ class StepReader final : public kernels::WeightReader {
   model::WeightSource& source_;
   const ReadOptions options_;
   const std::atomic<bool>& cancelled_;
-  std::unique_ptr<ReadQueue> reads_;
+  std::unique_ptr<model::ReadQueue> reads_;
   std::span<const kernels::WeightOperand> weights_;
   std::array<Slot, 2> slots_;
   std::size_t slot_count_ = 1, current_ = 0;

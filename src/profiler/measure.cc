@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <string_view>
 
+#include "sluice/core/affinity.h"
 #include "sluice/core/cpu.h"
+#include "sluice/core/storage_interrupts.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/fit.h"
 #include "src/core/out_of_memory.h"
@@ -92,7 +94,11 @@ class Measurement {
   }
 
   Status measure_disk(StepTimer& timer) {
-    SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
+    const std::vector<int> load_cpus = processors_to_load_on(options_.file, options_.threads);  // as a session's loader does
+    {
+      const ScopedAffinity processors(load_cpus);
+      SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
+    }
     const ReadRate best = best_reads(profile_);
     profile_.read_piece_bytes = best.piece_bytes;
     profile_.reads_in_flight = best.depth;
@@ -104,7 +110,10 @@ class Measurement {
         std::max_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return flops_of(a) < flops_of(b); });
     const StepTimer::Request request{*busy->graph, *busy->node, *busy->kernel, busy->use, kBusyShare};
     SLUICE_ASSIGN_OR_RETURN(const auto alone, timer.time(request));
-    SLUICE_ASSIGN_OR_RETURN(const Together together, timer.time_beside_reads(request, options_.file, best));
+    // The system moves computing threads off the loader's processor in time; here there is little.
+    const ScopedAffinity processors(load_cpus.empty() ? std::vector<int>() : other_processors(load_cpus));
+    SLUICE_ASSIGN_OR_RETURN(const Together together,
+                            timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
     profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
     if (alone && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone->seconds, 1.0, 10.0);
     return {};

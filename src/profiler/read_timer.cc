@@ -6,13 +6,16 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 
+#include "sluice/core/affinity.h"
 #include "sluice/core/hash.h"
 #include "sluice/core/lane.h"
 #include "sluice/core/native_thread.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/profiler/fit.h"
 #include "src/model/aligned_buffer.h"
+#include "src/model/read_queue.h"
 
 namespace sluice::profiler {
 namespace {
@@ -21,56 +24,76 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
 constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
+constexpr std::uint64_t kStretch = 64 << 10;  // as long as a model's
 constexpr std::uint64_t kLeastFile = 64 << 20;
 constexpr std::uint64_t kMostRead = 256 << 20;
 constexpr double kSecondsEach = 0.3;
+constexpr std::int64_t kGlanceNs = 50'000'000;
 constexpr std::size_t kStackBytes = 64 * 1024;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Threads that take the next piece of the file until the time is up.
-class ReadRace {
+std::uint64_t checksum(const std::byte* bytes, std::uint64_t size) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t at = 0; at < size; at += kStretch) sum ^= xxh3_64({bytes + at, std::min(kStretch, size - at)});
+  return sum;
+}
+
+/// Reads piece after piece as a session's loader does: `depth` of them in flight, on one thread, and when one has arrived the next is asked
+/// for before it is checked.
+class ReadStream {
  public:
-  ReadRace(model::WeightSource& source, std::uint64_t piece, std::uint64_t first) : source_(source), piece_(piece), next_(first) {
+  ReadStream(model::WeightSource& source, std::uint64_t piece, std::uint64_t first) : source_(source), piece_(piece), next_(first) {
     limit_ = std::min(align_down(source.size().count(), kPieces.back()), kMostRead);
   }
 
+  /// Bytes per second, read and checked.
   Result<double> rate(std::uint32_t depth) {
-    std::array<NativeThread, kDepths.back()> threads;
-    start_ = Clock::now();
-    for (std::uint32_t t = 1; t < depth; ++t) {
-      const auto main = [](void* self) noexcept { static_cast<ReadRace*>(self)->read_pieces(); };
-      SLUICE_RETURN_IF_ERROR(threads[t].start("read rate", kStackBytes, main, this));
+    const int slots = static_cast<int>(depth) + 1;  // one is being checked
+    buffer_ = model::AlignedBuffer::allocate(Bytes(piece_ * static_cast<std::uint64_t>(slots)));
+    if (buffer_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, "profile", "no memory for what is read");
+    queue_ = model::make_ring_reads(source_);
+    if (queue_ == nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(queue_, model::make_thread_reads(source_, static_cast<int>(depth)));
     }
-    read_pieces();
-    for (NativeThread& thread : threads) thread.join();
-    const double seconds = seconds_since(start_);
-    if (failed_) return fail(ErrorCode::kIo, "profile", "the file cannot be read at the rate that is to be measured");
-    return static_cast<double>(bytes_read_) / seconds;
+    const Clock::time_point start = Clock::now();
+    for (int slot = 0; slot < slots - 1; ++slot) begin(slot);
+    Status status;
+    std::uint64_t bytes = 0;
+    for (int free = slots - 1, in_flight = slots - 1; in_flight > 0;) {
+      const model::ReadQueue::Ended ended = queue_->wait(kGlanceNs);
+      if (ended.slot < 0) continue;
+      if (!ended.status) status = ended.status;
+      if (status && seconds_since(start) < kSecondsEach) {
+        begin(free);
+      } else {
+        --in_flight;
+      }
+      free = ended.slot;
+      sum_ ^= checksum(at(free), piece_);
+      bytes += piece_;
+    }
+    if (!status) return fail(ErrorCode::kIo, "profile", "the file cannot be read at the rate that is to be measured");
+    return static_cast<double>(bytes) / seconds_since(start);
   }
-  /// Where the next race goes on, so that no cache of the disk serves it.
+  /// Where the next stream goes on, so that no cache of the disk serves it.
   std::uint64_t next() const noexcept { return next_; }
 
  private:
-  void read_pieces() noexcept {
-    const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(piece_));
-    while (buffer.data() != nullptr && !failed_ && seconds_since(start_) < kSecondsEach) {
-      const std::uint64_t at = (next_.fetch_add(piece_) / piece_ * piece_) % limit_;
-      if (source_.read({Bytes(at), Bytes(piece_)}, buffer.data())) {
-        bytes_read_ += piece_;
-      } else {
-        failed_ = true;
-      }
-    }
+  std::byte* at(int slot) { return buffer_.data() + piece_ * static_cast<std::uint64_t>(slot); }
+
+  void begin(int slot) {
+    queue_->start(slot, {Bytes(next_ / piece_ * piece_ % limit_), Bytes(piece_)}, at(slot));
+    next_ += piece_;
   }
 
   model::WeightSource& source_;
   std::uint64_t piece_;
   std::uint64_t limit_;
-  std::atomic<std::uint64_t> next_;
-  Clock::time_point start_;
-  std::atomic<std::uint64_t> bytes_read_{0};
-  std::atomic<bool> failed_{false};
+  std::uint64_t next_;
+  std::uint64_t sum_ = 0;  // so that the checking is done
+  model::AlignedBuffer buffer_;
+  std::unique_ptr<model::ReadQueue> queue_;
 };
 
 }  // namespace
@@ -85,9 +108,9 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
   std::uint64_t at = 0;
   for (const std::uint32_t depth : kDepths) {
     for (const std::uint64_t piece : kPieces) {
-      ReadRace race(*source, piece, at);
-      SLUICE_ASSIGN_OR_RETURN(const double rate, race.rate(depth));
-      at = race.next();
+      ReadStream stream(*source, piece, at);
+      SLUICE_ASSIGN_OR_RETURN(const double rate, stream.rate(depth));
+      at = stream.next();
       rates.push_back({depth, piece, rate});
     }
   }
@@ -128,20 +151,24 @@ double measure_waking() {
 
 Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context) {
   struct Reader {
-    ReadRace race;
+    ReadStream stream;
     std::uint32_t depth;
     Result<double> rate = 0.0;
     std::atomic<bool> over{false};
   };
   SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(reading.file));
-  Reader reader{ReadRace(*source, reading.piece_bytes, 0), reading.depth};
+  Reader reader{ReadStream(*source, reading.piece_bytes, 0), reading.depth};
   const auto main = [](void* self) noexcept {
     Reader& r = *static_cast<Reader*>(self);
-    r.rate = r.race.rate(r.depth);
+    r.rate = r.stream.rate(r.depth);
     r.over = true;
   };
   NativeThread thread;
-  SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader));
+  {
+    const ScopedAffinity processors(reading.cpus);
+    SLUICE_RETURN_IF_ERROR(processors.status());
+    SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader));
+  }
   std::vector<double> seconds;
   while (!reader.over) seconds.push_back(work(context));
   thread.join();
@@ -153,7 +180,6 @@ Result<Together> measure_together(const Reading& reading, double (*work)(void* c
 
 double measure_verifying(const std::string& file) {
   constexpr std::uint64_t kPiece = 512 << 10;
-  constexpr std::uint64_t kStretch = 64 << 10;
   constexpr std::uint64_t kBytes = 32 << 20;
   const model::AlignedBuffer buffer = model::AlignedBuffer::allocate(Bytes(kPiece));
   if (buffer.data() == nullptr) return DeviceProfile().verify_bytes_per_second;
@@ -164,7 +190,7 @@ double measure_verifying(const std::string& file) {
   for (std::uint64_t at = 0; at < kBytes; at += kPiece) {
     if (source != nullptr && !source->read({Bytes(at), Bytes(kPiece)}, buffer.data())) break;
     const Clock::time_point start = Clock::now();
-    for (std::uint64_t s = 0; s < kPiece; s += kStretch) sum ^= xxh3_64({buffer.data() + s, kStretch});
+    sum ^= checksum(buffer.data(), kPiece);
     seconds += seconds_since(start);
   }
   // `sum` is used, so that the work is done.

@@ -1,6 +1,7 @@
 // How fast a file gives its bytes, by size of piece and pieces in flight, read as models are read.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,24 +10,26 @@
 
 namespace sluice::profiler {
 
-/// By depth, then size. Reads at most the first 256 MiB of the file for each. Errors: kIo; kInvalidArgument for a file that is too small.
+/// By depth, then size; read and checked as a loader does. Reads at most the first 256 MiB of the file for each. Errors: kIo; kOutOfMemory;
+/// kInvalidArgument for a file that is too small.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
 /// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.
 double measure_waking();
 
-/// A file read as a loader does, on threads of its own: pieces of one size, so many at a time.
+/// A file read and checked as a loader does, on a thread of its own: pieces of one size, so many at a time.
 struct Reading {
   const std::string& file;
   std::uint64_t piece_bytes;
   std::uint32_t depth;
+  std::span<const int> cpus;  // that its threads run on; empty: anywhere
 };
 /// Reads while `work` runs again and again on the caller's.
 struct Together {
   double bytes_per_second = 0;
   double work_seconds = 0;  // the median of its runs
 };
-/// Errors: kIo, kOutOfMemory.
+/// Errors: kIo, kOutOfMemory, kInvalidArgument for processors that this process may not use.
 Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context);
 
 /// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).

@@ -182,7 +182,7 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   return std::optional<TimedStep>({call.extent, std::max(median(seconds), 1e-9)});
 }
 
-Result<Together> StepTimer::time_beside_reads(const Request& request, const std::string& file, const ReadRate& reads) {
+Result<Together> StepTimer::time_beside_reads(const Request& request, const Reading& reading) {
   struct Work {
     StepTimer& timer;
     Call call;
@@ -193,7 +193,7 @@ Result<Together> StepTimer::time_beside_reads(const Request& request, const std:
     Work& w = *static_cast<Work*>(context);
     return w.timer.run_once(w.call);
   };
-  return measure_together({file, reads.piece_bytes, reads.depth}, run, &work);
+  return measure_together(reading, run, &work);
 }
 
 }  // namespace sluice::profiler

@@ -40,7 +40,7 @@ class StepTimer {
   Result<std::optional<TimedStep>> time(const Request& request);
 
   /// The same step while a file is read beside it. Errors: those of both.
-  Result<Together> time_beside_reads(const Request& request, const std::string& file, const ReadRate& reads);
+  Result<Together> time_beside_reads(const Request& request, const Reading& reading);
 
  private:
   struct Call;

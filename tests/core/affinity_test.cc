@@ -1,5 +1,6 @@
 #include "sluice/core/affinity.h"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -57,6 +58,19 @@ TEST_CASE("no list limits nothing, an impossible one is refused") {
     const cpu_set_t now = allowed();
     CHECK(CPU_EQUAL(&before, &now));
   }
+}
+
+TEST_CASE("other processors are the allowed ones without those that are named") {
+  const int cpu = first_allowed();
+  const cpu_set_t before = allowed();
+  const auto count = static_cast<std::size_t>(CPU_COUNT(&before));
+  CHECK(other_processors({}).size() == count);
+  const std::vector<int> others = other_processors(std::array{cpu});
+  CHECK(others.size() == count - 1);
+  CHECK(std::find(others.begin(), others.end(), cpu) == others.end());
+  const ScopedAffinity scope(std::array{cpu});
+  CHECK(other_processors({}) == std::vector{cpu});
+  CHECK(other_processors(std::array{cpu}).empty());
 }
 
 TEST_CASE("processors of less than the highest capacity are small") {

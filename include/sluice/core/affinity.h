@@ -22,6 +22,9 @@ struct CpuKinds {
 /// Reads cpu_capacity of each processor below `root` (tests have their own); of this machine's, those that the calling thread may run on.
 CpuKinds read_cpu_kinds(const std::string& root = {});
 
+/// The processors that the calling thread may run on, without `cpus`.
+std::vector<int> other_processors(std::span<const int> cpus);
+
 /// Limits the calling thread to `cpus` until the end of the scope. An empty list limits nothing.
 class ScopedAffinity {
  public:

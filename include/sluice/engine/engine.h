@@ -36,17 +36,18 @@ enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 struct SessionOptions {
   Bytes budget = kUnlimitedBytes;  // in a shared arena: what the session would take alone, the arena's budget if that is less
-  Bytes largest_budget;  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
+  Bytes largest_budget;            // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
-  bool repeat = false;           // plan for repeated runs
-  bool keep_inputs = true;       // inputs set once serve many runs; false saves their bytes during the run
-  std::uint64_t search_ms = 50;  // how much counted work may go into a better plan (planner::PlanRequest)
+  bool repeat = false;                                     // plan for repeated runs
+  bool keep_inputs = true;                                 // inputs set once serve many runs; false saves their bytes during the run
+  std::uint64_t search_ms = 50;                            // how much counted work may go into a better plan (planner::PlanRequest)
   executor::ReadOptions read{.size = {}, .in_flight = 0};  // `size` and `in_flight`: 0: what `profile` found best
-  bool time_steps = false;  // keep what each step costs (Session::step_times)
+  bool time_steps = false;                                 // keep what each step costs (Session::step_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
-  /// compute, if there is one for each thread, and the small ones load; else all do both. The caller's own thread is limited during run().
+  /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the
+  /// model's disk go (core/storage_interrupts.h), if a processor is left for it. The caller's own thread is limited during run().
   std::vector<int> compute_cpus;
   std::vector<int> load_cpus;
   model::ReadMode read_mode = model::ReadMode::kAuto;
@@ -92,7 +93,8 @@ class Session {
 
   /// What this session runs: where its options have `dims`, not the model that it was made of.
   virtual const Model& model() const noexcept = 0;
-  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument (port, type or size).
+  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument
+  /// (port, type or size).
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Extents of an output in the last successful run: the port's, or fewer where the graph says that they are known at run only
   /// (model::Tensor::bounded). Before a run, the port's: the most that it can be.

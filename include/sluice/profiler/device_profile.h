@@ -58,7 +58,7 @@ struct KernelSample {
   double deviation = 0;  // ln(measured / fitted)
 };
 
-/// Reading in pieces of one size, so many in flight.
+/// Reading in pieces of one size, so many in flight, and checking what arrives.
 struct ReadRate {
   std::uint32_t depth = 1;
   std::uint64_t piece_bytes = 0;
@@ -83,14 +83,14 @@ struct DeviceProfile {
   double load_start_seconds = 100e-6;
   double wake_seconds = 20e-6;
 
-  double verify_bytes_per_second = 12e9;  // checksums of what was just read
+  double verify_bytes_per_second = 12e9;  // checksums of what was just read, where `reads` are not measured
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.
-  double read_rate_beside_compute = 1;          // of the rate alone
-  double step_time_beside_reads = 1;            // of the time alone
-  double read_limit = 0;                        // bytes per second, 0: none: emulates a slower disk
+  double read_rate_beside_compute = 1;  // of the rate alone
+  double step_time_beside_reads = 1;    // of the time alone
+  double read_limit = 0;                // bytes per second, 0: none: emulates a slower disk
   std::uint64_t read_piece_bytes =
-      512 * 1024;  // how loads are read (best_reads of latency.h where it was measured): in pieces of this size,
-  std::uint32_t reads_in_flight = 4;            // so many at a time
+      512 * 1024;                     // how loads are read (best_reads of latency.h where it was measured): in pieces of this size,
+  std::uint32_t reads_in_flight = 4;  // so many at a time
   std::vector<KernelRates> kernels;
   std::vector<KernelSample> samples;
   std::vector<ReadRate> reads;

@@ -126,11 +126,11 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   }
   reading /= profile.read_rate_beside_compute;
   if (profile.read_limit > 0) reading = std::max(reading, size / profile.read_limit);
-  const double verifying = size / profile.verify_bytes_per_second;
+  const double verifying = profile.reads.empty() ? size / profile.verify_bytes_per_second : 0;  // measured rates count it
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
 
-/// How to read on this device, checksums counted: of the ways within 3 % of the fastest, which is less than two measurements differ by, the
+/// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the
 /// one with the fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls.
 /// Where nothing was measured, as the profile says.
 inline ReadRate best_reads(DeviceProfile profile) {

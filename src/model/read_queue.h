@@ -1,4 +1,4 @@
-// Several reads in flight at once: what the loader starts and waits for.
+// Several reads in flight at once: what a loader, and a profile of the disk, starts and waits for.
 //
 //     loader   start(slot, range, target) ... start(...)      wait() -> {slot, status}, in whatever order they end
 //
@@ -18,10 +18,10 @@
 #include "sluice/model/weight.h"
 #include "sluice/model/weight_source.h"
 
-namespace sluice::executor {
+namespace sluice::model {
 
 /// Slots that a queue has room for.
-inline constexpr int kMaxSlots = 32;
+inline constexpr int kReadSlots = 32;
 
 class ReadQueue {
  public:
@@ -32,16 +32,16 @@ class ReadQueue {
 
   virtual ~ReadQueue() = default;
 
-  /// Begins to read all of `range` into `target`, both as WeightSource::read wants them, for a slot in [0, kMaxSlots) that is free.
-  virtual void start(int slot, model::FileRange range, std::byte* target) noexcept = 0;
+  /// Begins to read all of `range` into `target`, both as WeightSource::read wants them, for a slot in [0, kReadSlots) that is free.
+  virtual void start(int slot, FileRange range, std::byte* target) noexcept = 0;
   /// Sleeps until a read has ended, at most `timeout_ns`.
   virtual Ended wait(std::int64_t timeout_ns) noexcept = 0;
 };
 
 /// nullptr where there is no io_uring (an older or guarded kernel, a build without it) or the source is not read directly.
-std::unique_ptr<ReadQueue> make_ring_reads(model::WeightSource& source) noexcept;
+std::unique_ptr<ReadQueue> make_ring_reads(WeightSource& source) noexcept;
 
 /// Errors: kOutOfMemory.
-Result<std::unique_ptr<ReadQueue>> make_thread_reads(model::WeightSource& source, int threads) noexcept;
+Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads) noexcept;
 
-}  // namespace sluice::executor
+}  // namespace sluice::model

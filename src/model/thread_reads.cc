@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "sluice/core/native_thread.h"
-#include "src/executor/read_queue.h"
+#include "src/model/read_queue.h"
 
-namespace sluice::executor {
+namespace sluice::model {
 namespace {
 
 // A reader's frames: a system call.
@@ -18,18 +18,18 @@ constexpr std::size_t kStackBytes = 32 * 1024;
 class SlotFifo {
  public:
   bool empty() const noexcept { return first_ == end_; }
-  void push(int slot) noexcept { slots_[end_++ % kMaxSlots] = slot; }
-  int pop() noexcept { return slots_[first_++ % kMaxSlots]; }
+  void push(int slot) noexcept { slots_[end_++ % kReadSlots] = slot; }
+  int pop() noexcept { return slots_[first_++ % kReadSlots]; }
 
  private:
-  std::array<int, kMaxSlots> slots_{};
+  std::array<int, kReadSlots> slots_{};
   std::uint32_t first_ = 0;
   std::uint32_t end_ = 0;
 };
 
 class ThreadReads final : public ReadQueue {
  public:
-  explicit ThreadReads(model::WeightSource& source) noexcept : source_(source) {}
+  explicit ThreadReads(WeightSource& source) noexcept : source_(source) {}
   ThreadReads(const ThreadReads&) = delete;
   ThreadReads& operator=(const ThreadReads&) = delete;
   ~ThreadReads() override {
@@ -48,7 +48,7 @@ class ThreadReads final : public ReadQueue {
     return {};
   }
 
-  void start(int slot, model::FileRange range, std::byte* target) noexcept override {
+  void start(int slot, FileRange range, std::byte* target) noexcept override {
     {
       const std::lock_guard lock(mutex_);
       reads_[static_cast<std::size_t>(slot)] = {range, target, {}};
@@ -66,7 +66,7 @@ class ThreadReads final : public ReadQueue {
 
  private:
   struct Read {
-    model::FileRange range;
+    FileRange range;
     std::byte* target = nullptr;
     Status status;
   };
@@ -88,24 +88,24 @@ class ThreadReads final : public ReadQueue {
     }
   }
 
-  model::WeightSource& source_;
+  WeightSource& source_;
   std::mutex mutex_;
   std::condition_variable asked_;
   std::condition_variable done_;
   SlotFifo waiting_;
   SlotFifo ended_;
   bool stopping_ = false;
-  std::array<Read, kMaxSlots> reads_;
-  std::array<NativeThread, kMaxSlots> threads_;
+  std::array<Read, kReadSlots> reads_;
+  std::array<NativeThread, kReadSlots> threads_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ReadQueue>> make_thread_reads(model::WeightSource& source, int threads) noexcept {
+Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads) noexcept {
   std::unique_ptr<ThreadReads> queue(new (std::nothrow) ThreadReads(source));
   if (!queue) return fail(ErrorCode::kOutOfMemory, "loader", "no memory for the queue of reads");
   SLUICE_RETURN_IF_ERROR(queue->start_threads(threads));
   return std::unique_ptr<ReadQueue>(std::move(queue));
 }
 
-}  // namespace sluice::executor
+}  // namespace sluice::model

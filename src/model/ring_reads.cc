@@ -1,4 +1,4 @@
-#include "src/executor/read_queue.h"
+#include "src/model/read_queue.h"
 
 #if defined(SLUICE_HAS_IO_URING)
 #include <liburing.h>
@@ -9,14 +9,14 @@
 
 #include "sluice/core/file.h"
 
-namespace sluice::executor {
+namespace sluice::model {
 namespace {
 
 /// Whatever a read does not bring at once (it was short, interrupted or failed) is read again by WeightSource::read, which knows what to
 /// retry and how to say what went wrong: one set of rules for both kinds of reading, and this path is rare.
 class RingReads final : public ReadQueue {
  public:
-  explicit RingReads(model::WeightSource& source) noexcept : source_(source) {}
+  explicit RingReads(WeightSource& source) noexcept : source_(source) {}
   RingReads(const RingReads&) = delete;
   RingReads& operator=(const RingReads&) = delete;
 
@@ -28,16 +28,16 @@ class RingReads final : public ReadQueue {
     io_uring_params parameters{};
     // Completions are delivered when this thread next enters the kernel, not by interrupting it. Kernels before 5.19 do not know the flag.
     parameters.flags = IORING_SETUP_COOP_TASKRUN;
-    int status = io_uring_queue_init_params(kMaxSlots, &ring_, &parameters);
+    int status = io_uring_queue_init_params(kReadSlots, &ring_, &parameters);
     if (status == -EINVAL) {
       parameters = {};
-      status = io_uring_queue_init_params(kMaxSlots, &ring_, &parameters);
+      status = io_uring_queue_init_params(kReadSlots, &ring_, &parameters);
     }
     open_ = status == 0;
     return open_;
   }
 
-  void start(int slot, model::FileRange range, std::byte* target) noexcept override {
+  void start(int slot, FileRange range, std::byte* target) noexcept override {
     reads_[static_cast<std::size_t>(slot)] = {range, target};
     // There is an entry for every slot.
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
@@ -60,7 +60,7 @@ class RingReads final : public ReadQueue {
 
  private:
   struct Read {
-    model::FileRange range;
+    FileRange range;
     std::byte* target = nullptr;
   };
   struct Arrival {
@@ -78,27 +78,27 @@ class RingReads final : public ReadQueue {
     return arrival;
   }
 
-  model::WeightSource& source_;
+  WeightSource& source_;
   io_uring ring_{};
   bool open_ = false;
-  std::array<Read, kMaxSlots> reads_;
+  std::array<Read, kReadSlots> reads_;
 };
 
 }  // namespace
 
-std::unique_ptr<ReadQueue> make_ring_reads(model::WeightSource& source) noexcept {
+std::unique_ptr<ReadQueue> make_ring_reads(WeightSource& source) noexcept {
   if (!source.direct() || source.descriptor() < 0) return nullptr;
   std::unique_ptr<RingReads> queue(new (std::nothrow) RingReads(source));
   if (!queue || !queue->open()) return nullptr;
   return queue;
 }
 
-}  // namespace sluice::executor
+}  // namespace sluice::model
 
 #else
 
-namespace sluice::executor {
-std::unique_ptr<ReadQueue> make_ring_reads(model::WeightSource&) noexcept { return nullptr; }
-}  // namespace sluice::executor
+namespace sluice::model {
+std::unique_ptr<ReadQueue> make_ring_reads(WeightSource&) noexcept { return nullptr; }
+}  // namespace sluice::model
 
 #endif
