@@ -1,11 +1,12 @@
 // How good plans are and how long they take to make: each model at ten budgets, from the smallest that works to all weights kept.
 //
-//     sluice-bench-plans [--profile FILE] [--threads N] [--measure RUNS] [--cold] MODEL.sluice ...
+//     sluice-bench-plans [--profile FILE] [--threads N] [--io-limit BYTES_PER_SECOND] [--measure RUNS] [--cold] MODEL.sluice ...
 //
 // T is what the simulator says of the plan, T_LB the bound at that budget (docs/planner.md); on_demand and flexnn are the baselines' T.
 // Planning times are the least of five, in CPU time of the thread that plans (neighbours on shared cores say nothing of a planner), of the
 // plan alone: without the exact search, then with its default limit. With --measure a session runs so often at each budget; the median run
-// is compared with T.
+// is compared with T. A limit on reading emulates a disk that is slower and steadier than the one at hand, whose rate may differ by a factor
+// from minute to minute.
 //
 //     sluice-bench-plans --activations MODEL.sluice ...
 //
@@ -220,6 +221,8 @@ int main(int argc, char** argv) {
       options.threads = std::atoi(argv[++i]);
     } else if (i + 1 < argc && word == "--measure") {
       runs = std::atoi(argv[++i]);
+    } else if (i + 1 < argc && word == "--io-limit") {
+      options.read.bytes_per_second_limit = std::atof(argv[++i]);
     } else {
       models.push_back(word);
     }

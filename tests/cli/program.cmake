@@ -1,9 +1,9 @@
 # Runs the built programs from test scripts. The caller sets SLUICE (the program's path) and WORK_DIR (a folder of its own, emptied here),
-# and SANITIZE: under sanitizers a process is large whatever it does, so budgets then bound the library alone.
+# and FOREIGN_MEMORY: under sanitizers and emulators a process is large whatever it does, so budgets then bound the library alone.
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
 set(ENV{SLUICE_PROFILE} none)  # what a developer once measured is no part of a test
-if(SANITIZE)
+if(FOREIGN_MEMORY)
   set(SCOPE --scope library)
 else()
   set(SCOPE)
@@ -51,7 +51,7 @@ endfunction()
 
 # The peak that a run reported in `out` lies within its budget.
 function(expect_within_budget)
-  if(SANITIZE)
+  if(FOREIGN_MEMORY)
     return()
   endif()
   json(peak peak_rss_bytes)

@@ -14,7 +14,7 @@ namespace {
 
 using namespace literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(SLUICE_FOREIGN_MEMORY)
 constexpr bool kResidentIsOurs = false;
 #else
 constexpr bool kResidentIsOurs = true;
