@@ -5,7 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -25,8 +27,8 @@ std::string device_of(const std::string& file, const std::string& root) {
   struct stat status;
   if (::stat(file.c_str(), &status) != 0) return {};
   const std::string link = root + "/sys/dev/block/" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
-  const std::unique_ptr<char, decltype(&std::free)> path(::realpath(link.c_str(), nullptr), &std::free);
-  return path == nullptr ? std::string() : path.get();
+  std::array<char, PATH_MAX> path;
+  return ::realpath(link.c_str(), path.data()) == nullptr ? std::string() : path.data();
 }
 
 /// The first KiB: names are short, and a count for each processor is one number. Empty where there is no such file.
