@@ -9,6 +9,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
+#include "src/core/cpu_set.h"
 
 namespace sluice {
 namespace {
@@ -74,10 +75,7 @@ static_assert(sizeof(cpu_set_t) == 1024 / 8, "ScopedAffinity keeps one as words"
 
 ScopedAffinity::ScopedAffinity(std::span<const int> cpus) noexcept {
   if (cpus.empty()) return;
-  cpu_set_t wanted;
-  CPU_ZERO(&wanted);
-  for (int cpu : cpus)
-    if (cpu >= 0 && cpu < kMostCpus) CPU_SET(static_cast<std::size_t>(cpu), &wanted);
+  const cpu_set_t wanted = cpu_set_of(cpus);
   if (sched_getaffinity(0, sizeof before_, as_set(before_.data())) != 0 || sched_setaffinity(0, sizeof wanted, &wanted) != 0) {
     Error error = make_error(ErrorCode::kInvalidArgument, "processors", "this process may not run on the processors that were asked for");
     error.os_error = errno;

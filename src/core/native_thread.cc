@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include "sluice/core/units.h"
+#include "src/core/cpu_set.h"
 
 namespace sluice {
 
-Status NativeThread::start(const char* what, std::size_t stack_bytes, Main main, void* context) noexcept {
+Status NativeThread::start(const char* what, std::size_t stack_bytes, Main main, void* context, std::span<const int> cpus) noexcept {
   main_ = main;
   context_ = context;
   // The system's least stack depends on the CPU (the signal frame holds all vector registers), so it is asked, and ours comes on top.
@@ -28,6 +29,10 @@ Status NativeThread::start(const char* what, std::size_t stack_bytes, Main main,
     return fail(failure);
   }
   started_ = true;
+  if (!cpus.empty()) {
+    const cpu_set_t set = cpu_set_of(cpus);
+    pthread_setaffinity_np(thread_, sizeof set, &set);  // a wish: the process may have lost them since they were chosen
+  }
   return {};
 }
 

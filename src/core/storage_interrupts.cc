@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +21,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMostLines = 256;  // of interrupts: machines with more have disks of many queues
+constexpr std::uint64_t kFewInterrupts = 100;  // say nothing yet
+constexpr std::size_t kMostLines = 256;        // of interrupts: machines with more have disks of many queues
 
 /// A device's path in /sys: /devices/pci0000:00/0000:00:02.0/virtio1/block/vda, say. Empty where the file has no block device.
 std::string device_of(const std::string& file, const std::string& root) {
@@ -31,18 +33,27 @@ std::string device_of(const std::string& file, const std::string& root) {
   return ::realpath(link.c_str(), path.data()) == nullptr ? std::string() : path.data();
 }
 
-/// The first KiB: names are short, and a count for each processor is one number. Empty where there is no such file.
+/// A short text: names, or a number for each of some hundred processors. Empty where there is no such file, or a longer one.
 std::string text_of(const std::string& path) {
   const Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return {};
   char text[1024];
   const std::int64_t length = system_file_ops().pread(file->get(), text, sizeof text, 0);
-  return length > 0 ? std::string(text, static_cast<std::size_t>(length)) : std::string();
+  const bool whole = length > 0 && static_cast<std::size_t>(length) < sizeof text;
+  return whole ? std::string(text, static_cast<std::size_t>(length)) : std::string();
+}
+
+/// Whether reads of the device end in one queue, so that one line speaks for all. A partition lies below its disk.
+bool has_one_queue(const std::string& device) noexcept {
+  const auto is_there = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
+  for (const std::string& disk : {device, device.substr(0, device.rfind('/'))})
+    if (is_there(disk + "/mq/0")) return !is_there(disk + "/mq/1");
+  return false;
 }
 
 /// Drivers name a line after their device and its queue: virtio1-req.0, nvme0q1, mmc0. So it is the device's own if it begins with a
 /// component of the device's path that ends in a digit, and that number ends there.
-bool belongs_to(std::string_view line, std::string_view device) noexcept {
+bool names_device(std::string_view line, std::string_view device) noexcept {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   while (!device.empty()) {
     const std::size_t end = std::min(device.find('/'), device.size());
@@ -50,6 +61,16 @@ bool belongs_to(std::string_view line, std::string_view device) noexcept {
     device.remove_prefix(std::min(end + 1, device.size()));
     if (component.empty() || is_digit(component.front()) || !is_digit(component.back()) || !line.starts_with(component)) continue;
     if (line.size() == component.size() || !is_digit(line[component.size()])) return true;
+  }
+  return false;
+}
+
+/// A line may serve several devices: "mmc1,mmc0".
+bool belongs_to(std::string_view actions, std::string_view device) noexcept {
+  while (!actions.empty()) {
+    const std::size_t end = std::min(actions.find(','), actions.size());
+    if (names_device(actions.substr(0, end), device)) return true;
+    actions.remove_prefix(std::min(end + 1, actions.size()));
   }
   return false;
 }
@@ -76,7 +97,7 @@ struct CloseDirectory {
 std::optional<int> interrupted_by_reads(const std::string& file, const std::string& root) {
   const std::string device = device_of(file, root);
   const std::string lines = root + "/sys/kernel/irq";
-  const std::unique_ptr<DIR, CloseDirectory> directory(device.empty() ? nullptr : ::opendir(lines.c_str()));
+  const std::unique_ptr<DIR, CloseDirectory> directory(device.empty() || !has_one_queue(device) ? nullptr : ::opendir(lines.c_str()));
   if (directory == nullptr) return std::nullopt;
   std::vector<std::uint64_t> counts;
   std::size_t seen = 0;
@@ -89,7 +110,7 @@ std::optional<int> interrupted_by_reads(const std::string& file, const std::stri
   std::uint64_t sum = 0;
   for (const std::uint64_t count : counts) sum += count;
   const auto most = std::max_element(counts.begin(), counts.end());
-  if (sum == 0 || *most < sum - sum / 10) return std::nullopt;
+  if (sum < kFewInterrupts || *most < sum - sum / 10) return std::nullopt;
   return static_cast<int>(most - counts.begin());
 }
 

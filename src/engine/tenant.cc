@@ -30,8 +30,11 @@ Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given)
 }
 
 Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
-  load_cpus_chosen_ = options.load_cpus.empty();
-  if (load_cpus_chosen_) options.load_cpus = processors_to_load_on(model->file().path(), threads, compute_cpus);
+  if (options.load_cpus.empty()) {
+    options.load_cpus = processors_to_load_on(model->file().path(), threads, compute_cpus);
+  } else {
+    SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.load_cpus).status());
+  }
   source_ = &model->file().source();
   if (options.read_mode == model::ReadMode::kAuto) return {};
   SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.read_mode));
@@ -40,11 +43,9 @@ Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
 }
 
 Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) const {
-  const executor::ExecutorOptions executor_options{.read = options.read, .held = held, .time_steps = options.time_steps};
+  const executor::ExecutorOptions executor_options{
+      .read = options.read, .load_cpus = options.load_cpus, .held = held, .time_steps = options.time_steps};
   BoundSession next;
-  const ScopedAffinity processors(options.load_cpus);
-  // What we chose ourselves may have been taken from this process since.
-  if (!load_cpus_chosen_) SLUICE_RETURN_IF_ERROR(processors.status());
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
   SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));

@@ -72,7 +72,6 @@ class Tenant {
   std::optional<profiler::DeviceProfile> profile_;
   std::unique_ptr<model::WeightSource> own_source_;
   model::WeightSource* source_ = nullptr;
-  bool load_cpus_chosen_ = false;  // by us, not by the caller
 };
 
 }  // namespace sluice::engine

@@ -40,9 +40,9 @@ class PlanExecutor final : public Executor {
     if (options.time_steps) step_times_.resize(bound_.steps.size());
   }
 
-  Status start() noexcept {
-    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start());
-    return plan_.loads.empty() ? Status() : loader_.start();
+  Status start(std::span<const int> load_cpus) noexcept {
+    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus));
+    return plan_.loads.empty() ? Status() : loader_.start(load_cpus);
   }
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
@@ -279,7 +279,7 @@ Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, con
   std::unique_ptr<PlanExecutor> executor(new (std::nothrow)
                                              PlanExecutor(graph, plan, source, arena, pool, options, std::move(held), std::move(bound)));
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");
-  SLUICE_RETURN_IF_ERROR(executor->start());
+  SLUICE_RETURN_IF_ERROR(executor->start(options.load_cpus));
   return std::unique_ptr<Executor>(std::move(executor));
 }
 

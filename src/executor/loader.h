@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sluice/core/error.h"
@@ -57,7 +58,7 @@ class Loader {
   ~Loader();
 
   /// Errors: kOutOfMemory; kUnsupported where ReadMethod::kRing is refused.
-  Status start() noexcept;
+  Status start(std::span<const int> cpus) noexcept;
 
   /// Begins a run: the loads of `pass`; nothing is under way unless it is kPeriod. `steps_base` is the count of steps at which it starts.
   void begin(Pass pass, std::uint64_t steps_base) noexcept;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "sluice/core/error.h"
 #include "sluice/model/weight.h"
@@ -41,7 +42,7 @@ class ReadQueue {
 /// nullptr where there is no io_uring (an older or guarded kernel, a build without it) or the source is not read directly.
 std::unique_ptr<ReadQueue> make_ring_reads(WeightSource& source) noexcept;
 
-/// Errors: kOutOfMemory.
-Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads) noexcept;
+/// Threads that run on `cpus` where the system allows it. Errors: kOutOfMemory.
+Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads, std::span<const int> cpus = {}) noexcept;
 
 }  // namespace sluice::model

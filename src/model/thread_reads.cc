@@ -41,9 +41,9 @@ class ThreadReads final : public ReadQueue {
     for (NativeThread& thread : threads_) thread.join();
   }
 
-  Status start_threads(int count) noexcept {
+  Status start_threads(int count, std::span<const int> cpus) noexcept {
     for (int i = 0; i < count; ++i) {
-      SLUICE_RETURN_IF_ERROR(threads_[static_cast<std::size_t>(i)].start("reader", kStackBytes, &ThreadReads::thread_main, this));
+      SLUICE_RETURN_IF_ERROR(threads_[static_cast<std::size_t>(i)].start("reader", kStackBytes, &ThreadReads::thread_main, this, cpus));
     }
     return {};
   }
@@ -101,10 +101,10 @@ class ThreadReads final : public ReadQueue {
 
 }  // namespace
 
-Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads) noexcept {
+Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads, std::span<const int> cpus) noexcept {
   std::unique_ptr<ThreadReads> queue(new (std::nothrow) ThreadReads(source));
-  if (!queue) return fail(ErrorCode::kOutOfMemory, "loader", "no memory for the queue of reads");
-  SLUICE_RETURN_IF_ERROR(queue->start_threads(threads));
+  if (!queue) return fail(ErrorCode::kOutOfMemory, "reads", "no memory for the queue of reads");
+  SLUICE_RETURN_IF_ERROR(queue->start_threads(threads, cpus));
   return std::unique_ptr<ReadQueue>(std::move(queue));
 }
 

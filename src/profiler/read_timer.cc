@@ -8,7 +8,6 @@
 #include <chrono>
 #include <memory>
 
-#include "sluice/core/affinity.h"
 #include "sluice/core/hash.h"
 #include "sluice/core/lane.h"
 #include "sluice/core/native_thread.h"
@@ -24,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
 constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
-constexpr std::uint64_t kStretch = 64 << 10;  // as long as a model's
 constexpr std::uint64_t kLeastFile = 64 << 20;
 constexpr std::uint64_t kMostRead = 256 << 20;
 constexpr double kSecondsEach = 0.3;
@@ -34,6 +32,7 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::uint64_t checksum(const std::byte* bytes, std::uint64_t size) {
+  constexpr std::uint64_t kStretch = model::kStretchBytes.count();
   std::uint64_t sum = 0;
   for (std::uint64_t at = 0; at < size; at += kStretch) sum ^= xxh3_64({bytes + at, std::min(kStretch, size - at)});
   return sum;
@@ -60,6 +59,7 @@ class ReadStream {
     for (int slot = 0; slot < slots - 1; ++slot) begin(slot);
     Status status;
     std::uint64_t bytes = 0;
+    std::uint64_t sum = 0;
     for (int free = slots - 1, in_flight = slots - 1; in_flight > 0;) {
       const model::ReadQueue::Ended ended = queue_->wait(kGlanceNs);
       if (ended.slot < 0) continue;
@@ -70,11 +70,12 @@ class ReadStream {
         --in_flight;
       }
       free = ended.slot;
-      sum_ ^= checksum(at(free), piece_);
+      sum ^= checksum(at(free), piece_);
       bytes += piece_;
     }
-    if (!status) return fail(ErrorCode::kIo, "profile", "the file cannot be read at the rate that is to be measured");
-    return static_cast<double>(bytes) / seconds_since(start);
+    if (!status) return fail(status.error());
+    // `sum` is used, so that the checking is done.
+    return static_cast<double>(bytes + (sum == 1 ? 1 : 0)) / seconds_since(start);
   }
   /// Where the next stream goes on, so that no cache of the disk serves it.
   std::uint64_t next() const noexcept { return next_; }
@@ -91,7 +92,6 @@ class ReadStream {
   std::uint64_t piece_;
   std::uint64_t limit_;
   std::uint64_t next_;
-  std::uint64_t sum_ = 0;  // so that the checking is done
   model::AlignedBuffer buffer_;
   std::unique_ptr<model::ReadQueue> queue_;
 };
@@ -164,11 +164,7 @@ Result<Together> measure_together(const Reading& reading, double (*work)(void* c
     r.over = true;
   };
   NativeThread thread;
-  {
-    const ScopedAffinity processors(reading.cpus);
-    SLUICE_RETURN_IF_ERROR(processors.status());
-    SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader));
-  }
+  SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader, reading.cpus));
   std::vector<double> seconds;
   while (!reader.over) seconds.push_back(work(context));
   thread.join();

@@ -22,14 +22,14 @@ struct Reading {
   const std::string& file;
   std::uint64_t piece_bytes;
   std::uint32_t depth;
-  std::span<const int> cpus;  // that its threads run on; empty: anywhere
+  std::span<const int> cpus;  // that its threads run on, where the system allows it; empty: anywhere
 };
 /// Reads while `work` runs again and again on the caller's.
 struct Together {
   double bytes_per_second = 0;
   double work_seconds = 0;  // the median of its runs
 };
-/// Errors: kIo, kOutOfMemory, kInvalidArgument for processors that this process may not use.
+/// Errors: kIo, kOutOfMemory.
 Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context);
 
 /// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).

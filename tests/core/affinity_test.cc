@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -42,6 +43,31 @@ TEST_CASE("a thread is limited within the scope, threads that it starts there st
   }
   CHECK(CPU_COUNT(&inherited) == 1);
   CHECK(CPU_ISSET(static_cast<std::size_t>(cpu), &inherited));
+  const cpu_set_t after = allowed();
+  CHECK(CPU_EQUAL(&before, &after));
+}
+
+TEST_CASE("a thread runs on the processors that it was given, or anywhere where they are not to be had") {
+  const cpu_set_t before = allowed();
+  const auto processors_of_thread = [](int cpu) {
+    struct Start {
+      std::atomic<bool> placed{false};
+      int count = 0;
+    } start;
+    NativeThread thread;
+    const auto main = [](void* context) noexcept {
+      Start& s = *static_cast<Start*>(context);
+      while (!s.placed) sched_yield();
+      cpu_set_t set;
+      if (sched_getaffinity(0, sizeof set, &set) == 0) s.count = CPU_COUNT(&set);
+    };
+    REQUIRE(thread.start("test", 65536, main, &start, std::array{cpu}));
+    start.placed = true;
+    thread.join();
+    return start.count;
+  };
+  CHECK(processors_of_thread(first_allowed()) == 1);
+  CHECK(processors_of_thread(CPU_SETSIZE - 1) == CPU_COUNT(&before));
   const cpu_set_t after = allowed();
   CHECK(CPU_EQUAL(&before, &after));
 }

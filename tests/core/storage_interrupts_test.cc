@@ -16,12 +16,15 @@ namespace {
 /// A machine whose /sys says what tests write: the device of the files in its own directory, and lines of interrupts.
 class Machine {
  public:
-  explicit Machine(const std::string& device) {
+  /// `disk`: the folder of the disk, below /sys/devices, when `device` is a partition of it.
+  explicit Machine(const std::string& device, int queues = 1, const std::string& disk = {}) {
     write_text(file(), "a model");
     struct stat status;
     REQUIRE(::stat(file().c_str(), &status) == 0);
     const std::string place = directory_.file("sys/devices/" + device);
     std::filesystem::create_directories(place);
+    const std::string queues_of = directory_.file("sys/devices/" + (disk.empty() ? device : disk) + "/mq/");
+    for (int queue = 0; queue < queues; ++queue) std::filesystem::create_directories(queues_of + std::to_string(queue));
     std::filesystem::create_directories(directory_.file("sys/dev/block"));
     const std::string number = std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
     std::filesystem::create_directory_symlink(place, directory_.file("sys/dev/block/" + number));
@@ -55,23 +58,26 @@ TEST_CASE("a disk of one queue interrupts one processor") {
 }
 
 TEST_CASE("a partition's disk is found, and a card's controller") {
-  Machine card("platform/soc/fe340000.mmc/mmc_host/mmc0/mmc0:aaaa/block/mmcblk0/mmcblk0p2");
+  const std::string disk = "platform/soc/fe340000.mmc/mmc_host/mmc0/mmc0:aaaa/block/mmcblk0";
+  Machine card(disk + "/mmcblk0p2", 1, disk);
   card.interrupts(14, "timer", "500,500,500,500");
-  card.interrupts(39, "mmc0", "90001,0,0,0");
-  card.interrupts(40, "mmc1", "0,90001,0,0");
+  card.interrupts(39, "mmc1,mmc0", "90001,0,0,0");
+  card.interrupts(40, "mmc2", "0,90001,0,0");
   CHECK(card.interrupted() == 0);
 }
 
 TEST_CASE("a disk with a queue for each processor has no such processor") {
-  Machine machine("pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1");
+  Machine machine("pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1", 2);
   machine.interrupts(24, "nvme0q0", "11,0");
-  machine.interrupts(25, "nvme0q1", "5000,0");
-  machine.interrupts(26, "nvme0q2", "0,4000");
+  machine.interrupts(25, "nvme0q1", "90,0");
+  machine.interrupts(26, "nvme0q2", "0,40000");  // whoever has read so far ran there
   CHECK_FALSE(machine.interrupted());
 }
 
 TEST_CASE("one tenth may have gone elsewhere, more may not") {
   Machine machine("virtual/virtio7/block/vdb");
+  machine.interrupts(1, "virtio7-req.0", "0,99");
+  CHECK_FALSE(machine.interrupted());  // nothing was read yet
   machine.interrupts(1, "virtio7-req.0", "100,900");
   CHECK(machine.interrupted() == 1);
   machine.interrupts(1, "virtio7-req.0", "102,900");

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <cstddef>
+#include <span>
 
 #include "sluice/core/error.h"
 
@@ -19,8 +20,9 @@ class NativeThread {
   ~NativeThread() { join(); }
 
   /// Starts `main(context)`. `stack_bytes` are addresses; only pages that are touched cost memory. All signals are blocked in the thread,
-  /// so that a program's handlers never run on this stack. Errors: kOutOfMemory with the system's number.
-  Status start(const char* what, std::size_t stack_bytes, Main main, void* context) noexcept;
+  /// so that a program's handlers never run on this stack. It runs on `cpus` where the system allows it, else, and if there are none, where
+  /// the thread that starts it may run. Errors: kOutOfMemory with the system's number.
+  Status start(const char* what, std::size_t stack_bytes, Main main, void* context, std::span<const int> cpus = {}) noexcept;
   /// Waits for the end of `main`; nothing when it was never started.
   void join() noexcept;
 

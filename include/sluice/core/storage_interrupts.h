@@ -13,8 +13,9 @@
 namespace sluice {
 
 /// The processor that has served at least nine tenths of the interrupts of the device that `file` lies on, counted since the system
-/// started. nullopt: there is none, or the system does not say (no block device of its own, counts not published, more than 256 interrupt
-/// lines). `root` stands before /sys in tests.
+/// started. nullopt: there is none (several queues, or too few interrupts yet), or the system does not say (no block device of its own, an
+/// interrupt line that is not named after the device, as of SATA and USB, counts not published, more than 256 lines). `root` stands before
+/// /sys in tests.
 std::optional<int> interrupted_by_reads(const std::string& file, const std::string& root = {});
 
 /// Where the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: anywhere): on the small processors where

@@ -59,6 +59,7 @@ struct ReadOptions {
 
 struct ExecutorOptions {
   ReadOptions read;
+  std::span<const int> load_cpus;  // processors that read, where the system allows it; empty: all. Used by create() only
   /// What lies in the arena already, left there by an executor before. Empty: nothing. Copied.
   Holding held;
   bool time_steps = false;  // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each

@@ -83,7 +83,7 @@ struct DeviceProfile {
   double load_start_seconds = 100e-6;
   double wake_seconds = 20e-6;
 
-  double verify_bytes_per_second = 12e9;  // checksums of what was just read, where `reads` are not measured
+  double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
