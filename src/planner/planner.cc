@@ -31,7 +31,7 @@ struct Problems {
 /// Orders and aliases the graph.
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
-  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}, {}};
+  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}};
   problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
@@ -53,7 +53,7 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   const BandCutter cutter(graph, whole.kernels, whole.views);
   const std::vector<Banded> chains = partition_for_time(whole, cutter);
   Problems problems{with_chains(whole, cutter, chains), {}};
-  if (request.repeat) problems.fast.residency = best_residency(problems.fast);
+  if (request.repeat) problems.fast.residency = residency_orders(problems.fast);
   if (request.policy != Policy::kSluice) return problems;
   const std::optional<std::vector<Banded>> leaner = partition_for_memory(whole, cutter, chains);
   if (!leaner) return problems;

@@ -58,7 +58,7 @@ struct Toy {
     problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
     problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, 1);
     problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
-    problem.residency = best_residency(problem);
+    problem.residency = residency_orders(problem);
   }
 
   plan::Plan plan(std::uint64_t capacity) {

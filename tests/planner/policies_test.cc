@@ -49,9 +49,9 @@ TEST_CASE("a weight that two nodes read slice by slice comes in pieces that coun
   const Interval<std::uint32_t> tied = f.problem.pieces.of_weight[dense[0]->weights[0].index()];
   REQUIRE(tied.size() >= 1);
   for (std::uint32_t p = tied.begin; p < tied.end; ++p) CHECK(f.problem.pieces.all[p].reads == 2);
-  REQUIRE(f.problem.residency.size() == f.problem.pieces.all.size());
+  REQUIRE(f.problem.residency.front().size() == f.problem.pieces.all.size());
   std::vector<std::uint32_t> reads;
-  for (const std::uint32_t piece : f.problem.residency) reads.push_back(f.problem.pieces.all[piece].reads);
+  for (const std::uint32_t piece : f.problem.residency.front()) reads.push_back(f.problem.pieces.all[piece].reads);
   CHECK(std::is_sorted(reads.rbegin(), reads.rend()));
 }
 
@@ -72,6 +72,16 @@ TEST_CASE("workspaces lie where their slices were cut for, and blocks where they
           draft.layout.offsets[i] + a.size <= draft.layout.offsets[j] || draft.layout.offsets[j] + b.size <= draft.layout.offsets[i];
       CHECK(apart);
     }
+}
+
+TEST_CASE("there is an order of residency for each rule, and it holds each piece once") {
+  Fixture f(resnet50());
+  REQUIRE(f.problem.residency.size() == std::size(kResidencyOrders));
+  for (std::vector<std::uint32_t> order : f.problem.residency) {
+    std::sort(order.begin(), order.end());
+    REQUIRE(order.size() == f.problem.pieces.all.size());
+    for (std::uint32_t p = 0; p < order.size(); ++p) CHECK(order[p] == p);
+  }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Fixture {
     problem.kernels = *select_kernels(graph);
     problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
     problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
-    problem.residency = best_residency(problem);
+    problem.residency = residency_orders(problem);
   }
 };
 

@@ -1,11 +1,13 @@
 #include "sluice/planner/simulate.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "sluice/planner/fluid.h"
 #include "sluice/planner/place_loads.h"
 #include "sluice/planner/ring.h"
+#include "sluice/planner/sides.h"
 #include "sluice/planner/trim.h"
 
 namespace sluice::planner {
@@ -270,7 +272,7 @@ TEST_CASE("a load without an address makes those in its way come late") {
     return Interval<std::uint64_t>{begin * kBlockBytes, end * kBlockBytes};
   };
   const std::vector<FixedRect> fixed{{{0, 1}, blocks(0, 1)}, {{0, 1}, blocks(2, 3)}, {{2, 3}, blocks(3, 4)}};
-  const PlaceRule rule{.arena = blocks(0, 4), .address = AddressRule::kHighest, .least_gates = {0, 0, 0}};
+  PlaceRule rule{.arena = blocks(0, 4), .address = AddressRule::kHighest, .least_gates = {0, 0, 0}};
   REQUIRE_FALSE(place_loads(p.schedule, fixed, rule));
   std::uint64_t work = 0;
   const auto placed = place_loads_late(p.schedule, fixed, rule, work);
@@ -285,6 +287,46 @@ TEST_CASE("a load without an address makes those in its way come late") {
     for (std::size_t b = 0; b < a; ++b) CHECK_FALSE((region(a).overlaps(region(b)) && life(a).overlaps(life(b))));
     for (const FixedRect& rect : fixed) CHECK_FALSE((region(a).overlaps(rect.bytes) && life(a).overlaps(rect.time)));
   }
+}
+
+TEST_CASE("loads that change sides never make a run longer, and often shorter than any one side for all does") {
+  std::mt19937 random(7);
+  int shorter = 0;
+  for (int n = 0; n < 60; ++n) {
+    Pipeline p(std::vector<double>(24, 0.0));
+    for (std::size_t k = 0; k < p.schedule.loads.size(); ++k) {
+      p.schedule.loads[k].payload.size = Bytes((1 + random() % 6) * kBlockBytes);
+      p.costs.load[k] = 0.3 * static_cast<double>(p.schedule.loads[k].region_bytes() / kBlockBytes);
+    }
+    constexpr std::uint64_t kRoom = 13 * kBlockBytes;
+    const Gates fluid = fluid_gates(p.schedule, std::vector<std::uint64_t>(24, 0), kRoom, Run::kPeriod, false).gates;
+    const Timeline bound = simulate(p.schedule, p.costs, fluid, Run::kPeriod);
+    double one_side = 1e9, sides = 1e9;
+    for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest}) {
+      const PlaceRule rule{.arena = {0, kRoom}, .address = address, .least_gates = fluid};
+      auto placed = place_loads(p.schedule, {}, rule);
+      if (!placed) continue;
+      const double before = simulate(p.schedule, p.costs, placed->gates, Run::kPeriod).seconds();
+      std::uint64_t work = 0;
+      const std::vector<FixedRect> none;
+      detail::SideSearch search(p.schedule, p.costs, none, Run::kPeriod);
+      const LoadPlacement turned = search.improve(rule, std::move(*placed), bound, bound.seconds(), 1, 1u << 22, work);
+      const double after = simulate(p.schedule, p.costs, turned.gates, Run::kPeriod).seconds();
+      CHECK(after <= before);
+      CHECK(after >= bound.seconds() - 1e-9);
+      one_side = std::min(one_side, before);
+      sides = std::min(sides, after);
+      for (std::size_t a = 0; a < 24; ++a)
+        for (std::size_t b = 0; b < a; ++b) {
+          const auto end = [&](std::size_t k) { return turned.offsets[k] + p.schedule.loads[k].region_bytes(); };
+          const bool in_time = turned.gates[a] < p.schedule.loads[b].uses.end && turned.gates[b] < p.schedule.loads[a].uses.end;
+          CHECK_FALSE((in_time && turned.offsets[a] < end(b) && turned.offsets[b] < end(a)));
+          CHECK(end(a) <= kRoom);
+        }
+    }
+    shorter += sides < one_side * 0.99 ? 1 : 0;
+  }
+  CHECK(shorter >= 15);
 }
 
 }  // namespace

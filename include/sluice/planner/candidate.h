@@ -34,7 +34,8 @@ struct Problem {
   Views views;
   std::vector<DeriveOption> options;  // transforms that could be kept
   Pieces pieces;
-  std::vector<std::uint32_t> residency;  // pieces, those to keep first at the front
+  /// Orders of pieces, those to keep first at the front. The model's own order is the first.
+  std::vector<std::vector<std::uint32_t>> residency{1};
   std::shared_ptr<Memo> memo = std::make_shared<Memo>();
   TableCosts tables;
 
@@ -224,7 +225,7 @@ inline std::pair<std::uint64_t, std::uint64_t> place_kept(const Problem& problem
     candidate.placement.offsets[k] = at;
     at += load.region_bytes();
   }
-  for (std::uint32_t piece : problem.residency) {
+  for (std::uint32_t piece : problem.residency.front()) {
     if (load_of_piece[piece] == ~0u) continue;
     candidate.placement.offsets[load_of_piece[piece]] = at;
     at += problem.pieces.all[piece].region_bytes();

@@ -5,6 +5,7 @@
 //                       |                              go to transforms instead of pieces (planner/derive.h)
 //              floor: max(computing, reading)          of each mix, without a draft; judged by their fluid bounds from the lowest on,
 //                       |  the best one                until no floor is below the best bound
+//     order    the model's own, or another one              where the best bound is far above its floor
 //     sizes    ... 512K <- 1M -> 2M -> 4M ...          from there to larger and to smaller slices, while the bound falls
 //
 // Then addresses are sought, for the draft of the least bound first. At the least budgets the promising drafts find no place at all; so
@@ -46,7 +47,8 @@ class StreamDrafts {
     unsigned twentieths;  // of the spare bytes: kept
     unsigned price;       // of kPrices: for transforms
     std::size_t size;     // of kTargets
-    bool apart = false;   // no load serves two nodes: there may be no one place for what several need
+    std::size_t order = 0;  // of Problem::residency
+    bool apart = false;     // no load serves two nodes: there may be no one place for what several need
     bool operator==(const Mix&) const = default;
   };
 
@@ -79,6 +81,7 @@ class StreamDrafts {
       if (floor >= best_bound_ * kWorthwhile || best_bound_ <= floors.front().first * kCloseEnough) break;
       judge(mix);
     }
+    if (best_bound_ > floors.front().first * kGood) judge_orders();
     if (best_bound_ > floors.front().first * kCloseEnough) judge_sizes();
     if (best_bound_ == kNever) judge({0, 0, kTargets.size() - 1});
   }
@@ -135,6 +138,7 @@ class StreamDrafts {
     place_in_all_ways();
     if (!good() && !none_fits) place_least();
     if (!good()) swap_kept();
+    if (!good()) place_best(Effort::kTogether);  // takes longest and finds least
   }
 
  private:
@@ -167,12 +171,8 @@ class StreamDrafts {
     return nullptr;
   }
 
-  /// Of slices: 4 MiB, less where that leaves a model few of them.
   static std::size_t middle_size(const Problem& problem) {
-    constexpr std::uint64_t kLargest = 4u << 20, kSlices = 32;
-    std::size_t size = 0;
-    while (kTargets[size] < kLargest && kTargets[size + 1] * kSlices <= weight_bytes(problem)) ++size;
-    return size;
+    return static_cast<std::size_t>(std::find(kTargets.begin(), kTargets.end(), middle_target(problem)) - kTargets.begin());
   }
 
   /// Seconds of all steps, in large slices or small ones: a profile may price either lower.
@@ -181,12 +181,6 @@ class StreamDrafts {
     for (const std::uint64_t target : {kTargets.back(), std::uint64_t{512} << 10})
       least = std::min(least, make_draft(problem, {.target = target, .sample = true}).costs.compute);
     return least;
-  }
-
-  static std::uint64_t weight_bytes(const Problem& problem) {
-    std::uint64_t bytes = 0;
-    for (const Piece& piece : problem.pieces.all) bytes += piece.payload.size.count();
-    return bytes;
   }
 
   /// More slices than this are no plan to wait for while there is another.
@@ -216,6 +210,14 @@ class StreamDrafts {
     return std::max(compute, streamed * second_a_byte_);
   }
 
+  /// The best mix by the other orders of residency: pieces move when the budget changes, so only where it may matter.
+  void judge_orders() {
+    if (best_bound_ == kNever) return;
+    Mix mix = best_mix_;
+    for (mix.order = 0; mix.order < problem_.residency.size(); ++mix.order)
+      if (search_.may_go_on()) judge(mix);
+  }
+
   void judge_sizes() {
     if (best_bound_ == kNever) return;
     std::vector<Judged> best = judged_;
@@ -227,7 +229,11 @@ class StreamDrafts {
 
   void walk_sizes(const Mix& start) {
     // A little worse at first may be better at last; where the room asks for less than the size, a smaller one changes nothing yet.
-    const auto walk = [&](std::size_t size) { return judge({start.twentieths, start.price, size}) < best_bound_ * kGood; };
+    const auto walk = [&](std::size_t size) {
+      Mix mix = start;
+      mix.size = size;
+      return judge(mix) < best_bound_ * kGood;
+    };
     for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
     }
     for (std::size_t size = first_size_; size-- > 0 && few_slices(size);)
@@ -242,10 +248,12 @@ class StreamDrafts {
   /// The best mix in smaller slices, and with loads apart.
   void judge_smaller() {
     const Mix best = best_mix_;
-    for (std::size_t size = best.size + 1; size-- > 0 && best.size - size <= 2 && may_judge(size);) {
-      judge({best.twentieths, best.price, size});
-      judge({best.twentieths, best.price, size, true});
-    }
+    Mix mix = best;
+    for (mix.size = best.size + 1; mix.size-- > 0 && best.size - mix.size <= 2 && may_judge(mix.size);)
+      for (const bool apart : {false, true}) {
+        mix.apart = apart;
+        judge(mix);
+      }
   }
 
   /// Shares between those that were looked at: what a share leaves free decides whether addresses are found.
@@ -255,7 +263,8 @@ class StreamDrafts {
     std::vector<Kept> seen = {kept_by(best)};
     for (unsigned away = 1; away <= 20; ++away)
       for (const unsigned twentieths : {best.twentieths - away, best.twentieths + away}) {
-        const Mix mix{twentieths, best.price, best.size, best.apart};
+        Mix mix = best;
+        mix.twentieths = twentieths;
         if (twentieths > 20 || search_.work_left <= 0) continue;
         Kept kept = kept_by(mix);
         if (std::find(seen.begin(), seen.end(), kept) != seen.end()) continue;
@@ -303,7 +312,7 @@ class StreamDrafts {
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     int thorough = 0;
     for (Judged& judged : judged_) {
-      if (effort == Effort::kThorough && good() && thorough++ >= kMostThorough) return;
+      if (effort != Effort::kQuick && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
       if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
       const double enough = search_.work_left > 0 ? kCloseEnough : kGood;
@@ -339,7 +348,7 @@ class StreamDrafts {
       }
       if (kept.bytes == 0) kept.derived.clear();
     }
-    kept.pieces = keep_prefix(problem_.pieces, problem_.residency, most - kept.bytes, skipped);
+    kept.pieces = keep_prefix(problem_.pieces, problem_.residency[mix.order], most - kept.bytes, skipped);
     kept.bytes += bytes_of(problem_.pieces, kept.pieces);
     return kept;
   }

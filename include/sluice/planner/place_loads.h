@@ -43,6 +43,7 @@ struct LoadPlacement {
 struct PlaceRule {
   Interval<std::uint64_t> arena;  // where regions may lie; both ends multiples of the block
   AddressRule address = AddressRule::kLowest;
+  std::vector<AddressRule> sides = {};         // by load, or empty: that for all
   bool preload = true;                         // false: gate = first use (on demand)
   std::vector<std::int64_t> least_gates = {};  // by load, or empty (0); negative: wrap it if an address is free
   std::vector<bool> late = {};                 // by load, or empty: comes at its first use, as low as it can
@@ -184,7 +185,7 @@ class LoadPlacer {
       enter_fixed(load.uses.end);
       // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
       const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
-      const AddressRule address = is_late(k) ? AddressRule::kLowest : rule_.address;
+      const AddressRule address = is_late(k) ? AddressRule::kLowest : rule_.sides.empty() ? rule_.address : rule_.sides[k];
       const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, address, after);
       if (!fit) {
         without_place_ = k;
@@ -344,7 +345,7 @@ inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const 
 
 /// The same, but where a load finds no address, those in its way come late and all are placed again. Loads that are all late lie as if
 /// loaded on demand: what fits on demand is found in the end.
-inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule rule,
+inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule& rule,
                                                      std::uint64_t& work) {
   constexpr int kMostRounds = 24;
   for (int round = 0; round < kMostRounds; ++round) {

@@ -6,8 +6,9 @@
 //
 // Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: kept pieces spread over
 // the run (even) leave the reader time to get ahead everywhere; where reading takes long beside computing (dense) it falls behind first.
-// Several orders are tried at a few sizes with the fluid bound, and the best one stays. What several nodes read comes first in each: kept,
-// it saves as many readings. Invariant: an order holds each piece once.
+// Several orders are tried at a few sizes with the fluid bound, beside no more room than streaming needs, and the best one is the model's
+// own. A budget leaves it for another order only where its own is 2 % or more from what the bytes allow (planner/drafts.h). What several
+// nodes read comes first in each: kept, it saves as many readings. Invariant: an order holds each piece once.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@
 
 namespace sluice::planner {
 
-enum class ResidencyOrder : std::uint8_t { kEven, kDense, kLarge, kFront };
+enum class ResidencyOrder : std::uint8_t { kEven, kDense, kLarge, kFront, kBack };
 inline constexpr ResidencyOrder kResidencyOrders[] = {ResidencyOrder::kEven, ResidencyOrder::kDense, ResidencyOrder::kLarge,
-                                                      ResidencyOrder::kFront};
+                                                      ResidencyOrder::kFront, ResidencyOrder::kBack};
 
 namespace detail {
 
@@ -54,6 +55,9 @@ inline std::vector<std::uint32_t> order_pieces(const Pieces& pieces, const std::
         break;
       case ResidencyOrder::kFront:
         key[p] = static_cast<double>(p);
+        break;
+      case ResidencyOrder::kBack:
+        key[p] = -static_cast<double>(p);
     }
     passed += bytes;
   }

@@ -3,6 +3,7 @@
 //     draft -> fluid gates -> T_LB: is it worth going on?
 //                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
 //                |     where a load finds no address, those in its way come late and all are placed again
+//                |-> the same, and loads that are in the way change sides                                   (planner/sides.h)
 //                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/place_together.h)
 //
@@ -21,6 +22,7 @@
 #include "sluice/planner/place_together.h"
 #include "sluice/planner/ring.h"
 #include "sluice/planner/room.h"
+#include "sluice/planner/sides.h"
 #include "sluice/planner/trim.h"
 
 namespace sluice::planner {
@@ -103,25 +105,34 @@ inline PlaceRule unwrapped(PlaceRule rule) {
 
 namespace detail {
 
-/// Round activations as the draft's layout has them, by three rules.
-inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, TrimSlack slack, double enough) {
+/// Round activations as the draft's layout has them, by three rules; where there is time, each load then goes to the better side
+/// (planner/sides.h).
+inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, TrimSlack slack, double enough, bool sides) {
+  constexpr std::int64_t kShareOfWork = 8;
   const Problem& problem = search.problem;
   const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
-  std::uint64_t work = 0;
   rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
   for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
     if (!search.may_go_on()) return;
     rule.address = address;
-    work = kWorkAnItem * draft.items();  // to simulate it, too
-    auto placed = place_loads(draft.schedule, fixed, rule, &work);
-    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, unwrapped(rule), &work);
-    if (!placed) placed = place_loads_late(draft.schedule, fixed, rule, work);
+    PlaceRule used = rule;
+    std::uint64_t work = kWorkAnItem * draft.items();  // to simulate it, too
+    auto placed = place_loads(draft.schedule, fixed, used, &work);
+    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, used = unwrapped(rule), &work);
+    if (!placed) placed = place_loads_late(draft.schedule, fixed, used = rule, work);
     search.spend(work);
     if (!placed) return;  // nor will another rule find a place
-    search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, rule, std::move(*placed)));
+    if (sides && address != AddressRule::kRing && search.work_left > 0) {
+      work = 0;
+      SideSearch side_search(draft.schedule, draft.costs, fixed, problem.objective_run());
+      *placed = side_search.improve(used, std::move(*placed), run.times, enough, kWorkAnItem * draft.items() / 4,
+                                    static_cast<std::uint64_t>(search.work_left / kShareOfWork), work);
+      search.spend(work);
+    }
+    search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, used, std::move(*placed)));
     if (search.best && search.best->seconds <= enough) return;
   }
 }
@@ -153,8 +164,9 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
 
 }  // namespace detail
 
-/// kQuick: round activations as they lie in the ground that the draft was cut for. kThorough: in every other way.
-enum class Effort : std::uint8_t { kQuick, kThorough };
+/// kQuick: round activations as they lie in the ground that the draft was cut for. kThorough: in every other way round activations.
+/// kTogether: activations move, too.
+enum class Effort : std::uint8_t { kQuick, kThorough, kTogether };
 
 /// Streams a draft, unless its fluid bound says that it cannot beat the best.
 inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room& ground, Effort effort) {
@@ -163,54 +175,91 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
   const double enough = bound * kCloseEnough;
+  if (effort == Effort::kTogether) {
+    if (search.together_left > 0) detail::stream_together(search, draft, enough);
+    return;
+  }
   const auto near = [&](double times) { return search.best && search.best->seconds <= bound * times; };
   const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };
   const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
   if (effort == Effort::kThorough && near(kWorthSearching)) return;
-  if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough);
-  if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough);
+  if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough, false);
+  if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough, true);
+  // Packed anew they may lie as before.
+  const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
   search.problem.memo->pack(draft.layout);  // activations and workspaces together
   if (fits()) {
-    if (!near(kWorthSearching)) detail::stream_round(search, draft, run, TrimSlack{}, enough);
+    if (!near(kWorthSearching) && draft.layout.offsets != ground_offsets)
+      detail::stream_round(search, draft, run, TrimSlack{}, enough, true);
     if (near(kWorthSearching)) return;
     if (auto ring = place_in_ring(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*ring));
   }
-  if (search.together_left > 0 && !near(kWorthSearching)) detail::stream_together(search, draft, enough);
 }
 
-/// The order of pieces whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant for a model and
-/// a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
-inline std::vector<std::uint32_t> best_residency(const Problem& problem) {
-  // One load a piece: what is kept is then a matter of flags. What several nodes read comes first in each order.
-  Draft draft = make_draft(problem, {.pieces = &problem.pieces, .kept = std::vector<bool>(problem.pieces.all.size(), true)});
+inline std::uint64_t weight_bytes(const Problem& problem) {
+  std::uint64_t bytes = 0;
+  for (const Piece& piece : problem.pieces.all) bytes += piece.payload.size.count();
+  return bytes;
+}
+
+/// Of slices: 4 MiB, less where that leaves a model few of them.
+inline std::uint64_t middle_target(const Problem& problem) {
+  constexpr std::uint64_t kLeast = 64u << 10, kLargest = 4u << 20, kSlices = 32;
+  std::uint64_t target = kLeast;
+  while (target < kLargest && 2 * target * kSlices <= weight_bytes(problem)) target *= 2;
+  return target;
+}
+
+namespace detail {
+
+/// By load: the piece in which its middle lies, or none.
+inline std::vector<std::uint32_t> pieces_of_loads(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::uint32_t> of_stretch(problem.graph->stretches.size(), kNoPiece);
+  for (std::uint32_t p = 0; p < problem.pieces.all.size(); ++p)
+    std::fill_n(of_stretch.begin() + problem.pieces.all[p].first_stretch, problem.pieces.all[p].stretch_count, p);
+  std::vector<std::uint32_t> of_load;
+  for (const LoadSpec& load : schedule.loads)
+    of_load.push_back(load.resident ? kNoPiece : of_stretch[load.first_stretch + load.stretch_count / 2]);
+  return of_load;
+}
+
+}  // namespace detail
+
+/// The orders of pieces, first the one whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant
+/// for a model and a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
+inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& problem) {
+  // One cut for all: what is kept is then a matter of flags. What several nodes read comes first in each order.
+  Draft draft = make_draft(problem, {.target = middle_target(problem)});
+  const std::vector<std::uint32_t> piece_of = detail::pieces_of_loads(problem, draft.schedule);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   std::vector<double> compute;
   for (const Interval<std::int64_t>& steps : draft.schedule.steps_of)
     compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
   std::uint64_t always = 0, total = 0;
-  std::uint64_t room = 4u << 20;  // beside the activations: what streams well, and no piece without a place
-  for (const Piece& piece : problem.pieces.all) {
-    (piece.reads > 1 ? always : total) += piece.region_bytes();
-    room = std::max(room, 2 * piece.region_bytes());
-  }
+  for (const Piece& piece : problem.pieces.all) (piece.reads > 1 ? always : total) += piece.region_bytes();
+  // Beside the activations two loads: a budget that keeps a share has hardly more, and in much room every order streams well.
+  std::uint64_t room = 0;
+  for (const LoadSpec& load : draft.schedule.loads) room = std::max(room, 2 * load.region_bytes());
   room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-  std::vector<std::uint32_t> best;
+  std::vector<std::vector<std::uint32_t>> orders;
+  std::size_t best = 0;
   double best_sum = std::numeric_limits<double>::infinity();
   for (const ResidencyOrder rule : kResidencyOrders) {
-    std::vector<std::uint32_t> order = order_pieces(problem.pieces, compute, rule);
+    orders.push_back(order_pieces(problem.pieces, compute, rule));
     double sum = 0;
     for (const std::uint64_t quarters : {1, 2, 3}) {
-      const std::vector<bool> kept = keep_prefix(problem.pieces, order, always + total / 4 * quarters);
-      for (LoadSpec& load : draft.schedule.loads)
-        if (load.piece != kNoPiece) load.resident = kept[load.piece] || problem.pieces.all[load.piece].reads > 1;
+      const std::vector<bool> kept = keep_prefix(problem.pieces, orders.back(), always + total / 4 * quarters);
+      for (std::size_t k = 0; k < piece_of.size(); ++k)
+        if (piece_of[k] != kNoPiece) draft.schedule.loads[k].resident = kept[piece_of[k]] || problem.pieces.all[piece_of[k]].reads > 1;
       const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
       sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }
     if (sum >= best_sum * kWorthwhile) continue;
     best_sum = sum;
-    best = std::move(order);
+    best = orders.size() - 1;
   }
-  return best;
+  std::rotate(orders.begin(), orders.begin() + static_cast<std::ptrdiff_t>(best), orders.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  return orders;
 }
 
 }  // namespace sluice::planner
