@@ -150,9 +150,9 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--plan", run.plan, "use this plan (plan --save) instead of making one");
   command->add_option("--compute-cpus", run.compute_cpus,
                       "processors that compute, such as 0,2-3 (default: the big ones, where there are both)");
-  command->add_option(
-      "--load-cpu", run.load_cpu,
-      "processors that read, such as 1 (default: the small ones, where there are both; else, if one is left, that which the disk interrupts)");
+  command->add_option("--load-cpu", run.load_cpu,
+                      "processors that read, such as 1 (default: the small ones, where there are both; else, if one is left, that which "
+                      "the disk interrupts)");
   command->add_flag("--stats", run.stats, "also what each step computed and waited");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;

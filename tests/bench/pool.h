@@ -94,12 +94,12 @@ class PooledRuns {
 
   /// `plan` was run in `planned`, from which all that it keeps is copied. Errors: those of bind and Loader; kOutOfMemory.
   static Result<std::unique_ptr<PooledRuns>> create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
-                                                    const Arena& planned, ThreadPool& threads) {
+                                                    const Arena& planned, ThreadPool& threads, std::span<const int> load_cpus) {
     SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(plan.capacity, page_size_within(plan.capacity)));
     SLUICE_RETURN_IF_ERROR(arena.commit(plan.capacity));
     SLUICE_ASSIGN_OR_RETURN(executor::BoundPlan bound, executor::bind({graph, plan, arena.data(), threads, kernels::find_kernel}));
     std::unique_ptr<PooledRuns> runs(new PooledRuns(graph, plan, source, std::move(arena), std::move(bound)));
-    SLUICE_RETURN_IF_ERROR(runs->start(planned));
+    SLUICE_RETURN_IF_ERROR(runs->start(planned, load_cpus));
     return runs;
   }
 
@@ -153,7 +153,7 @@ class PooledRuns {
     return bytes;
   }
 
-  Status start(const Arena& planned) {
+  Status start(const Arena& planned, std::span<const int> load_cpus) {
     std::uint64_t kept = 0;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const plan::Buffer& buffer = plan_.buffers[b];
@@ -168,7 +168,7 @@ class PooledRuns {
     for (std::size_t i = 0; i < steps_.size(); ++i) list_pointers(i);
     for (executor::BoundStep& step : bound_.steps) step.call.fault = &fault_;
     if (loads_of_plan_.empty()) return {};
-    SLUICE_RETURN_IF_ERROR(loader_.start());
+    SLUICE_RETURN_IF_ERROR(loader_.start(load_cpus));
     while (next_ < loads_of_plan_.size() && loads_of_plan_[next_].gate < 0) SLUICE_RETURN_IF_ERROR(grant_next_load());
     return {};
   }

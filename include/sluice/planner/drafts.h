@@ -44,9 +44,9 @@ struct Ground {
 class StreamDrafts {
  public:
   struct Mix {
-    unsigned twentieths;  // of the spare bytes: kept
-    unsigned price;       // of kPrices: for transforms
-    std::size_t size;     // of kTargets
+    unsigned twentieths;    // of the spare bytes: kept
+    unsigned price;         // of kPrices: for transforms
+    std::size_t size;       // of kTargets
     std::size_t order = 0;  // of Problem::residency
     bool apart = false;     // no load serves two nodes: there may be no one place for what several need
     bool operator==(const Mix&) const = default;
@@ -154,11 +154,11 @@ class StreamDrafts {
   struct Judged {
     Mix mix;
     double bound;
-    std::size_t items;   // steps and loads
+    std::size_t items;  // steps and loads
     std::uint64_t largest_load = kEndless;
     bool crowded = false;  // there is no room even for what does not stream
-    bool again = false;  // comes out like another
-    int efforts = 0;     // made to place it
+    bool again = false;    // comes out like another
+    int efforts = 0;       // made to place it
   };
 
   /// A draft for a larger size that this size would not change.

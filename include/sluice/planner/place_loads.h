@@ -305,8 +305,8 @@ class LoadPlacer {
 
   const Schedule& schedule_;
   const PlaceRule& rule_;
-  std::vector<FixedRect> fixed_;  // by begin of time
-  std::vector<FixedRect> tails_;  // of wrapped loads
+  std::vector<FixedRect> fixed_;       // by begin of time
+  std::vector<FixedRect> tails_;       // of wrapped loads
   std::vector<FixedRect> by_address_;  // fixed buffers and wrapped loads
   Skyline skyline_;
   LoadPlacement placement_;
