@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int kRate = 16000, kPiece = 512, kContext = 64;
+constexpr int kRate = 16000, kPiece = 512;
 
 std::vector<float> noise(int samples, float volume) {
   std::vector<float> signal;

@@ -206,7 +206,7 @@ class Walk final : public BodyLowering {
 
   void check_values_were_used() {
     for (const auto& [name, value] : bound_)
-      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxPort& port) { return port.name == name; }))
+      if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&wanted = name](const OnnxPort& port) { return port.name == wanted; }))
         report(ErrorCode::kInvalidArgument, "", "", "--value " + name + ": the model has no input of that name");
   }
 

@@ -66,7 +66,6 @@ class Hostile {
   }
 
   Shape shape() {
-    Shape made;
     const auto rank = pick(0, 5);
     std::vector<std::int64_t> dims;
     for (std::int64_t axis = 0; axis < rank; ++axis) dims.push_back(pick(1, 4));
