@@ -44,7 +44,7 @@ std::string text_of(const std::string& path) {
 }
 
 /// Whether reads of the device end in one queue, so that one line speaks for all. A partition lies below its disk.
-bool has_one_queue(const std::string& device) noexcept {
+bool has_one_queue(const std::string& device) {
   const auto is_there = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   for (const std::string& disk : {device, device.substr(0, device.rfind('/'))})
     if (is_there(disk + "/mq/0")) return !is_there(disk + "/mq/1");
