@@ -42,11 +42,7 @@ Loader::~Loader() {
 }
 
 Status Loader::start(std::span<const int> cpus) noexcept {
-  if (options_.method != ReadMethod::kThreads) reads_ = model::make_ring_reads(source_);
-  if (!reads_) {
-    if (options_.method == ReadMethod::kRing) return fail(ErrorCode::kUnsupported, "loader", "there is no io_uring for this file here");
-    SLUICE_ASSIGN_OR_RETURN(reads_, model::make_thread_reads(source_, options_.in_flight, cpus));
-  }
+  SLUICE_ASSIGN_OR_RETURN(reads_, model::make_reads(source_, options_.method, options_.in_flight, cpus, "loader"));
   return thread_.start("loader", kStackBytes, &Loader::thread_main, this, cpus);
 }
 

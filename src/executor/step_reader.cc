@@ -24,10 +24,7 @@ StepReader::~StepReader() {
 }
 
 Status StepReader::start(std::span<const int> cpus) noexcept {
-  if (options_.method != ReadMethod::kThreads) reads_ = model::make_ring_reads(source_);
-  if (reads_) return {};
-  if (options_.method == ReadMethod::kRing) return fail(ErrorCode::kUnsupported, "reader", "there is no io_uring for this file here");
-  SLUICE_ASSIGN_OR_RETURN(reads_, model::make_thread_reads(source_, 1, cpus));
+  SLUICE_ASSIGN_OR_RETURN(reads_, model::make_reads(source_, options_.method, 1, cpus, "reader"));
   return {};
 }
 

@@ -48,19 +48,16 @@ class ReadStream {
 
   /// Bytes per second, read and checked.
   Result<double> rate(std::uint32_t depth) {
-    const int slots = static_cast<int>(depth) + 1;  // one is being checked
-    buffer_ = model::AlignedBuffer::allocate(Bytes(piece_ * static_cast<std::uint64_t>(slots)));
+    const int reads = static_cast<int>(depth);
+    buffer_ = model::AlignedBuffer::allocate(Bytes(piece_ * (depth + 1)));  // one more is being checked
     if (buffer_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, "profile", "no memory for what is read");
-    queue_ = model::make_ring_reads(source_);
-    if (queue_ == nullptr) {
-      SLUICE_ASSIGN_OR_RETURN(queue_, model::make_thread_reads(source_, static_cast<int>(depth)));
-    }
+    SLUICE_ASSIGN_OR_RETURN(queue_, model::make_reads(source_, model::ReadMethod::kAuto, reads, {}, "profile"));
     const Clock::time_point start = Clock::now();
-    for (int slot = 0; slot < slots - 1; ++slot) begin(slot);
+    for (int slot = 0; slot < reads; ++slot) begin(slot);
     Status status;
     std::uint64_t bytes = 0;
     std::uint64_t sum = 0;
-    for (int free = slots - 1, in_flight = slots - 1; in_flight > 0;) {
+    for (int free = reads, in_flight = reads; in_flight > 0;) {
       const model::ReadQueue::Ended ended = queue_->wait(kGlanceNs);
       if (ended.slot < 0) continue;
       if (!ended.status) status = ended.status;

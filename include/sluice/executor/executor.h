@@ -29,8 +29,7 @@
 
 namespace sluice::executor {
 
-/// kRing: io_uring. kThreads: threads that call pread. kAuto: io_uring where the system has it and the source is read directly.
-enum class ReadMethod : std::uint8_t { kAuto, kRing, kThreads };
+using model::ReadMethod;
 inline constexpr int kMaxReadsInFlight = 16;
 
 /// What one run cost.

@@ -37,6 +37,9 @@ class WeightSource {
 
 enum class ReadMode : std::uint8_t { kAuto, kDirect, kBuffered };
 
+/// kRing: io_uring. kThreads: threads that call pread. kAuto: io_uring where the system has it and the source is read directly.
+enum class ReadMethod : std::uint8_t { kAuto, kRing, kThreads };
+
 /// Opens `path` for reading. kAuto: direct where the file system allows it. Errors: kIo (kDirect refused too).
 Result<std::unique_ptr<WeightSource>> open_weight_source(const std::string& path, ReadMode mode = ReadMode::kAuto);
 
