@@ -6,6 +6,7 @@
 #include "sluice/planner/emit.h"
 #include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
+#include "sluice/planner/residency_orders.h"
 #include "src/core/out_of_memory.h"
 
 namespace sluice::planner {

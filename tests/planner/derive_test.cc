@@ -7,6 +7,7 @@
 #include "sluice/planner/choose.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/linearise.h"
+#include "sluice/planner/residency_orders.h"
 #include "tests/planner/nets.h"
 #include "tests/property/plan_machine.h"
 

@@ -9,8 +9,8 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/band_chain.h"
 #include "sluice/planner/emit.h"
-#include "sluice/planner/linearise.h"
 #include "sluice/planner/policies.h"
+#include "tests/planner/problem_fixture.h"
 #include "tests/property/plan_machine.h"
 
 namespace sluice::planner {
@@ -63,13 +63,8 @@ class ForcedBands {
  private:
   static Problem whole(const model::Graph& graph, int threads) {
     static const profiler::DeviceProfile kProfile;
-    Problem problem;
-    problem.graph = &graph;
-    problem.profile = &kProfile;
+    Problem problem = problem_of(graph, kProfile);
     problem.threads = threads;
-    problem.kernels = *select_kernels(graph);
-    problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
-    problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
     return problem;
   }
 

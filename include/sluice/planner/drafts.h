@@ -172,7 +172,7 @@ class StreamDrafts {
   }
 
   static std::size_t middle_size(const Problem& problem) {
-    return static_cast<std::size_t>(std::find(kTargets.begin(), kTargets.end(), middle_target(problem)) - kTargets.begin());
+    return static_cast<std::size_t>(std::find(kTargets.begin(), kTargets.end(), middle_target(problem.pieces)) - kTargets.begin());
   }
 
   /// Seconds of all steps, in large slices or small ones: a profile may price either lower.
@@ -184,7 +184,7 @@ class StreamDrafts {
   }
 
   /// More slices than this are no plan to wait for while there is another.
-  bool few_slices(std::size_t size) const { return weight_bytes(problem_) / kTargets[size] <= 1500; }
+  bool few_slices(std::size_t size) const { return weight_bytes(problem_.pieces) / kTargets[size] <= 1500; }
   bool may_judge(std::size_t size) const { return few_slices(size) ? search_.may_go_on() : !search_.has_any(); }
 
   /// Of all sizes of loads.

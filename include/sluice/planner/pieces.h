@@ -173,6 +173,13 @@ inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kep
   return bytes;
 }
 
+/// Of all weights that stream.
+inline std::uint64_t weight_bytes(const Pieces& pieces) noexcept {
+  std::uint64_t bytes = 0;
+  for (const Piece& piece : pieces.all) bytes += piece.payload.size.count();
+  return bytes;
+}
+
 /// O(weights + pieces).
 inline Pieces cut_pieces(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order) {
   return detail::PieceCutter(graph, kernels, order).cut();

@@ -344,7 +344,7 @@ inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const 
 }
 
 /// The same, but where a load finds no address, those in its way come late and all are placed again. Loads that are all late lie as if
-/// loaded on demand: what fits on demand is found in the end.
+/// loaded on demand: what fits on demand is found in the end. `rule` leaves with those loads, and places the same alone.
 inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule& rule,
                                                      std::uint64_t& work) {
   constexpr int kMostRounds = 24;

@@ -24,6 +24,15 @@ namespace sluice::planner {
 /// Reads of this size run at half the disk's rate (0.08 ms of latency, 0.09 ms of bytes): smaller ones would not come sooner.
 inline constexpr std::uint64_t kFirstLoadBytes = 128u << 10;
 
+/// An aim for slices, a power of two from 64 KiB on: 4 MiB, less where that leaves a model few of them.
+inline std::uint64_t middle_target(const Pieces& pieces) noexcept {
+  constexpr std::uint64_t kLeast = 64u << 10, kLargest = 4u << 20, kSlices = 32;
+  const std::uint64_t bytes = weight_bytes(pieces);
+  std::uint64_t target = kLeast;
+  while (target < kLargest && 2 * target * kSlices <= bytes) target *= 2;
+  return target;
+}
+
 /// How large loads may be.
 struct SliceRule {
   std::uint64_t target = 4u << 20;  // aim; 1 cuts as finely as the format allows

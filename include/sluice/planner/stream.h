@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -194,72 +193,6 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
     if (near(kWorthSearching)) return;
     if (auto ring = place_in_ring(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*ring));
   }
-}
-
-inline std::uint64_t weight_bytes(const Problem& problem) {
-  std::uint64_t bytes = 0;
-  for (const Piece& piece : problem.pieces.all) bytes += piece.payload.size.count();
-  return bytes;
-}
-
-/// Of slices: 4 MiB, less where that leaves a model few of them.
-inline std::uint64_t middle_target(const Problem& problem) {
-  constexpr std::uint64_t kLeast = 64u << 10, kLargest = 4u << 20, kSlices = 32;
-  std::uint64_t target = kLeast;
-  while (target < kLargest && 2 * target * kSlices <= weight_bytes(problem)) target *= 2;
-  return target;
-}
-
-namespace detail {
-
-/// By load: the piece in which its middle lies, or none.
-inline std::vector<std::uint32_t> pieces_of_loads(const Problem& problem, const Schedule& schedule) {
-  std::vector<std::uint32_t> of_stretch(problem.graph->stretches.size(), kNoPiece);
-  for (std::uint32_t p = 0; p < problem.pieces.all.size(); ++p)
-    std::fill_n(of_stretch.begin() + problem.pieces.all[p].first_stretch, problem.pieces.all[p].stretch_count, p);
-  std::vector<std::uint32_t> of_load;
-  for (const LoadSpec& load : schedule.loads)
-    of_load.push_back(load.resident ? kNoPiece : of_stretch[load.first_stretch + load.stretch_count / 2]);
-  return of_load;
-}
-
-}  // namespace detail
-
-/// The orders of pieces, first the one whose prefixes stream best, judged by the fluid bound at three sizes (planner/residency.h). Constant
-/// for a model and a profile, so that what one budget keeps a larger one keeps too, at the same addresses.
-inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& problem) {
-  // One cut for all: what is kept is then a matter of flags. What several nodes read comes first in each order.
-  Draft draft = make_draft(problem, {.target = middle_target(problem)});
-  const std::vector<std::uint32_t> piece_of = detail::pieces_of_loads(problem, draft.schedule);
-  const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
-  std::vector<double> compute;
-  for (const Interval<std::int64_t>& steps : draft.schedule.steps_of)
-    compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
-  std::uint64_t always = 0, total = 0;
-  for (const Piece& piece : problem.pieces.all) (piece.reads > 1 ? always : total) += piece.region_bytes();
-  // Beside the activations two loads: a budget that keeps a share has hardly more, and in much room every order streams well.
-  std::uint64_t room = 0;
-  for (const LoadSpec& load : draft.schedule.loads) room = std::max(room, 2 * load.region_bytes());
-  room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-  std::vector<std::vector<std::uint32_t>> orders;
-  std::size_t best = 0;
-  double best_sum = std::numeric_limits<double>::infinity();
-  for (const ResidencyOrder rule : kResidencyOrders) {
-    orders.push_back(order_pieces(problem.pieces, compute, rule));
-    double sum = 0;
-    for (const std::uint64_t quarters : {1, 2, 3}) {
-      const std::vector<bool> kept = keep_prefix(problem.pieces, orders.back(), always + total / 4 * quarters);
-      for (std::size_t k = 0; k < piece_of.size(); ++k)
-        if (piece_of[k] != kNoPiece) draft.schedule.loads[k].resident = kept[piece_of[k]] || problem.pieces.all[piece_of[k]].reads > 1;
-      const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
-      sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
-    }
-    if (sum >= best_sum * kWorthwhile) continue;
-    best_sum = sum;
-    best = orders.size() - 1;
-  }
-  std::rotate(orders.begin(), orders.begin() + static_cast<std::ptrdiff_t>(best), orders.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-  return orders;
 }
 
 }  // namespace sluice::planner
