@@ -12,6 +12,17 @@
 #include "src/core/cpu_set.h"
 
 namespace sluice {
+
+std::vector<int> other_processors(std::span<const int> cpus) {
+  cpu_set_t allowed;
+  std::vector<int> others;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return others;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed) && std::find(cpus.begin(), cpus.end(), cpu) == cpus.end()) others.push_back(cpu);
+  }
+  return others;
+}
+
 namespace {
 
 constexpr int kMostCpus = CPU_SETSIZE;
@@ -29,9 +40,8 @@ int capacity_of(const std::string& root, int cpu) {
 
 /// Without the processors that the calling thread may not run on: a container or the caller has chosen among them already.
 CpuKinds allowed_of(CpuKinds kinds) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
-  const auto forbidden = [&](int cpu) { return !CPU_ISSET(static_cast<std::size_t>(cpu), &allowed); };
+  const std::vector<int> allowed = other_processors({});
+  const auto forbidden = [&](int cpu) { return std::find(allowed.begin(), allowed.end(), cpu) == allowed.end(); };
   std::erase_if(kinds.big, forbidden);
   std::erase_if(kinds.small, forbidden);
   return kinds.big.empty() ? CpuKinds() : kinds;
@@ -53,16 +63,6 @@ CpuKinds read_cpu_kinds(const std::string& root) {
     (capacities[cpu] == most ? kinds.big : kinds.small).push_back(static_cast<int>(cpu));
   }
   return root.empty() ? allowed_of(std::move(kinds)) : kinds;
-}
-
-std::vector<int> other_processors(std::span<const int> cpus) {
-  cpu_set_t allowed;
-  std::vector<int> others;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return others;
-  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed) && std::find(cpus.begin(), cpus.end(), cpu) == cpus.end()) others.push_back(cpu);
-  }
-  return others;
 }
 
 namespace {

@@ -33,7 +33,7 @@ Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
   if (options.load_cpus.empty()) {
     options.load_cpus = processors_to_load_on(model->file().path(), threads, compute_cpus);
   } else {
-    SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.load_cpus).status());
+    SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.load_cpus).status());  // are they to be had?
   }
   source_ = &model->file().source();
   if (options.read_mode == model::ReadMode::kAuto) return {};

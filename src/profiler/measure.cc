@@ -111,7 +111,7 @@ class Measurement {
     const StepTimer::Request request{*busy->graph, *busy->node, *busy->kernel, busy->use, kBusyShare};
     SLUICE_ASSIGN_OR_RETURN(const auto alone, timer.time(request));
     // The system moves computing threads off the loader's processor in time; here there is little.
-    const ScopedAffinity processors(load_cpus.empty() ? std::vector<int>() : other_processors(load_cpus));
+    const ScopedAffinity processors(other_processors(load_cpus));
     SLUICE_ASSIGN_OR_RETURN(const Together together,
                             timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
     profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);

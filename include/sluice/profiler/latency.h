@@ -130,9 +130,9 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
 
-/// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the
-/// one with the fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls.
-/// Where nothing was measured, as the profile says.
+/// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the one with the
+/// fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls. Where nothing
+/// was measured, as the profile says.
 inline ReadRate best_reads(DeviceProfile profile) {
   constexpr double kAsFast = 1 / 0.97;
   constexpr Bytes kLongLoad{64u << 20};
