@@ -88,11 +88,19 @@ void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_
 
 void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept {
   const std::int64_t size = size_of(view.dtype);
-  const std::byte* from = onnx.data();
-  for_each_run(view, 0, static_cast<std::int64_t>(onnx.size()) / size, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
-    copy_run(view.dtype, from, size, to, stride, count);
-    from += count * size;
-  });
+  const auto copy = [&](std::int64_t first, std::int64_t elements) {
+    const std::byte* from = onnx.data() + first * size;
+    for_each_run(view, first, elements, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
+      copy_run(view.dtype, from, size, to, stride, count);
+      from += count * size;
+    });
+  };
+  if (rank_ != 4 || axes_[1].channels == 0) return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
+  // Of an image, a row of pixels channel by channel: while the lines that its channels share are near.
+  const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
+  for (std::int64_t image = 0; image < images; ++image)
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t channel = 0; channel < channels; ++channel) copy(((image * channels + channel) * rows + row) * columns, columns);
 }
 
 void PortCopy::from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {
