@@ -4,7 +4,8 @@
 //     streamed   with chains for time, or for least memory -> one draft of each says which to look at first, and whether at both
 //     baselines  flexnn, on demand                         -> so that the default is never worse
 //
-// Invariants: candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request always gives the same plan; the
+// Invariants: candidates come in a fixed order and a later one must be better by 0.1 % to win, so a request always gives the same plan; one
+// that reads in each run must be better by 1 % than one that keeps every weight, for reading takes power and a processor's time; the
 // baselines need only be better at all.
 #pragma once
 
@@ -73,7 +74,11 @@ inline void stream_either(Planning& fast, Planning* lean) {
 
 /// The default policy's best, in either search.
 inline void choose_best(Planning& fast, Planning* lean) {
+  constexpr double kWorthReading = 0.99;
   if (fast.fits() && keep_everything(fast.search)) return try_baselines(fast.search, fast.least);
+  if (lean != nullptr && lean->fits()) keep_everything(lean->search);
+  for (Planning* each : {&fast, lean})
+    if (each != nullptr && each->search.best) each->search.worthwhile = kWorthReading;
   stream_either(fast, lean);
   if (fast.fits()) try_baselines(fast.search, fast.least);
   for (Planning* each : {&fast, lean})
