@@ -75,7 +75,7 @@ struct DeviceProfile {
   double flops_per_second = 100e9;  // dense and convolution kernels
   double depthwise_flops_per_second = 20e9;
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
-  double step_overhead_seconds = 3e-6;    // dispatch of one step
+  double step_overhead_seconds = 1e-6;    // dispatch of one step: what a run takes beyond the sum of its steps, for each
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
 
   // What it costs to begin anew: a loader that waited for a gate first wakes and then waits for its first bytes; a step that waited for a
