@@ -147,6 +147,25 @@ class OutputWalk {
 
   std::int64_t row() const noexcept { return row_; }
   std::int64_t x() const noexcept { return x_; }
+  /// Pixels of this row that are left.
+  std::int64_t left() const noexcept { return columns_.end - x_; }
+
+  /// Sets a whole tile whose pixels are left of this row, and goes behind them; their inputs lie `step` floats apart from `a` on. A loop of
+  /// its own, for short sums take no longer than finding the pointers of a tile pixel by pixel. True where the next pixel is on a new row.
+  bool take(const float* a, std::int64_t step, TileRows& rows) noexcept {
+    const std::int64_t out_pitch = out_view_.pixel_pitch;
+    float* out = out_;
+    for (int m = 0; m < rows.count; ++m, a += step, out = forward(out, out_pitch)) {
+      rows.a[m] = a;
+      rows.out[m] = out;
+    }
+    out_ = out;
+    if (residual_view_ != nullptr) {
+      for (int m = 0; m < rows.count; ++m, residual_ = forward(residual_, residual_view_->pixel_pitch)) rows.residual[m] = residual_;
+    }
+    x_ += rows.count;
+    return x_ == columns_.end && begin_row();
+  }
 
   /// Sets pointers `m` of `rows`.
   void set(int m, TileRows& rows) const noexcept {
@@ -162,13 +181,16 @@ class OutputWalk {
       if (residual_view_ != nullptr) residual_ = forward(residual_, residual_view_->pixel_pitch);
       return false;
     }
+    return begin_row();
+  }
+
+ private:
+  bool begin_row() noexcept {
     x_ = columns_.begin;
     ++row_;
     find();
     return true;
   }
-
- private:
   static float* forward(float* p, std::int64_t bytes) noexcept { return reinterpret_cast<float*>(reinterpret_cast<std::byte*>(p) + bytes); }
   void find() noexcept {
     out_ = out_view_.at<float>(row_, x_) + channel_;

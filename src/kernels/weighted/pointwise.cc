@@ -40,10 +40,12 @@ constexpr std::int64_t kShortDepth = 64;
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
 /// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc).
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
+  const std::int64_t panels = ceil_div(call.channels.size(), std::int64_t{model::kPanelLanes});
+  if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
-  const bool four_panels = call.channels.size() > 3 * model::kPanelLanes;
-  const bool few = pixels > table.rows && table.few_rows > 1 && four_panels && (crowded || reading.depth <= kShortDepth);
-  return few ? table.few_rows : table.rows;
+  if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
+  if (reading.depth <= kShortDepth && table.short_rows > 0 && panels > 2) return table.short_rows;
+  return table.rows;
 }
 
 Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
@@ -54,7 +56,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
   const std::int64_t block_bytes = tiles == 1 ? INT64_MAX / 2 : pixels <= kFewTiles * table.rows ? kSmallBlockBytes : kBlockBytes;
-  const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
+  const std::int64_t granule = tile_rows == table.short_rows ? 3 : tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
   Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
@@ -102,9 +104,20 @@ class Unit {
   }
 
  private:
+  /// Do all pixels lie as those of one row would?
+  bool rows_are_one() const noexcept {
+    const auto follow_each_other = [](const RowView& view) {
+      return view.ring_rows == 0 && view.row_pitch == view.pixels * view.pixel_pitch;
+    };
+    const bool residual = call_.node->epilogue.has_residual;
+    return reading_.stride_h == 1 && reading_.stride_w == 1 && reading_.in_rows == reading_.out_rows &&
+           follow_each_other(call_.inputs[0].view) && follow_each_other(call_.outputs[0].view) &&
+           (!residual || follow_each_other(call_.inputs.back().view));
+  }
+
   void run_tiles(Interval<std::int64_t> depth, const NextPanels& next) noexcept {
     const RowView& in = call_.inputs[0].view;
-    const std::int64_t out_w = call_.outputs[0].view.pixels;
+    const std::int64_t out_w = rows_are_one() ? cut_.pixels : call_.outputs[0].view.pixels;
     const std::int64_t pixel_step = reading_.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
     job_.segment_offsets = &depth.begin;
     const std::int64_t first = even_part({0, cut_.pixels}, run_.begin, cut_.tiles).begin;
@@ -117,9 +130,13 @@ class Unit {
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
-      for (int m = 0; m < rows.count; ++m) {
-        rows.a[m] = a;
-        a = walk.next(m, rows) ? input() : a + pixel_step;
+      if (rows.count <= walk.left()) {
+        a = walk.take(a, pixel_step, rows) ? input() : a + rows.count * pixel_step;
+      } else {
+        for (int m = 0; m < rows.count; ++m) {
+          rows.a[m] = a;
+          a = walk.next(m, rows) ? input() : a + pixel_step;
+        }
       }
       next.set(tile - run_.begin, job_);
       if (sums_ != nullptr) job_.sums = sums_ + (tile - run_.begin) * kTileSums;

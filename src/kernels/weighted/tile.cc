@@ -410,7 +410,14 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
     }
   }
-  if (crowd_each_other(rows)) p = run_gathering<kTileRows - kLeastWays>(rows, job);
+  if (crowd_each_other(rows)) {
+    p = run_gathering<kTileRows - kLeastWays>(rows, job);
+  } else if constexpr (kShortRows > 0) {
+    static constexpr auto kShort = panel_tiles<kShortRowsPanels, false>(std::make_index_sequence<kShortRows>());
+    if (rows.count <= kShortRows && job.next_panels == nullptr) {
+      for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) kShort[row](rows, job, p);
+    }
+  }
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
   for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide[row](rows, job, p);
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
@@ -438,6 +445,7 @@ void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
 const TileTable& table() noexcept {
   static constexpr TileTable kTable{.rows = kTileRows,
                                     .few_rows = kFewRows,
+                                    .short_rows = kShortRows,
                                     .lane_rows = kLaneRows,
                                     .panels = run_panels,
                                     .lanes = run_lanes,
