@@ -191,6 +191,25 @@ TEST_CASE("a wrapped load keeps its place across the end of the run, and others 
   CHECK(placed->offsets[1] != placed->offsets[0]);
 }
 
+TEST_CASE("a wrapped load lies on the side that its rule says, from the earliest gate at which that is free") {
+  const Pipeline p({1, 1, 1, 1});
+  PlaceRule rule{.arena = {0, 3 * kBlockBytes}, .least_gates = {-2, 0, 1, 2}};
+  CHECK(place_loads(p.schedule, {}, rule)->offsets[0] == 0);
+  rule.address = AddressRule::kHighest;
+  CHECK(place_loads(p.schedule, {}, rule)->offsets[0] == 2 * kBlockBytes);
+  rule.sides = {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kHighest, AddressRule::kHighest};
+  CHECK(place_loads(p.schedule, {}, rule)->offsets[0] == 0);
+  // The top is taken in the head, the rest until the last step but one is over.
+  Pipeline kept = p;
+  kept.schedule.loads[2].resident = true;
+  const std::vector<FixedRect> fixed{{{0, 1}, {2 * kBlockBytes, 3 * kBlockBytes}}, {{2, 3}, {0, 2 * kBlockBytes}}};
+  const auto late =
+      place_loads(kept.schedule, fixed, {.arena = {0, 3 * kBlockBytes}, .address = AddressRule::kHighest, .least_gates = {-2, 0, 1, 3}});
+  REQUIRE(late);
+  CHECK(late->gates[0] == -1);
+  CHECK(late->offsets[0] == kBlockBytes);
+}
+
 TEST_CASE("the left extension moves gates as early as regions allow and keeps addresses") {
   const Pipeline p({1, 1, 1, 1});
   PlaceRule rule{.arena = {0, 2 * kBlockBytes}};

@@ -138,7 +138,7 @@ class StreamDrafts {
     place_in_all_ways();
     if (!good() && !none_fits) place_least();
     if (!good()) swap_kept();
-    if (!good()) place_best(Effort::kTogether);  // takes longest and finds least
+    if (!good()) place_best(Effort::kLast);
   }
 
  private:
@@ -242,6 +242,7 @@ class StreamDrafts {
 
   void place_in_all_ways() {
     place_best(Effort::kQuick);
+    place_best(Effort::kTogether);
     place_best(Effort::kThorough);
   }
 

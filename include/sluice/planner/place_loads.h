@@ -7,7 +7,8 @@
 // A load of m bytes may start at address a with gate max(skyline over [a, a + m)). Fixed buffers enter the skyline when a load's lifetime
 // reaches them. Because loads come in order of use, one skyline serves all: a placed load overwrites what lay below it.
 //
-// Wrapped loads come first. Each lives in two pieces, the tail of the run before and the head of its own, at one address:
+// Wrapped loads come first, by the same rules and at their earliest gates: a skyline of the run before answers for the tail, in which what
+// the head needs is never free. Each lives in two pieces, the tail of the run before and the head of its own, at one address:
 //
 //     | 0: head  |                 | 0: tail |      the tails then count as fixed buffers for the loads of the middle
 //     | 1: head     |          | 1: tail     |
@@ -185,8 +186,7 @@ class LoadPlacer {
       enter_fixed(load.uses.end);
       // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
       const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
-      const AddressRule address = is_late(k) ? AddressRule::kLowest : rule_.sides.empty() ? rule_.address : rule_.sides[k];
-      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, address, after);
+      const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, address_of(k), after);
       if (!fit) {
         without_place_ = k;
         return std::nullopt;
@@ -234,6 +234,10 @@ class LoadPlacer {
 
   bool is_late(std::size_t k) const noexcept { return !rule_.late.empty() && rule_.late[k]; }
 
+  AddressRule address_of(std::size_t k) const noexcept {
+    return is_late(k) ? AddressRule::kLowest : rule_.sides.empty() ? rule_.address : rule_.sides[k];
+  }
+
   std::int64_t least_gate(std::size_t k, std::int64_t former) const {
     const std::int64_t use = schedule_.loads[k].uses.begin;
     if (!rule_.preload || is_late(k)) return std::max(former, use);
@@ -248,31 +252,31 @@ class LoadPlacer {
   /// Loads whose least gate lies before the run, until one finds no address there: it and those after it are not wrapped.
   void place_wrapped() {
     if (rule_.least_gates.empty() || *std::min_element(rule_.least_gates.begin(), rule_.least_gates.end()) >= 0) return;
-    by_address_ = fixed_;
-    std::sort(by_address_.begin(), by_address_.end(), lies_lower);
-    std::int64_t former = -schedule_.step_count();
-    for (; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
+    // Of the run before: a byte that the head needs, from the begin of a run to the last use, is never free.
+    const std::int64_t steps = schedule_.step_count();
+    Skyline before(rule_.arena);
+    for (const FixedRect& rect : fixed_) before.take(rect.bytes, rect.time.end);
+    std::int64_t former = -steps;
+    std::uint64_t after = 0;
+    for (std::size_t in_heads = 0; wrapped_ < rule_.least_gates.size(); ++wrapped_) {
       const LoadSpec& load = schedule_.loads[wrapped_];
       if (!load.streamed()) continue;
-      if (is_late(wrapped_)) break;
-      const std::int64_t gate = std::max(rule_.least_gates[wrapped_], former);
-      if (gate >= 0) break;
-      auto at = lowest_address(load, gate);
-      const bool late = !at;
-      if (late) at = lowest_address(load, -1);
-      if (!at) break;
-      former = late ? -1 : gate;
-      placement_.gates[wrapped_] = former;
-      placement_.offsets[wrapped_] = *at;
-      placement_.height = std::max(placement_.height, *at + load.region_bytes());
-      keep_wrapped(wrapped_, former, *at);
-      const FixedRect wrapped{{-schedule_.step_count(), schedule_.step_count()}, {*at, *at + load.region_bytes()}};
-      by_address_.insert(std::upper_bound(by_address_.begin(), by_address_.end(), wrapped, lies_lower), wrapped);
+      const std::int64_t least = std::max(rule_.least_gates[wrapped_], former);
+      if (is_late(wrapped_) || least >= 0) break;
+      for (; in_heads < fixed_.size() && fixed_[in_heads].time.begin < load.uses.end; ++in_heads)
+        before.take(fixed_[in_heads].bytes, steps);
+      const auto fit = before.find(load.region_bytes(), least + steps, steps - 1, address_of(wrapped_), after);
+      if (!fit) break;
+      after = fit->offset + load.region_bytes();
+      before.take({fit->offset, after}, steps);
+      placement_.gates[wrapped_] = former = fit->until - steps;
+      placement_.offsets[wrapped_] = fit->offset;
+      placement_.height = std::max(placement_.height, after);
+      keep_wrapped(wrapped_, former, fit->offset);
     }
+    wrapping_ = before.work() + kEach * fixed_.size();
     enter_tails();
   }
-
-  static bool lies_lower(const FixedRect& a, const FixedRect& b) noexcept { return a.bytes.begin < b.bytes.begin; }
 
   void keep_wrapped(std::size_t k, std::int64_t gate, std::uint64_t at) {
     const LoadSpec& load = schedule_.loads[k];
@@ -289,28 +293,13 @@ class LoadPlacer {
                        [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   }
 
-  /// Free from `gate`, in the run before, to the last use.
-  std::optional<std::uint64_t> lowest_address(const LoadSpec& load, std::int64_t gate) const {
-    const Interval<std::int64_t> head{0, load.uses.end};
-    const Interval<std::int64_t> tail{gate + schedule_.step_count(), schedule_.step_count()};
-    std::uint64_t at = rule_.arena.begin;
-    for (const FixedRect& rect : by_address_) {
-      ++wrapping_;
-      if (rect.bytes.begin >= at + load.region_bytes()) break;
-      if (rect.time.overlaps(head) || rect.time.overlaps(tail)) at = std::max(at, align_up(rect.bytes.end, kBlockBytes));
-    }
-    if (at + load.region_bytes() > rule_.arena.end) return std::nullopt;
-    return at;
-  }
-
   const Schedule& schedule_;
   const PlaceRule& rule_;
-  std::vector<FixedRect> fixed_;       // by begin of time
-  std::vector<FixedRect> tails_;       // of wrapped loads
-  std::vector<FixedRect> by_address_;  // fixed buffers and wrapped loads
+  std::vector<FixedRect> fixed_;  // by begin of time
+  std::vector<FixedRect> tails_;  // of wrapped loads
   Skyline skyline_;
   LoadPlacement placement_;
-  mutable std::uint64_t wrapping_ = 0;  // buffers that were looked at for wrapped loads
+  std::uint64_t wrapping_ = 0;  // work on wrapped loads
   std::size_t next_fixed_ = 0;
   std::size_t wrapped_ = 0;  // streamed loads before this one are wrapped
   std::size_t without_place_ = 0;

@@ -4,9 +4,10 @@
 //     L low      | A            | L |            | B        |      when A ends, what is free is in two parts
 //     L high     | A            |            | L | B        |      when A ends, it is one part: the next load comes then
 //
-// From a placement by one rule: one or two loads before the largest delays against the fluid run change sides, all are placed again, and
-// what makes the run no longer stays. Equal runs count as progress, for one of them may have the way down. Invariants: what comes out is
-// never slower than what went in; gates and addresses are those that `place_loads` gives; the same input always gives the same output.
+// From a placement by one rule: one or two loads before the largest delays against the fluid run change sides, or come later than they
+// could (which leaves their place to another), all are placed again, and what makes the run no longer stays. Loads of the next run that
+// wrap do so, too. Equal runs count as progress, for one of them may have the way down. Invariants: what comes out is never slower than
+// what went in; gates and addresses are those that `place_loads` gives; the same input always gives the same output.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +37,12 @@ class SideSearch {
     Timeline times = simulate(schedule_, costs_, placed.gates, kind_);
     rule.sides.assign(schedule_.loads.size(), rule.address);
     const std::uint64_t end = work + most_work;
+    const std::vector<std::int64_t> least_gates = rule.least_gates;
     std::vector<std::uint32_t> suspects = in_the_way(times, fluid);
     for (int failures = 0; failures < kMostFailures && work < end && !suspects.empty() && times.seconds() > enough;) {
       PlaceRule turned = rule;
       for (std::uint32_t turns = 1 + random(2); turns > 0; --turns)
-        turned.sides[suspects[random(static_cast<std::uint32_t>(suspects.size()))]] = static_cast<AddressRule>(random(3));
+        turn(turned, suspects[random(static_cast<std::uint32_t>(suspects.size()))], placed.gates, least_gates);
       work += each;
       auto again = place_loads(schedule_, fixed_, turned, &work);
       ++failures;
@@ -58,9 +60,20 @@ class SideSearch {
 
  private:
   static constexpr std::size_t kMostDelays = 6;  // looked at, the largest first,
-  static constexpr std::size_t kBefore = 6;      // and of each the loads up to it
+  static constexpr std::size_t kBefore = 16;     // and of each the loads up to it: 6 missed those that had split what is free
   static constexpr int kMostFailures = 150;      // in a row: 400 found no more at the budgets of the bench, and left less work to others
   static constexpr double kLess = 0.9999;
+
+  /// Moves one load: to another side; or to a later gate than it has; or back to the first one.
+  void turn(PlaceRule& rule, std::uint32_t load, const Gates& gates, const std::vector<std::int64_t>& first) {
+    constexpr std::int64_t kMostLater = 16;
+    const std::uint32_t move = random(4);
+    if (move < 3) rule.sides[load] = static_cast<AddressRule>(move);
+    if (move < 3 || first.empty()) return;
+    const std::int64_t later = std::clamp<std::int64_t>(schedule_.loads[load].uses.begin - gates[load] + 1, 1, kMostLater);
+    const bool back = random(4) == 0;
+    rule.least_gates[load] = back ? first[load] : gates[load] + static_cast<std::int64_t>(random(static_cast<std::uint32_t>(later)));
+  }
 
   /// Always the same numbers: a request has one plan.
   std::uint32_t random(std::uint32_t below) {

@@ -3,9 +3,9 @@
 //     draft -> fluid gates -> T_LB: is it worth going on?
 //                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
 //                |     where a load finds no address, those in its way come late and all are placed again
-//                |-> the same, and loads that are in the way change sides                                   (planner/sides.h)
-//                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/place_together.h)
+//                |-> round activations again, and loads that are in the way change sides                    (planner/sides.h)
+//                |-> the ring                                      (planner/ring.h: always gives something that overlaps)
 //
 // The next way is gone only where the one before leaves more than a threshold above the bound.
 // Invariant: no candidate is faster than the draft's fluid bound.
@@ -44,16 +44,18 @@ struct Search {
   /// stays; where there is none yet, the search goes on until there is.
   std::int64_t work_left = kQuickWork;
   std::uint64_t exact_share = 0;  // of the exact search, in one placement of everything together
-  int together_left = 1;          // such placements: they find little that going round activations does not, and take long
+  int together_left = 1;          // such placements: each may take its whole share and find nothing
 
   /// Without the exact search this much is tried: a few tries of a large model, many of a small one.
   static constexpr std::int64_t kQuickWork = 4 * SearchLimit::kWorkPerMillisecond;
 
   void allow(SearchLimit limit) noexcept {
-    constexpr std::uint64_t kShares = 8;
-    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 2, std::int64_t{1} << 60));
+    // Where the search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
+    constexpr std::uint64_t kShares = 24;
+    constexpr int kTries = 8;
+    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 5, std::int64_t{1} << 60));
     exact_share = limit.work / kShares;
-    together_left = limit.work > 0 ? 2 : 1;
+    together_left = limit.work > 0 ? kTries : 1;
   }
   void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
   bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
@@ -163,9 +165,9 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
 
 }  // namespace detail
 
-/// kQuick: round activations as they lie in the ground that the draft was cut for. kThorough: in every other way round activations.
-/// kTogether: activations move, too.
-enum class Effort : std::uint8_t { kQuick, kThorough, kTogether };
+/// kQuick: round activations as they lie in the ground that the draft was cut for. kTogether: activations move, too, if the exact search
+/// may help. kThorough: in every other way round activations. kLast: activations move, with or without the search.
+enum class Effort : std::uint8_t { kQuick, kTogether, kThorough, kLast };
 
 /// Streams a draft, unless its fluid bound says that it cannot beat the best.
 inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room& ground, Effort effort) {
@@ -174,7 +176,8 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
   const double enough = bound * kCloseEnough;
-  if (effort == Effort::kTogether) {
+  if (effort == Effort::kTogether && search.exact_share == 0) return;
+  if (effort == Effort::kTogether || effort == Effort::kLast) {
     if (search.together_left > 0) detail::stream_together(search, draft, enough);
     return;
   }
