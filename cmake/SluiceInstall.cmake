@@ -11,7 +11,7 @@ endforeach()
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${package_dir})
 
 # Third-party libraries that the installed archives link: target:header:library.
-set(SLUICE_LINKED_LIBRARIES sluice_highway:hwy/highway.h:hwy)
+set(SLUICE_LINKED_LIBRARIES)
 if(TARGET sluice_pthreadpool)
   list(APPEND SLUICE_LINKED_LIBRARIES sluice_pthreadpool:pthreadpool.h:pthreadpool)
 endif()
