@@ -62,6 +62,30 @@ HWY_INLINE const float* next_of(const TileJob& job, int p) {
          job.next_part % kParts * (job.segments * job.depth * 16 / kParts);
 }
 
+// Sums of half a panel, where vectors are whole ones: what a last panel of no more than 8 outputs needs. CPUs with AVX-512 take as long for
+// half a vector as for a whole one, or half as long.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr bool kHasHalfPanels = true;
+using HalfD = hn::Half<D>;
+HWY_INLINE hn::Vec<HalfD> half_of(V v) { return hn::LowerHalf(HalfD(), v); }
+HWY_INLINE V whole_of(hn::Vec<HalfD> v) { return hn::ZeroExtendVector(D(), v); }
+#else
+inline constexpr bool kHasHalfPanels = false;
+using HalfD = D;
+HWY_INLINE V half_of(V v) { return v; }
+HWY_INLINE V whole_of(V v) { return v; }
+#endif
+using HalfV = hn::Vec<HalfD>;
+
+/// The same index, but the compiler does not know: what it reads is read again. FMAs that each broadcast their input from memory are faster
+/// than two that share a register, by a tenth where one is of half a vector.
+HWY_INLINE std::int64_t again(std::int64_t k) {
+#if HWY_TARGET == HWY_AVX3
+  asm("" : "+r"(k));
+#endif
+  return k;
+}
+
 /// From 0, or from the unfinished sums.
 template <int kRows, int kVectors>
 HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
@@ -93,23 +117,29 @@ HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJ
   }
 }
 
-/// One k: `inputs(m)` of each row times the weights at `b`.
-template <int kRows, int kVectors, class Inputs>
-HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, std::int64_t panel_floats, const Inputs& inputs) {
+/// One k: `inputs(m, k)` of each row times the weights at `b`. kHalf: the last vector's sums are `halves`.
+template <bool kHalf = false, int kRows, int kVectors, class Inputs>
+HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, std::int64_t panel_floats, std::int64_t k,
+                         const Inputs& inputs, [[maybe_unused]] HalfV* halves = nullptr) {
   const D d;
-  V weights[kVectors];
+  constexpr int kWhole = kHalf ? kVectors - 1 : kVectors;
+  const auto at = [&](int v) { return b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes; };
+  V weights[kWhole];
   HWY_UNROLL(16)
-  for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes);
+  for (int v = 0; v < kWhole; ++v) weights[v] = hn::LoadU(d, at(v));
+  [[maybe_unused]] const HalfV half_weights = hn::LoadU(HalfD(), at(kVectors - 1));
+  [[maybe_unused]] const std::int64_t k_again = again(k);
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
-    const V input = hn::Set(d, inputs(m));
+    const V input = hn::Set(d, inputs(m, k));
     HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
+    for (int v = 0; v < kWhole; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
+    if constexpr (kHalf) halves[m] = functions::fused(hn::Set(HalfD(), inputs(m, k_again)), half_weights, halves[m]);
   }
 }
 
-/// kFetch: fetches its part of the next block, a line every few k.
-template <int kRows, int kPanels, bool kFetch = false>
+/// kFetch: fetches its part of the next block, a line every few k. kHalf: no more than half of the last panel's lanes are outputs.
+template <int kRows, int kPanels, bool kFetch = false, bool kHalf = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
   constexpr int kHeld = std::min(kRows, kHeldPointers);
@@ -120,6 +150,9 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   begin(acc, job, p);
+  HalfV halves[kRows];
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) halves[m] = half_of(acc[m][kVectors - 1]);
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
@@ -133,7 +166,8 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
     const auto multiply_at = [&](std::int64_t k) HWY_ATTR {
-      multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return m < kHeld ? held[m][k] : others[m - kHeld][k]; });
+      const auto inputs = [&](int m, std::int64_t i) HWY_ATTR { return m < kHeld ? held[m][i] : others[m - kHeld][i]; };
+      multiply<kHalf>(acc, b, panel_floats, k, inputs, halves);
       b += 16;
     };
     std::int64_t k = -job.depth;
@@ -145,6 +179,10 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
       }
     }
     for (; k < 0; ++k) multiply_at(k);
+  }
+  if constexpr (kHalf) {
+    HWY_UNROLL(16)
+    for (int m = 0; m < kRows; ++m) acc[m][kVectors - 1] = whole_of(halves[m]);
   }
   end(acc, rows, job, p);
 }
@@ -184,11 +222,11 @@ HWY_NOINLINE void gathering_tile(const TileRows& rows, const TileJob& job, int p
           next += kNextFloats;
         }
         if (more && k < kRows) gather(line + 1, k);
-        multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return now[m][k]; });
+        multiply(acc, b, panel_floats, k, [&](int m, std::int64_t i) HWY_ATTR { return now[m][i]; });
       }
     }
     for (std::int64_t k = whole * 16; k < job.depth; ++k, b += 16) {
-      multiply(acc, b, panel_floats, [&](int m) HWY_ATTR { return rows.a[m][offset + k]; });
+      multiply(acc, b, panel_floats, k, [&](int m, std::int64_t i) HWY_ATTR { return rows.a[m][offset + i]; });
     }
   }
   end(acc, rows, job, p);
@@ -361,9 +399,9 @@ bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJ
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
 using LaneTile = void (*)(const TileRows&, const TileJob&, int);
 
-template <int kPanels, bool kFetch, std::size_t... kRow>
+template <int kPanels, bool kFetch, bool kHalf = false, std::size_t... kRow>
 constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence<kRow...>) {
-  return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch>...};
+  return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch, kHalf>...};
 }
 
 template <bool kFetch, std::size_t... kRow>
@@ -400,6 +438,8 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kFetching = panel_tiles<kTilePanels, true>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kWithHalf = panel_tiles<kTilePanels, false, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, true, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   int p = 0;
   if constexpr (kFewRows > 0) {
@@ -419,7 +459,11 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
     }
   }
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
-  for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide[row](rows, job, p);
+  const auto& with_half = job.next_panels == nullptr ? kWithHalf : kWithHalfFetching;
+  for (; p + kTilePanels <= job.panel_count; p += kTilePanels) {
+    const bool half = kHasHalfPanels && p + kTilePanels == job.panel_count && job.last_lanes <= 8;
+    (half ? with_half : wide)[row](rows, job, p);
+  }
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
 }
 
