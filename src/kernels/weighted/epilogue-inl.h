@@ -109,18 +109,27 @@ HWY_INLINE void store_live(V v, float* to, [[maybe_unused]] int count) {
 #endif
 }
 
+/// Functions that registers do: each is two bounds, of which those that change no value stand for none.
+inline bool is_bounds(model::Function function) {
+  return function == model::Function::kNone || function == model::Function::kRelu || function == model::Function::kClip;
+}
+HWY_INLINE float low_bound(const model::Activation& activation) {
+  using model::Function;
+  const Function function = activation.function;
+  return function == Function::kClip ? activation.a : function == Function::kRelu ? 0.0f : -std::numeric_limits<float>::infinity();
+}
+HWY_INLINE float high_bound(const model::Activation& activation) {
+  return activation.function == model::Function::kClip ? activation.b : std::numeric_limits<float>::infinity();
+}
+
 /// The epilogue in registers: no function, ReLU or clip; all lanes are outputs, unless masks are free. A value is stored as soon as it is
 /// computed: then it needs no port of the register file, for which on some CPUs stores compete with the next tile's FMAs.
 template <int kRows, int kVectors>
 HWY_INLINE void finish_registers(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first,
                                  std::int64_t left) {
-  using model::Function;
   const D d;
-  // Bounds and a bias that change no value stand for none: a branch less, and their operations fit beside FMAs.
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Function function = job.activation.function;
-  const V low = hn::Set(d, function == Function::kClip ? job.activation.a : function == Function::kRelu ? 0.0f : -kInfinity);
-  const V high = hn::Set(d, function == Function::kClip ? job.activation.b : kInfinity);
+  // A bias that changes no value stands for none, like such bounds: a branch less, and their operations fit beside FMAs.
+  const V low = hn::Set(d, low_bound(job.activation)), high = hn::Set(d, high_bound(job.activation));
   V bias[kVectors];
   int live[kVectors];
   HWY_UNROLL(8)
@@ -144,15 +153,18 @@ HWY_INLINE void finish_registers(V (&acc)[kRows][kVectors], const TileRows& rows
   }
 }
 
+/// Outputs of the block from channel `first` on.
+inline std::int64_t outputs_from(const TileJob& job, std::int64_t first) {
+  return job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
+}
+
 /// Applies the epilogue to accumulators and stores them. Accumulator v of a row holds channels first + v * kVectorLanes and on of the
 /// block.
 template <int kRows, int kVectors>
 HWY_INLINE void finish(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
-  using model::Function;
-  const std::int64_t left = job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
-  const Function function = job.activation.function;
-  const bool simple = function == Function::kNone || function == Function::kRelu || function == Function::kClip;
-  if (simple && (kMasksAreFree || left >= kVectors * kVectorLanes)) return finish_registers(acc, rows, job, first, left);
+  const std::int64_t left = outputs_from(job, first);
+  if (is_bounds(job.activation.function) && (kMasksAreFree || left >= kVectors * kVectorLanes))
+    return finish_registers(acc, rows, job, first, left);
   V values[kRows * kVectors];
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {

@@ -81,7 +81,7 @@ using HalfV = hn::Vec<HalfD>;
 /// than two that share a register, by a tenth where one is of half a vector.
 HWY_INLINE std::int64_t again(std::int64_t k) {
 #if HWY_TARGET == HWY_AVX3
-  asm("" : "+r"(k));
+  asm volatile("" : "+r"(k));
 #endif
   return k;
 }
@@ -128,7 +128,7 @@ HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b,
   HWY_UNROLL(16)
   for (int v = 0; v < kWhole; ++v) weights[v] = hn::LoadU(d, at(v));
   [[maybe_unused]] const HalfV half_weights = hn::LoadU(HalfD(), at(kVectors - 1));
-  [[maybe_unused]] const std::int64_t k_again = again(k);
+  [[maybe_unused]] const std::int64_t k_again = kHalf ? again(k) : k;
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
     const V input = hn::Set(d, inputs(m, k));
@@ -136,6 +136,77 @@ HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b,
     for (int v = 0; v < kWhole; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
     if constexpr (kHalf) halves[m] = functions::fused(hn::Set(HalfD(), inputs(m, k_again)), half_weights, halves[m]);
   }
+}
+
+// The last k of a tile of short sums go part by part, a part being some rows of one vector: while one is multiplied, the one before is
+// finished (bias, bounds, store). Finishing all at once holds up the FMAs of the next tile, though it needs none of their ports: 16 inputs
+// take a tenth less time so, 32 a twentieth. Tiles of two panels lose more in their inner loops, where g++ runs short of registers.
+inline constexpr int kLastDepth = 6;
+inline constexpr int kPartRows = 5;
+template <int kVectors>
+constexpr bool may_end_in_parts() {
+  return HWY_TARGET == HWY_AVX3 && kVectors == kShortRowsPanels * kPanelVectors;
+}
+
+/// Rows [first, end) of vector v.
+struct TilePart {
+  int v;
+  int first;
+  int end;
+};
+
+template <int kRows>
+inline constexpr int kPartsOfVector = (kRows + kPartRows - 1) / kPartRows;
+
+template <int kRows>
+constexpr TilePart part_of_tile(int i) {
+  constexpr int kParts = kPartsOfVector<kRows>;
+  return {i / kParts, i % kParts * kRows / kParts, (i % kParts + 1) * kRows / kParts};
+}
+
+/// Can the tile end so: is its epilogue the common one, with a bias, and are all lanes outputs?
+template <int kVectors>
+HWY_INLINE bool ends_in_parts(const TileJob& job, int p) {
+  return job.ends && job.depth >= kLastDepth && job.bias != nullptr && !job.has_residual && is_bounds(job.activation.function) &&
+         outputs_from(job, std::int64_t{p} * 16) >= kVectors * kVectorLanes;
+}
+
+/// Multiplies the last k, whose weights are at `b` and whose inputs have the indices from -kLastDepth on, and finishes the tile.
+template <int kRows, int kVectors, class Inputs>
+HWY_INLINE void end_in_parts(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, const TileRows& rows, const TileJob& job,
+                             std::int64_t first, const Inputs& inputs) {
+  const D d;
+  const std::int64_t panel_floats = job.panel_floats;
+  const float* const biases = job.bias + first;
+  const V low = hn::Set(d, low_bound(job.activation)), high = hn::Set(d, high_bound(job.activation));
+  const auto finish_one = [&](int m, int v, V bias) HWY_ATTR {
+    const V value = functions::at_most(functions::at_least(hn::Add(acc[m][v], bias), low), high);
+    hn::StoreU(value, d, rows.out[m] + first + v * kVectorLanes);
+  };
+  constexpr int kParts = kPartsOfVector<kRows> * kVectors;
+  TilePart before{0, 0, 0};
+  V bias = hn::Zero(d);  // of the part before
+  HWY_UNROLL(16)
+  for (int i = 0; i < kParts; ++i) {
+    const TilePart part = part_of_tile<kRows>(i);
+    const float* const weights = b + part.v / kPanelVectors * panel_floats + part.v % kPanelVectors * kVectorLanes;
+    const std::int64_t k = again(-kLastDepth);
+    int unfinished = before.first, product = 0;
+    HWY_UNROLL(8)
+    for (int j = 0; j < kLastDepth; ++j) {
+      const V weight = hn::LoadU(d, weights + j * 16);
+      HWY_UNROLL(16)
+      for (int m = part.first; m < part.end; ++m, ++product) {
+        acc[m][part.v] = functions::fused(hn::Set(d, inputs(m, k + j)), weight, acc[m][part.v]);
+        if (product % kLastDepth == 1 && unfinished < before.end) finish_one(unfinished++, before.v, bias);
+      }
+    }
+    for (; unfinished < before.end; ++unfinished) finish_one(unfinished, before.v, bias);  // parts may differ by a row
+    before = part;
+    bias = hn::LoadU(d, biases + part.v * kVectorLanes);
+  }
+  HWY_UNROLL(16)
+  for (int m = before.first; m < before.end; ++m) finish_one(m, before.v, bias);
 }
 
 /// kFetch: fetches its part of the next block, a line every few k. kHalf: no more than half of the last panel's lanes are outputs.
@@ -156,7 +227,10 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
+  constexpr bool kMayEnd = may_end_in_parts<kVectors>();
+  const bool in_parts = kMayEnd && ends_in_parts<kVectors>(job, p);
   for (std::int64_t s = 0; s < job.segments; ++s) {
+    const bool ends = in_parts && s + 1 == job.segments;
     const std::int64_t offset = job.segment_offsets[s];
     if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
     const float* HWY_RESTRICT held[kHeld];
@@ -165,20 +239,24 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     for (int m = 0; m < kHeld; ++m) held[m] = rows.a[m] + offset + job.depth;
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
+    const auto inputs = [&](int m, std::int64_t i) HWY_ATTR { return m < kHeld ? held[m][i] : others[m - kHeld][i]; };
     const auto multiply_at = [&](std::int64_t k) HWY_ATTR {
-      const auto inputs = [&](int m, std::int64_t i) HWY_ATTR { return m < kHeld ? held[m][i] : others[m - kHeld][i]; };
       multiply<kHalf>(acc, b, panel_floats, k, inputs, halves);
       b += 16;
     };
     std::int64_t k = -job.depth;
+    const std::int64_t end_k = ends ? -kLastDepth : 0;
     if constexpr (kFetch) {
-      for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
+      for (; k + kFetchStep <= end_k; k += kFetchStep, next += kFetchStep * kNextFloats) {
         __builtin_prefetch(next, 0, 2);
         HWY_UNROLL(4)
         for (std::int64_t i = 0; i < kFetchStep; ++i) multiply_at(k + i);
       }
     }
-    for (; k < 0; ++k) multiply_at(k);
+    for (; k < end_k; ++k) multiply_at(k);
+    if constexpr (kMayEnd) {
+      if (ends) return end_in_parts(acc, b, rows, job, std::int64_t{p} * 16, inputs);
+    }
   }
   if constexpr (kHalf) {
     HWY_UNROLL(16)
