@@ -124,9 +124,14 @@ class Unit {
     return count;
   }
 
-  /// Brings a pixel of the next tile's last input row, which no tile has read yet, into L2 while this one works.
-  void fetch(const float* pixel) const noexcept {
-    for (std::int64_t k = 0; k < depth_; k += 16) __builtin_prefetch(pixel + k, 0, 2);
+  /// Brings pixels of the next tile's last input row, which no tile has read yet, into L2 while this one works. Small ones share lines.
+  void fetch(const float* pixels, std::int64_t step, int count) const noexcept {
+    if (depth_ < 16) {
+      for (std::int64_t i = 0; i < count * step; i += 16) __builtin_prefetch(pixels + i, 0, 2);
+      return;
+    }
+    for (int m = 0; m < count; ++m, pixels += step)
+      for (std::int64_t k = 0; k < depth_; k += 16) __builtin_prefetch(pixels + k, 0, 2);
   }
 
   /// Tiles count from `first_tile` where they fetch what is next. Returns how many there were.
@@ -140,15 +145,21 @@ class Unit {
     job.depth = rows_are_runs ? part.taps_x.size() * depth_ : depth_;
 
     const std::int64_t pixel_step = w_.stride_w * in_.pixel_pitch / kFloat, count = tiles_of(part);
+    const std::int64_t below = next == nullptr ? 0 : tiles_.rows * pixel_step + offsets[job.segments - 1];
     OutputWalk walk(call_, part.rows.begin, part.columns.begin, part.columns, block_.channel);
     const float* a = input(part, part.rows.begin, part.columns.begin);
     for (std::int64_t tile = 0; tile < count; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, part.pixels()}, tile, count).size());
-      for (int m = 0; m < rows.count; ++m) {
-        rows.a[m] = a;
-        if (next != nullptr) fetch(a + tiles_.rows * pixel_step + offsets[job.segments - 1]);
-        a = walk.next(m, rows) ? input(part, walk.row(), part.columns.begin) : a + pixel_step;
+      if (rows.count <= walk.left()) {
+        if (next != nullptr) fetch(a + below, pixel_step, rows.count);
+        a = walk.take(a, pixel_step, rows) ? input(part, walk.row(), part.columns.begin) : a + rows.count * pixel_step;
+      } else {
+        for (int m = 0; m < rows.count; ++m) {
+          rows.a[m] = a;
+          if (next != nullptr) fetch(a + below, pixel_step, 1);
+          a = walk.next(m, rows) ? input(part, walk.row(), part.columns.begin) : a + pixel_step;
+        }
       }
       if (next != nullptr) next->set(first_tile + tile, job);
       tiles_.panels(rows, job);
