@@ -512,6 +512,17 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
 }
 
+/// So few lines of each panel may be asked for at once.
+inline constexpr std::int64_t kShortFetch = 64;
+
+/// Fetches the tile's part of panels [first, end) of the next block.
+HWY_INLINE void fetch_next(const TileJob& job, int first, int end) {
+  const std::int64_t depth = job.segments * job.depth;
+  const std::int64_t begin_k = depth * job.next_part / kTilesOfPrefetch, end_k = depth * (job.next_part + 1) / kTilesOfPrefetch;
+  for (int p = first; p < end; ++p)
+    for (std::int64_t k = begin_k; k < end_k; ++k) __builtin_prefetch(job.next_panels + p * job.panel_floats + k * 16, 0, 2);
+}
+
 void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
@@ -532,8 +543,12 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
     p = run_gathering<kTileRows - kLeastWays>(rows, job);
   } else if constexpr (kShortRows > 0) {
     static constexpr auto kShort = panel_tiles<kShortRowsPanels, false>(std::make_index_sequence<kShortRows>());
-    if (rows.count <= kShortRows && job.next_panels == nullptr) {
-      for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) kShort[row](rows, job, p);
+    const bool fetches = job.next_panels != nullptr;
+    if (rows.count <= kShortRows && (!fetches || job.segments * job.depth <= kShortFetch)) {
+      for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) {
+        if (fetches) fetch_next(job, p, p + kShortRowsPanels);
+        kShort[row](rows, job, p);
+      }
     }
   }
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
