@@ -376,6 +376,13 @@ HWY_INLINE void load_in_turn([[maybe_unused]] const float*& a) {
 #endif
 }
 
+/// Keeps a value in its register: g++ would read it anew for each of the FMAs that it is for.
+HWY_INLINE void hold([[maybe_unused]] V& value) {
+#if HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(value.raw));
+#endif
+}
+
 // `kRows` neighbouring outputs of a row: each input is loaded once for all outputs that it reaches. Panels are the inner loop: the channels
 // of a pixel are neighbours in memory, so the tile reads a few streams instead of a line here and a line there.
 template <int kTaps, int kStride, bool kPadded, int kRows, int kVectors>
@@ -409,7 +416,8 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
       load_in_turn(a);
       HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) {
-        const V input = hn::LoadU(d, (kStepsThroughInputs ? a : first + j * step) + v * kVectorLanes);
+        V input = hn::LoadU(d, (kStepsThroughInputs ? a : first + j * step) + v * kVectorLanes);
+        hold(input);
         HWY_UNROLL(8)
         for (int tap = 0; tap < kTaps; ++tap) {
           const int m = (j - tap) / kStride;
