@@ -414,7 +414,7 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
     p = run_gathering<kTileRows - kLeastWays>(rows, job);
   } else if constexpr (kShortRows > 0) {
     static constexpr auto kShort = panel_tiles<kShortRowsPanels, false>(std::make_index_sequence<kShortRows>());
-    if (rows.count <= kShortRows && job.next_panels == nullptr) {
+    if (rows.count <= kShortRows && job.next_panels == nullptr && job.sums == nullptr) {
       for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) kShort[row](rows, job, p);
     }
   }
