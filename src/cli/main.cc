@@ -96,7 +96,8 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes under a minute");
   command->add_option("--threads", line.profile.threads, "compute threads that are measured together")->capture_default_str();
   command->add_option("--output", line.profile.output, "write here (default: where plan and run look)");
-  command->add_option("--file", line.profile.file, "measure reading of this file, of 64 MiB or more (default: one made for the purpose)");
+  command->add_option("--file", line.profile.file,
+                      "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
       ->allow_extra_args(false);
   command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");

@@ -1,6 +1,7 @@
 // `sluice profile`: measures this device and writes what it found where `plan` and `run` look for it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -62,15 +63,24 @@ void limit_reads(DeviceProfile& profile, double limit) {
   for (profiler::ReadRate& read : profile.reads) read.bytes_per_second = std::min(read.bytes_per_second, limit);
 }
 
+/// The largest of the models, if it is large enough to be timed: plans wait for the disk that it lies on, and what was just written may
+/// still be in memory on the disk's far side. Else nothing.
+std::string file_to_read(const std::vector<model::ModelFile>& models) {
+  const auto largest = std::max_element(models.begin(), models.end(),
+                                        [](const model::ModelFile& a, const model::ModelFile& b) { return a.file_size() < b.file_size(); });
+  if (largest == models.end() || largest->file_size() < profiler::kLeastFileToRead) return {};
+  return largest->path();
+}
+
 DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
   std::vector<model::ModelFile> models;
   for (const std::string& path : options.models) models.push_back(unwrap(model::ModelFile::open(path)));
   profiler::MeasureOptions measured;
   measured.threads = options.threads;
   for (const model::ModelFile& file : models) measured.graphs.push_back(&file.graph());
+  measured.file = options.file.empty() ? file_to_read(models) : options.file;
   std::optional<ScratchFile> scratch;
-  if (options.file.empty()) scratch.emplace(folder);
-  measured.file = scratch ? scratch->path() : options.file;
+  if (measured.file.empty()) measured.file = scratch.emplace(folder).path();
   Progress progress("profile", 0);
   measured.progress = [](void* context, std::size_t done, std::size_t all) {
     static_cast<Progress*>(context)->update(done, [&] { return fmt::format("measurement {} of {}", done + 1, all); });

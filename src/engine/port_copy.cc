@@ -95,6 +95,7 @@ void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) co
       from += count * size;
     });
   };
+  if (onnx.empty()) return;  // whatever its other extents are
   if (rank_ != 4 || axes_[1].channels == 0) return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
   // Of an image, a row of pixels channel by channel: while the lines that its channels share are near.
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};

@@ -13,6 +13,7 @@
 #include "sluice/core/native_thread.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/profiler/fit.h"
+#include "sluice/profiler/measure.h"
 #include "src/model/aligned_buffer.h"
 #include "src/model/read_queue.h"
 
@@ -23,7 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
 constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
-constexpr std::uint64_t kLeastFile = 64 << 20;
 constexpr std::uint64_t kMostRead = 256 << 20;
 constexpr double kSecondsEach = 0.3;
 constexpr std::int64_t kGlanceNs = 50'000'000;
@@ -97,9 +97,9 @@ class ReadStream {
 
 Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
   SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
-  if (source->size().count() < kLeastFile) {
-    return fail(
-        make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFile, source->size().count()));
+  if (source->size() < kLeastFileToRead) {
+    return fail(make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFileToRead.count(),
+                           source->size().count()));
   }
   std::vector<ReadRate> rates;
   std::uint64_t at = 0;

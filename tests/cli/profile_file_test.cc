@@ -54,7 +54,7 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of_profile(sample());
   CHECK_NOTHROW(parse_profile(text, "p"));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\": 1", "\"version\": 2"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\": 2", "\"version\": 1"},
                                  {"\"threads\": 2", "\"threads\": 0"},
                                  {"\"threads\": 2", "\"threads\": \"2\""},
                                  {"\"bytes_per_second\": 1000000000.0", "\"bytes_per_second\": -1"},

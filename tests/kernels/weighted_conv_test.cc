@@ -88,7 +88,12 @@ TEST_CASE("dense layers with sums so long that tiles do them in parts") {
 TEST_CASE("rows that lie multiples of 2 KiB apart take tiles of few rows, also where those do their sums in parts") {
   for (std::int64_t rows : {14, 15, 57})
     for (std::int64_t n : {39, 70}) sweep_dense(dense(rows, 512, n));
-  for (std::int64_t n : {39, 70, 128}) sweep_dense(dense(57, 2048, n));
+  for (std::int64_t rows : {22, 57})
+    for (std::int64_t n : {39, 70, 112, 128}) sweep_dense(dense(rows, 2048, n));  // blocks that end in one, two, three and four panels
+  Problem head = dense(24, 2048, 1000);
+  head.bias = head.residual = true;
+  head.activation = {model::Function::kRelu};
+  sweep_dense(head);
   sweep_pointwise(convolution(9, 8, 256, 70, 1, 2, 0));
 }
 

@@ -40,7 +40,7 @@ struct Planning {
   /// `former`: what has found something already.
   void place(Planning* former) {
     if (former != nullptr) {
-      search.to_beat = former->seconds();
+      search.to_beat = std::min(search.to_beat, former->seconds() * kWorthwhile);
       search.work_left = former->search.work_left + Search::kQuickWork / 2;
     }
     drafts->place();
@@ -77,8 +77,9 @@ inline void choose_best(Planning& fast, Planning* lean) {
   constexpr double kWorthReading = 0.99;
   if (fast.fits() && keep_everything(fast.search)) return try_baselines(fast.search, fast.least);
   if (lean != nullptr && lean->fits()) keep_everything(lean->search);
+  const double kept = std::min(fast.seconds(), lean != nullptr ? lean->seconds() : fast.seconds());
   for (Planning* each : {&fast, lean})
-    if (each != nullptr && each->search.best) each->search.worthwhile = kWorthReading;
+    if (each != nullptr) each->search.to_beat = kept * kWorthReading;
   stream_either(fast, lean);
   if (fast.fits()) try_baselines(fast.search, fast.least);
   for (Planning* each : {&fast, lean})

@@ -159,6 +159,7 @@ class StreamDrafts {
     bool crowded = false;  // there is no room even for what does not stream
     bool again = false;    // comes out like another
     int efforts = 0;       // made to place it
+    bool together = false;  // was tried together with the activations: it would come out the same
   };
 
   /// A draft for a larger size that this size would not change.
@@ -310,21 +311,25 @@ class StreamDrafts {
   }
 
   void place_best(Effort effort) {
+    const bool together = effort == Effort::kTogether || effort == Effort::kLast;
+    if (effort == Effort::kTogether && search_.exact_share == 0) return;
+    if (together && search_.together_left == 0) return;
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     int thorough = 0;
     for (Judged& judged : judged_) {
       if (effort != Effort::kQuick && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
-      if (judged.again || judged.efforts > static_cast<int>(effort)) continue;
+      if (judged.again || judged.efforts > static_cast<int>(effort) || (together && judged.together)) continue;
       const double enough = search_.work_left > 0 ? kCloseEnough : kGood;
-      if (search_.best && (search_.best->seconds <= judged.bound * enough || search_.work_left < -kOverdraft)) return;
+      if (search_.found() <= judged.bound * enough || (search_.has_any() && search_.work_left < -kOverdraft)) return;
       judged.efforts = static_cast<int>(effort) + 1;
+      judged.together |= together;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
       stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, effort);
     }
   }
 
-  bool good() const noexcept { return search_.best && search_.best->seconds <= search_.bound * kGood; }
+  bool good() const noexcept { return search_.has_any() && search_.found() <= search_.bound * kGood; }
 
   /// What is kept of the spare bytes, pieces and transforms together.
   struct Kept {

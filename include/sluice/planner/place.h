@@ -11,6 +11,7 @@
 // ends first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -25,7 +26,10 @@ struct SearchLimit {
 
   std::uint64_t work = 0;  // 0: no search
 
-  static constexpr SearchLimit of_milliseconds(std::uint64_t ms) noexcept { return {ms * kWorkPerMillisecond}; }
+  static constexpr SearchLimit of_milliseconds(std::uint64_t ms) noexcept {
+    constexpr std::uint64_t kMost = ~std::uint64_t{0} / kWorkPerMillisecond;
+    return {std::min(ms, kMost) * kWorkPerMillisecond};
+  }
 };
 
 /// kFit: any placement within the capacity. kLowest: the least height (within the capacity or not).

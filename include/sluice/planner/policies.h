@@ -188,8 +188,8 @@ inline bool keep_everything(Search& search) {
 /// What it looks at after: the baselines, so that it is never worse.
 inline void try_baselines(Search& search, const Least& least) {
   search.worthwhile = 1;
-  const double to_beat = search.best ? search.best->seconds : std::numeric_limits<double>::infinity();
-  search.offer(flexnn_candidate(search.problem, search.capacity, to_beat));
+  search.to_beat = std::numeric_limits<double>::infinity();
+  search.offer(flexnn_candidate(search.problem, search.capacity, search.best ? search.best->seconds : search.to_beat));
   detail::offer_on_demand(search, detail::ground_of(search.problem, least));
 }
 

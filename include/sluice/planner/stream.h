@@ -38,7 +38,7 @@ struct Search {
   std::uint64_t capacity;
   std::optional<Candidate> best = {};
   double bound = std::numeric_limits<double>::infinity();
-  double to_beat = std::numeric_limits<double>::infinity();  // what another search has found already
+  double to_beat = std::numeric_limits<double>::infinity();  // seconds: only less is worth having, for what was found elsewhere
   double worthwhile = kWorthwhile;                           // of the best candidate's seconds: what a later one must beat
   /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
   /// stays; where there is none yet, the search goes on until there is.
@@ -66,19 +66,23 @@ struct Search {
     return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left};
   }
 
+  /// What the best of all takes, here or elsewhere, as far as is known.
+  double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
+
   /// Keeps the better of two candidates; on a near tie the one that came first.
   void offer(std::optional<Candidate> candidate) {
     if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
-    if (!best || candidate->seconds < best->seconds * worthwhile) best = std::move(candidate);
+    if (promises(candidate->seconds)) best = std::move(candidate);
   }
   /// The same of a placement, which becomes a candidate only if it is the better one.
   void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
     const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
     bound = std::min(bound, seconds);
-    if (!best || seconds < best->seconds * worthwhile) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
+    if (promises(seconds)) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
   }
-  bool promises(double seconds) const noexcept { return seconds < to_beat * worthwhile && (!best || seconds < best->seconds * worthwhile); }
+  /// Would a candidate of so many seconds be taken?
+  bool promises(double seconds) const noexcept { return seconds < to_beat && (!best || seconds < best->seconds * worthwhile); }
 };
 
 /// What a step or a load of a draft costs to cut, price and simulate, as measured, in the unit of SearchLimit.
@@ -176,12 +180,11 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
   const double enough = bound * kCloseEnough;
-  if (effort == Effort::kTogether && search.exact_share == 0) return;
   if (effort == Effort::kTogether || effort == Effort::kLast) {
     if (search.together_left > 0) detail::stream_together(search, draft, enough);
     return;
   }
-  const auto near = [&](double times) { return search.best && search.best->seconds <= bound * times; };
+  const auto near = [&](double times) { return search.found() <= bound * times; };
   const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };
   const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
   if (effort == Effort::kThorough && near(kWorthSearching)) return;

@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "sluice/core/error.h"
+#include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 #include "sluice/profiler/device_profile.h"
 
 namespace sluice::profiler {
 
+constexpr Bytes kLeastFileToRead{64 << 20};
+
 struct MeasureOptions {
   int threads = 1;
-  /// A file of at least 64 MiB on the disk that models lie on. Empty: reads are not measured.
+  /// A file of at least kLeastFileToRead on the disk that models lie on. Empty: reads are not measured.
   std::string file;
   /// Their nodes are measured beside the built-in ones: plans of these models become more exact.
   std::vector<const model::Graph*> graphs;

@@ -33,14 +33,15 @@ constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the st
 
 /// Rows that lie so many bytes apart share two of a first cache's 64 sets: half of a tile's 14 and the weights fill 8 ways.
 constexpr std::int64_t kCrowdingPitch = 2048;
-/// Weights of four panels and so many inputs are 16 KiB: they stay in the first cache.
+/// Weights of three panels and so many inputs are 12 KiB: they stay in the first cache.
 constexpr std::int64_t kShortDepth = 64;
 
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
-/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc).
+/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums take three panels and fewer
+/// rows: what a row costs to begin serves half as many outputs again.
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
-  const std::int64_t panels = ceil_div(call.channels.size(), std::int64_t{model::kPanelLanes});
+  const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{model::kPanelLanes});
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;

@@ -552,7 +552,7 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   } else if constexpr (kShortRows > 0) {
     static constexpr auto kShort = panel_tiles<kShortRowsPanels, false>(std::make_index_sequence<kShortRows>());
     const bool fetches = job.next_panels != nullptr;
-    if (rows.count <= kShortRows && (!fetches || job.segments * job.depth <= kShortFetch)) {
+    if (rows.count <= kShortRows && job.sums == nullptr && (!fetches || job.segments * job.depth <= kShortFetch)) {
       for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) {
         if (fetches) fetch_next(job, p, p + kShortRowsPanels);
         kShort[row](rows, job, p);

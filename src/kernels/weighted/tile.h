@@ -21,13 +21,14 @@ namespace sluice::kernels::weighted {
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
-/// Unfinished sums of a tile of so many rows and a pair of panels, or of half the rows and four panels.
+/// Unfinished sums of a tile of so many rows and a pair of panels, or of half the rows and four panels. They lie as the tile that began
+/// them holds them, so a tile with sums has the same shape in every part of a depth: rows, panels and `sums` alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
 inline constexpr int kTilesOfPrefetch = 4;
 
-/// Pixels of one tile. All pointers are to the first channel of the block; `residual` is null for all rows or for none.
+/// Pixels of one tile. All pointers are to the first channel of the block; `residual` means something with TileJob::has_residual only.
 struct TileRows {
   int count = 0;
   const float* a[kMaxTileRows];
@@ -80,7 +81,7 @@ struct LaneRun {
 struct TileTable {
   int rows = 1;       // of a full tile with panels
   int few_rows = 0;   // of a full one that takes four panels at once
-  int short_rows = 0;  // of a full one for short sums, that takes three; 0: none does
+  int short_rows = 0;  // of a full one that takes three, as short sums ask for; 0: none does
   int lane_rows = 1;  // of a full tile with lanes
   bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
