@@ -24,6 +24,10 @@ constexpr Bytes kStaticProcessFloor = 448_KiB;
 // and grows with the kernels, so a quarter of a MiB comes on top.
 constexpr Bytes kPagesAfterOpen = 2_MiB + 576_KiB;
 constexpr Bytes kPagesAfterBuild = 2_MiB + 320_KiB;
+// And for models that use more of the kernels, one of 4 MiB or more all of this: a peak of 24.008 MiB was seen in a budget of 24
+// (ResNet-50).
+constexpr Bytes kMoreCode = 256_KiB;
+constexpr std::uint64_t kWeightsForCode = 16;  // bytes of weights for one of that
 // The peak of the process of a model of a few KiB: 5.0 to 5.5 MiB over many runs, most of it code in clusters that the system chooses.
 constexpr Bytes kLeastProcess = 5_MiB + 768_KiB;
 constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
@@ -77,6 +81,12 @@ planner::TableCosts table_costs(const model::Graph& graph) noexcept {
           .operand = sizeof(plan::WeightOperand)};
 }
 
+static std::uint64_t weight_bytes(const model::Graph& graph) noexcept {
+  std::uint64_t sum = 0;
+  for (const model::Weight& weight : graph.weights) sum += weight.bytes.count();
+  return sum;
+}
+
 // Tables cannot be known before the plan, so this follows from the graph: a node has a step or more, and large weights are cut. Measured
 // at the least budgets, where plans are longest: 47 KB of 94 for MobileNetV2, 235 of 313 for ResNet-152, 144 of 333 for VGG-19.
 Bytes table_bound(const model::Graph& graph) noexcept {
@@ -84,10 +94,10 @@ Bytes table_bound(const model::Graph& graph) noexcept {
   constexpr std::uint64_t kNodeTables = 1024;
   constexpr std::uint64_t kSliceTables = 512;
   constexpr std::uint64_t kSliceBytes = 1 << 20;
-  std::uint64_t weights = 0;
-  for (const model::Weight& weight : graph.weights) weights += weight.bytes.count();
-  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + weights / kSliceBytes * kSliceTables);
+  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + weight_bytes(graph) / kSliceBytes * kSliceTables);
 }
+
+static Bytes more_code(const model::Graph& graph) noexcept { return std::min(kMoreCode, Bytes(weight_bytes(graph) / kWeightsForCode)); }
 
 /// The program keeps its own copy of the inputs, so plans made without inputs at hand leave room for them.
 static Bytes input_bytes(const model::Graph& graph) noexcept {
@@ -117,6 +127,7 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
   const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
   Bytes graphs;
   Bytes inputs;
+  Bytes code = kPagesAfterOpen;
   Bytes all = workers;
   Bytes to_come = std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.built; }) ? Bytes() : workers;
   for (auto session = sessions.begin(); session != sessions.end(); ++session) {
@@ -126,12 +137,13 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
     if (std::any_of(sessions.begin(), session, [&](const SessionShare& before) { return before.model == session->model; })) continue;
     graphs += graph_bytes(session->model->graph()) + dimension_bytes(session->model->file().dimensions());
     inputs += input_bytes(session->model->graph());
+    code = std::max(code, kPagesAfterOpen + more_code(session->model->graph()));
   }
   if (scope == BudgetScope::kLibrary) return align_up(graphs + all + sessions.size() * kSessionBytes, kPage);
   release_free_heap();
   const Bytes resident = release_code_pages().resident;
-  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + kPagesAfterOpen + all;
-  const Bytes now = resident - std::min(resident, arena) + kPagesAfterOpen + to_come;
+  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + all;
+  const Bytes now = resident - std::min(resident, arena) + code + to_come;
   return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
 }
 
@@ -155,7 +167,7 @@ Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) no
   release_free_heap();
   const Bytes whole = align_up(arena, kPage);
   const Bytes resident = release_code_pages().resident;
-  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild;
+  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph());
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
                          (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));
