@@ -46,8 +46,8 @@ std::int64_t now_ns() noexcept {
 template <class Done>
 bool look_out_for(const Done& done) noexcept {
   constexpr int kPollsBetweenClocks = 16;
-  const std::int64_t end = now_ns() + kLookOutNs;
-  std::int64_t now = end - kLookOutNs;
+  std::int64_t now = now_ns();
+  const std::int64_t end = now + kLookOutNs;
   do {
     const std::int64_t yield_at = now + kPollNs;
     do {

@@ -156,9 +156,9 @@ class StreamDrafts {
     double bound;
     std::size_t items;  // steps and loads
     std::uint64_t largest_load = kEndless;
-    bool crowded = false;  // there is no room even for what does not stream
-    bool again = false;    // comes out like another
-    int efforts = 0;       // made to place it
+    bool crowded = false;   // there is no room even for what does not stream
+    bool again = false;     // comes out like another
+    int efforts = 0;        // made to place it
     bool together = false;  // was tried together with the activations: it would come out the same
   };
 
@@ -313,10 +313,10 @@ class StreamDrafts {
   void place_best(Effort effort) {
     const bool together = effort == Effort::kTogether || effort == Effort::kLast;
     if (effort == Effort::kTogether && search_.exact_share == 0) return;
-    if (together && search_.together_left == 0) return;
     std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     int thorough = 0;
     for (Judged& judged : judged_) {
+      if (together && search_.together_left == 0) return;
       if (effort != Effort::kQuick && good() && thorough++ >= kMostThorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
       if (judged.again || judged.efforts > static_cast<int>(effort) || (together && judged.together)) continue;

@@ -181,8 +181,7 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   if (!search.promises(bound)) return;
   const double enough = bound * kCloseEnough;
   if (effort == Effort::kTogether || effort == Effort::kLast) {
-    if (search.together_left > 0) detail::stream_together(search, draft, enough);
-    return;
+    return detail::stream_together(search, draft, enough);
   }
   const auto near = [&](double times) { return search.found() <= bound * times; };
   const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };

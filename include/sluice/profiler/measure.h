@@ -14,7 +14,8 @@
 
 namespace sluice::profiler {
 
-constexpr Bytes kLeastFileToRead{64 << 20};
+/// What reading is timed with: of a smaller file too much is waiting for the first bytes.
+inline constexpr Bytes kLeastFileToRead{64 << 20};
 
 struct MeasureOptions {
   int threads = 1;

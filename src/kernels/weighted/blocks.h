@@ -131,7 +131,7 @@ class NextPanels {
   std::int64_t first_part_;        // of the unit's first tile
 };
 
-/// Writes the out and residual pointers of one pixel after another, along the rows of an area `columns` wide.
+/// Writes the pointers of one pixel after another, along the rows of an area `columns` wide.
 class OutputWalk {
  public:
   /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows begin at pixel `first_column`.
@@ -150,46 +150,43 @@ class OutputWalk {
   /// Pixels of this row that are left.
   std::int64_t left() const noexcept { return columns_.end - x_; }
 
-  /// Sets a whole tile whose pixels are left of this row, and goes behind them; their inputs lie `step` floats apart from `a` on. A loop of
-  /// its own, for short sums take no longer than finding the pointers of a tile pixel by pixel. True where the next pixel is on a new row.
-  bool take(const float* a, std::int64_t step, TileRows& rows) noexcept {
-    const std::int64_t out_pitch = out_view_.pixel_pitch;
-    float* out = out_;
-    for (int m = 0; m < rows.count; ++m, a += step, out = forward(out, out_pitch)) {
-      rows.a[m] = a;
-      rows.out[m] = out;
+  /// Sets the pointers of the next `rows.count` pixels and goes behind them. Their inputs lie `step` floats apart along a row, the first at
+  /// `a`; `begin_of_row()` is where the first pixel of a new row reads. Returns where the pixel behind them does.
+  template <class BeginOfRow>
+  const float* set_tile(const float* a, std::int64_t step, const BeginOfRow& begin_of_row, TileRows& rows) noexcept {
+    for (int m = 0; m < rows.count;) {
+      const int end = m + static_cast<int>(std::min<std::int64_t>(rows.count - m, left()));
+      set_run(m, end, a, step, rows);
+      a += (end - m) * step;
+      m = end;
+      if (x_ < columns_.end) continue;
+      x_ = columns_.begin;
+      ++row_;
+      find();
+      a = begin_of_row();
     }
-    out_ = out;
-    if (residual_view_ != nullptr) {
-      for (int m = 0; m < rows.count; ++m, residual_ = forward(residual_, residual_view_->pixel_pitch)) rows.residual[m] = residual_;
-    }
-    x_ += rows.count;
-    return x_ == columns_.end && begin_row();
+    return a;
   }
 
-  /// Sets pointers `m` of `rows`.
+  /// Sets the output pointers `m` of `rows` to this pixel.
   void set(int m, TileRows& rows) const noexcept {
     rows.out[m] = out_;
     rows.residual[m] = residual_;
   }
 
-  /// The same, then goes to the next pixel. True when that is on a new row.
-  bool next(int m, TileRows& rows) noexcept {
-    set(m, rows);
-    if (++x_ < columns_.end) {
-      out_ = forward(out_, out_view_.pixel_pitch);
-      if (residual_view_ != nullptr) residual_ = forward(residual_, residual_view_->pixel_pitch);
-      return false;
-    }
-    return begin_row();
-  }
-
  private:
-  bool begin_row() noexcept {
-    x_ = columns_.begin;
-    ++row_;
-    find();
-    return true;
+  /// Pixels [m, end) of a tile, all of this row. Loops of their own: short sums take no longer than finding pointers pixel by pixel.
+  void set_run(int m, int end, const float* a, std::int64_t step, TileRows& rows) noexcept {
+    x_ += end - m;
+    const std::int64_t out_pitch = out_view_.pixel_pitch;
+    float* out = out_;
+    for (int i = m; i < end; ++i, a += step, out = forward(out, out_pitch)) {
+      rows.a[i] = a;
+      rows.out[i] = out;
+    }
+    out_ = out;
+    if (residual_view_ == nullptr) return;
+    for (int i = m; i < end; ++i, residual_ = forward(residual_, residual_view_->pixel_pitch)) rows.residual[i] = residual_;
   }
   static float* forward(float* p, std::int64_t bytes) noexcept { return reinterpret_cast<float*>(reinterpret_cast<std::byte*>(p) + bytes); }
   void find() noexcept {

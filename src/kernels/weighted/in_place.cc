@@ -151,15 +151,12 @@ class Unit {
     for (std::int64_t tile = 0; tile < count; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, part.pixels()}, tile, count).size());
-      if (rows.count <= walk.left()) {
-        if (next != nullptr) fetch(a + below, pixel_step, rows.count);
-        a = walk.take(a, pixel_step, rows) ? input(part, walk.row(), part.columns.begin) : a + rows.count * pixel_step;
-      } else {
-        for (int m = 0; m < rows.count; ++m) {
-          rows.a[m] = a;
-          if (next != nullptr) fetch(a + below, pixel_step, 1);
-          a = walk.next(m, rows) ? input(part, walk.row(), part.columns.begin) : a + pixel_step;
-        }
+      const int in_this_row = static_cast<int>(std::min<std::int64_t>(rows.count, walk.left()));
+      a = walk.set_tile(
+          a, pixel_step, [&] { return input(part, walk.row(), part.columns.begin); }, rows);
+      if (next != nullptr) {
+        fetch(rows.a[0] + below, pixel_step, in_this_row);
+        for (int m = in_this_row; m < rows.count; ++m) fetch(rows.a[m] + below, pixel_step, 1);
       }
       if (next != nullptr) next->set(first_tile + tile, job);
       tiles_.panels(rows, job);

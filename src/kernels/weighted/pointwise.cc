@@ -131,14 +131,7 @@ class Unit {
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
-      if (rows.count <= walk.left()) {
-        a = walk.take(a, pixel_step, rows) ? input() : a + rows.count * pixel_step;
-      } else {
-        for (int m = 0; m < rows.count; ++m) {
-          rows.a[m] = a;
-          a = walk.next(m, rows) ? input() : a + pixel_step;
-        }
-      }
+      a = walk.set_tile(a, pixel_step, input, rows);
       next.set(tile - run_.begin, job_);
       if (sums_ != nullptr) job_.sums = sums_ + (tile - run_.begin) * kTileSums;
       tiles_.panels(rows, job_);

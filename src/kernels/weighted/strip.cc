@@ -214,10 +214,8 @@ void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*run
     const auto part = even_part({0, pixels}, tile, count);
     TileRows rows;
     rows.count = static_cast<int>(part.size());
-    for (int m = 0; m < rows.count; ++m) {
-      rows.a[m] = a;
-      a = walk.next(m, rows) ? row_start += row_step : a + pixel_step;
-    }
+    a = walk.set_tile(
+        a, pixel_step, [&] { return row_start += row_step; }, rows);
     next.set(tile, job);
     run_tile(rows, job);
   }

@@ -79,10 +79,10 @@ struct LaneRun {
 
 /// The inner loops of one instruction set.
 struct TileTable {
-  int rows = 1;       // of a full tile with panels
-  int few_rows = 0;   // of a full one that takes four panels at once
-  int short_rows = 0;  // of a full one that takes three, as short sums ask for; 0: none does
-  int lane_rows = 1;  // of a full tile with lanes
+  int rows = 1;            // of a full tile with panels
+  int few_rows = 0;        // of a full one that takes four panels at once
+  int short_rows = 0;      // of a full one that takes three, as short sums ask for; 0: none does
+  int lane_rows = 1;       // of a full tile with lanes
   bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
