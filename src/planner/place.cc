@@ -140,6 +140,7 @@ class Placer {
     const auto problem = SearchProblem::make(rectangles_, columns_, std::min(capacity_, best_.placement.height));
     if (!problem) return;
     if (options_.goal == PlaceGoal::kFit) {
+      if (static_cast<double>(best_.placement.height) > options_.search_within * static_cast<double>(capacity_)) return;
       Searched searched = search_within(*problem, target_, options_.search.work);
       best_.work += searched.work;
       if (searched.outcome == SearchOutcome::kFound) keep(std::move(searched.placement), PlacedBy::kExactSearch);

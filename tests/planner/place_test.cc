@@ -9,7 +9,7 @@
 namespace sluice::planner {
 namespace {
 
-constexpr PlaceOptions kLowestSearched{PlaceGoal::kLowest, SearchLimit::of_milliseconds(50), 1};
+constexpr PlaceOptions kLowestSearched{PlaceGoal::kLowest, SearchLimit::of_milliseconds(50)};
 
 TEST_CASE("brute force agrees on the least height and on what fits") {
   std::mt19937 random(7);
@@ -22,7 +22,7 @@ TEST_CASE("brute force agrees on the least height and on what fits") {
     REQUIRE(lowest.placement.height == least);
     REQUIRE(lowest.bound <= least);
     const auto fit = [&](std::uint64_t capacity) {
-      const Placed placed = place({problem.rectangles, capacity}, {PlaceGoal::kFit, SearchLimit::of_milliseconds(50), 1});
+      const Placed placed = place({problem.rectangles, capacity}, {PlaceGoal::kFit, SearchLimit::of_milliseconds(50)});
       REQUIRE(placed.settled);
       REQUIRE(validate_placement(problem, placed.placement.offsets));
       return placed.placement.height <= capacity;
@@ -50,7 +50,7 @@ TEST_CASE("the same problem gives the same placement with every number of thread
     const auto begin = static_cast<std::int64_t>(random() % 40);
     rectangles.push_back({{begin, begin + 1 + static_cast<std::int64_t>(random() % 20)}, 100 + random() % 5000});
   }
-  PlaceOptions options{PlaceGoal::kLowest, SearchLimit::of_milliseconds(100), 1};
+  PlaceOptions options{PlaceGoal::kLowest, SearchLimit::of_milliseconds(100)};
   const Placed one = place({rectangles}, options);
   for (int threads : {1, 2, 3, 8}) {
     options.threads = threads;

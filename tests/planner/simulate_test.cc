@@ -83,6 +83,18 @@ TEST_CASE("fluid gates count bytes and nothing else") {
   CHECK_FALSE(fluid_gates(p.schedule, {0, 0, kBlockBytes, 0}, kBlockBytes, Run::kPrologue, false).fits);
 }
 
+TEST_CASE("a load that is still in use beside larger fixed buffers does not fit") {
+  Pipeline p({1, 1, 1, 1});
+  p.schedule.loads[0].uses = {0, 3};
+  const std::vector<std::uint64_t> fixed = {0, 0, 2 * kBlockBytes, 0};
+  CHECK(fluid_gates(p.schedule, fixed, 4 * kBlockBytes, Run::kPrologue, false).fits);
+  CHECK_FALSE(fluid_gates(p.schedule, fixed, 3 * kBlockBytes, Run::kPrologue, false).fits);
+  p.schedule.loads.pop_back();  // nor where no load comes after it
+  p.schedule.loads.pop_back();
+  p.schedule.loads.pop_back();
+  CHECK_FALSE(fluid_gates(p.schedule, fixed, 2 * kBlockBytes, Run::kPeriod, true).fits);
+}
+
 TEST_CASE("fluid gates of a period go round") {
   const Pipeline p({1, 1, 1, 1});
   const std::vector<std::uint64_t> nothing(4, 0);
@@ -107,6 +119,15 @@ Gates plain_fluid_gates(const Schedule& schedule, const std::vector<std::uint64_
     gates[k] = former = gate;
   }
   return gates;
+}
+
+/// A queue fits if each step's fixed bytes and the loads in use there do.
+bool loads_in_use_fit(const Schedule& schedule, const std::vector<std::uint64_t>& fixed, std::uint64_t room) {
+  std::vector<std::uint64_t> used = fixed;
+  for (const LoadSpec& load : schedule.loads)
+    for (std::int64_t i = load.uses.begin; i < load.uses.end; ++i)
+      used[static_cast<std::size_t>(i)] += load.resident ? 0 : load.region_bytes();
+  return *std::max_element(used.begin(), used.end()) <= room;
 }
 
 /// Loads of unlike sizes and uses beside fixed bytes of unlike heights.
@@ -142,6 +163,8 @@ TEST_CASE("the sweep gives the gates of the definition, and trimming them costs 
     const Pipeline p = random_pipeline(random, fixed);
     const std::uint64_t room = (14 + static_cast<std::uint64_t>(n % 40)) * kBlockBytes;
     const FluidGates fluid = fluid_gates(p.schedule, fixed, room, Run::kPrologue, false);
+    REQUIRE(fluid.fits == loads_in_use_fit(p.schedule, fixed, room));
+    REQUIRE(fluid_gates(p.schedule, fixed, room, Run::kPeriod, true).fits == fluid.fits);
     if (!fluid.fits) continue;
     REQUIRE(fluid.gates == plain_fluid_gates(p.schedule, fixed, room));
     for (const Run run : {Run::kPrologue, Run::kPeriod}) {

@@ -134,6 +134,9 @@ class StreamDrafts {
     judge_more_shares();
     place_in_all_ways();
     if (!none_fits && good()) return;
+    judge_orders_in_sizes();
+    place_in_all_ways();
+    if (!none_fits && good()) return;
     judge_little_kept();
     place_in_all_ways();
     if (!good() && !none_fits) place_least();
@@ -247,15 +250,39 @@ class StreamDrafts {
     place_best(Effort::kThorough);
   }
 
+  /// Does it come out unlike those before?
+  bool judge_another(const Mix& mix) {
+    const std::size_t before = judged_.size();
+    judge(mix);
+    return judged_.size() > before && !judged_.back().again;
+  }
+
   /// The best mix in smaller slices, and with loads apart.
   void judge_smaller() {
+    int sizes = 3;  // that come out unlike those before
     const Mix best = best_mix_;
     Mix mix = best;
-    for (mix.size = best.size + 1; mix.size-- > 0 && best.size - mix.size <= 2 && may_judge(mix.size);)
+    for (mix.size = best.size + 1; mix.size-- > 0 && sizes > 0 && may_judge(mix.size);) {
+      bool unlike = false;
       for (const bool apart : {false, true}) {
         mix.apart = apart;
-        judge(mix);
+        unlike = judge_another(mix) || unlike;
       }
+      sizes -= unlike ? 1 : 0;
+    }
+  }
+
+  /// Another order may stream better in slices of another size.
+  void judge_orders_in_sizes() {
+    if (best_bound_ == kNever) return;
+    const Mix best = best_mix_;
+    Mix mix = best;
+    for (mix.order = 0; mix.order < problem_.residency.size() && search_.work_left > 0; ++mix.order) {
+      const Kept kept = kept_by(mix);
+      if (!search_.promises(floor_of(kept.pieces, kept.derived))) continue;
+      for (mix.size = std::min(best.size + 2, kTargets.size()); mix.size-- > 0 && mix.size + 2 >= best.size && may_judge(mix.size);)
+        judge(mix);
+    }
   }
 
   /// Shares between those that were looked at: what a share leaves free decides whether addresses are found.

@@ -29,7 +29,7 @@ namespace sluice::planner {
 
 struct FluidGates {
   Gates gates;
-  bool fits = true;      // no load is too large even at its first use, and it is not crowded
+  bool fits = true;      // no load is too large even at its first use, nor beside those in use later on, and it is not crowded
   bool crowded = false;  // some step's fixed buffers alone are too large
 };
 
@@ -81,6 +81,7 @@ class FluidSweep {
       for (; pushed < steps; ++pushed) push(r * steps, pushed);
       given_up_ += freed_[static_cast<std::size_t>(steps)];
     }
+    result.fits = result.fits && !overfull_;
     return result;
   }
 
@@ -93,6 +94,7 @@ class FluidSweep {
     const auto left = fixed > room_ ? -static_cast<std::int64_t>(align_up(fixed - room_, kBlockBytes))
                                     : static_cast<std::int64_t>(align_down(room_ - fixed, kBlockBytes));
     const std::int64_t limit = left + given_up_;
+    overfull_ = overfull_ || brought_ > limit;  // each load so far has been given up or is in use
     while (!queue_.empty() && queue_.back().limit >= limit) queue_.pop_back();
     queue_.push_back({origin + step, limit});
   }
@@ -110,6 +112,7 @@ class FluidSweep {
   std::int64_t given_up_ = 0;
   std::int64_t brought_ = 0;
   std::int64_t gate_ = 0;
+  bool overfull_ = false;
 };
 
 }  // namespace detail

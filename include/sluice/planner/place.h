@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "sluice/planner/placement_problem.h"
@@ -40,6 +41,8 @@ struct PlaceOptions {
   SearchLimit search;
   std::uint64_t quick_work = ~std::uint64_t{0};  // after the first of the quick rules, others only run within this, in the same unit
   int threads = 1;
+  double search_within =
+      std::numeric_limits<double>::infinity();  // kFit: of the capacity; where quick rules stay higher it is not searched
 };
 
 enum class PlacedBy : std::uint8_t { kDive, kBestFit, kTwoEnded, kExactSearch, kTimeOrder };

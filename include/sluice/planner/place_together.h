@@ -2,8 +2,8 @@
 // one placement problem (planner/place.h), which knows all of the future.
 //
 //     bytes |  [ load 4 ]      [act 7  ]          wrapped loads lie at the bottom, one above the other, each as two fixed rectangles:
-//           |  [act 2 ][ load 5  ]                its head at the begin of the run and its tail at the end
-//           |  [head 0]         [tail 0]
+//           |  [h0][act 2 ]    [tail 0 ]          its head at the begin of the run and its tail at the end. The one that is used last is
+//           |  [ head 1 ]        [tail 1]         the lowest: what the others give up is one part with what is free above
 //           +--------------------------> steps
 //
 // Invariant: gates are those asked for; what comes out fits the room or does not come out at all.
@@ -36,7 +36,7 @@ inline std::optional<PlacedTogether> place_together(const Draft& draft, const Ga
   }
   PlacedTogether result{draft.layout, {gates, std::vector<std::uint64_t>(gates.size(), 0), 0}};
   std::vector<std::size_t> rectangle_of(gates.size(), 0);
-  std::uint64_t wrapped_end = 0;
+  std::vector<std::size_t> wrapped;  // rectangles: tails, each behind its head
   std::int64_t former = 0;
   for (std::size_t k = 0; k < gates.size(); ++k) {
     const LoadSpec& load = schedule.loads[k];
@@ -45,15 +45,15 @@ inline std::optional<PlacedTogether> place_together(const Draft& draft, const Ga
     const std::int64_t gate = load.streamed() ? result.placement.gates[k] : load.uses.begin;
     if (load.streamed()) former = std::max(former, gate);
     rectangle_of[k] = problem.rectangles.size();
-    Rectangle rectangle{{gate, load.uses.end}, load.region_bytes(), kBlockBytes};
-    if (gate < 0) {
-      rectangle.fixed = wrapped_end;
-      wrapped_end += load.region_bytes();
-      rectangle.time.begin = 0;
-      problem.rectangles.push_back(rectangle);
-      rectangle.time = {gate + steps, steps};
-    }
-    problem.rectangles.push_back(rectangle);
+    problem.rectangles.push_back({{std::max<std::int64_t>(gate, 0), load.uses.end}, load.region_bytes(), kBlockBytes});
+    if (gate >= 0) continue;
+    wrapped.push_back(problem.rectangles.size());
+    problem.rectangles.push_back({{gate + steps, steps}, load.region_bytes(), kBlockBytes});
+  }
+  std::uint64_t wrapped_end = 0;
+  for (auto tail = wrapped.rbegin(); tail != wrapped.rend(); ++tail) {
+    problem.rectangles[*tail - 1].fixed = problem.rectangles[*tail].fixed = wrapped_end;
+    wrapped_end += problem.rectangles[*tail].size;
   }
   if (wrapped_end > problem.capacity) return std::nullopt;
   Placed placed = place(problem, options);

@@ -53,7 +53,7 @@ struct Search {
     // Where the search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
     constexpr std::uint64_t kShares = 24;
     constexpr int kTries = 8;
-    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 5, std::int64_t{1} << 60));
+    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 7, std::int64_t{1} << 60));
     exact_share = limit.work / kShares;
     together_left = limit.work > 0 ? kTries : 1;
   }
@@ -63,7 +63,9 @@ struct Search {
   /// Of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
-    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left};
+    // Higher than this by the quick rules, a placement is hardly ever found in one share.
+    constexpr double kWithin = 1.2;
+    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_within = kWithin};
   }
 
   /// What the best of all takes, here or elsewhere, as far as is known.
