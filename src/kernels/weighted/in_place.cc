@@ -85,7 +85,9 @@ class Unit {
         place_(place),
         block_(cut.blocks[place.block]),
         rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
-        depth_(conv_.in_channels / conv_.groups) {}
+        depth_(conv_.in_channels / conv_.groups),
+        tile_rows_(tiles.short_rows > 0 && are_short_sums(w_.taps() * depth_, conv_.out_channels / conv_.groups) ? tiles.short_rows
+                                                                                                                  : tiles.rows) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;
@@ -102,7 +104,7 @@ class Unit {
 
  private:
   bool is_whole(const Rectangle& part) const noexcept { return part.taps() == w_.taps(); }
-  std::int64_t tiles_of(const Rectangle& part) const noexcept { return ceil_div(part.pixels(), tiles_.rows); }
+  std::int64_t tiles_of(const Rectangle& part) const noexcept { return ceil_div(part.pixels(), tile_rows_); }
 
   /// Where pixel `x` of output row `row` finds the first tap of `part`.
   const float* input(const Rectangle& part, std::int64_t row, std::int64_t x) const noexcept {
@@ -145,7 +147,7 @@ class Unit {
     job.depth = rows_are_runs ? part.taps_x.size() * depth_ : depth_;
 
     const std::int64_t pixel_step = w_.stride_w * in_.pixel_pitch / kFloat, count = tiles_of(part);
-    const std::int64_t below = next == nullptr ? 0 : tiles_.rows * pixel_step + offsets[job.segments - 1];
+    const std::int64_t below = next == nullptr ? 0 : tile_rows_ * pixel_step + offsets[job.segments - 1];
     OutputWalk walk(call_, part.rows.begin, part.columns.begin, part.columns, block_.channel);
     const float* a = input(part, part.rows.begin, part.columns.begin);
     for (std::int64_t tile = 0; tile < count; ++tile) {
@@ -174,6 +176,7 @@ class Unit {
   const Block block_;
   const RowRange rows_;
   const std::int64_t depth_;
+  const int tile_rows_;
 };
 
 }  // namespace

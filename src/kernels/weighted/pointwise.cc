@@ -33,19 +33,16 @@ constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the st
 
 /// Rows that lie so many bytes apart share two of a first cache's 64 sets: half of a tile's 14 and the weights fill 8 ways.
 constexpr std::int64_t kCrowdingPitch = 2048;
-/// Weights of three panels and so many inputs are 12 KiB: they stay in the first cache.
-constexpr std::int64_t kShortDepth = 64;
 
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
-/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums take three panels and fewer
-/// rows: what a row costs to begin serves half as many outputs again.
+/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc).
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
   const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{model::kPanelLanes});
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
-  if (reading.depth <= kShortDepth && table.short_rows > 0 && panels > 2) return table.short_rows;
+  if (table.short_rows > 0 && are_short_sums(reading.depth, reading.outputs_per_group)) return table.short_rows;
   return table.rows;
 }
 
@@ -57,7 +54,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
   const std::int64_t block_bytes = tiles == 1 ? INT64_MAX / 2 : pixels <= kFewTiles * table.rows ? kSmallBlockBytes : kBlockBytes;
-  const std::int64_t granule = tile_rows == table.short_rows ? 3 : tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
+  const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
   Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};

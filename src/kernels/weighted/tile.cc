@@ -33,6 +33,25 @@ constexpr std::int64_t kWayBytes = 4096;
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
 
+// Where g++ runs short of general registers it keeps addresses in vector or mask registers. What is computed from these waits behind all the
+// FMAs before it, which it should overlap: short sums took a tenth longer, 7x7 maps a thirtieth.
+
+/// In a general register.
+template <class T>
+HWY_INLINE T* in_general(T* address) {
+#if HWY_COMPILER_GCC_ACTUAL
+  asm("" : "+r"(address));
+#endif
+  return address;
+}
+
+/// What is in memory is read again, and takes no register meanwhile.
+HWY_INLINE void forget() {
+#if HWY_COMPILER_GCC_ACTUAL
+  asm volatile("" ::: "memory");
+#endif
+}
+
 /// On their way to the first cache while the sums are formed.
 template <int kRows, int kPanels, class Float>
 HWY_INLINE void prefetch_lines(Float* const* pixels, std::int64_t first) {
@@ -86,15 +105,20 @@ HWY_INLINE std::int64_t again(std::int64_t k) {
   return k;
 }
 
+template <int kRows, int kVectors>
+HWY_INLINE void clear(V (&acc)[kRows][kVectors]) {
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(D());
+  }
+}
+
 /// From 0, or from the unfinished sums.
 template <int kRows, int kVectors>
 HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
   const D d;
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
-  }
+  clear(acc);
   if (job.begins) return;
   const float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)
@@ -138,82 +162,11 @@ HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b,
   }
 }
 
-// The last k of a tile of short sums go part by part, a part being some rows of one vector: while one is multiplied, the one before is
-// finished (bias, bounds, store). Finishing all at once holds up the FMAs of the next tile, though it needs none of their ports: 16 inputs
-// take a tenth less time so, 32 a twentieth. Tiles of two panels lose more in their inner loops, where g++ runs short of registers.
-inline constexpr int kLastDepth = 6;
-inline constexpr int kPartRows = 5;
-template <int kVectors>
-constexpr bool may_end_in_parts() {
-  return HWY_TARGET == HWY_AVX3 && kVectors == kShortRowsPanels * kPanelVectors;
-}
-
-/// Rows [first, end) of vector v.
-struct TilePart {
-  int v;
-  int first;
-  int end;
-};
-
-template <int kRows>
-inline constexpr int kPartsOfVector = (kRows + kPartRows - 1) / kPartRows;
-
-template <int kRows>
-constexpr TilePart part_of_tile(int i) {
-  constexpr int kParts = kPartsOfVector<kRows>;
-  return {i / kParts, i % kParts * kRows / kParts, (i % kParts + 1) * kRows / kParts};
-}
-
-/// Can the tile end so: is its epilogue the common one, with a bias, and are all lanes outputs?
-template <int kVectors>
-HWY_INLINE bool ends_in_parts(const TileJob& job, int p) {
-  return job.ends && job.depth >= kLastDepth && job.bias != nullptr && !job.has_residual && is_bounds(job.activation.function) &&
-         outputs_from(job, std::int64_t{p} * 16) >= kVectors * kVectorLanes;
-}
-
-/// Multiplies the last k, whose weights are at `b` and whose inputs have the indices from -kLastDepth on, and finishes the tile.
-template <int kRows, int kVectors, class Inputs>
-HWY_INLINE void end_in_parts(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, const TileRows& rows, const TileJob& job,
-                             std::int64_t first, const Inputs& inputs) {
-  const D d;
-  const std::int64_t panel_floats = job.panel_floats;
-  const float* const biases = job.bias + first;
-  const V low = hn::Set(d, low_bound(job.activation)), high = hn::Set(d, high_bound(job.activation));
-  const auto finish_one = [&](int m, int v, V bias) HWY_ATTR {
-    const V value = functions::at_most(functions::at_least(hn::Add(acc[m][v], bias), low), high);
-    hn::StoreU(value, d, rows.out[m] + first + v * kVectorLanes);
-  };
-  constexpr int kParts = kPartsOfVector<kRows> * kVectors;
-  TilePart before{0, 0, 0};
-  V bias = hn::Zero(d);  // of the part before
-  HWY_UNROLL(16)
-  for (int i = 0; i < kParts; ++i) {
-    const TilePart part = part_of_tile<kRows>(i);
-    const float* const weights = b + part.v / kPanelVectors * panel_floats + part.v % kPanelVectors * kVectorLanes;
-    const std::int64_t k = again(-kLastDepth);
-    int unfinished = before.first, product = 0;
-    HWY_UNROLL(8)
-    for (int j = 0; j < kLastDepth; ++j) {
-      const V weight = hn::LoadU(d, weights + j * 16);
-      HWY_UNROLL(16)
-      for (int m = part.first; m < part.end; ++m, ++product) {
-        acc[m][part.v] = functions::fused(hn::Set(d, inputs(m, k + j)), weight, acc[m][part.v]);
-        if (product % kLastDepth == 1 && unfinished < before.end) finish_one(unfinished++, before.v, bias);
-      }
-    }
-    for (; unfinished < before.end; ++unfinished) finish_one(unfinished, before.v, bias);  // parts may differ by a row
-    before = part;
-    bias = hn::LoadU(d, biases + part.v * kVectorLanes);
-  }
-  HWY_UNROLL(16)
-  for (int m = before.first; m < before.end; ++m) finish_one(m, before.v, bias);
-}
-
 /// kFetch: fetches its part of the next block, a line every few k. kHalf: no more than half of the last panel's lanes are outputs.
 template <int kRows, int kPanels, bool kFetch = false, bool kHalf = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
-  constexpr int kHeld = std::min(kRows, kHeldPointers);
+  constexpr int kHeld = std::min(kRows, kHalf ? kHeldPointers - 1 : kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
   // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
   // line more than once.
@@ -227,16 +180,13 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
   const std::int64_t panel_floats = job.panel_floats;
   const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
-  constexpr bool kMayEnd = may_end_in_parts<kVectors>();
-  const bool in_parts = kMayEnd && ends_in_parts<kVectors>(job, p);
   for (std::int64_t s = 0; s < job.segments; ++s) {
-    const bool ends = in_parts && s + 1 == job.segments;
     const std::int64_t offset = job.segment_offsets[s];
     if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
     const float* HWY_RESTRICT held[kHeld];
     const float* volatile others[kRows - kHeld + 1];
     HWY_UNROLL(16)
-    for (int m = 0; m < kHeld; ++m) held[m] = rows.a[m] + offset + job.depth;
+    for (int m = 0; m < kHeld; ++m) held[m] = in_general(rows.a[m]) + offset + job.depth;
     HWY_UNROLL(16)
     for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
     const auto inputs = [&](int m, std::int64_t i) HWY_ATTR { return m < kHeld ? held[m][i] : others[m - kHeld][i]; };
@@ -245,24 +195,49 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
       b += 16;
     };
     std::int64_t k = -job.depth;
-    const std::int64_t end_k = ends ? -kLastDepth : 0;
     if constexpr (kFetch) {
-      for (; k + kFetchStep <= end_k; k += kFetchStep, next += kFetchStep * kNextFloats) {
+      for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
         __builtin_prefetch(next, 0, 2);
         HWY_UNROLL(4)
         for (std::int64_t i = 0; i < kFetchStep; ++i) multiply_at(k + i);
       }
     }
-    for (; k < end_k; ++k) multiply_at(k);
-    if constexpr (kMayEnd) {
-      if (ends) return end_in_parts(acc, b, rows, job, std::int64_t{p} * 16, inputs);
-    }
+    for (; k < 0; ++k) multiply_at(k);
   }
   if constexpr (kHalf) {
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) acc[m][kVectors - 1] = whole_of(halves[m]);
   }
   end(acc, rows, job, p);
+}
+
+/// All panels, one after the other, for short sums: so few chains are no more than an FMA takes, but the end of one panel's and the begin of
+/// the next's fit beside each other in what the CPU looks at ahead. (Fourteen rows of two panels reached 85 % of the peak at 16 inputs,
+/// these 94.) The inner loop needs all general registers: what is rarely needed stays in memory.
+template <int kRows>
+HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job) {
+  for (std::int64_t p = 0; p < job.panel_count; ++p) {
+    V acc[kRows][kPanelVectors];
+    clear(acc);
+    const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
+    for (std::int64_t s = 0; s < job.segments; ++s) {
+      forget();
+      if (job.segment_weights != nullptr) b = job.panels + p * job.panel_floats + job.segment_weights[s];
+      const std::int64_t offset = job.segment_offsets[s] + job.depth;
+      const float* HWY_RESTRICT held[kRows];
+      HWY_UNROLL(16)
+      for (int m = 0; m < kRows; ++m) held[m] = in_general(rows.a[m]) + offset;
+      for (std::int64_t k = -job.depth; k < 0; ++k, b += 16)
+        multiply(acc, b, 0, k, [&](int m, std::int64_t i) HWY_ATTR { return held[m][i]; });
+    }
+    forget();
+    const std::int64_t first = p * 16;
+    if (ends_plainly(job, first)) {
+      finish_plain(acc, rows, job, first);
+    } else {
+      finish(acc, rows, job, first);
+    }
+  }
 }
 
 /// As panel_tile, where the rows' lines share a set of the first cache, which has fewer ways than the tile has rows: each line would be
@@ -315,11 +290,7 @@ template <int kRows, bool kFull>
 HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
   const D d;
   V acc[kRows][kPanelVectors];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kPanelVectors; ++v) acc[m][v] = hn::Zero(d);
-  }
+  clear(acc);
   const int live = kFull ? 16 : job.last_lanes;
   const std::int64_t lane = std::int64_t{p} * 16;
   for (std::int64_t s = 0; s < job.segments; ++s) {
@@ -342,10 +313,13 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
 
 HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
   rows.count = count;
-  for (int m = 0; m < count; ++m) {
-    rows.a[m] = run.a + (x + m) * run.a_pixel;
-    rows.out[m] = run.out + (x + m) * run.out_pixel;
-    rows.residual[m] = run.residual + (x + m) * run.residual_pixel;
+  const float* a = run.a + x * run.a_pixel;
+  float* out = run.out + x * run.out_pixel;
+  const float* residual = run.residual + x * run.residual_pixel;
+  for (int m = 0; m < count; ++m, a += run.a_pixel, out += run.out_pixel, residual += run.residual_pixel) {
+    rows.a[m] = in_general(a);
+    rows.out[m] = in_general(out);
+    rows.residual[m] = in_general(residual);
   }
 }
 
@@ -394,11 +368,7 @@ HWY_INLINE void slide_lanes(const TileRows& rows, const TileJob& job, Padding pa
   if (kTaps > 3 && job.outputs_are_far) prefetch_lines<kRows, kVectors>(rows.out, lane);  // sums of nine products would wait for it
   if (kStride == 1 && job.fetches_row_below) fetch_row_below<kTaps, kRows, kVectors>(rows, job, lane);
   V acc[kRows][kVectors];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(2)
-    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(d);
-  }
+  clear(acc);
   const std::int64_t step = job.a_step, segment_floats = job.segment_floats;
   for (std::int64_t s = 0; s < job.segments; ++s, panel += segment_floats) {
     const float* const first = rows.a[0] + job.segment_offsets[s] + lane;
@@ -483,11 +453,17 @@ bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJ
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
+using ShortTile = void (*)(const TileRows&, const TileJob&);
 using LaneTile = void (*)(const TileRows&, const TileJob&, int);
 
 template <int kPanels, bool kFetch, bool kHalf = false, std::size_t... kRow>
 constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence<kRow...>) {
   return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch, kHalf>...};
+}
+
+template <std::size_t... kRow>
+constexpr std::array<ShortTile, sizeof...(kRow)> short_tiles(std::index_sequence<kRow...>) {
+  return {short_tile<static_cast<int>(kRow) + 1>...};
 }
 
 template <bool kFetch, std::size_t... kRow>
@@ -520,14 +496,11 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
 }
 
-/// So few lines of each panel may be asked for at once.
-inline constexpr std::int64_t kShortFetch = 64;
-
-/// Fetches the tile's part of panels [first, end) of the next block.
-HWY_INLINE void fetch_next(const TileJob& job, int first, int end) {
+/// Fetches the tile's part of the next block at once: of short sums that is few lines.
+HWY_INLINE void fetch_next(const TileJob& job) {
   const std::int64_t depth = job.segments * job.depth;
   const std::int64_t begin_k = depth * job.next_part / kTilesOfPrefetch, end_k = depth * (job.next_part + 1) / kTilesOfPrefetch;
-  for (int p = first; p < end; ++p)
+  for (int p = 0; p < job.panel_count; ++p)
     for (std::int64_t k = begin_k; k < end_k; ++k) __builtin_prefetch(job.next_panels + p * job.panel_floats + k * 16, 0, 2);
 }
 
@@ -539,6 +512,13 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, true, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   int p = 0;
+  if constexpr (kShortRows > 0) {
+    static constexpr auto kShort = short_tiles(std::make_index_sequence<kShortRows>());
+    if (rows.count <= kShortRows && job.sums == nullptr && are_short_sums(job.segments * job.depth, job.last_lanes)) {
+      if (job.next_panels != nullptr) fetch_next(job);
+      return kShort[row](rows, job);
+    }
+  }
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
     static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
@@ -547,18 +527,7 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
     }
   }
-  if (crowd_each_other(rows)) {
-    p = run_gathering<kTileRows - kLeastWays>(rows, job);
-  } else if constexpr (kShortRows > 0) {
-    static constexpr auto kShort = panel_tiles<kShortRowsPanels, false>(std::make_index_sequence<kShortRows>());
-    const bool fetches = job.next_panels != nullptr;
-    if (rows.count <= kShortRows && job.sums == nullptr && (!fetches || job.segments * job.depth <= kShortFetch)) {
-      for (; p + kShortRowsPanels <= job.panel_count; p += kShortRowsPanels) {
-        if (fetches) fetch_next(job, p, p + kShortRowsPanels);
-        kShort[row](rows, job, p);
-      }
-    }
-  }
+  if (crowd_each_other(rows)) p = run_gathering<kTileRows - kLeastWays>(rows, job);
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
   const auto& with_half = job.next_panels == nullptr ? kWithHalf : kWithHalfFetching;
   for (; p + kTilePanels <= job.panel_count; p += kTilePanels) {

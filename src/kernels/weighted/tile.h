@@ -25,6 +25,13 @@ inline constexpr int kMaxTileRows = 16;
 /// them holds them, so a tile with sums has the same shape in every part of a depth: rows, panels and `sums` alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
+/// Do tiles for short sums take sums of so many products, where what it costs to begin and to end one counts? Not if more than half of the
+/// last panel's work would be for nothing.
+constexpr bool are_short_sums(std::int64_t products, std::int64_t outputs) noexcept {
+  const std::int64_t lanes = outputs % 16;
+  return products <= 64 && (lanes == 0 || lanes > 8);
+}
+
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
 inline constexpr int kTilesOfPrefetch = 4;
 
@@ -81,7 +88,7 @@ struct LaneRun {
 struct TileTable {
   int rows = 1;            // of a full tile with panels
   int few_rows = 0;        // of a full one that takes four panels at once
-  int short_rows = 0;      // of a full one that takes three, as short sums ask for; 0: none does
+  int short_rows = 0;      // of a full one for short sums, a panel at a time; 0: there is none
   int lane_rows = 1;       // of a full tile with lanes
   bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;

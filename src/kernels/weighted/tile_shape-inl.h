@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 inline constexpr int kTileRows = 14;
 inline constexpr int kTilePanels = 2;
 inline constexpr int kFewRows = 7;
-inline constexpr int kShortRows = 9;
+inline constexpr int kShortRows = 8;
 inline constexpr int kLaneRows = 8;
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr int kTileRows = 6;
@@ -40,8 +40,6 @@ inline constexpr int kFewRows = 0;
 inline constexpr int kShortRows = 0;
 inline constexpr int kLaneRows = 2;
 #endif
-// With short sums the epilogue counts: 9 rows of three panels leave registers for the weights, where 7 of four spill one in every step.
-inline constexpr int kShortRowsPanels = 3;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
