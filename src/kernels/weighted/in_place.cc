@@ -87,7 +87,7 @@ class Unit {
         rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
         depth_(conv_.in_channels / conv_.groups),
         tile_rows_(tiles.short_rows > 0 && are_short_sums(w_.taps() * depth_, conv_.out_channels / conv_.groups) ? tiles.short_rows
-                                                                                                                  : tiles.rows) {}
+                                                                                                                 : tiles.rows) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;

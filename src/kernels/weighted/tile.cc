@@ -33,8 +33,8 @@ constexpr std::int64_t kWayBytes = 4096;
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
 
-// Where g++ runs short of general registers it keeps addresses in vector or mask registers. What is computed from these waits behind all the
-// FMAs before it, which it should overlap: short sums took a tenth longer, 7x7 maps a thirtieth.
+// Where g++ runs short of general registers it keeps addresses in vector or mask registers. What is computed from these waits behind all
+// the FMAs before it, which it should overlap: short sums took a tenth longer, 7x7 maps a thirtieth.
 
 /// In a general register.
 template <class T>
@@ -211,8 +211,8 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   end(acc, rows, job, p);
 }
 
-/// All panels, one after the other, for short sums: so few chains are no more than an FMA takes, but the end of one panel's and the begin of
-/// the next's fit beside each other in what the CPU looks at ahead. (Fourteen rows of two panels reached 85 % of the peak at 16 inputs,
+/// All panels, one after the other, for short sums: so few chains are no more than an FMA takes, but the end of one panel's and the begin
+/// of the next's fit beside each other in what the CPU looks at ahead. (Fourteen rows of two panels reached 85 % of the peak at 16 inputs,
 /// these 94.) The inner loop needs all general registers: what is rarely needed stays in memory.
 template <int kRows>
 HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job) {
