@@ -137,10 +137,11 @@ class Placer {
   }
 
   void search() {
+    const bool far = static_cast<double>(best_.placement.height) > options_.search_up_to * static_cast<double>(capacity_);
+    if (options_.goal == PlaceGoal::kFit && far) return;
     const auto problem = SearchProblem::make(rectangles_, columns_, std::min(capacity_, best_.placement.height));
     if (!problem) return;
     if (options_.goal == PlaceGoal::kFit) {
-      if (static_cast<double>(best_.placement.height) > options_.search_within * static_cast<double>(capacity_)) return;
       Searched searched = search_within(*problem, target_, options_.search.work);
       best_.work += searched.work;
       if (searched.outcome == SearchOutcome::kFound) keep(std::move(searched.placement), PlacedBy::kExactSearch);

@@ -54,8 +54,8 @@ TEST_CASE("the published hard problems fit their capacity") {
     REQUIRE(file);
     CHECK(file->problem.capacity == 1048576);
     log_ratio += std::log(place(file->problem).ratio());
-    CHECK_FALSE(place(file->problem, {PlaceGoal::kFit, {1}, 1}).settled);  // without work to do, the search does not know
-    const Placed placed = place(file->problem, {PlaceGoal::kFit, SearchLimit::of_milliseconds(1000), 2});
+    CHECK_FALSE(place(file->problem, {PlaceGoal::kFit, {1}}).settled);  // without work to do, the search does not know
+    const Placed placed = place(file->problem, {.goal = PlaceGoal::kFit, .search = SearchLimit::of_milliseconds(1000), .threads = 2});
     CHECK(placed.by == PlacedBy::kExactSearch);
     CHECK(validate_placement(file->problem, placed.placement.offsets));
   }

@@ -9,9 +9,9 @@
 //     sizes    ... 512K <- 1M -> 2M -> 4M ...          from there to larger and to smaller slices, while the bound falls
 //
 // Then addresses are sought, for the draft of the least bound first. At the least budgets the promising drafts find no place at all; so
-// when nothing good was placed, smaller slices and other sizes with little or nothing kept are tried.
-// Invariants: a draft is looked at once, and one that comes out like another only once; what cannot beat the best candidate (by its reading
-// or computing alone) is not drafted.
+// while nothing good was placed, more drafts are tried: the best mix in smaller slices and with loads apart; in shares between; by every
+// order in slices near its own; in every size with little or nothing kept. Invariants: a draft is looked at once, and one that comes out
+// like another only once; what cannot beat the best candidate (by its reading or computing alone) is not drafted.
 #pragma once
 
 #include <algorithm>
@@ -259,7 +259,7 @@ class StreamDrafts {
 
   /// The best mix in smaller slices, and with loads apart.
   void judge_smaller() {
-    int sizes = 3;  // that come out unlike those before
+    int sizes = 3;  // that come out unlike those before, whether they fit or not
     const Mix best = best_mix_;
     Mix mix = best;
     for (mix.size = best.size + 1; mix.size-- > 0 && sizes > 0 && may_judge(mix.size);) {

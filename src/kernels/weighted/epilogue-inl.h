@@ -160,7 +160,7 @@ inline bool ends_plainly(const TileJob& job, std::int64_t first) {
   return is_bounds(job.activation.function) && !job.has_residual && job.bias != nullptr && outputs_from(job, first) >= 16;
 }
 
-/// That epilogue, in as few instructions as it takes.
+/// What `finish` does then, without its masks and branches: a hundredth of the time of 16 or 32 products.
 template <int kRows, int kVectors>
 HWY_INLINE void finish_plain(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
   const D d;

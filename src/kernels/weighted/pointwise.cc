@@ -36,7 +36,8 @@ constexpr std::int64_t kCrowdingPitch = 2048;
 
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
-/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc).
+/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums
+/// have tiles of their own (tile.h).
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
   const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{model::kPanelLanes});
   if (pixels <= table.rows) return table.rows;

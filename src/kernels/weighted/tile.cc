@@ -166,11 +166,12 @@ HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b,
 template <int kRows, int kPanels, bool kFetch = false, bool kHalf = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;
+  // Each pointer is read twice for a half vector: g++ wants one register more.
   constexpr int kHeld = std::min(kRows, kHalf ? kHeldPointers - 1 : kHeldPointers);
   constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
   // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
   // line more than once.
-  constexpr int kFetchStep = kRows > kHeldPointers || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
+  constexpr int kFetchStep = kRows > kHeld || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
   prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
   V acc[kRows][kVectors];
   begin(acc, job, p);
@@ -211,9 +212,9 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   end(acc, rows, job, p);
 }
 
-/// All panels, one after the other, for short sums: so few chains are no more than an FMA takes, but the end of one panel's and the begin
-/// of the next's fit beside each other in what the CPU looks at ahead. (Fourteen rows of two panels reached 85 % of the peak at 16 inputs,
-/// these 94.) The inner loop needs all general registers: what is rarely needed stays in memory.
+/// All panels, one after the other, for short sums. Eight chains are just enough for the latency of an FMA, and few enough for the CPU to
+/// end one panel beside the begin of the next: it looks some 128 vector instructions ahead. (9 rows of three panels reached 85 % of the
+/// peak at 16 inputs, these 91.) The inner loop needs all general registers: what is rarely needed stays in memory.
 template <int kRows>
 HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job) {
   for (std::int64_t p = 0; p < job.panel_count; ++p) {
@@ -514,7 +515,9 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   int p = 0;
   if constexpr (kShortRows > 0) {
     static constexpr auto kShort = short_tiles(std::make_index_sequence<kShortRows>());
-    if (rows.count <= kShortRows && job.sums == nullptr && are_short_sums(job.segments * job.depth, job.last_lanes)) {
+    // Of few rows one panel has too few chains.
+    const bool enough_chains = rows.count > 3 || job.panel_count < kFewRowsPanels;
+    if (enough_chains && rows.count <= kShortRows && job.sums == nullptr && are_short_sums(job.segments * job.depth, job.last_lanes)) {
       if (job.next_panels != nullptr) fetch_next(job);
       return kShort[row](rows, job);
     }

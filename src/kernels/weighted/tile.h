@@ -25,8 +25,9 @@ inline constexpr int kMaxTileRows = 16;
 /// them holds them, so a tile with sums has the same shape in every part of a depth: rows, panels and `sums` alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
-/// Do tiles for short sums take sums of so many products, where what it costs to begin and to end one counts? Not if more than half of the
-/// last panel's work would be for nothing.
+/// Sums so short that their begin and end take long beside them: tiles of `TileTable::short_rows` rows are for these. At 64 products both
+/// kinds of tile are alike, beyond it the larger reads fewer weights. Where half of the last panel or more is no output, the larger one has
+/// a half panel. A cut asks with all outputs of a group, a tile with those of its block: the results are the same by either tile.
 constexpr bool are_short_sums(std::int64_t products, std::int64_t outputs) noexcept {
   const std::int64_t lanes = outputs % 16;
   return products <= 64 && (lanes == 0 || lanes > 8);
