@@ -63,7 +63,7 @@ struct Search {
   /// Of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
-    // Where the quick rules stay higher, one share seldom finds a placement: of 420 points of the bench none was lost, in less time.
+    // Where the quick rules stay higher, one share seldom finds a placement, and other ways need the work more.
     constexpr double kUpTo = 1.3;
     return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = kUpTo};
   }
