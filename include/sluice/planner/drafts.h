@@ -10,8 +10,10 @@
 //
 // Then addresses are sought, for the draft of the least bound first. At the least budgets the promising drafts find no place at all; so
 // while nothing good was placed, more drafts are tried: the best mix in smaller slices and with loads apart; in shares between; by every
-// order in slices near its own; in every size with little or nothing kept. Invariants: a draft is looked at once, and one that comes out
-// like another only once; what cannot beat the best candidate (by its reading or computing alone) is not drafted.
+// order in slices near its own; in every size with little or nothing kept.
+//
+// Invariants: a draft is looked at once, and one that comes out like another only once; what cannot beat the best candidate (by its reading
+// or computing alone) is not drafted.
 #pragma once
 
 #include <algorithm>
@@ -128,17 +130,12 @@ class StreamDrafts {
     if (good()) return;
     const bool none_fits = best_bound_ == kNever;
     if (none_fits) place_least();
-    judge_smaller();
-    place_in_all_ways();
-    if (!none_fits && good()) return;
-    judge_more_shares();
-    place_in_all_ways();
-    if (!none_fits && good()) return;
-    judge_orders_in_sizes();
-    place_in_all_ways();
-    if (!none_fits && good()) return;
-    judge_little_kept();
-    place_in_all_ways();
+    for (const auto judge_more : {&StreamDrafts::judge_smaller, &StreamDrafts::judge_more_shares, &StreamDrafts::judge_orders_in_sizes,
+                                  &StreamDrafts::judge_little_kept}) {
+      (this->*judge_more)();
+      place_in_all_ways();
+      if (!none_fits && good()) return;
+    }
     if (!good() && !none_fits) place_least();
     if (!good()) swap_kept();
     if (!good()) place_best(Effort::kLast);

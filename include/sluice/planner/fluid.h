@@ -60,7 +60,6 @@ class FluidSweep {
   FluidGates run(int runs) {
     FluidGates result{Gates(schedule_.loads.size(), 0)};
     result.crowded = std::any_of(fixed_.begin(), fixed_.end(), [&](std::uint64_t bytes) { return bytes > room_; });
-    result.fits = !result.crowded;
     const std::int64_t steps = schedule_.step_count();
     for (int r = 0; r < runs; ++r) {
       std::int64_t pushed = 0;
@@ -74,14 +73,14 @@ class FluidSweep {
         brought_ += static_cast<std::int64_t>(load.region_bytes());
         for (; !queue_.empty() && queue_.front().limit < brought_; queue_.pop_front()) gate_ = std::max(gate_, queue_.front().step + 1);
         const std::int64_t latest = r * steps + load.uses.begin;
-        result.fits = result.fits && gate_ <= latest;
+        fits_ = fits_ && gate_ <= latest;
         gate_ = std::min(gate_, latest);
         result.gates[k] = gate_ - r * steps;
       }
       for (; pushed < steps; ++pushed) push(r * steps, pushed);
       given_up_ += freed_[static_cast<std::size_t>(steps)];
     }
-    result.fits = result.fits && !overfull_;
+    result.fits = fits_;
     return result;
   }
 
@@ -94,7 +93,7 @@ class FluidSweep {
     const auto left = fixed > room_ ? -static_cast<std::int64_t>(align_up(fixed - room_, kBlockBytes))
                                     : static_cast<std::int64_t>(align_down(room_ - fixed, kBlockBytes));
     const std::int64_t limit = left + given_up_;
-    overfull_ = overfull_ || brought_ > limit;  // each load so far has been given up or is in use
+    fits_ = fits_ && brought_ <= limit;  // each load so far has been given up or is in use
     while (!queue_.empty() && queue_.back().limit >= limit) queue_.pop_back();
     queue_.push_back({origin + step, limit});
   }
@@ -112,7 +111,7 @@ class FluidSweep {
   std::int64_t given_up_ = 0;
   std::int64_t brought_ = 0;
   std::int64_t gate_ = 0;
-  bool overfull_ = false;
+  bool fits_ = true;
 };
 
 }  // namespace detail

@@ -86,8 +86,7 @@ class Unit {
         block_(cut.blocks[place.block]),
         rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
         depth_(conv_.in_channels / conv_.groups),
-        tile_rows_(tiles.short_rows > 0 && are_short_sums(w_.taps() * depth_, conv_.out_channels / conv_.groups) ? tiles.short_rows
-                                                                                                                 : tiles.rows) {}
+        tile_rows_(tiles.rows_for(w_.taps() * depth_, conv_.out_channels / conv_.groups)) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;

@@ -43,8 +43,7 @@ int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
-  if (table.short_rows > 0 && are_short_sums(reading.depth, reading.outputs_per_group)) return table.short_rows;
-  return table.rows;
+  return table.rows_for(reading.depth, reading.outputs_per_group);
 }
 
 Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {

@@ -97,6 +97,11 @@ struct TileTable {
   void (*lane_run)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
+
+  /// Of full tiles with panels, for sums of so many products each and so many outputs of a group.
+  int rows_for(std::int64_t products, std::int64_t outputs) const noexcept {
+    return short_rows > 0 && are_short_sums(products, outputs) ? short_rows : rows;
+  }
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
