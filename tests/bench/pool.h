@@ -57,6 +57,7 @@ class BestFitPool {
     return best;
   }
 
+  /// Precondition: `buffer` was taken.
   void give_back(std::size_t buffer) {
     blocks_.erase(std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) { return block.buffer == buffer; }));
   }
@@ -190,10 +191,14 @@ class PooledRuns {
 
   void list_buffers() {
     std::vector<bool> loaded(plan_.buffers.size(), false);
-    for (const plan::Load& load : plan_.loads) loaded[load.target.index()] = true;
+    std::vector<bool> over(plan_.buffers.size(), false);  // lives in the first run only, which was the plan's
+    for (const plan::Load& load : plan_.loads) {
+      loaded[load.target.index()] = true;
+      over[load.target.index()] = load.prologue_only;
+    }
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const plan::Buffer& buffer = plan_.buffers[b];
-      if (buffer.whole_period || buffer.lifetime.empty()) continue;
+      if (buffer.whole_period || over[b] || buffer.lifetime.empty()) continue;
       if (!loaded[b]) steps_[static_cast<std::size_t>(std::max<std::int64_t>(0, buffer.lifetime.begin))].begin.push_back(b);
       steps_[std::min(static_cast<std::size_t>(buffer.lifetime.end), steps_.size()) - 1].end.push_back(b);
     }
