@@ -4,9 +4,9 @@
 //
 // T is what the simulator says of the plan, T_LB the bound at that budget (docs/planner.md); on_demand and flexnn are the baselines' T.
 // Planning times are the least of five, in CPU time of the thread that plans (neighbours on shared cores say nothing of a planner), of the
-// plan alone: without the exact search, then with its default limit. With --measure a session runs so often at each budget; the median run
-// is compared with T. A limit on reading emulates a disk that is slower and steadier than the one at hand, whose rate may differ by a factor
-// from minute to minute.
+// plan alone: without the exact search, then with its default limit. With --measure a session runs so often at each budget, and for 0.2 s at
+// least; the median run is compared with T. A limit on reading emulates a disk that is slower and steadier than the one at hand, whose rate
+// may differ by a factor from minute to minute.
 //
 //     sluice-bench-plans --activations MODEL.sluice ...
 //
@@ -155,15 +155,19 @@ class Bench {
 
   double measured_ms(const std::shared_ptr<const Model>& model) const {
     const auto session = must(Session::create(model, options_));
+    constexpr double kLongEnoughMs = 200;  // so that a burst of the neighbours' is not all that is seen of a short run
     std::vector<double> times;
-    for (int run = 0; run <= runs_; ++run) {
+    double spent = 0;
+    for (int run = 0; run <= runs_ || spent < kLongEnoughMs; ++run) {
       for (std::size_t i = 0; i < model->graph().inputs.size(); ++i) {
         const model::Port& port = model->graph().inputs[i];
         const std::vector<std::byte> zeros(model->graph().tensor(port.tensor).bytes().count());
         if (!session->set_input(i, model->graph().tensor(port.tensor).dtype, zeros)) std::exit(1);
       }
       if (const Status status = session->run(); !status) (void)must(Result<int>(fail(status.error())));
-      if (run > 0) times.push_back(static_cast<double>(session->stats().wall_ns) * 1e-6);
+      if (run == 0) continue;
+      times.push_back(static_cast<double>(session->stats().wall_ns) * 1e-6);
+      spent += times.back();
     }
     return median(times);
   }
