@@ -1,6 +1,9 @@
 #include "sluice/core/cpu.h"
 
 #include <sched.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +22,19 @@ Isa best_isa() noexcept {
   return Isa::kNeon;
 #else
   return Isa::kScalar;
+#endif
+}
+
+bool avx512_takes_two_passes() noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned kZen3And4 = 0x19;  // of which only Zen 4 has AVX-512
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (best_isa() != Isa::kAvx512 || __get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if (ebx != signature_AMD_ebx || ecx != signature_AMD_ecx || edx != signature_AMD_edx) return false;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return false;
+  return (eax >> 8 & 0xf) + (eax >> 20 & 0xff) == kZen3And4;
+#else
+  return false;
 #endif
 }
 

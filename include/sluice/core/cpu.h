@@ -19,6 +19,9 @@ Isa best_isa() noexcept;
 /// device. A value that is unknown or that this CPU lacks is ignored. Read once, at the first call. Thread-safe.
 Isa active_isa() noexcept;
 
+/// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Then it loads two inputs for each FMA; others, hardly one.
+bool avx512_takes_two_passes() noexcept;
+
 /// Processors this process may run on, at least 1.
 int processor_count() noexcept;
 

@@ -125,6 +125,11 @@ class NextPanels {
     job.next_part = first_part_ + tile;
     job.next_panels = job.next_part >= 0 && job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
   }
+  /// The same for a run of which that is the first tile.
+  void set_run(std::int64_t tile, TileJob& job) const noexcept {
+    job.next_part = first_part_ + tile;
+    job.next_panels = panels_;
+  }
 
  private:
   const float* panels_ = nullptr;  // null: none
@@ -166,6 +171,23 @@ class OutputWalk {
       a = begin_of_row();
     }
     return a;
+  }
+
+  /// The next `count` pixels of this row, and goes behind them. Their inputs lie `step` floats apart, the first at `a`.
+  PixelRun run(const float* a, std::int64_t step, std::int64_t count) noexcept {
+    constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+    PixelRun run{.count = count, .a = a, .a_pixel = step, .out = out_, .out_pixel = out_view_.pixel_pitch / kFloat};
+    if (residual_view_ != nullptr) {
+      run.residual = residual_;
+      run.residual_pixel = residual_view_->pixel_pitch / kFloat;
+    }
+    x_ += count;
+    if (x_ == columns_.end) {
+      x_ = columns_.begin;
+      ++row_;
+    }
+    find();
+    return run;
   }
 
   /// Sets the output pointers `m` of `rows` to this pixel.

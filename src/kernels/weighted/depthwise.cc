@@ -74,7 +74,7 @@ class RowRunner {
     if (job.last_lanes < model::kPanelLanes) --job.panel_count;
     job.last_lanes = model::kPanelLanes;
     if (job.panel_count == 0 || w_.dilation_w != 1) return 0;
-    LaneRun run = run_of(job, in, row, channel, {0, w_.out_w}, 0);
+    PixelRun run = run_of(job, in, row, channel, {0, w_.out_w}, 0);
     run.first_input = w_.pad_left;
     run.end_input = w_.pad_left + w_.in_w;
     return tiles_.slide(run, job) ? job.panel_count : 0;
@@ -87,12 +87,12 @@ class RowRunner {
     tiles_.lane_run(run_of(job, in, row, channel, {x, x + 1}, taps_x.begin), job);
   }
 
-  LaneRun run_of(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
-                 std::int64_t first_tap) const noexcept {
+  PixelRun run_of(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
+                  std::int64_t first_tap) const noexcept {
     constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
     const std::int64_t in_x = pixels.begin * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
     const RowView& out = call_.outputs[0].view;
-    LaneRun run;
+    PixelRun run;
     run.count = pixels.size();
     run.a = in.first + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
     run.a_pixel = w_.stride_w * pixel_floats_;

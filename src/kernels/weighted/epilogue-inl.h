@@ -155,27 +155,6 @@ inline std::int64_t outputs_from(const TileJob& job, std::int64_t first) {
   return job.panel_count * std::int64_t{16} - 16 + job.last_lanes - first;
 }
 
-/// Is the epilogue of a panel the common one: a bias, two bounds, and all lanes outputs?
-inline bool ends_plainly(const TileJob& job, std::int64_t first) {
-  return is_bounds(job.activation.function) && !job.has_residual && job.bias != nullptr && outputs_from(job, first) >= 16;
-}
-
-/// What `finish` does then, without its masks and branches: a hundredth of the time of 16 or 32 products.
-template <int kRows, int kVectors>
-HWY_INLINE void finish_plain(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, std::int64_t first) {
-  const D d;
-  const V low = hn::Set(d, low_bound(job.activation)), high = hn::Set(d, high_bound(job.activation));
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) {
-      const std::int64_t lane = first + v * kVectorLanes;
-      const V value = hn::Add(acc[m][v], hn::LoadU(d, job.bias + lane));
-      hn::StoreU(functions::at_most(functions::at_least(value, low), high), d, rows.out[m] + lane);
-    }
-  }
-}
-
 /// Applies the epilogue to accumulators and stores them. Accumulator v of a row holds channels first + v * kVectorLanes and on of the
 /// block.
 template <int kRows, int kVectors>

@@ -86,7 +86,7 @@ class Unit {
         block_(cut.blocks[place.block]),
         rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
         depth_(conv_.in_channels / conv_.groups),
-        tile_rows_(tiles.rows_for(w_.taps() * depth_, conv_.out_channels / conv_.groups)) {}
+        short_sums_(tiles.runs_short(w_.taps() * depth_, conv_.out_channels / conv_.groups)) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;
@@ -103,7 +103,12 @@ class Unit {
 
  private:
   bool is_whole(const Rectangle& part) const noexcept { return part.taps() == w_.taps(); }
-  std::int64_t tiles_of(const Rectangle& part) const noexcept { return ceil_div(part.pixels(), tile_rows_); }
+  /// Is each row one run? Borders are too narrow for it.
+  bool by_runs(const Rectangle& part) const noexcept { return short_sums_ && part.columns.size() >= tiles_.short_rows; }
+  std::int64_t tiles_of_row(const Rectangle& part) const noexcept { return ceil_div(part.columns.size(), tiles_.short_rows); }
+  std::int64_t tiles_of(const Rectangle& part) const noexcept {
+    return by_runs(part) ? part.rows.size() * tiles_of_row(part) : ceil_div(part.pixels(), tiles_.rows);
+  }
 
   /// Where pixel `x` of output row `row` finds the first tap of `part`.
   const float* input(const Rectangle& part, std::int64_t row, std::int64_t x) const noexcept {
@@ -146,8 +151,16 @@ class Unit {
     job.depth = rows_are_runs ? part.taps_x.size() * depth_ : depth_;
 
     const std::int64_t pixel_step = w_.stride_w * in_.pixel_pitch / kFloat, count = tiles_of(part);
-    const std::int64_t below = next == nullptr ? 0 : tile_rows_ * pixel_step + offsets[job.segments - 1];
+    const std::int64_t below = next == nullptr ? 0 : tiles_.rows * pixel_step + offsets[job.segments - 1];
     OutputWalk walk(call_, part.rows.begin, part.columns.begin, part.columns, block_.channel);
+    if (by_runs(part)) {
+      for (std::int64_t row = 0; row < part.rows.size(); ++row) {
+        if (next != nullptr) next->set_run(first_tile + row * tiles_of_row(part), job);
+        const float* first = input(part, part.rows.begin + row, part.columns.begin);
+        tiles_.short_run(walk.run(first, pixel_step, part.columns.size()), job);
+      }
+      return count;
+    }
     const float* a = input(part, part.rows.begin, part.columns.begin);
     for (std::int64_t tile = 0; tile < count; ++tile) {
       TileRows rows;
@@ -175,7 +188,7 @@ class Unit {
   const Block block_;
   const RowRange rows_;
   const std::int64_t depth_;
-  const int tile_rows_;
+  const bool short_sums_;
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Cut {
   std::int64_t tiles;
   UnitGrid units;
   std::int64_t depths;
+  bool short_sums;
 };
 
 // Two panels of so many inputs are 128 KiB. With all 3072 of a transformer's at once, the inputs, the block in use and the block that is
@@ -36,14 +37,14 @@ constexpr std::int64_t kCrowdingPitch = 2048;
 
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
-/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums
-/// have tiles of their own (tile.h).
+/// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums have tiles of their own
+/// (tile.h).
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
   const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{model::kPanelLanes});
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
-  return table.rows_for(reading.depth, reading.outputs_per_group);
+  return table.runs_short(reading.depth, reading.outputs_per_group) ? table.short_rows : table.rows;
 }
 
 Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
@@ -67,7 +68,8 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
     depths = ceil_div(reading.depth, kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
-  return {blocks, pixels, tiles, units, depths};
+  const bool short_sums = tile_rows == table.short_rows && table.runs_short(reading.depth, reading.outputs_per_group);
+  return {blocks, pixels, tiles, units, depths, short_sums};
 }
 
 /// One unit: its tiles, pixel after pixel.
@@ -124,6 +126,17 @@ class Unit {
       const std::int64_t row = walk.row() / reading_.out_rows * reading_.in_rows + walk.row() % reading_.out_rows * reading_.stride_h;
       return in.at<float>(row, walk.x() * reading_.stride_w) + block_.group * reading_.depth;
     };
+    if (cut_.short_sums) {
+      std::int64_t left = even_part({0, cut_.pixels}, run_.end - 1, cut_.tiles).end - first;
+      for (std::int64_t tile = 0; left > 0;) {
+        const std::int64_t count = std::min(left, walk.left());
+        next.set_run(tile, job_);
+        tiles_.short_run(walk.run(input(), pixel_step, count), job_);
+        tile += ceil_div(count, tiles_.short_rows);
+        left -= count;
+      }
+      return;
+    }
     const float* a = input();
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;

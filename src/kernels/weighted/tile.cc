@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "sluice/core/units.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -212,31 +213,54 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   end(acc, rows, job, p);
 }
 
-/// All panels, one after the other, for short sums. Eight chains are just enough for the latency of an FMA, and few enough for the CPU to
-/// end one panel beside the begin of the next: it looks some 128 vector instructions ahead. (9 rows of three panels reached 85 % of the
-/// peak at 16 inputs, these 91.) The inner loop needs all general registers: what is rarely needed stays in memory.
-template <int kRows>
-HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job) {
-  for (std::int64_t p = 0; p < job.panel_count; ++p) {
+/// A panel's part of what a tile fetches, at once: of short sums that is few lines.
+HWY_INLINE void fetch_part(const TileJob& job, const float* part) {
+  const std::int64_t lines = ceil_div(job.segments * job.depth, std::int64_t{kTilesOfPrefetch});
+  for (std::int64_t k = 0; k < lines; ++k) __builtin_prefetch(part + k * 16, 0, 2);
+}
+
+/// How many panels, from the first on, end as `short_tile` does it: all lanes are outputs, with a bias and bounds.
+int plain_panels(const TileJob& job) {
+  if (!is_bounds(job.activation.function) || job.bias == nullptr) return 0;
+  return job.last_lanes == 16 ? job.panel_count : job.panel_count - 1;
+}
+
+/// The first `panels` panels, one after the other, of short sums with a plain end. Eight chains are just enough for the latency of an FMA,
+/// and few enough for the CPU to end one panel beside the begin of the next: it looks some hundred FMAs ahead, and as many other
+/// instructions. A loop over segments around that over k costs a twentieth (g++ 12), so common numbers of segments are unrolled. kSegments:
+/// 0: any. The inner loop needs all general registers: what is rarely needed is read again. Each value is stored as soon as it is known.
+/// `next`: the tile's part of the block to be fetched, or null.
+template <int kRows, int kSegments, bool kResidual>
+HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job, int panels, const float* next) {
+  const D d;
+  const V low = hn::Set(d, low_bound(job.activation)), high = hn::Set(d, high_bound(job.activation));
+  const float* HWY_RESTRICT panel = job.panels;
+  const std::int64_t end = panels * std::int64_t{16};
+  for (std::int64_t lane = 0; lane < end; lane += 16, panel += job.panel_floats) {
+    if (next != nullptr) fetch_part(job, next + lane / 16 * job.panel_floats);
     V acc[kRows][kPanelVectors];
     clear(acc);
-    const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
-    for (std::int64_t s = 0; s < job.segments; ++s) {
-      forget();
-      if (job.segment_weights != nullptr) b = job.panels + p * job.panel_floats + job.segment_weights[s];
-      const std::int64_t offset = job.segment_offsets[s] + job.depth;
+    const std::int64_t segments = kSegments > 0 ? kSegments : job.segments;
+    HWY_UNROLL(3)
+    for (std::int64_t s = 0; s < segments; ++s) {
+      const std::int64_t depth = job.depth, offset = job.segment_offsets[s] + depth;
       const float* HWY_RESTRICT held[kRows];
       HWY_UNROLL(16)
       for (int m = 0; m < kRows; ++m) held[m] = in_general(rows.a[m]) + offset;
-      for (std::int64_t k = -job.depth; k < 0; ++k, b += 16)
-        multiply(acc, b, 0, k, [&](int m, std::int64_t i) HWY_ATTR { return held[m][i]; });
+      const float* HWY_RESTRICT b = panel + (job.segment_weights == nullptr ? s * depth * 16 : job.segment_weights[s]);
+      for (std::int64_t k = -depth; k < 0; ++k, b += 16) multiply(acc, b, 0, k, [&](int m, std::int64_t i) HWY_ATTR { return held[m][i]; });
+      forget();
     }
-    forget();
-    const std::int64_t first = p * 16;
-    if (ends_plainly(job, first)) {
-      finish_plain(acc, rows, job, first);
-    } else {
-      finish(acc, rows, job, first);
+    HWY_UNROLL(8)
+    for (int v = 0; v < kPanelVectors; ++v) {
+      const std::int64_t at = lane + v * kVectorLanes;
+      const V bias = hn::LoadU(d, job.bias + at);
+      HWY_UNROLL(16)
+      for (int m = 0; m < kRows; ++m) {
+        V value = hn::Add(acc[m][v], bias);
+        if (kResidual) value = hn::Add(value, hn::LoadU(d, in_general(rows.residual[m]) + at));
+        hn::StoreU(functions::at_most(functions::at_least(value, low), high), d, in_general(rows.out[m]) + at);
+      }
     }
   }
 }
@@ -312,7 +336,7 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
   finish(acc, rows, job, lane);
 }
 
-HWY_INLINE void set_run(const LaneRun& run, std::int64_t x, int count, TileRows& rows) {
+HWY_INLINE void set_run(const PixelRun& run, std::int64_t x, int count, TileRows& rows) {
   rows.count = count;
   const float* a = run.a + x * run.a_pixel;
   float* out = run.out + x * run.out_pixel;
@@ -419,7 +443,7 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 }
 
 template <int kTaps, int kStride>
-bool slide_tiles(const LaneRun& run, const TileJob& job) {
+bool slide_tiles(const PixelRun& run, const TileJob& job) {
   static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kSlideRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kSlideRows>());
   const std::int64_t tiles = (run.count + kSlideRows - 1) / kSlideRows;
@@ -438,7 +462,7 @@ bool slide_tiles(const LaneRun& run, const TileJob& job) {
   return true;
 }
 
-bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJob& job) noexcept {
+bool run_slide([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const TileJob& job) noexcept {
 #if HWY_TARGET != HWY_SCALAR
   const bool stride1 = run.a_pixel == job.a_step, stride2 = run.a_pixel == 2 * job.a_step;
   // Of all taps of an output at least one must meet an input in front, and one behind: `slide` looks no further.
@@ -454,7 +478,7 @@ bool run_slide([[maybe_unused]] const LaneRun& run, [[maybe_unused]] const TileJ
 }
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
-using ShortTile = void (*)(const TileRows&, const TileJob&);
+using ShortTile = void (*)(const TileRows&, const TileJob&, int, const float*);
 using LaneTile = void (*)(const TileRows&, const TileJob&, int);
 
 template <int kPanels, bool kFetch, bool kHalf = false, std::size_t... kRow>
@@ -462,9 +486,9 @@ constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence
   return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch, kHalf>...};
 }
 
-template <std::size_t... kRow>
+template <int kSegments, bool kResidual, std::size_t... kRow>
 constexpr std::array<ShortTile, sizeof...(kRow)> short_tiles(std::index_sequence<kRow...>) {
-  return {short_tile<static_cast<int>(kRow) + 1>...};
+  return {short_tile<static_cast<int>(kRow) + 1, kSegments, kResidual>...};
 }
 
 template <bool kFetch, std::size_t... kRow>
@@ -497,31 +521,14 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
 }
 
-/// Fetches the tile's part of the next block at once: of short sums that is few lines.
-HWY_INLINE void fetch_next(const TileJob& job) {
-  const std::int64_t depth = job.segments * job.depth;
-  const std::int64_t begin_k = depth * job.next_part / kTilesOfPrefetch, end_k = depth * (job.next_part + 1) / kTilesOfPrefetch;
-  for (int p = 0; p < job.panel_count; ++p)
-    for (std::int64_t k = begin_k; k < end_k; ++k) __builtin_prefetch(job.next_panels + p * job.panel_floats + k * 16, 0, 2);
-}
-
-void run_panels(const TileRows& rows, const TileJob& job) noexcept {
+/// Panels from `p` on; 0 unless a tile is of few rows.
+void run_panels_from(int p, const TileRows& rows, const TileJob& job) {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kFetching = panel_tiles<kTilePanels, true>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWithHalf = panel_tiles<kTilePanels, false, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, true, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
-  int p = 0;
-  if constexpr (kShortRows > 0) {
-    static constexpr auto kShort = short_tiles(std::make_index_sequence<kShortRows>());
-    // Of few rows one panel has too few chains.
-    const bool enough_chains = rows.count > 3 || job.panel_count < kFewRowsPanels;
-    if (enough_chains && rows.count <= kShortRows && job.sums == nullptr && are_short_sums(job.segments * job.depth, job.last_lanes)) {
-      if (job.next_panels != nullptr) fetch_next(job);
-      return kShort[row](rows, job);
-    }
-  }
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
     static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
@@ -540,6 +547,41 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
 }
 
+void run_panels(const TileRows& rows, const TileJob& job) noexcept { run_panels_from(0, rows, job); }
+
+void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const TileJob& job) noexcept {
+  if constexpr (kShortRows > 0) {
+    using Tiles = std::array<ShortTile, kShortRows>;
+    static constexpr auto kEachRow = std::make_index_sequence<kShortRows>();
+    static constexpr Tiles kOne = short_tiles<1, false>(kEachRow), kOneWithResidual = short_tiles<1, true>(kEachRow);
+    static constexpr Tiles kThree = short_tiles<3, false>(kEachRow), kAny = short_tiles<0, false>(kEachRow);
+    const bool one = job.segments == 1, three = job.segments == 3;
+    const Tiles& tile_of = job.has_residual ? kOneWithResidual : one ? kOne : three ? kThree : kAny;
+    const bool enough_chains = run.count > 3 || job.panel_count < kFewRowsPanels;  // of few rows one panel has too few
+    const int plain = enough_chains && (one || !job.has_residual) ? plain_panels(job) : 0;
+    TileJob rest = job;
+    rest.next_panels = nullptr;
+    const std::int64_t tiles = (run.count + kShortRows - 1) / kShortRows;
+    std::int64_t x = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
+      TileRows rows;
+      set_run(run, x, static_cast<int>(count), rows);
+      const std::int64_t part = job.next_part + tile;
+      const bool fetches = job.next_panels != nullptr && part >= 0 && part < kTilesOfPrefetch;
+      const float* const next = fetches ? job.next_panels + job.segments * job.depth * part / kTilesOfPrefetch * 16 : nullptr;
+      if (plain > 0) {
+        tile_of[static_cast<std::size_t>(count - 1)](rows, job, plain, next);
+      } else {
+        rest.next_panels = fetches ? job.next_panels : nullptr;
+        rest.next_part = part;
+      }
+      if (plain < job.panel_count) run_panels_from(plain, rows, rest);
+      x += count;
+    }
+  }
+}
+
 void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kFull = lane_tiles<true>(std::make_index_sequence<kLaneRows>());
   static constexpr auto kPartial = lane_tiles<false>(std::make_index_sequence<kLaneRows>());
@@ -549,7 +591,7 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   if (whole < job.panel_count) kPartial[row](rows, job, whole);
 }
 
-void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
+void run_lane_run(const PixelRun& run, const TileJob& job) noexcept {
   const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     TileRows rows;
@@ -559,15 +601,24 @@ void run_lane_run(const LaneRun& run, const TileJob& job) noexcept {
   }
 }
 
+/// Tiles of one panel load an input for each FMA. Where a 512-bit FMA takes two passes that costs nothing, and they are better up to 256
+/// products (14x14, 256 to 1024: 95 % of the peak became 97); elsewhere a core can hardly load so fast.
+int products_of_short_sums() {
+  if (kShortRows == 0) return 0;
+  return avx512_takes_two_passes() ? 256 : 64;
+}
+
 const TileTable& table() noexcept {
-  static constexpr TileTable kTable{.rows = kTileRows,
-                                    .few_rows = kFewRows,
-                                    .short_rows = kShortRows,
-                                    .lane_rows = kLaneRows,
-                                    .panels = run_panels,
-                                    .lanes = run_lanes,
-                                    .lane_run = run_lane_run,
-                                    .slide = run_slide};
+  static const TileTable kTable{.rows = kTileRows,
+                                .few_rows = kFewRows,
+                                .short_rows = kShortRows,
+                                .short_products = products_of_short_sums(),
+                                .lane_rows = kLaneRows,
+                                .panels = run_panels,
+                                .short_run = run_short,
+                                .lanes = run_lanes,
+                                .lane_run = run_lane_run,
+                                .slide = run_slide};
   return kTable;
 }
 

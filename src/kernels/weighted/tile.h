@@ -25,14 +25,6 @@ inline constexpr int kMaxTileRows = 16;
 /// them holds them, so a tile with sums has the same shape in every part of a depth: rows, panels and `sums` alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
-/// Sums so short that their begin and end take long beside them: tiles of `TileTable::short_rows` rows are for these. At 64 products both
-/// kinds of tile are alike, beyond it the larger reads fewer weights. Where half of the last panel or more is no output, the larger one has
-/// a half panel. A cut asks with all outputs of a group, a tile with those of its block: the results are the same by either tile.
-constexpr bool are_short_sums(std::int64_t products, std::int64_t outputs) noexcept {
-  const std::int64_t lanes = outputs % 16;
-  return products <= 64 && (lanes == 0 || lanes > 8);
-}
-
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
 inline constexpr int kTilesOfPrefetch = 4;
 
@@ -71,8 +63,8 @@ struct TileJob {
   std::int64_t first_value = 0;
 };
 
-/// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats.
-struct LaneRun {
+/// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats. `residual` as in TileRows.
+struct PixelRun {
   std::int64_t count = 0;
   const float* a = nullptr;
   std::int64_t a_pixel = 0;
@@ -89,18 +81,23 @@ struct LaneRun {
 struct TileTable {
   int rows = 1;            // of a full tile with panels
   int few_rows = 0;        // of a full one that takes four panels at once
-  int short_rows = 0;      // of a full one for short sums, a panel at a time; 0: there is none
+  int short_rows = 0;      // of a full one of `short_run`
+  int short_products = 0;  // of sums that are for `short_run`; 0: there is none
   int lane_rows = 1;       // of a full tile with lanes
   bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  // As `panels`, tile by tile, for short sums; job.next_part is that of the first.
+  void (*short_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
-  void (*lane_run)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
+  void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
-  bool (*slide)(const LaneRun& run, const TileJob& job) noexcept = nullptr;
+  bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
 
-  /// Of full tiles with panels, for sums of so many products each and so many outputs of a group.
-  int rows_for(std::int64_t products, std::int64_t outputs) const noexcept {
-    return short_rows > 0 && are_short_sums(products, outputs) ? short_rows : rows;
+  /// Are sums of so many products each, with so many outputs of a group, for `short_run`: so short that their begin and end take long
+  /// beside them? Where half of the last panel or more is no output, other tiles have a half panel. The results are the same by either.
+  bool runs_short(std::int64_t products, std::int64_t outputs) const noexcept {
+    const std::int64_t last = outputs % 16;
+    return products <= short_products && (last == 0 || last > 8);
   }
 };
 
