@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,25 +34,6 @@ constexpr std::int64_t kWayBytes = 4096;
 // Pointers to rows that general registers hold in the inner loop, beside those of weights and the count. The others are read from memory
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
-
-// Where g++ runs short of general registers it keeps addresses in vector or mask registers. What is computed from these waits behind all
-// the FMAs before it, which it should overlap: short sums took a tenth longer, 7x7 maps a thirtieth.
-
-/// In a general register.
-template <class T>
-HWY_INLINE T* in_general(T* address) {
-#if HWY_COMPILER_GCC_ACTUAL
-  asm("" : "+r"(address));
-#endif
-  return address;
-}
-
-/// What is in memory is read again, and takes no register meanwhile.
-HWY_INLINE void forget() {
-#if HWY_COMPILER_GCC_ACTUAL
-  asm volatile("" ::: "memory");
-#endif
-}
 
 /// On their way to the first cache while the sums are formed.
 template <int kRows, int kPanels, class Float>

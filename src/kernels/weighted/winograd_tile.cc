@@ -1,16 +1,19 @@
 // Compiled once for each target of targets.h by including itself. The formulas are those of winograd_points.h.
 #include "src/kernels/weighted/winograd_tile.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
+#include "sluice/core/cpu.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/winograd_tile.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -150,6 +153,51 @@ HWY_NOINLINE void multiply_tile(const float* v, const float* HWY_RESTRICT u, flo
   }
 }
 
+/// All panels, one after the other, as `short_tile` does it (tile.cc). `next`: `lines` of 16 floats to fetch.
+template <int kRows>
+HWY_NOINLINE void short_multiply(const float* v, const float* HWY_RESTRICT u, float* m, const Products& job, const float* next,
+                                 std::int64_t lines) {
+  const D d;
+  for (std::int64_t i = 0; i < lines; ++i) __builtin_prefetch(next + i * 16, 0, 2);
+  for (int p = 0; p < job.panels; ++p, u += job.u_panel, m += 16) {
+    V acc[kRows][kPanelVectors];
+    HWY_UNROLL(16)
+    for (int row = 0; row < kRows; ++row) {
+      HWY_UNROLL(16)
+      for (int i = 0; i < kPanelVectors; ++i)
+        acc[row][i] = job.first ? hn::Zero(d) : hn::LoadU(d, m + row * kSquareFloats + i * kVectorLanes);
+    }
+    const float* HWY_RESTRICT held[kRows];
+    HWY_UNROLL(16)
+    for (int row = 0; row < kRows; ++row) held[row] = in_general(v + row * job.v_square) + job.depth;
+    const float* HWY_RESTRICT b = u;
+    for (std::int64_t k = -job.depth; k < 0; ++k, b += 16) {
+      V weights[kPanelVectors];
+      HWY_UNROLL(16)
+      for (int i = 0; i < kPanelVectors; ++i) weights[i] = hn::LoadU(d, b + i * kVectorLanes);
+      HWY_UNROLL(16)
+      for (int row = 0; row < kRows; ++row) {
+        const V input = hn::Set(d, held[row][k]);
+        HWY_UNROLL(16)
+        for (int i = 0; i < kPanelVectors; ++i) acc[row][i] = functions::fused(input, weights[i], acc[row][i]);
+      }
+    }
+    forget();
+    HWY_UNROLL(16)
+    for (int row = 0; row < kRows; ++row) {
+      HWY_UNROLL(16)
+      for (int i = 0; i < kPanelVectors; ++i) hn::StoreU(acc[row][i], d, m + row * kSquareFloats + i * kVectorLanes);
+    }
+  }
+}
+
+using ShortMultiply = void (*)(const float*, const float*, float*, const Products&, const float*, std::int64_t);
+
+template <std::size_t... kRow>
+constexpr std::array<ShortMultiply, sizeof...(kRow)> short_multiplies(std::index_sequence<kRow...>) {
+  return {short_multiply<static_cast<int>(kRow) + 1>...};
+}
+
 using MultiplyTile = void (*)(const float*, const float*, float*, const Products&, const float*, std::int64_t);
 
 template <int kPanels, std::size_t... kRow>
@@ -157,7 +205,36 @@ constexpr std::array<MultiplyTile, sizeof...(kRow)> multiply_tiles(std::index_se
   return {multiply_tile<static_cast<int>(kRow) + 1, kPanels>...};
 }
 
+/// Up to so many channels short tiles are better, where a 512-bit FMA takes two passes (tile.cc): 5 to 10 % at 64 and 128.
+constexpr std::int64_t kMostShortDepth = 256;
+
+/// As multiply_points, for short sums.
+void multiply_short_points(const Products& job) {
+  constexpr int kRows = std::max(1, kShortRows);
+  static constexpr auto kTiles = short_multiplies(std::make_index_sequence<kRows>());
+  const std::int64_t tiles = (job.squares + kRows - 1) / kRows;
+  // What comes next is fetched tap by tap, a tap by the tiles of a few points.
+  const std::int64_t tap_parts = winograd::kPoints / (kTaps * job.panels) * tiles;
+  const std::int64_t lines = job.next.data == nullptr ? 0 : (job.next.depth + tap_parts - 1) / tap_parts;
+  for (std::int64_t point = 0; point < winograd::kPoints; ++point) {
+    std::int64_t square = 0;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t rows = (job.squares - square + tiles - tile - 1) / (tiles - tile);
+      const std::int64_t part = point * tiles + tile;
+      const float* const next = lines == 0 ? nullptr : job.next.data + part / tap_parts * job.next.tap + part % tap_parts * lines * 16;
+      kTiles[static_cast<std::size_t>(rows - 1)](job.v + point * job.v_point + square * job.v_square, job.u + point * job.u_point,
+                                                 job.m + point * job.m_point + square * kSquareFloats, job, next, lines);
+      square += rows;
+    }
+  }
+}
+
 void multiply_points(const Products& job) noexcept {
+  if constexpr (kShortRows > 0) {
+    static const bool short_sums = avx512_takes_two_passes();
+    const bool enough_chains = job.squares > 3;
+    if (short_sums && enough_chains && job.depth <= kMostShortDepth) return multiply_short_points(job);
+  }
   static constexpr auto kSingle = multiply_tiles<1>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = multiply_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
   const std::int64_t tiles = (job.squares + kTileRows - 1) / kTileRows;
