@@ -86,7 +86,7 @@ class Unit {
         block_(cut.blocks[place.block]),
         rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
         depth_(conv_.in_channels / conv_.groups),
-        short_sums_(tiles.runs_short(w_.taps() * depth_, conv_.out_channels / conv_.groups)) {}
+        products_(w_.taps() * depth_) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;
@@ -103,8 +103,10 @@ class Unit {
 
  private:
   bool is_whole(const Rectangle& part) const noexcept { return part.taps() == w_.taps(); }
-  /// Is each row one run? Borders are too narrow for it.
-  bool by_runs(const Rectangle& part) const noexcept { return short_sums_ && part.columns.size() >= tiles_.short_rows; }
+  /// Is each row one run?
+  bool by_runs(const Rectangle& part) const noexcept {
+    return tiles_.runs_short(part.columns.size(), products_, conv_.out_channels / conv_.groups);
+  }
   std::int64_t tiles_of_row(const Rectangle& part) const noexcept { return ceil_div(part.columns.size(), tiles_.short_rows); }
   std::int64_t tiles_of(const Rectangle& part) const noexcept {
     return by_runs(part) ? part.rows.size() * tiles_of_row(part) : ceil_div(part.pixels(), tiles_.rows);
@@ -188,7 +190,7 @@ class Unit {
   const Block block_;
   const RowRange rows_;
   const std::int64_t depth_;
-  const bool short_sums_;
+  const std::int64_t products_;  // of a whole window
 };
 
 }  // namespace

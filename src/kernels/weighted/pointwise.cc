@@ -35,6 +35,21 @@ constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the st
 /// Rows that lie so many bytes apart share two of a first cache's 64 sets: half of a tile's 14 and the weights fill 8 ways.
 constexpr std::int64_t kCrowdingPitch = 2048;
 
+/// Do all pixels lie as those of one row would?
+bool rows_are_one(const KernelCall& call, const Reading& reading) noexcept {
+  const auto follow_each_other = [](const RowView& view) {
+    return view.ring_rows == 0 && view.row_pitch == view.pixels * view.pixel_pitch;
+  };
+  const bool residual = call.node->epilogue.has_residual;
+  return reading.stride_h == 1 && reading.stride_w == 1 && reading.in_rows == reading.out_rows && follow_each_other(call.inputs[0].view) &&
+         follow_each_other(call.outputs[0].view) && (!residual || follow_each_other(call.inputs.back().view));
+}
+
+bool runs_short(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
+  const std::int64_t row = rows_are_one(call, reading) ? pixels : call.outputs[0].view.pixels;
+  return table.runs_short(row, reading.depth, reading.outputs_per_group);
+}
+
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
 /// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums have tiles of their own
@@ -44,7 +59,7 @@ int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
-  return table.runs_short(reading.depth, reading.outputs_per_group) ? table.short_rows : table.rows;
+  return runs_short(call, reading, table, pixels) ? table.short_rows : table.rows;
 }
 
 Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
@@ -68,7 +83,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
     depths = ceil_div(reading.depth, kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
-  const bool short_sums = tile_rows == table.short_rows && table.runs_short(reading.depth, reading.outputs_per_group);
+  const bool short_sums = tile_rows == table.short_rows && runs_short(call, reading, table, pixels);
   return {blocks, pixels, tiles, units, depths, short_sums};
 }
 
@@ -104,20 +119,9 @@ class Unit {
   }
 
  private:
-  /// Do all pixels lie as those of one row would?
-  bool rows_are_one() const noexcept {
-    const auto follow_each_other = [](const RowView& view) {
-      return view.ring_rows == 0 && view.row_pitch == view.pixels * view.pixel_pitch;
-    };
-    const bool residual = call_.node->epilogue.has_residual;
-    return reading_.stride_h == 1 && reading_.stride_w == 1 && reading_.in_rows == reading_.out_rows &&
-           follow_each_other(call_.inputs[0].view) && follow_each_other(call_.outputs[0].view) &&
-           (!residual || follow_each_other(call_.inputs.back().view));
-  }
-
   void run_tiles(Interval<std::int64_t> depth, const NextPanels& next) noexcept {
     const RowView& in = call_.inputs[0].view;
-    const std::int64_t out_w = rows_are_one() ? cut_.pixels : call_.outputs[0].view.pixels;
+    const std::int64_t out_w = rows_are_one(call_, reading_) ? cut_.pixels : call_.outputs[0].view.pixels;
     const std::int64_t pixel_step = reading_.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
     job_.segment_offsets = &depth.begin;
     const std::int64_t first = even_part({0, cut_.pixels}, run_.begin, cut_.tiles).begin;

@@ -247,6 +247,28 @@ HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job, int panel
   }
 }
 
+/// Panels [first, job.panel_count) of short sums that end otherwise. `next`: as above.
+template <int kRows>
+HWY_NOINLINE void short_tile_of_any_end(const TileRows& rows, const TileJob& job, int first, const float* next) {
+  for (std::int64_t p = first; p < job.panel_count; ++p) {
+    if (next != nullptr) fetch_part(job, next + p * job.panel_floats);
+    V acc[kRows][kPanelVectors];
+    clear(acc);
+    const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
+    for (std::int64_t s = 0; s < job.segments; ++s) {
+      forget();
+      if (job.segment_weights != nullptr) b = job.panels + p * job.panel_floats + job.segment_weights[s];
+      const std::int64_t offset = job.segment_offsets[s] + job.depth;
+      const float* HWY_RESTRICT held[kRows];
+      HWY_UNROLL(16)
+      for (int m = 0; m < kRows; ++m) held[m] = in_general(rows.a[m]) + offset;
+      for (std::int64_t k = -job.depth; k < 0; ++k, b += 16)
+        multiply(acc, b, 0, k, [&](int m, std::int64_t i) HWY_ATTR { return held[m][i]; });
+    }
+    finish(acc, rows, job, p * 16);
+  }
+}
+
 /// As panel_tile, where the rows' lines share a set of the first cache, which has fewer ways than the tile has rows: each line would be
 /// gone before its second input is read. So each is read once, into a line of the stack, 16 k ahead:
 ///
@@ -468,6 +490,11 @@ constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence
   return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch, kHalf>...};
 }
 
+template <std::size_t... kRow>
+constexpr std::array<ShortTile, sizeof...(kRow)> short_tiles_of_any_end(std::index_sequence<kRow...>) {
+  return {short_tile_of_any_end<static_cast<int>(kRow) + 1>...};
+}
+
 template <int kSegments, bool kResidual, std::size_t... kRow>
 constexpr std::array<ShortTile, sizeof...(kRow)> short_tiles(std::index_sequence<kRow...>) {
   return {short_tile<static_cast<int>(kRow) + 1, kSegments, kResidual>...};
@@ -503,14 +530,14 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
 }
 
-/// Panels from `p` on; 0 unless a tile is of few rows.
-void run_panels_from(int p, const TileRows& rows, const TileJob& job) {
+void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kFetching = panel_tiles<kTilePanels, true>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWithHalf = panel_tiles<kTilePanels, false, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, true, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
+  int p = 0;
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
     static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
@@ -529,20 +556,16 @@ void run_panels_from(int p, const TileRows& rows, const TileJob& job) {
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
 }
 
-void run_panels(const TileRows& rows, const TileJob& job) noexcept { run_panels_from(0, rows, job); }
-
 void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const TileJob& job) noexcept {
   if constexpr (kShortRows > 0) {
     using Tiles = std::array<ShortTile, kShortRows>;
     static constexpr auto kEachRow = std::make_index_sequence<kShortRows>();
     static constexpr Tiles kOne = short_tiles<1, false>(kEachRow), kOneWithResidual = short_tiles<1, true>(kEachRow);
     static constexpr Tiles kThree = short_tiles<3, false>(kEachRow), kAny = short_tiles<0, false>(kEachRow);
+    static constexpr Tiles kOfAnyEnd = short_tiles_of_any_end(kEachRow);
     const bool one = job.segments == 1, three = job.segments == 3;
     const Tiles& tile_of = job.has_residual ? kOneWithResidual : one ? kOne : three ? kThree : kAny;
-    const bool enough_chains = run.count > 3 || job.panel_count < kFewRowsPanels;  // of few rows one panel has too few
-    const int plain = enough_chains && (one || !job.has_residual) ? plain_panels(job) : 0;
-    TileJob rest = job;
-    rest.next_panels = nullptr;
+    const int plain = one || !job.has_residual ? plain_panels(job) : 0;
     const std::int64_t tiles = (run.count + kShortRows - 1) / kShortRows;
     std::int64_t x = 0;
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -552,13 +575,9 @@ void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Tile
       const std::int64_t part = job.next_part + tile;
       const bool fetches = job.next_panels != nullptr && part >= 0 && part < kTilesOfPrefetch;
       const float* const next = fetches ? job.next_panels + job.segments * job.depth * part / kTilesOfPrefetch * 16 : nullptr;
-      if (plain > 0) {
-        tile_of[static_cast<std::size_t>(count - 1)](rows, job, plain, next);
-      } else {
-        rest.next_panels = fetches ? job.next_panels : nullptr;
-        rest.next_part = part;
-      }
-      if (plain < job.panel_count) run_panels_from(plain, rows, rest);
+      const auto row = static_cast<std::size_t>(count - 1);
+      if (plain > 0) tile_of[row](rows, job, plain, next);
+      if (plain < job.panel_count) kOfAnyEnd[row](rows, job, plain, next);
       x += count;
     }
   }

@@ -93,11 +93,12 @@ struct TileTable {
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
 
-  /// Are sums of so many products each, with so many outputs of a group, for `short_run`: so short that their begin and end take long
-  /// beside them? Where half of the last panel or more is no output, other tiles have a half panel. The results are the same by either.
-  bool runs_short(std::int64_t products, std::int64_t outputs) const noexcept {
+  /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
+  /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and
+  /// of few pixels one panel has too few chains. The results are the same by either.
+  bool runs_short(std::int64_t pixels, std::int64_t products, std::int64_t outputs) const noexcept {
     const std::int64_t last = outputs % 16;
-    return products <= short_products && (last == 0 || last > 8);
+    return pixels > 3 && products <= short_products && (last == 0 || last > 8);
   }
 };
 
