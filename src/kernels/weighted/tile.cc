@@ -352,6 +352,19 @@ HWY_INLINE void set_run(const PixelRun& run, std::int64_t x, int count, TileRows
   }
 }
 
+/// Calls body(rows, x, tile) for the tiles of at most kRows pixels, split evenly, that `run` consists of; `x` is a tile's first pixel.
+template <int kRows, class Body>
+HWY_INLINE void for_each_tile_of(const PixelRun& run, const Body& body) {
+  const std::int64_t tiles = ceil_div(run.count, std::int64_t{kRows});
+  std::int64_t x = 0;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    TileRows rows;
+    set_run(run, x, static_cast<int>(ceil_div(run.count - x, tiles - tile)), rows);
+    body(rows, x, tile);
+    x += rows.count;
+  }
+}
+
 /// Inputs in front of a tile's first and behind its last that are padding.
 struct Padding {
   int front;
@@ -450,19 +463,13 @@ template <int kTaps, int kStride>
 bool slide_tiles(const PixelRun& run, const TileJob& job) {
   static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kSlideRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kSlideRows>());
-  const std::int64_t tiles = (run.count + kSlideRows - 1) / kSlideRows;
-  std::int64_t x = 0;
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
-    TileRows rows;
-    set_run(run, x, static_cast<int>(count), rows);
-    const std::int64_t first = x * kStride, end = first + (count - 1) * kStride + kTaps;
+  for_each_tile_of<kSlideRows>(run, [&](const TileRows& rows, std::int64_t x, std::int64_t) HWY_ATTR {
+    const std::int64_t first = x * kStride, end = first + (rows.count - 1) * kStride + kTaps;
     const Padding padding{static_cast<int>(std::max<std::int64_t>(0, run.first_input - first)),
                           static_cast<int>(std::max<std::int64_t>(0, end - run.end_input))};
     const auto& tile_of = padding.front + padding.behind == 0 ? kInside : kAtBorder;
-    tile_of[static_cast<std::size_t>(count - 1)](rows, job, padding);
-    x += count;
-  }
+    tile_of[static_cast<std::size_t>(rows.count - 1)](rows, job, padding);
+  });
   return true;
 }
 
@@ -566,20 +573,14 @@ void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Tile
     const bool one = job.segments == 1, three = job.segments == 3;
     const Tiles& tile_of = job.has_residual ? kOneWithResidual : one ? kOne : three ? kThree : kAny;
     const int plain = one || !job.has_residual ? plain_panels(job) : 0;
-    const std::int64_t tiles = (run.count + kShortRows - 1) / kShortRows;
-    std::int64_t x = 0;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      const std::int64_t count = (run.count - x + tiles - tile - 1) / (tiles - tile);
-      TileRows rows;
-      set_run(run, x, static_cast<int>(count), rows);
+    for_each_tile_of<kShortRows>(run, [&](const TileRows& rows, std::int64_t, std::int64_t tile) HWY_ATTR {
       const std::int64_t part = job.next_part + tile;
       const bool fetches = job.next_panels != nullptr && part >= 0 && part < kTilesOfPrefetch;
       const float* const next = fetches ? job.next_panels + job.segments * job.depth * part / kTilesOfPrefetch * 16 : nullptr;
-      const auto row = static_cast<std::size_t>(count - 1);
+      const auto row = static_cast<std::size_t>(rows.count - 1);
       if (plain > 0) tile_of[row](rows, job, plain, next);
       if (plain < job.panel_count) kOfAnyEnd[row](rows, job, plain, next);
-      x += count;
-    }
+    });
   }
 }
 
@@ -606,7 +607,7 @@ void run_lane_run(const PixelRun& run, const TileJob& job) noexcept {
 /// products (14x14, 256 to 1024: 95 % of the peak became 97); elsewhere a core can hardly load so fast.
 int products_of_short_sums() {
   if (kShortRows == 0) return 0;
-  return avx512_takes_two_passes() ? 256 : 64;
+  return avx512_takes_two_passes() ? kMostShortProducts : 64;
 }
 
 const TileTable& table() noexcept {

@@ -41,6 +41,9 @@ inline constexpr int kShortRows = 0;
 inline constexpr int kLaneRows = 2;
 #endif
 
+// Of short sums, where a 512-bit FMA takes two passes: beyond it tiles of two panels are as fast, or faster.
+inline constexpr int kMostShortProducts = 256;
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();

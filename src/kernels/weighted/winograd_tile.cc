@@ -205,10 +205,7 @@ constexpr std::array<MultiplyTile, sizeof...(kRow)> multiply_tiles(std::index_se
   return {multiply_tile<static_cast<int>(kRow) + 1, kPanels>...};
 }
 
-/// Up to so many channels short tiles are better, where a 512-bit FMA takes two passes (tile.cc): 5 to 10 % at 64 and 128.
-constexpr std::int64_t kMostShortDepth = 256;
-
-/// As multiply_points, for short sums.
+/// As multiply_points, for short sums: 5 to 10 % less at 64 and 128 channels, where a 512-bit FMA takes two passes.
 void multiply_short_points(const Products& job) {
   constexpr int kRows = std::max(1, kShortRows);
   static constexpr auto kTiles = short_multiplies(std::make_index_sequence<kRows>());
@@ -233,7 +230,7 @@ void multiply_points(const Products& job) noexcept {
   if constexpr (kShortRows > 0) {
     static const bool short_sums = avx512_takes_two_passes();
     const bool enough_chains = job.squares > 3;
-    if (short_sums && enough_chains && job.depth <= kMostShortDepth) return multiply_short_points(job);
+    if (short_sums && enough_chains && job.depth <= kMostShortProducts) return multiply_short_points(job);
   }
   static constexpr auto kSingle = multiply_tiles<1>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = multiply_tiles<kTilePanels>(std::make_index_sequence<kTileRows>());
