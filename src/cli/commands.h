@@ -46,6 +46,7 @@ struct BudgetOptions {
   std::optional<int> threads;  // 1, or those of the plan given
   std::string profile;         // a file, or `none`; empty: the one that `profile` wrote, if it did
   std::string io_limit;
+  double compute_slowdown = 1;
 };
 
 struct PlanOptions {

@@ -74,6 +74,8 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
   command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
   command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", options.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
+  command->add_option("--compute-slowdown", options.compute_slowdown, "let each step take so many times its time: emulates a slower CPU")
+      ->capture_default_str();
 }
 
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {

@@ -38,6 +38,7 @@ SessionOptions session_options(const BudgetOptions& options) {
   }
   result.policy = parse_policy(options.policy);
   result.read.bytes_per_second_limit = parse_rate(options.io_limit);
+  result.compute_slowdown = options.compute_slowdown;
   result.threads = options.threads.value_or(1);
   if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));

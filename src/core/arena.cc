@@ -18,10 +18,10 @@ Arena::~Arena() {
   if (base_ != nullptr) munmap(base_, reserved_.count());
 }
 
-Result<Arena> Arena::reserve(Bytes size, PageSize pages) {
+Result<Arena> Arena::reserve(Bytes size) {
   const Bytes rounded = align_up(size, kPage);
   if (rounded.count() == 0) return Arena();
-  const std::uint64_t alignment = pages == PageSize::kHuge ? kHugePage : kPage;
+  const std::uint64_t alignment = rounded.count() >= kHugePage ? kHugePage : kPage;
   const std::uint64_t spare = alignment - kPage;
   void* range = mmap(nullptr, rounded.count() + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) {
@@ -36,7 +36,7 @@ Result<Arena> Arena::reserve(Bytes size, PageSize pages) {
   Arena arena;
   arena.base_ = begin + before;
   arena.reserved_ = rounded;
-  madvise(arena.base_, rounded.count(), pages == PageSize::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  madvise(arena.base_, rounded.count(), MADV_HUGEPAGE);
   return arena;
 }
 

@@ -33,6 +33,7 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profile.read_piece_bytes = reads.size.count();
   profile.reads_in_flight = static_cast<std::uint32_t>(reads.in_flight);
   if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
+  profile.compute_slowdown = options.compute_slowdown;
   return profile;
 }
 
@@ -41,7 +42,7 @@ bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfil
   const auto rates = [](const profiler::DeviceProfile& p) {
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
                     p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.read_rate_beside_compute,
-                    p.step_time_beside_reads, p.read_limit);
+                    p.step_time_beside_reads, p.read_limit, p.compute_slowdown);
   };
   const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
     return x.kernel == y.kernel && x.seconds_per == y.seconds_per;
@@ -122,6 +123,9 @@ Status check_options(const SessionOptions& options) noexcept {
   if (!(options.read.bytes_per_second_limit >= 0)) {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
+  if (!(options.compute_slowdown >= 1 && options.compute_slowdown <= executor::kMaxComputeSlowdown)) {
+    return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
+  }
   return {};
 }
 
@@ -141,7 +145,8 @@ bool same_file(const Model& a, const Model& b) noexcept {
 
 bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
   const auto chosen = [](const SessionOptions& o) {
-    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit);
+    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit,
+                    o.compute_slowdown);
   };
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
   if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;

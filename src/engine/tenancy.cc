@@ -191,7 +191,7 @@ Status Tenancy::move_in(Arrangement next) {
   const bool moving = next.end > arena_.reserved();
   Arena other;  // the one to come, then the one before
   if (moving) {
-    SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next), page_size_within(next.budget)));
+    SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next)));
     std::swap(arena_, other);
   }
   // Inside: the arena is changed back whatever fails.

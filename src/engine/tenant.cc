@@ -43,8 +43,11 @@ Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
 }
 
 Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) const {
-  const executor::ExecutorOptions executor_options{
-      .read = options.read, .load_cpus = options.load_cpus, .held = held, .time_steps = options.time_steps};
+  const executor::ExecutorOptions executor_options{.read = options.read,
+                                                   .load_cpus = options.load_cpus,
+                                                   .held = held,
+                                                   .time_steps = options.time_steps,
+                                                   .compute_slowdown = options.compute_slowdown};
   BoundSession next;
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));

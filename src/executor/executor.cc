@@ -28,6 +28,7 @@ class PlanExecutor final : public Executor {
         bound_(std::move(bound)),
         held_(std::move(held)),
         skipped_(plan.loads.size(), false),
+        compute_slowdown_(options.compute_slowdown),
         reader_(graph, source, options.read, cancelled_),
         loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read) {
     for (Pass pass : kPasses) count_loads(pass);
@@ -195,11 +196,20 @@ class PlanExecutor final : public Executor {
 
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_step(const BoundStep& step) noexcept {
-    if (step.window.empty()) return step.run(step.call);
+    if (step.window.empty()) return compute_slowdown_ > 1 ? run_slowly(step) : step.run(step.call);
     reader_.begin(step.call.weights, step.window);
     step.run(step.call);
     const Status status = reader_.end();
     if (reader_status_) reader_status_ = status;
+  }
+
+  /// As a CPU that takes so many times as long: busy all the while, as it would be.
+  void run_slowly(const BoundStep& step) noexcept {
+    const std::int64_t start = wall_now_ns();
+    step.run(step.call);
+    const auto taken = static_cast<double>(wall_now_ns() - start);
+    const std::int64_t end = start + static_cast<std::int64_t>(taken * compute_slowdown_);
+    while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
   }
 
   bool stall(std::uint64_t loads_needed) noexcept {
@@ -219,6 +229,7 @@ class PlanExecutor final : public Executor {
   Holding held_;
   std::vector<bool> skipped_;  // by load: in a run that finds `held_`
   std::array<std::uint64_t, kPasses.size()> loads_in_{};
+  double compute_slowdown_;
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted
@@ -235,7 +246,8 @@ class PlanExecutor final : public Executor {
   Loader loader_;
 };
 
-Status check_options(const ReadOptions& read) {
+Status check_options(const ExecutorOptions& options) {
+  const ReadOptions& read = options.read;
   if (read.in_flight < 1 || read.in_flight > kMaxReadsInFlight) {
     return fail(ErrorCode::kInvalidArgument, "reads in flight", "the number of reads in flight must lie between 1 and 16");
   }
@@ -244,6 +256,9 @@ Status check_options(const ReadOptions& read) {
   }
   if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
     return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
+  }
+  if (!(options.compute_slowdown >= 1 && options.compute_slowdown <= kMaxComputeSlowdown)) {
+    return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }
   return {};
 }
@@ -271,7 +286,7 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 
 Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
-  SLUICE_RETURN_IF_ERROR(check_options(options.read));
+  SLUICE_RETURN_IF_ERROR(check_options(options));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
   Holding held = options.held;
   held.loads.resize(plan.loads.size(), false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <string_view>
 
 #include "sluice/core/affinity.h"
@@ -109,13 +110,22 @@ class Measurement {
     const auto busy =
         std::max_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return flops_of(a) < flops_of(b); });
     const StepTimer::Request request{*busy->graph, *busy->node, *busy->kernel, busy->use, kBusyShare};
-    SLUICE_ASSIGN_OR_RETURN(const auto alone, timer.time(request));
     // The system moves computing threads off the loader's processor in time; here there is little.
     const ScopedAffinity processors(other_processors(load_cpus));
-    SLUICE_ASSIGN_OR_RETURN(const Together together,
-                            timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    double alone = kNever;
+    Together together{0, kNever};
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time(request));
+      if (timed) alone = std::min(alone, timed->seconds);
+      SLUICE_ASSIGN_OR_RETURN(const Together taken,
+                              timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
+      together.bytes_per_second = std::max(together.bytes_per_second, taken.bytes_per_second);
+      if (taken.work_seconds > 0) together.work_seconds = std::min(together.work_seconds, taken.work_seconds);
+    }
     profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
-    if (alone && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone->seconds, 1.0, 10.0);
+    if (alone < kNever && together.work_seconds < kNever)
+      profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone, 1.0, 10.0);
     return {};
   }
 

@@ -72,8 +72,8 @@ struct StepTimer::Call {
 Result<StepTimer> StepTimer::create(int threads) {
   StepTimer timer;
   SLUICE_ASSIGN_OR_RETURN(timer.pool_, make_thread_pool(threads));
-  timer.ring_ = model::AlignedBuffer::allocate(Bytes(kRingBytes));
-  if (timer.ring_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, "profile", "there is no memory for the weights");
+  SLUICE_ASSIGN_OR_RETURN(timer.ring_, Arena::reserve(Bytes(kRingBytes)));
+  SLUICE_RETURN_IF_ERROR(timer.ring_.commit(Bytes(kRingBytes)));
   fill(timer.ring_.data(), kRingBytes);
   return timer;
 }
@@ -112,10 +112,9 @@ Status StepTimer::place(Call& call) {
     for (TensorId id : ids) offsets.push_back(take(call.tensor(id).bytes()));
   const std::uint64_t workspace_at = take(workspace_of == nullptr ? Bytes() : workspace_of(call.request.graph, node, call.extent));
   const std::uint64_t derived_at = take(call.derived_bytes());
-  if (bytes > arena_bytes_) {
-    arena_ = model::AlignedBuffer::allocate(Bytes(bytes));
-    arena_bytes_ = arena_.data() == nullptr ? 0 : bytes;
-    if (arena_.data() == nullptr) return fail(ErrorCode::kOutOfMemory, node.name, "there is no memory for the tensors");
+  if (Bytes(bytes) > arena_.committed()) {
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(Bytes(bytes)));
+    SLUICE_RETURN_IF_ERROR(arena_.commit(Bytes(bytes)));
   }
   fill(arena_.data(), bytes);
   std::size_t next = 0;

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sluice/core/arena.h"
 #include "sluice/core/error.h"
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/profiler/device_profile.h"
-#include "src/model/aligned_buffer.h"
 #include "src/profiler/read_timer.h"
 
 namespace sluice::profiler {
@@ -51,10 +51,9 @@ class StepTimer {
   double run_once(Call& call);
 
   std::unique_ptr<ThreadPool> pool_;
-  model::AlignedBuffer ring_;
+  Arena ring_;
   std::uint64_t ring_at_ = 0;
-  model::AlignedBuffer arena_;
-  std::uint64_t arena_bytes_ = 0;
+  Arena arena_;
 };
 
 }  // namespace sluice::profiler

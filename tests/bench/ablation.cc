@@ -40,7 +40,7 @@ class Variant {
   Variant(const Model& model, plan::Plan plan) : model_(model), plan_(std::move(plan)), threads_(must(make_thread_pool(1))) {
     must(plan::verify(plan_, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()}));
     const std::vector<int> load_cpus = processors_to_load_on(model.file().path(), plan_.threads);
-    arena_ = must(Arena::reserve(plan_.arena_bytes, page_size_within(plan_.capacity)));
+    arena_ = must(Arena::reserve(plan_.arena_bytes));
     must(arena_.commit(plan_.arena_bytes));
     planned_ = must(executor::Executor::create(model.graph(), plan_, model.file().source(), arena_, *threads_, {.load_cpus = load_cpus}));
     fill_inputs();

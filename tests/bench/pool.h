@@ -96,7 +96,7 @@ class PooledRuns {
   /// `plan` was run in `planned`, from which all that it keeps is copied. Errors: those of bind and Loader; kOutOfMemory.
   static Result<std::unique_ptr<PooledRuns>> create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                     const Arena& planned, ThreadPool& threads, std::span<const int> load_cpus) {
-    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(plan.capacity, page_size_within(plan.capacity)));
+    SLUICE_ASSIGN_OR_RETURN(Arena arena, Arena::reserve(plan.capacity));
     SLUICE_RETURN_IF_ERROR(arena.commit(plan.capacity));
     SLUICE_ASSIGN_OR_RETURN(executor::BoundPlan bound, executor::bind({graph, plan, arena.data(), threads, kernels::find_kernel}));
     std::unique_ptr<PooledRuns> runs(new PooledRuns(graph, plan, source, std::move(arena), std::move(bound)));

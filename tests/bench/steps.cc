@@ -79,7 +79,7 @@ double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, int th
 void measure(const char* path, int threads, int runs) {
   const auto model = must(Model::open(path));
   const plan::Plan plan = must(plan_session(*model, {.threads = threads})).plan;
-  Arena arena = must(Arena::reserve(plan.arena_bytes, PageSize::kHuge));
+  Arena arena = must(Arena::reserve(plan.arena_bytes));
   if (!arena.commit(plan.arena_bytes)) std::exit(1);
   const auto pool = must(make_thread_pool(threads));
   const executor::BoundPlan bound = must(executor::bind({model->graph(), plan, arena.data(), *pool, kernels::find_kernel}));

@@ -186,6 +186,7 @@ TEST_CASE("sessions that cannot be are refused") {
   CHECK_FALSE(Session::create(fixture.model, {.threads = 0}));
   CHECK_FALSE(Session::create(fixture.model, {.threads = -1}));
   CHECK_FALSE(Session::create(fixture.model, {.read = {.bytes_per_second_limit = -1}}));
+  CHECK_FALSE(Session::create(fixture.model, {.compute_slowdown = 0.9}));
   CHECK_FALSE(plan_session(*fixture.model, {.threads = 0}));
   CHECK_FALSE(minimum_budget(*fixture.model, {.threads = 0}));
   CHECK_FALSE(Model::open("there-is-no-such-file.sluice"));

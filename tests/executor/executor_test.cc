@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -42,6 +43,21 @@ struct Bench {
   Arena arena;
   std::unique_ptr<ThreadPool> pool;
 };
+
+constexpr KernelId kDense = kernels::offset_id(kernels::kernel_id::kReferenceBase, static_cast<int>(model::OpKind::kDense));
+
+/// The dense kernel with a sleep of a millisecond before it.
+const kernels::KernelDescriptor* find_lasting_kernel(KernelId id) noexcept {
+  static const kernels::KernelDescriptor lasting = [] {
+    kernels::KernelDescriptor kernel = *kernels::find_kernel(kDense);
+    kernel.run = [](const kernels::KernelCall& call) noexcept {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      kernels::find_kernel(kDense)->run(call);
+    };
+    return kernel;
+  }();
+  return id == kDense ? &lasting : toy::find_toy_kernel(id);
+}
 
 std::int64_t count_loads(const plan::Plan& plan, bool resident) {
   return std::count_if(plan.loads.begin(), plan.loads.end(), [&](const plan::Load& load) { return load.resident == resident; });
@@ -431,6 +447,23 @@ TEST_CASE("a rate limit holds reading back") {
   CHECK(static_cast<double>(stats.load_ns) >= static_cast<double>(stats.bytes_read.count()) / 20e6 * 1e9);
   CHECK(stats.stall_ns > 0);
   CHECK(stats.wall_ns >= stats.stall_ns);
+}
+
+TEST_CASE("a slower CPU is emulated: each step takes so many times its time") {
+  Bench bench({.resident = true});
+  const auto create = [&](double slowdown) {
+    return Executor::create(bench.model.graph, bench.plan, bench.source, bench.arena, *bench.pool,
+                            {.time_steps = true, .compute_slowdown = slowdown, .find_kernel = &find_lasting_kernel});
+  };
+  auto executor = create(3);
+  REQUIRE(executor);
+  bench.set_input(**executor);
+  REQUIRE((*executor)->run());
+  CHECK(bench.right(**executor));
+  for (std::size_t i = 0; i < bench.plan.steps.size(); ++i) {
+    if (bench.plan.steps[i].kernel == kDense) CHECK((*executor)->step_times()[i].compute_ns >= 3'000'000);
+  }
+  for (const double refused : {0.5, 1e9, std::nan("")}) CHECK(create(refused).error().code == ErrorCode::kInvalidArgument);
 }
 
 TEST_CASE("a plan that the kernels cannot run is refused") {

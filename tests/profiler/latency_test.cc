@@ -75,6 +75,16 @@ TEST_CASE("uses of a kernel are apart, and one that was not measured has assumed
   CHECK(step_seconds(profile, kKernel, {}, work) != assumed);
 }
 
+TEST_CASE("on a CPU emulated as slower, steps and what they wait for memory take so many times their time") {
+  const DeviceProfile profile;
+  DeviceProfile slower = profile;
+  slower.compute_slowdown = 2.5;
+  const kernels::CostFeatures work{.flops = 1'000'000, .input_bytes = 40'000, .output_bytes = 50'000, .weight_bytes = 60'000};
+  CHECK(step_seconds(slower, {}, {}, work) == Approx(2.5 * step_seconds(profile, {}, {}, work)));
+  CHECK(seconds_beyond_cache(slower, {}, 1000) == Approx(2.5 * seconds_beyond_cache(profile, {}, 1000)));
+  CHECK(load_seconds(slower, Bytes(1 << 20)) == load_seconds(profile, Bytes(1 << 20)));
+}
+
 TEST_CASE("loads take the measured rate of their pieces, a limit, and the checksums") {
   DeviceProfile profile;
   profile.reads = {{1, 1000, 1e6}, {1, 100'000, 1e7}, {4, 1000, 2e6}, {4, 100'000, 2e7}};

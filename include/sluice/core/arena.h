@@ -3,8 +3,12 @@
 //     |<------------- reserved ------------->|
 //     |<---- committed ---->|   no access    |
 //
+// Its memory comes in huge pages where the system has them: reads from the disk go into few large pieces of memory instead of one for each
+// small page, and weights stream through fewer entries of the TLB. They round what is touched up to 2 MiB, never past what is committed:
+// the mapping ends there, and budgets count all that is committed.
+//
 // Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory; shrinking gives
-// pages back to the system at once. Base aligned to a page of the size asked for.
+// pages back to the system at once. An arena of a huge page or more begins on one.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +20,6 @@
 #include "sluice/core/units.h"
 
 namespace sluice {
-
-/// Huge pages round every touched region up to 2 MiB (never past what is committed: the mapping ends there). That would cost a tight budget
-/// more than the TLB gives back; with room, models run 1 to 9 % faster.
-enum class PageSize : std::uint8_t { kSmall, kHuge };
-
-/// What to ask for within a budget.
-constexpr PageSize page_size_within(Bytes budget) noexcept { return budget < Bytes(64ull << 20) ? PageSize::kSmall : PageSize::kHuge; }
 
 class Arena {
  public:
@@ -37,7 +34,7 @@ class Arena {
   ~Arena();
 
   /// Reserves addresses, no memory. Errors: kOutOfMemory with the size.
-  static Result<Arena> reserve(Bytes size, PageSize pages = PageSize::kSmall);
+  static Result<Arena> reserve(Bytes size);
 
   /// Makes exactly the first `size` bytes (rounded up to a page) usable; gives the rest back. New bytes read as zero.
   /// Errors: kOutOfMemory; kInvalidArgument beyond the reservation.

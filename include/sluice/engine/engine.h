@@ -44,6 +44,7 @@ struct SessionOptions {
   bool keep_inputs = true;                                 // inputs set once serve many runs; false saves their bytes during the run
   std::uint64_t search_ms = 50;                            // how much counted work may go into a better plan (planner::PlanRequest)
   executor::ReadOptions read{.size = {}, .in_flight = 0};  // `size` and `in_flight`: 0: what `profile` found best
+  double compute_slowdown = 1;                             // steps take so many times their time, up to 1000 (a slower CPU, emulated)
   bool time_steps = false;                                 // keep what each step costs (Session::step_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
   /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the

@@ -31,6 +31,7 @@ namespace sluice::executor {
 
 using model::ReadMethod;
 inline constexpr int kMaxReadsInFlight = 16;
+inline constexpr double kMaxComputeSlowdown = 1000;
 
 /// What one run cost.
 struct RunStats {
@@ -61,7 +62,8 @@ struct ExecutorOptions {
   std::span<const int> load_cpus;  // processors that read, where the system allows it; empty: all. Used by create() only
   /// What lies in the arena already, left there by an executor before. Empty: nothing. Copied.
   Holding held;
-  bool time_steps = false;  // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
+  bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
+  double compute_slowdown = 1;  // to kMaxComputeSlowdown: a step is over when it has taken so many times its time (a slower CPU, emulated)
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 

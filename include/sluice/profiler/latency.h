@@ -87,14 +87,12 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   return below.bytes_per_second + share * (above->bytes_per_second - below.bytes_per_second);
 }
 
-}  // namespace detail
-
-/// Seconds of one step of `node`.
-inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
-                           const kernels::CostFeatures& work) noexcept {
-  const auto rates = detail::of_kernel(profile.kernels, kernel);
+/// One step on this CPU itself.
+inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
+                                 const kernels::CostFeatures& work) noexcept {
+  const auto rates = of_kernel(profile.kernels, kernel);
   if (!rates.empty()) {
-    return detail::measured_seconds(rates.front(), detail::of_kernel(profile.samples, kernel), work) + profile.step_overhead_seconds;
+    return measured_seconds(rates.front(), of_kernel(profile.samples, kernel), work) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   const double rate = conv != nullptr && conv->depthwise() ? profile.depthwise_flops_per_second : profile.flops_per_second;
@@ -107,11 +105,19 @@ inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, cons
   return std::max(arithmetic, traffic) + beyond / profile.memory_bytes_per_second + profile.step_overhead_seconds;
 }
 
+}  // namespace detail
+
+/// Seconds of one step of `node`.
+inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
+                           const kernels::CostFeatures& work) noexcept {
+  return detail::full_speed_seconds(profile, kernel, node, work) * profile.compute_slowdown;
+}
+
 /// What `bytes` of activations cost a step more because they come from memory and not from a core's own cache.
 inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, std::uint64_t bytes) noexcept {
   const auto rates = detail::of_kernel(profile.kernels, kernel);
   const double each = rates.empty() ? 1 / profile.memory_bytes_per_second : rates.front().seconds_per.back();
-  return static_cast<double>(bytes) * each;
+  return static_cast<double>(bytes) * each * profile.compute_slowdown;
 }
 
 /// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.
