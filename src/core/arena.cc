@@ -19,6 +19,9 @@ Arena::~Arena() {
 }
 
 Result<Arena> Arena::reserve(Bytes size) {
+  if (size > kUnlimitedBytes) {  // no address space is as large, and sums below would not hold
+    return fail(make_error(ErrorCode::kOutOfMemory, "arena", "the system has no such address range", size.count(), 0));
+  }
   const Bytes rounded = align_up(size, kPage);
   if (rounded.count() == 0) return Arena();
   const std::uint64_t alignment = rounded.count() >= kHugePage ? kHugePage : kPage;

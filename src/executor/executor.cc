@@ -194,22 +194,25 @@ class PlanExecutor final : public Executor {
     }
   }
 
-  /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_step(const BoundStep& step) noexcept {
-    if (step.window.empty()) return compute_slowdown_ > 1 ? run_slowly(step) : step.run(step.call);
+    if (compute_slowdown_ == 1) return run_at_full_speed(step);
+    const std::int64_t start = wall_now_ns();
+    const std::int64_t read_before = reader_.busy_ns();
+    run_at_full_speed(step);
+    const std::int64_t taken = wall_now_ns() - start;
+    const auto computed = static_cast<double>(taken - (reader_.busy_ns() - read_before));
+    // Busy to the end, as a slower CPU would be.
+    const std::int64_t end = start + taken + static_cast<std::int64_t>(computed * (compute_slowdown_ - 1));
+    while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
+  }
+
+  /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
+  void run_at_full_speed(const BoundStep& step) noexcept {
+    if (step.window.empty()) return step.run(step.call);
     reader_.begin(step.call.weights, step.window);
     step.run(step.call);
     const Status status = reader_.end();
     if (reader_status_) reader_status_ = status;
-  }
-
-  /// As a CPU that takes so many times as long: busy all the while, as it would be.
-  void run_slowly(const BoundStep& step) noexcept {
-    const std::int64_t start = wall_now_ns();
-    step.run(step.call);
-    const auto taken = static_cast<double>(wall_now_ns() - start);
-    const std::int64_t end = start + static_cast<std::int64_t>(taken * compute_slowdown_);
-    while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
   }
 
   bool stall(std::uint64_t loads_needed) noexcept {
@@ -257,7 +260,7 @@ Status check_options(const ExecutorOptions& options) {
   if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
     return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
   }
-  if (!(options.compute_slowdown >= 1 && options.compute_slowdown <= kMaxComputeSlowdown)) {
+  if (!is_compute_slowdown(options.compute_slowdown)) {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }
   return {};

@@ -50,7 +50,8 @@ class StepReader final : public kernels::WeightReader {
 
   /// Since the last call.
   Bytes take_bytes_read() noexcept;
-  /// Waiting for reads and checking them, since the last call.
+  /// Waiting for reads and checking them, since the last call of take_busy_ns.
+  std::int64_t busy_ns() const noexcept { return busy_ns_; }
   std::int64_t take_busy_ns() noexcept;
 
  private:

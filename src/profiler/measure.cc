@@ -38,6 +38,7 @@ class Measurement {
     profile_.device = device_name();
     profile_.isa = name_of(active_isa());
     profile_.threads = options_.threads;
+    if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(check_file_to_read(options_.file));  // before a minute's work
     add_tasks(built_in_);
     for (const model::Graph* graph : options_.graphs) add_tasks(*graph);
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
@@ -114,18 +115,16 @@ class Measurement {
     const ScopedAffinity processors(other_processors(load_cpus));
     constexpr double kNever = std::numeric_limits<double>::infinity();
     double alone = kNever;
-    Together together{0, kNever};
+    Together together;  // of the pass that read faster: its steps stood beside those reads
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time(request));
       if (timed) alone = std::min(alone, timed->seconds);
       SLUICE_ASSIGN_OR_RETURN(const Together taken,
                               timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
-      together.bytes_per_second = std::max(together.bytes_per_second, taken.bytes_per_second);
-      if (taken.work_seconds > 0) together.work_seconds = std::min(together.work_seconds, taken.work_seconds);
+      if (taken.bytes_per_second > together.bytes_per_second) together = taken;
     }
     profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
-    if (alone < kNever && together.work_seconds < kNever)
-      profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone, 1.0, 10.0);
+    if (alone < kNever && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone, 1.0, 10.0);
     return {};
   }
 

@@ -98,12 +98,16 @@ class ReadStream {
 
 }  // namespace
 
-Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
+Status check_file_to_read(const std::string& file) {
   SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
-  if (source->size() < kLeastFileToRead) {
-    return fail(make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFileToRead.count(),
-                           source->size().count()));
-  }
+  if (source->size() >= kLeastFileToRead) return {};
+  return fail(make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFileToRead.count(),
+                         source->size().count()));
+}
+
+Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
+  SLUICE_RETURN_IF_ERROR(check_file_to_read(file));
+  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
   std::vector<ReadRate> rates;
   for (const std::uint32_t depth : kDepths)
     for (const std::uint64_t piece : kPieces) rates.push_back({depth, piece, 0});

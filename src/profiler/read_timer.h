@@ -10,8 +10,11 @@
 
 namespace sluice::profiler {
 
-/// By depth, then size; read and checked as a loader does. Reads at most the first 256 MiB of the file for each. Errors: kIo; kOutOfMemory;
-/// kInvalidArgument for a file that is too small.
+/// Errors: kIo; kInvalidArgument for a file of less than kLeastFileToRead.
+Status check_file_to_read(const std::string& file);
+
+/// By depth, then size; read and checked as a loader does, twice, of which the better counts. Reads at most the first 256 MiB of the file
+/// for each. Errors: kOutOfMemory; those of check_file_to_read.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
 /// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.

@@ -33,9 +33,12 @@ TEST_CASE("a large arena begins on a huge page and ends where it is to end") {
 }
 
 TEST_CASE("a reservation that no address space holds is refused") {
-  const auto arena = Arena::reserve(Bytes(1ull << 60));
-  REQUIRE_FALSE(arena);
-  CHECK(arena.error().code == ErrorCode::kOutOfMemory);
+  for (const std::uint64_t size : {1ull << 60, (1ull << 63) - 1, ~0ull - (2ull << 20) + 1, ~0ull - 4095, ~0ull}) {
+    CAPTURE(size);
+    const auto arena = Arena::reserve(Bytes(size));
+    REQUIRE_FALSE(arena);
+    CHECK(arena.error().code == ErrorCode::kOutOfMemory);
+  }
 }
 
 }  // namespace sluice

@@ -3,12 +3,13 @@
 //     |<------------- reserved ------------->|
 //     |<---- committed ---->|   no access    |
 //
-// Its memory comes in huge pages where the system has them: reads from the disk go into few large pieces of memory instead of one for each
-// small page, and weights stream through fewer entries of the TLB. They round what is touched up to 2 MiB, never past what is committed:
-// the mapping ends there, and budgets count all that is committed.
+// Where the system has huge pages, an arena of 2 MiB and more begins on one and has its memory in them: reads from the disk go into few
+// large pieces of memory instead of one for each small page, and weights stream through fewer entries of the TLB. They round what is
+// touched up to 2 MiB, never past what is committed, for the accessible mapping ends there; and budgets count all that is committed.
+// (docs/adr/0016)
 //
-// Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory; shrinking gives
-// pages back to the system at once. An arena of a huge page or more begins on one.
+// Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory of this process;
+// what is given back is the process's no more at once. The part of a huge page is charged to the cgroup until the system splits the page.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,8 @@ namespace sluice::executor {
 
 using model::ReadMethod;
 inline constexpr int kMaxReadsInFlight = 16;
-inline constexpr double kMaxComputeSlowdown = 1000;
+/// Whether `factor` is one of ExecutorOptions::compute_slowdown.
+constexpr bool is_compute_slowdown(double factor) noexcept { return factor >= 1 && factor <= 1000; }
 
 /// What one run cost.
 struct RunStats {
@@ -63,7 +64,7 @@ struct ExecutorOptions {
   /// What lies in the arena already, left there by an executor before. Empty: nothing. Copied.
   Holding held;
   bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
-  double compute_slowdown = 1;  // to kMaxComputeSlowdown: a step is over when it has taken so many times its time (a slower CPU, emulated)
+  double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
 };
 

@@ -88,7 +88,7 @@ struct DeviceProfile {
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
   double read_limit = 0;                // bytes per second, 0: none: emulates a slower disk
-  double compute_slowdown = 1;          // a factor on the time of each step: emulates a slower CPU
+  double compute_slowdown = 1;  // a factor on the time of each step: emulates a slower CPU; SessionOptions have their own, which counts
   std::uint64_t read_piece_bytes =
       512 * 1024;                     // how loads are read (best_reads of latency.h where it was measured): in pieces of this size,
   std::uint32_t reads_in_flight = 4;  // so many at a time

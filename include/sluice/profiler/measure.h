@@ -28,7 +28,7 @@ struct MeasureOptions {
   void* progress_context = nullptr;
 };
 
-/// Errors: kIo when the file cannot be read; kOutOfMemory.
+/// Errors: kIo when the file cannot be read; kInvalidArgument when it is too small, at once; kOutOfMemory.
 Result<DeviceProfile> measure_device(const MeasureOptions& options);
 
 /// The CPU's own name, such as "Intel(R) Xeon(R) Platinum 8480C"; "unknown" where the system does not tell.
