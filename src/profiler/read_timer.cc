@@ -96,18 +96,22 @@ class ReadStream {
   std::unique_ptr<model::ReadQueue> queue_;
 };
 
-}  // namespace
-
-Status check_file_to_read(const std::string& file) {
-  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
-  if (source->size() >= kLeastFileToRead) return {};
+Result<std::unique_ptr<model::WeightSource>> open_large_file(const std::string& file) {
+  SLUICE_ASSIGN_OR_RETURN(auto source, model::open_weight_source(file));
+  if (source->size() >= kLeastFileToRead) return source;
   return fail(make_error(ErrorCode::kInvalidArgument, file, "the rate of reading wants a larger file", kLeastFileToRead.count(),
                          source->size().count()));
 }
 
+}  // namespace
+
+Status check_file_to_read(const std::string& file) {
+  SLUICE_ASSIGN_OR_RETURN(const auto source, open_large_file(file));
+  return {};
+}
+
 Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
-  SLUICE_RETURN_IF_ERROR(check_file_to_read(file));
-  SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(file));
+  SLUICE_ASSIGN_OR_RETURN(const auto source, open_large_file(file));
   std::vector<ReadRate> rates;
   for (const std::uint32_t depth : kDepths)
     for (const std::uint64_t piece : kPieces) rates.push_back({depth, piece, 0});

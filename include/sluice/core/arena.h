@@ -9,7 +9,7 @@
 // (docs/adr/0016)
 //
 // Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory of this process;
-// what is given back is the process's no more at once. The part of a huge page is charged to the cgroup until the system splits the page.
+// what is given back leaves the process at once. A part of a huge page stays charged to its cgroup until the system splits the page.
 #pragma once
 
 #include <cstddef>
