@@ -88,12 +88,14 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
   return picture;
 }
 
-/// The picture at the input's size, interleaved, 0..255.
-std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const model::Preprocess& rule) {
-  const std::span<const std::uint8_t> pixels(picture.pixels.get(),
-                                             static_cast<std::size_t>(picture.width * picture.height * layout.channels));
-  const auto nearest = [](std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); };
-  // The scaled picture must cover the crop, whatever the rule says.
+std::span<const std::uint8_t> pixels_of(const Picture& picture, const ImageLayout& layout) {
+  return {picture.pixels.get(), static_cast<std::size_t>(picture.width * picture.height * layout.channels)};
+}
+
+std::int64_t nearest(std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); }
+
+/// The picture at the input's size, interleaved, 0..255: scaled so that it covers the crop, whatever the rule says, and cut.
+std::vector<float> crop(const Picture& picture, const ImageLayout& layout, const model::Preprocess& rule) {
   const std::int64_t short_side = std::min(picture.width, picture.height);
   const auto covering = [&](std::int64_t wanted, std::int64_t extent) {
     return static_cast<std::int64_t>(
@@ -111,8 +113,47 @@ std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const 
   request.window_height = layout.height;
   request.left = (request.full_width - layout.width) / 2;
   request.top = (request.full_height - layout.height) / 2;
-  return resize_window(pixels, request);
+  return resize_window(pixels_of(picture, layout), request);
 }
+
+/// The whole picture at `width` x `height`.
+std::vector<float> stretch(const Picture& picture, const ImageLayout& layout, std::int64_t width, std::int64_t height) {
+  return resize_window(pixels_of(picture, layout), {.width = picture.width,
+                                                    .height = picture.height,
+                                                    .channels = layout.channels,
+                                                    .full_width = width,
+                                                    .full_height = height,
+                                                    .window_width = width,
+                                                    .window_height = height});
+}
+
+/// The whole picture in its own proportions, in the middle of grey.
+std::vector<float> letterbox(const Picture& picture, const ImageLayout& layout) {
+  constexpr float kGrey = 114.0f;  // what detectors that expect bars were trained with
+  const bool wide = picture.width * layout.height >= picture.height * layout.width;
+  const std::int64_t width = wide ? layout.width : std::max<std::int64_t>(1, nearest(picture.width * layout.height, picture.height));
+  const std::int64_t height = wide ? std::max<std::int64_t>(1, nearest(picture.height * layout.width, picture.width)) : layout.height;
+  const std::vector<float> inner = stretch(picture, layout, width, height);
+  std::vector<float> whole(static_cast<std::size_t>(layout.width * layout.height * layout.channels), kGrey);
+  const std::int64_t left = (layout.width - width) / 2, top = (layout.height - height) / 2, row = width * layout.channels;
+  for (std::int64_t y = 0; y < height; ++y)
+    std::copy_n(inner.begin() + y * row, row, whole.begin() + ((top + y) * layout.width + left) * layout.channels);
+  return whole;
+}
+
+std::vector<float> fit(const Picture& picture, const ImageLayout& layout, const ImageRequest& request) {
+  switch (request.fit) {
+    case ImageFit::kStretch:
+      return stretch(picture, layout, layout.width, layout.height);
+    case ImageFit::kLetterbox:
+      return letterbox(picture, layout);
+    case ImageFit::kCrop:
+      break;
+  }
+  return crop(picture, layout, request.rule);
+}
+
+}  // namespace
 
 bool changes_values(const model::Preprocess& rule) {
   const auto all = [](const std::array<float, 3>& values, float same) {
@@ -120,8 +161,6 @@ bool changes_values(const model::Preprocess& rule) {
   };
   return rule.scale != 1.0f || !all(rule.mean, 0.0f) || !all(rule.stddev, 1.0f);
 }
-
-}  // namespace
 
 std::optional<ImageLayout> image_layout(const Shape& shape) noexcept {
   const int first = shape.rank() - 3;
@@ -152,6 +191,17 @@ model::Preprocess preprocessing(const ImageOptions& options, const model::Prepro
   return rule;
 }
 
+bool says_anything(const ImageOptions& options) {
+  return !options.preset.empty() || options.mean || options.stddev || options.scale || options.bgr || options.fit != "crop";
+}
+
+ImageFit parse_fit(const std::string& word) {
+  if (word == "crop") return ImageFit::kCrop;
+  if (word == "stretch") return ImageFit::kStretch;
+  if (word == "letterbox") return ImageFit::kLetterbox;
+  raise(make_error(ErrorCode::kInvalidArgument, "--fit", "is one of crop, stretch and letterbox"));
+}
+
 bool is_image_name(const std::string& path) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string::npos) return false;
@@ -160,18 +210,20 @@ bool is_image_name(const std::string& path) {
   return extension == "png" || extension == "jpg" || extension == "jpeg";
 }
 
-HostTensor load_image(const std::string& path, const Shape& shape, DType dtype, const model::Preprocess& rule,
-                      std::uint64_t memory_limit_bytes) {
-  const std::optional<ImageLayout> layout = image_layout(shape);
-  if (!layout)
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: an input of shape {} does not take a picture", path, shape_text(shape)));
-  const bool keeps_integers = dtype == DType::kU8 && !changes_values(rule);
+HostTensor load_image(const std::string& path, const ImageRequest& request) {
+  const std::optional<ImageLayout> layout = image_layout(request.shape);
+  const model::Preprocess& rule = request.rule;
+  if (!layout) {
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: an input of shape {} does not take a picture", path, shape_text(request.shape)));
+  }
+  const bool keeps_integers = request.dtype == DType::kU8 && !changes_values(rule);
   std::vector<float> values;
   {
-    const Picture picture = decode(path, static_cast<int>(layout->channels), memory_limit_bytes);
-    values = fit(picture, *layout, rule);
+    const Picture picture = decode(path, static_cast<int>(layout->channels), request.memory_limit_bytes);
+    values = fit(picture, *layout, request);
   }
-  HostTensor tensor = make_host_tensor(keeps_integers ? DType::kU8 : DType::kF32, shape);
+  HostTensor tensor = make_host_tensor(keeps_integers ? DType::kU8 : DType::kF32, request.shape);
   const std::int64_t plane = layout->height * layout->width;
   for (std::int64_t c = 0; c < layout->channels; ++c) {
     const std::int64_t source = rule.bgr ? layout->channels - 1 - c : c;

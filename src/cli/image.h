@@ -2,6 +2,8 @@
 //
 //     file --stb--> u8 RGB --triangle filter, only the rows and columns of the crop--> f32 --(v * scale - mean) / std--> tensor
 //
+// Other proportions than the input's are cut off, stretched or filled up with grey (`ImageFit`).
+//
 // The filter widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture of the model's
 // size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture is taken as it is.
 // All memory of decoding is given back before the caller goes on: it would count in a process budget.
@@ -16,6 +18,13 @@
 
 namespace sluice::cli {
 
+/// How a picture of other proportions than the input's is made to fit.
+enum class ImageFit {
+  kCrop,       // scale the short side, cut the rest off at both ends
+  kStretch,    // scale each side by itself
+  kLetterbox,  // scale the long side, grey bars (114 of 255) at both ends of the other
+};
+
 /// What the command line says about pictures; what it leaves open comes from the preset, then from the model's metadata.
 struct ImageOptions {
   std::string preset;  // imagenet, imagenet-caffe, none; empty: the model's own
@@ -23,7 +32,13 @@ struct ImageOptions {
   std::optional<std::array<float, 3>> stddev;
   std::optional<float> scale;
   bool bgr = false;
+  std::string fit = "crop";  // crop, stretch, letterbox
 };
+
+/// Is anything said about pictures?
+bool says_anything(const ImageOptions& options);
+/// Throws Failure for an unknown word.
+ImageFit parse_fit(const std::string& word);
 
 /// Where the picture's extents stand in the shape of an input.
 struct ImageLayout {
@@ -42,10 +57,21 @@ model::Preprocess preprocessing(const ImageOptions& options, const model::Prepro
 /// Whether the name ends like a picture that `load_image` decodes.
 bool is_image_name(const std::string& path);
 
-/// Decodes and prepares `path` for an input. f32, or the input's own integer type when preprocessing leaves the values alone.
-/// `memory_limit_bytes` is what decoding may take; a picture that needs more is refused (kBudgetTooSmall) before it is decoded.
-HostTensor load_image(const std::string& path, const Shape& shape, DType dtype, const model::Preprocess& rule,
-                      std::uint64_t memory_limit_bytes);
+/// Does the rule change the values 0 to 255 of a picture?
+bool changes_values(const model::Preprocess& rule);
+
+/// The input that a picture becomes.
+struct ImageRequest {
+  Shape shape;  // ONNX order
+  DType dtype = DType::kF32;
+  model::Preprocess rule;
+  ImageFit fit = ImageFit::kCrop;
+  std::uint64_t memory_limit_bytes = ~std::uint64_t{0};  // what decoding may take
+};
+
+/// Decodes and prepares `path` for an input. f32, or the input's own integer type when preprocessing leaves the values alone. A picture
+/// that needs more than the limit is refused (kBudgetTooSmall) before it is decoded.
+HostTensor load_image(const std::string& path, const ImageRequest& request);
 
 /// A window of the picture scaled to full_width x full_height. Interleaved u8 in, interleaved f32 out. For tests.
 struct ResizeRequest {

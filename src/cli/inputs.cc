@@ -1,13 +1,17 @@
 #include "src/cli/inputs.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
 
+#include "sluice/core/file.h"
 #include "src/cli/failure.h"
 #include "src/cli/npy.h"
+#include "src/cli/npz.h"
 #include "src/cli/tensor_proto.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -32,6 +36,32 @@ std::optional<std::uint64_t> random_seed(std::string_view text) {
   return seed;
 }
 
+/// One of an archive's arrays for a port: that of its name, else the only one, else the one that stands for its number.
+HostTensor read_member(const std::string& path, const std::vector<model::Port>& ports, std::size_t index) {
+  const std::vector<std::string> members = npz_members(path);
+  const std::string numbered = fmt::format("arr_{}", index);
+  for (const std::string& name : {ports[index].name, numbered})
+    if (std::find(members.begin(), members.end(), name) != members.end()) return read_npz(path, name);
+  if (members.size() != 1) {
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: holds no array for '{}'; it has: {}", path, ports[index].name, fmt::join(members, ", ")));
+  }
+  return read_npz(path, members.front());
+}
+
+HostTensor read_array(const std::string& path, const std::vector<model::Port>& ports, std::size_t index) {
+  return is_npz_name(path) ? read_member(path, ports, index) : read_tensor_file(path);
+}
+
+/// 0 to 255 is what few models were trained on, and the result looks like one: the user should have said it.
+void warn_of_raw_picture(const std::string& path, const model::Port& port) {
+  fmt::print(
+      stderr,
+      "sluice: warning: {} goes into '{}' as values of 0 to 255: the model says nothing about pictures, and neither --preprocess nor "
+      "--mean, --std, --scale does (--preprocess none: this is meant)\n",
+      path, port.name);
+}
+
 HostTensor load_input(const std::string& value, const model::Graph& graph, std::size_t index, const InputRequest& request) {
   const model::Port& port = graph.inputs[index];
   const DType dtype = graph.tensor(port.tensor).dtype;
@@ -39,9 +69,12 @@ HostTensor load_input(const std::string& value, const model::Graph& graph, std::
   if (is_image_name(value)) {
     const auto layout = image_layout(port.onnx_shape);
     const model::Preprocess rule = preprocessing(request.image, graph.preprocess, layout.value_or(ImageLayout{}));
-    return convert_values(load_image(value, port.onnx_shape, dtype, rule, request.memory_limit_bytes), dtype, value);
+    if (!changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() && dtype == DType::kF32)
+      warn_of_raw_picture(value, port);
+    const ImageRequest wanted{port.onnx_shape, dtype, rule, parse_fit(request.image.fit), request.memory_limit_bytes};
+    return convert_values(load_image(value, wanted), dtype, value);
   }
-  HostTensor tensor = convert_values(read_tensor_file(value), dtype, value);
+  HostTensor tensor = convert_values(read_array(value, graph.inputs, index), dtype, value);
   if (!same_apart_from_ones(tensor.shape, port.onnx_shape)) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: has shape {}, the input '{}' wants {}", value, shape_text(tensor.shape),
                                                            port.name, shape_text(port.onnx_shape)));
@@ -51,6 +84,50 @@ HostTensor load_input(const std::string& value, const model::Graph& graph, std::
 }
 
 bool ends_with(const std::string& text, std::string_view end) { return std::string_view(text).ends_with(end); }
+
+std::vector<std::string> names_of(const std::vector<model::Port>& ports) {
+  std::vector<std::string> names;
+  for (const model::Port& port : ports) names.push_back(port.name);
+  return names;
+}
+
+/// "'ids' [1, 7], 'mask' [1, 7]".
+std::string list_of(const std::vector<model::Port>& ports) {
+  std::string text;
+  for (const model::Port& port : ports) text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", port.name, shape_text(port.onnx_shape));
+  return text;
+}
+
+/// A FILE may hold an equals sign; NAME=FILE whose name no port has is a slip of the pen.
+void check_name(const std::string& argument, const std::vector<model::Port>& ports, const char* option) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0 || argument.find('/') < equals || random_seed(argument)) return;
+  if (const auto file = open_for_reading(argument)) return;
+  const std::string name = argument.substr(0, equals);
+  throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: the model has no '{}'{}; it has {}", option, argument, name,
+                                                         suggestion(name, names_of(ports)), list_of(ports)));
+}
+
+/// A .npz archive without a name becomes NAME=FILE for each array that has a port.
+std::vector<std::string> spread_archives(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
+  std::vector<std::string> spread;
+  for (const std::string& argument : arguments) {
+    const auto named = [&](const model::Port& port) { return argument.starts_with(port.name + "="); };
+    if (!is_npz_name(argument) || std::any_of(ports.begin(), ports.end(), named)) {
+      spread.push_back(argument);
+      continue;
+    }
+    for (const std::string& member : npz_members(argument)) {
+      for (std::size_t i = 0; i < ports.size(); ++i)
+        if (member == ports[i].name || member == fmt::format("arr_{}", i)) spread.push_back(ports[i].name + "=" + argument);
+    }
+    if (spread.empty() || !spread.back().ends_with("=" + argument)) {
+      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: none of its arrays ({}) has the name of an input; the model has {}",
+                                                             argument, fmt::join(npz_members(argument), ", "), list_of(ports)));
+    }
+  }
+  return spread;
+}
 
 }  // namespace
 
@@ -69,14 +146,16 @@ std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments
       taken[port] = true;
       assigned.push_back({port, argument.substr(ports[port].name.size() + 1)});
     }
-    if (!named) unnamed.push_back(argument);
+    if (named) continue;
+    check_name(argument, ports, option);
+    unnamed.push_back(argument);
   }
   std::size_t next = 0;
   for (const std::string& argument : unnamed) {
     while (next < ports.size() && taken[next]) ++next;
     if (next == ports.size()) {
       throw Failure(ErrorCode::kInvalidArgument,
-                    fmt::format("{} {}: the model has no port left for it ({} in all)", option, argument, ports.size()));
+                    fmt::format("{} {}: the model has no port left for it; it has {}", option, argument, list_of(ports)));
     }
     taken[next] = true;
     assigned.push_back({next, argument});
@@ -84,9 +163,34 @@ std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments
   return assigned;
 }
 
+namespace {
+
+/// What each input is made of.
+std::vector<std::string> values_by_port(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
+  std::vector<std::string> values(ports.size(), "random");
+  for (const PortArgument& argument : assign_ports(spread_archives(arguments, ports), ports, "--input"))
+    values[argument.port] = argument.value;
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
+  const std::vector<std::string> values = values_by_port(arguments, ports);
+  std::vector<std::optional<Shape>> shapes(ports.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (random_seed(values[i]) || is_image_name(values[i])) continue;
+    shapes[i] = is_npz_name(values[i]) ? read_member(values[i], ports, i).shape : open_tensor_file(values[i]).shape;
+  }
+  return shapes;
+}
+
 std::vector<HostTensor> load_inputs(const model::Graph& graph, const InputRequest& request) {
-  std::vector<std::string> values(graph.inputs.size(), "random");
-  for (const PortArgument& argument : assign_ports(request.arguments, graph.inputs, "--input")) values[argument.port] = argument.value;
+  const std::vector<std::string> values = values_by_port(request.arguments, graph.inputs);
+  if (says_anything(request.image) && std::none_of(values.begin(), values.end(), is_image_name)) {
+    raise(make_error(ErrorCode::kInvalidArgument, "--preprocess, --fit, --mean, --std, --scale, --bgr",
+                     "say how a picture becomes an input, and no input is a picture"));
+  }
   std::vector<HostTensor> tensors;
   for (std::size_t i = 0; i < values.size(); ++i) tensors.push_back(load_input(values[i], graph, i, request));
   return tensors;
@@ -113,8 +217,13 @@ Pieces open_tensor_file(const std::string& path) { return ends_with(path, ".npy"
 
 HostTensor read_tensor_file(const std::string& path) {
   if (ends_with(path, ".npy")) return read_npy(path);
+  if (is_npz_name(path)) {
+    const std::vector<std::string> members = npz_members(path);
+    if (members.size() == 1) return read_npz(path, members.front());
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: holds {} arrays, and one is wanted", path, members.size()));
+  }
   if (ends_with(path, ".pb")) return read_tensor_proto(path);
-  raise(make_error(ErrorCode::kInvalidArgument, path, "is none of .png .jpg .jpeg .npy .pb and random[:SEED]"));
+  raise(make_error(ErrorCode::kInvalidArgument, path, "is none of .png .jpg .jpeg .npy .npz .pb and random[:SEED]"));
 }
 
 }  // namespace sluice::cli

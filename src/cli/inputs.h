@@ -1,6 +1,7 @@
 // What `--input` and `--expect` name: tensors for the ports of a model, from files or from a seed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@
 
 namespace sluice::cli {
 
-/// One argument given to its port. An argument is FILE or NAME=FILE; those without a name go to the ports not named, in order.
+/// One argument given to its port. An argument is FILE or NAME=FILE; those without a name go to the ports not named, in order. A .npz
+/// archive without a name gives each of its arrays to the port of that name (arr_0, arr_1, ...: to the ports in order).
 struct PortArgument {
   std::size_t port = 0;
   std::string value;
@@ -22,18 +24,23 @@ std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments
                                        const char* option);
 
 struct InputRequest {
-  std::vector<std::string> arguments;  // pictures, .npy, .pb, random[:SEED]; ports without one get random
+  std::vector<std::string> arguments;  // pictures, .npy, .npz, .pb, random[:SEED]; ports without one get random
   ImageOptions image;
   std::uint64_t memory_limit_bytes = ~std::uint64_t{0};  // what decoding a picture may take
 };
 
-/// One tensor for each input of `graph`, of its type and ONNX shape. Throws Failure.
+/// The shapes of the arrays among `arguments`, by input port; nothing for pictures, random numbers and ports without an argument. Throws
+/// Failure.
+std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports);
+
+/// One tensor for each input of `graph`, of its type and ONNX shape. Warns on stderr where a picture goes in as values of 0 to 255 though
+/// nobody said so. Throws Failure.
 std::vector<HostTensor> load_inputs(const model::Graph& graph, const InputRequest& request);
 
 /// Uniform values from a seed, the same on every machine: floats in [-1, 1), integers in [0, 10), booleans.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed);
 
-/// A .npy or .pb file. Throws Failure. Of an opened .npy file the values are read as they are asked for.
+/// A .npy or .pb file, or a .npz archive of one array. Throws Failure. Of an opened .npy file the values are read as they are asked for.
 HostTensor read_tensor_file(const std::string& path);
 Pieces open_tensor_file(const std::string& path);
 

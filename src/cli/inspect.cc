@@ -8,6 +8,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/host_tensor.h"
 #include "src/cli/json.h"
+#include "src/cli/open_model.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -216,22 +217,22 @@ void print_as_json(const Model& model, const Summary& summary) {
   for (const auto& [op, row] : summary.operators) operators[op] = {{"nodes", row.nodes}, {"macs", row.macs}};
   Json numeric = Json::object();
   for (const auto& [name, row] : summary.numeric) numeric[std::string(name_of(name))] = {{"nodes", row.nodes}, {"macs", row.macs}};
-  print_json({{"name", graph.name},
-              {"inputs", json_of_ports(graph, graph.inputs)},
-              {"outputs", json_of_ports(graph, graph.outputs)},
-              {"dimensions", json_of_dimensions(model)},
-              {"nodes", graph.nodes.size()},
-              {"node_list", json_of_nodes(graph)},
-              {"operators", std::move(operators)},
-              {"numeric", std::move(numeric)},
-              {"macs", summary.macs},
-              {"weights", graph.weights.size()},
-              {"weight_bytes", summary.weight_bytes.count()},
-              {"activation_bytes", summary.activation_bytes.count()},
-              {"peak_activation_bytes", summary.peak_activation_bytes.count()},
-              {"file_bytes", model.file().file_size().count()},
-              {"labels", graph.labels.size()},
-              {"hash", fmt::format("{:016x}", model.file().hash())}});
+  print_json("sluice inspect", {{"name", graph.name},
+                                {"inputs", json_of_ports(graph, graph.inputs)},
+                                {"outputs", json_of_ports(graph, graph.outputs)},
+                                {"dimensions", json_of_dimensions(model)},
+                                {"nodes", graph.nodes.size()},
+                                {"node_list", json_of_nodes(graph)},
+                                {"operators", std::move(operators)},
+                                {"numeric", std::move(numeric)},
+                                {"macs", summary.macs},
+                                {"weights", graph.weights.size()},
+                                {"weight_bytes", summary.weight_bytes.count()},
+                                {"activation_bytes", summary.activation_bytes.count()},
+                                {"peak_activation_bytes", summary.peak_activation_bytes.count()},
+                                {"file_bytes", model.file().file_size().count()},
+                                {"labels", graph.labels.size()},
+                                {"hash", fmt::format("{:016x}", model.file().hash())}});
 }
 
 void print_ports(const char* title, const Graph& graph, const std::vector<model::Port>& ports) {
@@ -260,7 +261,7 @@ void print_as_text(const Model& model, const Summary& summary) {
 }  // namespace
 
 void inspect(const InspectOptions& options) {
-  const auto model = unwrap(Model::open(options.model, parse_dims(options.dims)));
+  const auto model = open_model(options.model, options.dims);
   const Summary summary = summarise(model->graph());
   if (options.dot) {
     print_as_dot(model->graph());

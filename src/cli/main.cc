@@ -2,10 +2,13 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <span>
 #include <system_error>
 
 #include "sluice/core/cpu.h"
@@ -15,6 +18,7 @@
 #include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -59,14 +63,18 @@ void check_isa_wish() {
 void add_model(CLI::App* command, std::string& model) { command->add_option("model", model, "the model file, M.sluice")->required(); }
 
 void add_dims(CLI::App* command, std::vector<std::string>& dims) {
-  command->add_option("--dim", dims, "NAME=EXTENT: of a model that was converted for several (default: the largest of each)")
+  command
+      ->add_option("--dim", dims,
+                   "NAME=EXTENT...: of a model that was converted for several (default: of the arrays given, else the largest)")
       ->allow_extra_args(false);
 }
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model);
   add_dims(command, options.dims);
-  command->add_option("--budget", options.budget, "bound on memory: 48MiB, bytes, unlimited, or auto (follows what the system has free)")
+  command
+      ->add_option("--budget", options.budget,
+                   "bound on memory: 48MiB or 48M, bytes, unlimited, or auto (follows what the system has free)")
       ->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
@@ -111,13 +119,18 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("plan", "What would happen in a budget; reads no weights");
   add_budget(command, line.plan.budget);
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
-  command->add_flag("--table", line.plan.table, "list every step with its loads");
+  CLI::Option* const table = command->add_flag("--table", line.plan.table, "list every step with its loads");
   command->add_option("--search", line.plan.search, "how long drafts, addresses and their exact search may take: 0ms, 50ms, 1s")
       ->capture_default_str();
-  command->add_flag("--sweep", line.plan.sweep, "plan ten budgets, from the smallest that works to one that keeps all weights");
-  command->add_flag("--json", line.plan.json, "print one JSON object");
-  command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
-  command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
+  CLI::Option* const json = command->add_flag("--json", line.plan.json, "print one JSON object");
+  CLI::Option* const svg = command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
+  CLI::Option* const save = command->add_option("--save", line.plan.save, "write the plan to this file, for run --plan");
+  command->add_flag("--sweep", line.plan.sweep, "plan ten budgets, from the smallest that works to one that keeps all weights")
+      ->excludes(table)
+      ->excludes(svg)
+      ->excludes(save)
+      ->excludes("--budget");
+  table->excludes(json);
   return command;
 }
 
@@ -125,19 +138,25 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   RunOptions& run = line.run;
   CLI::App* command = app.add_subcommand("run", "Run a model in a budget");
   add_budget(command, run.budget);
-  command->add_option("--input", run.inputs, "FILE or NAME=FILE: .png .jpg .npy .pb, or random[:SEED] (the default)")
+  command->add_option("--input", run.inputs, "FILE or NAME=FILE: .png .jpg .npy .npz .pb, or random[:SEED] (the default)")
       ->allow_extra_args(false);
   command->add_option("--preprocess", run.image.preset, "for pictures: imagenet, imagenet-caffe or none (default: the model's own)");
   command->add_option("--mean", line.mean, "R,G,B subtracted after scaling, in the model's channel order")->delimiter(',')->expected(3);
   command->add_option("--std", line.stddev, "divisors after the mean, in the model's channel order")->delimiter(',')->expected(3);
   command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
   command->add_flag("--bgr", run.image.bgr, "blue first");
-  command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
-  command->add_option("--labels", run.labels, "a file with one label a line");
+  command->add_option("--fit", run.image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
+      ->check(CLI::IsMember({"crop", "stretch", "letterbox"}))
+      ->capture_default_str();
+  CLI::Option* const top =
+      command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
+  command->add_option("--labels", run.labels, "a file with one label a line, for --top")->needs(top);
   command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
-  command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
-      ->allow_extra_args(false);
-  command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|")
+  CLI::Option* const expect =
+      command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
+          ->allow_extra_args(false);
+  command->add_option("--tolerance", run.tolerance, "max |difference| allowed, as a share of max |expected|, for --expect")
+      ->needs(expect)
       ->capture_default_str()
       ->check(share());
   command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::Range(1, kMostRuns));
@@ -184,8 +203,41 @@ struct Asked {
   int status = 0;
 };
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+/// "--budget" and the others that the command takes.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// What was wrong, with the word that was most likely meant.
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::string hint;
+  for (const CLI::App* command : app.get_subcommands()) {  // the one that was named
+    for (const std::string& word : command->remaining())
+      if (word.starts_with("--") && hint.empty()) hint = suggestion(word.substr(0, word.find('=')), option_names(*command));
+    hint += fmt::format(" (sluice {} --help lists the options)", command->get_name());
+  }
+  std::fprintf(stderr, "sluice: %s%s\n", error.what(), hint.c_str());
+  return kUsage;
+}
+
+/// A first word that is neither a command nor an option.
+std::optional<std::string> objection_to_command(const CLI::App& app, const std::string& word) {
+  const std::vector<std::string> names = command_names(app);
+  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return std::nullopt;
+  return fmt::format("there is no command '{}'{} (the commands are {})", word, suggestion(word, names), fmt::join(names, ", "));
+}
+
 /// The parser is gone when this returns: what its options and texts take would count in every budget.
-Asked parse(int argc, char** argv, CommandLine& line) {
+Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   CLI::App app("Runs neural networks inside a memory budget", "sluice");
   app.require_subcommand(1);
   app.set_version_flag("--version", SLUICE_VERSION);
@@ -196,13 +248,20 @@ Asked parse(int argc, char** argv, CommandLine& line) {
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
       {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}}};
+  if (words.empty()) {
+    std::fputs(app.help().c_str(), stdout);
+    return {};
+  }
+  if (const auto objection = objection_to_command(app, words.front())) {
+    std::fprintf(stderr, "sluice: %s\n", objection->c_str());
+    return {nullptr, kUsage};
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes the last word first
   } catch (const CLI::Success& success) {
     return {nullptr, app.exit(success)};  // --help, --version
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "sluice: %s\n", error.what());
-    return {nullptr, kUsage};
+    return {nullptr, refuse(app, error)};
   }
   finish_image_options(app.get_subcommand("run"), line);
   for (const auto& [command, asked] : commands)
@@ -212,8 +271,10 @@ Asked parse(int argc, char** argv, CommandLine& line) {
 
 int dispatch(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "convert") convert(argv + 1);
+  constexpr std::string_view kOfValues[] = {"--dim", "--input", "--expect"};
+  const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
   CommandLine line;
-  const Asked asked = parse(argc, argv, line);
+  const Asked asked = parse(spread_values(typed.subspan(argc > 0 ? 1 : 0), kOfValues), line);
   if (asked.command == nullptr) return asked.status;
   check_isa_wish();
   asked.command(line);

@@ -1,5 +1,6 @@
 #include "src/cli/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -138,11 +139,19 @@ std::string_view code_of(DType dtype) {
 
 NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path) { return HeaderReader(dictionary, path).read(); }
 
-Pieces open_npy(const std::string& path) {
-  const auto file = std::make_shared<const FileDescriptor>(unwrap(open_for_reading(path)));
-  const std::uint64_t file_size = size_of_file(*file, path);
+namespace {
+
+/// What stands before the values.
+struct NpyStart {
+  NpyHeader header;
+  std::uint64_t data_offset = 0;
+};
+
+/// Reads it through `read(offset, bytes)`, of a file of `size` bytes.
+template <class Read>
+NpyStart read_start(const std::string& path, std::uint64_t size, const Read& read) {
   std::array<std::byte, 8> start{};
-  read_exactly(*file, 0, start, path);
+  read(0, std::span<std::byte>(start));
   if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "is not a .npy file"));
   }
@@ -150,22 +159,42 @@ Pieces open_npy(const std::string& path) {
   if (version < 1 || version > 3) raise(make_error(ErrorCode::kUnsupported, path, "is a .npy file of an unknown version"));
   std::array<std::byte, 4> length_bytes{};
   const std::size_t length_size = version == 1 ? 2 : 4;
-  read_exactly(*file, start.size(), std::span(length_bytes).first(length_size), path);
+  read(start.size(), std::span(length_bytes).first(length_size));
   std::size_t header_size = 0;
   for (std::size_t i = 0; i < length_size; ++i) header_size |= static_cast<std::size_t>(length_bytes[i]) << (8 * i);
   if (header_size > kMaxHeader) raise(make_error(ErrorCode::kInvalidArgument, path, "the .npy header is malformed"));
   std::string dictionary(header_size, '\0');
-  read_exactly(*file, start.size() + length_size, std::as_writable_bytes(std::span(dictionary)), path);
-  const NpyHeader header = parse_npy_header(dictionary, path);
-  const std::size_t bytes = checked_size(header.dtype, header.shape, path);
-  const std::uint64_t data_offset = start.size() + length_size + header_size;
-  if (file_size - data_offset != bytes) {
+  read(start.size() + length_size, std::as_writable_bytes(std::span(dictionary)));
+  const NpyStart found{parse_npy_header(dictionary, path), start.size() + length_size + header_size};
+  const std::size_t bytes = checked_size(found.header.dtype, found.header.shape, path);
+  if (size - found.data_offset != bytes) {
     raise(make_error(ErrorCode::kInvalidArgument, path, "the shape in the header does not match the bytes in the file", bytes,
-                     file_size - data_offset));
+                     size - found.data_offset));
   }
-  return {header.dtype, header.shape, [=, size = size_of(header.dtype)](std::size_t first, std::span<std::byte> out) {
-            read_exactly(*file, data_offset + first * size, out, path);
+  return found;
+}
+
+}  // namespace
+
+Pieces open_npy(const std::string& path) {
+  const auto file = std::make_shared<const FileDescriptor>(unwrap(open_for_reading(path)));
+  const NpyStart start = read_start(path, size_of_file(*file, path),
+                                    [&](std::uint64_t offset, std::span<std::byte> out) { read_exactly(*file, offset, out, path); });
+  const DType dtype = start.header.dtype;
+  return {dtype, start.header.shape, [=, offset = start.data_offset, size = size_of(dtype)](std::size_t first, std::span<std::byte> out) {
+            read_exactly(*file, offset + first * size, out, path);
           }};
+}
+
+HostTensor parse_npy(std::span<const std::byte> file, const std::string& path) {
+  const NpyStart start = read_start(path, file.size(), [&](std::uint64_t offset, std::span<std::byte> out) {
+    if (offset > file.size() || out.size() > file.size() - offset)
+      raise(make_error(ErrorCode::kInvalidArgument, path, "ends before its .npy header does"));
+    std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  });
+  HostTensor tensor = make_host_tensor(start.header.dtype, start.header.shape);
+  std::copy(file.begin() + static_cast<std::ptrdiff_t>(start.data_offset), file.end(), tensor.data.begin());
+  return tensor;
 }
 
 HostTensor read_npy(const std::string& path) {

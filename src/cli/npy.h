@@ -4,6 +4,7 @@
 // strict reader, its size is bounded, and the declared shape must match the bytes of the file before anything is allocated for it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,9 @@ HostTensor read_npy(const std::string& path);
 
 /// The same file, read as its values are asked for. Throws Failure as read_npy.
 Pieces open_npy(const std::string& path);
+
+/// The same of a file in memory; `path` is how errors call it.
+HostTensor parse_npy(std::span<const std::byte> file, const std::string& path);
 
 /// Version 1, C order; under a temporary name first. Throws Failure (kIo).
 void write_npy(const std::string& path, const Pieces& tensor);

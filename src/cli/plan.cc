@@ -11,6 +11,7 @@
 #include "src/cli/file.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
+#include "src/cli/open_model.h"
 #include "src/cli/plan_sweep.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
@@ -28,11 +29,6 @@ struct Planned {
   double planning_ms = 0;
   std::string profile;  // its file; empty: assumed rates
 };
-
-Json json_of_budget(Bytes budget) {
-  if (budget >= kUnlimitedBytes) return "unlimited";
-  return budget.count();
-}
 
 /// What a run waits for: the disk (whatever the budget), the budget (whatever the addresses), and addresses.
 struct Stalls {
@@ -54,26 +50,27 @@ Json json_of_stalls(const plan::Plan& plan) {
 
 void print_as_json(const Planned& planned, const Model& model) {
   const plan::Plan& plan = planned.budget.plan;
-  print_json({{"policy", plan.policy},
-              {"dims", json_of_dims(model)},
-              {"budget_bytes", json_of_budget(planned.options.budget)},
-              {"scope", scope_name(planned.options.scope)},
-              {"minimum_budget_bytes", planned.budget.minimum_budget.count()},
-              {"overhead_bytes", planned.budget.overhead.count()},
-              {"arena_bytes", plan.arena_bytes.count()},
-              {"resident_bytes", plan.resident_bytes.count()},
-              {"streamed_bytes", plan.streamed_bytes.count()},
-              {"repeat", plan.repeat},
-              {"predicted_ms", plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms},
-              {"bound_ms", plan.prediction.bound_ms},
-              {"pipe_bound_ms", plan.prediction.pipe_bound_ms},
-              {"compute_ms", plan.prediction.compute_ms},
-              {"stalls_ms", json_of_stalls(plan)},
-              {"planning_ms", planned.planning_ms},
-              {"threads", plan.threads},
-              {"profile", planned.profile.empty() ? "assumed" : planned.profile},
-              {"steps", plan.steps.size()},
-              {"loads", plan.loads.size()}});
+  Json json = {{"policy", plan.policy},
+               {"dims", json_of_dims(model)},
+               {"scope", scope_name(planned.options.scope)},
+               {"minimum_budget_bytes", planned.budget.minimum_budget.count()},
+               {"overhead_bytes", planned.budget.overhead.count()},
+               {"arena_bytes", plan.arena_bytes.count()},
+               {"resident_bytes", plan.resident_bytes.count()},
+               {"streamed_bytes", plan.streamed_bytes.count()},
+               {"repeat", plan.repeat},
+               {"predicted_ms", plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms},
+               {"bound_ms", plan.prediction.bound_ms},
+               {"pipe_bound_ms", plan.prediction.pipe_bound_ms},
+               {"compute_ms", plan.prediction.compute_ms},
+               {"stalls_ms", json_of_stalls(plan)},
+               {"planning_ms", planned.planning_ms},
+               {"threads", plan.threads},
+               {"profile", planned.profile.empty() ? "assumed" : planned.profile},
+               {"steps", plan.steps.size()},
+               {"loads", plan.loads.size()}};
+  add_budget(json, planned.options.budget, planned.budget.overhead + plan.arena_bytes);
+  print_json("sluice plan", json);
 }
 
 void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
@@ -126,7 +123,7 @@ void plan(const PlanOptions& options) {
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;
-  const auto model = unwrap(Model::open(options.budget.model, parse_dims(options.budget.dims)));
+  const auto model = open_model(options.budget.model, options.budget.dims);
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
   if (options.sweep) {

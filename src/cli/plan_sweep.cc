@@ -88,9 +88,9 @@ void print_as_json(const std::vector<Point>& points) {
                      {"steps", plan.steps.size()},
                      {"loads", plan.loads.size()}});
   }
-  print_json({{"minimum_budget_bytes", points.front().budget.count()},
-              {"comfortable_budget_bytes", comfortable_budget(points).count()},
-              {"points", curve}});
+  print_json("sluice plan --sweep", {{"minimum_budget_bytes", points.front().budget.count()},
+                                     {"comfortable_budget_bytes", comfortable_budget(points).count()},
+                                     {"points", curve}});
 }
 
 std::string text_of(const std::optional<double>& ms) { return ms ? fmt::format("{:.1f}", *ms) : "-"; }

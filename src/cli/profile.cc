@@ -14,6 +14,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/json.h"
+#include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
@@ -74,7 +75,11 @@ std::string file_to_read(const std::vector<model::ModelFile>& models) {
 
 DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
   std::vector<model::ModelFile> models;
-  for (const std::string& path : options.models) models.push_back(unwrap(model::ModelFile::open(path)));
+  for (const std::string& path : options.models) {
+    auto file = model::ModelFile::open(path);
+    if (!file && file.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
+    models.push_back(unwrap(std::move(file)));
+  }
   profiler::MeasureOptions measured;
   measured.threads = options.threads;
   for (const model::ModelFile& file : models) measured.graphs.push_back(&file.graph());

@@ -12,7 +12,9 @@
 #include "src/cli/commands.h"
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
+#include "src/cli/fit_extents.h"
 #include "src/cli/inputs.h"
+#include "src/cli/open_model.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
@@ -55,6 +57,13 @@ std::vector<int> parse_cpus(const std::string& text, const char* option) {
     if (at == end && text.back() == ',') refuse();
   }
   return cpus;
+}
+
+/// The model at the extents of --dim, and where that says nothing at those of the arrays.
+std::shared_ptr<const Model> open_for_inputs(const RunOptions& options) {
+  auto model = open_model(options.budget.model, options.budget.dims);
+  if (model->file().dimensions().empty() || !options.plan.empty()) return model;
+  return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(options.inputs, model->graph().inputs));
 }
 
 /// What a picture may take while it is decoded: the budget less what the process holds.
@@ -185,7 +194,7 @@ void run(const RunOptions& options) {
   session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
   session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
   session_config.time_steps = options.stats;
-  const auto model = unwrap(Model::open(options.budget.model, parse_dims(options.budget.dims)));
+  const auto model = open_for_inputs(options);
   const model::Graph& graph = model->graph();
 
   RunReport report;

@@ -146,7 +146,6 @@ void print_top(const RunReport& report, const model::Graph& graph) {
 
 void print_as_json(const RunReport& report, const Model& model, const plan::Plan& plan) {
   const executor::RunStats& last = report.runs.back();
-  const bool unlimited = report.options.budget >= kUnlimitedBytes;
   Json bytes_read = Json::array();
   for (const executor::RunStats& run : report.runs) bytes_read.push_back(run.bytes_read.count());
   Json json = {{"latency_ms", json_of_runs(report, &executor::RunStats::wall_ns)},
@@ -155,7 +154,6 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"peak_bytes_by", json_of_peaks(report, plan)},
                {"page_cache_bytes", report.cached_bytes ? Json(*report.cached_bytes) : Json()},
                {"compute_ms_per_run", json_of_compute(report)},
-               {"budget_bytes", unlimited ? Json("unlimited") : Json(report.options.budget.count())},
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
                {"bytes_read_per_run", std::move(bytes_read)},
@@ -168,9 +166,10 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"arena_bytes", plan.arena_bytes.count()},
                {"overhead_bytes", report.memory.overhead.count()},
                {"outputs", json_of_outputs(report, model.graph())}};
+  add_budget(json, report.options.budget, report.memory.overhead + plan.arena_bytes);
   if (!report.verdicts.empty()) json["expect"] = json_of_verdicts(report, model.graph());
   if (!report.step_times.empty()) json["steps"] = json_of_steps(report, model.graph(), plan);
-  print_json(json);
+  print_json("sluice run", json);
 }
 
 void print_as_text(const RunReport& report, const Model& model, const plan::Plan& plan) {

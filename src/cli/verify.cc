@@ -1,6 +1,7 @@
 #include "sluice/engine/engine.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
+#include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
 
@@ -23,7 +24,7 @@ std::size_t check_graphs(const Model& model) {
 }  // namespace
 
 void verify(const VerifyOptions& options) {
-  const auto model = unwrap(Model::open(options.model));
+  const auto model = open_model(options.model);
   Bytes total;
   for (const model::Stretch& stretch : model->graph().stretches) total += stretch.stored_size;
   {

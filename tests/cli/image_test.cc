@@ -2,13 +2,70 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
 
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/outputs.h"
+#include "tests/cli/temporary.h"
 
 using namespace sluice;
 using namespace sluice::cli;
+
+namespace {
+
+/// A grey PNG of 8 bits, its zlib stream one stored block; the reader looks at no checksum.
+std::string grey_png(const TemporaryFolder& folder, int width, int height, const std::vector<std::uint8_t>& pixels) {
+  const auto big = [](std::uint32_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+    return bytes;
+  };
+  const auto chunk = [&](const std::string& type, const std::string& data) {
+    return big(static_cast<std::uint32_t>(data.size())) + type + data + big(0);
+  };
+  std::string rows;
+  for (int y = 0; y < height; ++y) {
+    rows += '\0';  // no filter
+    rows.append(reinterpret_cast<const char*>(pixels.data()) + y * width, static_cast<std::size_t>(width));
+  }
+  const auto size = static_cast<char>(rows.size());
+  REQUIRE(rows.size() < 128);
+  const std::string stream = std::string("\x78\x01\x01") + size + '\0' + static_cast<char>(~size) + '\xff' + rows + big(0);
+  const std::string path = folder.path("grey.png");
+  std::ofstream(path, std::ios::binary) << "\x89PNG\r\n\x1a\n"
+                                        << chunk("IHDR", big(static_cast<std::uint32_t>(width)) + big(static_cast<std::uint32_t>(height)) +
+                                                             std::string("\x08\0\0\0\0", 5))
+                                        << chunk("IDAT", stream) << chunk("IEND", "");
+  return path;
+}
+
+std::vector<float> loaded(const std::string& path, ImageFit fit) {
+  const HostTensor tensor = load_image(path, {.shape = Shape{1, 1, 4, 4}, .dtype = DType::kF32, .rule = {}, .fit = fit});
+  return {tensor.as<float>().begin(), tensor.as<float>().end()};
+}
+
+}  // namespace
+
+TEST_CASE("a picture of other proportions is cut, stretched or put between bars") {
+  const TemporaryFolder folder;
+  // Eight columns of four rows: 0 in the left half, 200 in the right.
+  std::vector<std::uint8_t> pixels(32);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = i % 8 < 4 ? 0 : 200;
+  const std::string path = grey_png(folder, 8, 4, pixels);
+  const std::vector<float> cut = loaded(path, ImageFit::kCrop), stretched = loaded(path, ImageFit::kStretch),
+                           boxed = loaded(path, ImageFit::kLetterbox);
+  CHECK(cut == std::vector<float>{0, 0, 200, 200, 0, 0, 200, 200, 0, 0, 200, 200, 0, 0, 200, 200});
+  for (std::size_t row = 0; row < 16; row += 4) {
+    CHECK(stretched[row] == 0);
+    CHECK(stretched[row + 1] == 25);  // the triangle's outermost eighth lies over the edge
+    CHECK(stretched[row + 2] == 175);
+    CHECK(stretched[row + 3] == 200);
+    const bool bar = row == 0 || row == 12;
+    for (std::size_t x = 0; x < 4; ++x) CHECK(boxed[row + x] == (bar ? 114.0f : stretched[row + x]));
+  }
+  CHECK_THROWS(parse_fit("squeeze"));
+}
 
 TEST_CASE("resizing keeps a constant and a whole picture") {
   const std::vector<std::uint8_t> grey(40 * 30, 77);
@@ -69,11 +126,12 @@ TEST_CASE("arguments find their ports") {
   ports[0].name = "a";
   ports[1].name = "b=c";
   ports[2].name = "d";
-  const auto assigned = assign_ports({"x.npy", "a=y.npy", "z=1.npy"}, ports, "--input");
+  const auto assigned = assign_ports({"x.npy", "a=y.npy", "./z=1.npy"}, ports, "--input");
   REQUIRE(assigned.size() == 3);
   CHECK((assigned[0].port == 0 && assigned[0].value == "y.npy"));
   CHECK((assigned[1].port == 1 && assigned[1].value == "x.npy"));
-  CHECK((assigned[2].port == 2 && assigned[2].value == "z=1.npy"));
+  CHECK((assigned[2].port == 2 && assigned[2].value == "./z=1.npy"));
+  CHECK_THROWS_WITH(assign_ports({"z=1.npy"}, ports, "--input"), Catch::Contains("no 'z'; it has 'a' [], 'b=c' [], 'd' []"));
   CHECK(assign_ports({"b=c=x"}, ports, "--input")[0].port == 1);
   CHECK_THROWS_AS(assign_ports({"a=x", "a=y"}, ports, "--input"), Failure);
   CHECK_THROWS_AS(assign_ports({"1", "2", "3", "4"}, ports, "--input"), Failure);

@@ -8,6 +8,9 @@ TEST_CASE("sizes are read in the units people write") {
   CHECK(parse_bytes("48MiB") == Bytes(48ull << 20));
   CHECK(parse_bytes("1.5gib") == Bytes(3ull << 29));
   CHECK(parse_bytes("300MB") == Bytes(300000000));
+  CHECK(parse_bytes("8M") == Bytes(8ull << 20));
+  CHECK(parse_bytes("512k") == Bytes(512ull << 10));
+  CHECK(parse_bytes("2G") == Bytes(2ull << 30));
   CHECK(parse_bytes("4096") == Bytes(4096));
   CHECK(parse_bytes("unlimited") == kUnlimitedBytes);
   for (const char* bad : {"", "-1", "12 parsecs", "MiB", "1e400", "nan", "99999999999999GiB", "1MiBx"}) CHECK_FALSE(parse_bytes(bad));

@@ -77,8 +77,8 @@ constexpr std::uint64_t align_down(std::uint64_t value, std::uint64_t alignment)
 constexpr Bytes align_up(Bytes value, std::uint64_t alignment) noexcept { return Bytes(align_up(value.count(), alignment)); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
 
-/// Reads `48MiB`, `1.5GiB`, `300MB`, `4096` (bytes) or `unlimited`. Units: B, KB, MB, GB (powers of 1000), KiB, MiB, GiB (of 1024), in
-/// any case. Nothing when the text is not a size or does not fit 63 bits.
+/// Reads `48MiB`, `48M`, `1.5GiB`, `300MB`, `4096` (bytes) or `unlimited`. Units: B, KB, MB, GB (powers of 1000), KiB, MiB, GiB and K, M, G
+/// (of 1024), in any case. Nothing when the text is not a size or does not fit 63 bits.
 std::optional<Bytes> parse_bytes(std::string_view text);
 
 /// Prints for people: `63.9 MiB`, `12 B`, `unlimited`.

@@ -20,6 +20,7 @@
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -129,7 +130,7 @@ int convert_file(const CommandLine& line) {
     fmt::print(stderr, "sluice-convert: the extents of `{}` come at run time: state the most that they can be with --bound {}=...\n", name,
                name);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
-  if (line.json) print_json(json_of(line, report, status));
+  if (line.json) print_json("sluice convert", json_of(line, report, status));
   if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
@@ -180,8 +181,11 @@ int dispatch(int argc, char** argv) {
   app.add_option("--labels", line.labels, "a file with one label a line, kept in the model");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");
+  constexpr std::string_view kOfValues[] = {"--dim", "--value", "--bound"};
+  const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
+  const std::vector<std::string> words = spread_values(typed.subspan(argc > 0 ? 1 : 0), kOfValues);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes the last word first
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {

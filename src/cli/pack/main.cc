@@ -76,7 +76,7 @@ void print(const Packed& packed, const CommandLine& line) {
   const planner::Placed& placed = packed.placed;
   const std::string by = line.check ? "the file" : std::string(name_of(placed.by));
   if (line.json) {
-    print_json({{"file", line.file},
+    print_json("sluice-pack", {{"file", line.file},
                 {"rectangles", packed.file.ids.size()},
                 {"height", placed.placement.height},
                 {"bound", placed.bound},

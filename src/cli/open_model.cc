@@ -1,0 +1,37 @@
+#include "src/cli/open_model.h"
+
+#include <array>
+
+#include "src/cli/dims.h"
+#include "src/cli/failure.h"
+#include "src/cli/file.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+/// ONNX files are a protobuf message whose first field is the version of its own format, a small number; no model file begins so.
+bool begins_like_onnx(const std::string& path) {
+  const auto file = open_for_reading(path);
+  std::array<std::byte, 2> start{};
+  if (!file || size_of_file(*file, path) < start.size()) return false;
+  read_exactly(*file, 0, start, path);
+  return start[0] == std::byte{0x08} && std::to_integer<int>(start[1]) < 64;
+}
+
+}  // namespace
+
+void refuse_onnx(const std::string& path) {
+  if (!path.ends_with(".onnx") && !begins_like_onnx(path)) return;
+  const std::string stem = path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path;
+  throw Failure(ErrorCode::kInvalidModel,
+                fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}.sluice", path, path, stem));
+}
+
+std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims) {
+  auto model = Model::open(path, parse_dims(dims));
+  if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
+  return unwrap(std::move(model));
+}
+
+}  // namespace sluice::cli

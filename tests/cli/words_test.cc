@@ -1,0 +1,40 @@
+#include "src/cli/words.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "tests/cli/temporary.h"
+
+using namespace sluice::cli;
+
+TEST_CASE("the nearest word is suggested where one is near") {
+  const std::vector<std::string> commands = {"convert", "inspect", "verify", "profile", "plan", "run"};
+  CHECK(nearest_word("rnu", commands) == "run");
+  CHECK(nearest_word("pln", commands) == "plan");
+  CHECK(nearest_word("covnert", commands) == "convert");
+  CHECK(nearest_word("Verify", commands) == "verify");
+  CHECK(nearest_word("launch", commands).empty());
+  CHECK(nearest_word("", commands).empty());
+  CHECK(suggestion("rnu", commands) == "; did you mean 'run'?");
+  CHECK(suggestion("launch", commands).empty());
+}
+
+TEST_CASE("several values may follow one option") {
+  constexpr std::string_view kOptions[] = {"--dim"};
+  const auto spread = [&](std::vector<const char*> words) { return spread_values(words, kOptions); };
+  using Words = std::vector<std::string>;
+  CHECK(spread({"run", "m", "--dim", "N=1", "S=2", "--json"}) == Words{"run", "m", "--dim", "N=1", "--dim", "S=2", "--json"});
+  CHECK(spread({"run", "--dim", "N=1", "m.sluice", "S=2"}) == Words{"run", "--dim", "N=1", "m.sluice", "S=2"});
+  CHECK(spread({"--dim=N=1", "S=2"}) == Words{"--dim=N=1", "S=2"});
+  CHECK(spread({"run", "m", "--dim"}) == Words{"run", "m", "--dim"});
+  CHECK(spread({"--dim", "N=1", "-x=2"}) == Words{"--dim", "N=1", "-x=2"});
+}
+
+TEST_CASE("a file whose name has an equals sign is not a value") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("a=b.sluice");
+  std::ofstream(path) << "x";
+  constexpr std::string_view kOptions[] = {"--dim"};
+  const std::vector<const char*> words = {"--dim", "N=1", path.c_str()};
+  CHECK(spread_values(words, kOptions) == std::vector<std::string>{"--dim", "N=1", path});
+}
