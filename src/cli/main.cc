@@ -13,6 +13,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/executor/executor.h"
+#include "src/cli/bench/bench.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/memory_end.h"
@@ -33,6 +34,7 @@ struct CommandLine {
   ProfileOptions profile;
   PlanOptions plan;
   RunOptions run;
+  BenchOptions bench;
   std::vector<float> mean;
   std::vector<float> stddev;
   float scale = 1;
@@ -180,6 +182,28 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+CLI::App* add_bench(CLI::App& app, CommandLine& line) {
+  BenchOptions& bench = line.bench;
+  CLI::App* command = app.add_subcommand("bench", "Measure models in several budgets, each in a process of its own");
+  command->add_option("models", bench.models, "model files")->required();
+  add_dims(command, bench.dims);
+  CLI::Option* const budgets =
+      command->add_option("--budget", bench.budgets, "a list of budgets: 64MiB,24MiB,smallest,unlimited")->capture_default_str();
+  command->add_option("--threads", bench.threads, "a list of thread counts: 1,2")->capture_default_str();
+  command->add_option("--repeat", bench.repeat, "counted runs of each")->capture_default_str()->check(CLI::Range(1, kMostRuns));
+  CLI::Option* const warmup =
+      command->add_option("--warmup", bench.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
+  command->add_flag("--cold", bench.cold, "each run in a process of its own, the model file out of the page cache")->excludes(warmup);
+  command->add_option("--goal", bench.goal, "find the smallest budget whose median is at most this: 150ms")->excludes(budgets);
+  command->add_flag("--operators", bench.operators, "also the time of each kind of operator");
+  command->add_option("--profile", bench.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
+  command->add_option("--io-limit", bench.io_limit, "read no faster than this, e.g. 300MB/s");
+  CLI::Option* const json = command->add_flag("--json", bench.json, "print one JSON object");
+  CLI::Option* const csv = command->add_flag("--csv", bench.csv, "print comma-separated values")->excludes(json);
+  command->add_flag("--md", bench.markdown, "print a Markdown table")->excludes(json)->excludes(csv);
+  return command;
+}
+
 /// A number that a picture's values can be computed with.
 float checked(float value, const char* option, bool divides) {
   if (!std::isfinite(value)) raise(make_error(ErrorCode::kInvalidArgument, option, "is a finite number"));
@@ -247,7 +271,8 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
       {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
-      {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}}};
+      {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
+      {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}}};
   if (words.empty()) {
     std::fputs(app.help().c_str(), stdout);
     return {};

@@ -83,7 +83,9 @@ Json json_of_steps(const RunReport& report, const model::Graph& graph, const pla
   const std::vector<std::uint64_t> bytes = bytes_by_step(report, plan);
   for (std::size_t i = 0; i < report.step_times.size(); ++i) {
     const plan::Step& step = plan.steps[i];
-    list.push_back({{"node", graph.node(step.node).name},
+    const model::Node& node = graph.node(step.node);
+    list.push_back({{"node", node.name},
+                    {"operator", name_of(node.op)},
                     {"rows", {step.rows.begin, step.rows.end}},
                     {"channels", {step.channels.begin, step.channels.end}},
                     {"compute_ms", milliseconds(report.step_times[i].compute_ns)},

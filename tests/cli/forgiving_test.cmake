@@ -71,7 +71,7 @@ expect_match("${err}" "'image': the array given has 4 on axis 0, where the model
 # JSON: every key that is printed is documented
 file(READ ${SOURCE_DIR}/docs/json.md documented)
 foreach(command "convert;vgg.onnx;-o;x.sluice" "inspect;vgg.sluice" "plan;vgg.sluice;${SCOPE}" "plan;vgg.sluice;--sweep;${SCOPE}"
-    "run;vgg.sluice;--stats;--top;1;${SCOPE}")
+    "run;vgg.sluice;--stats;--top;1;${SCOPE}" "bench;vgg.sluice;--repeat;1")
   sluice(0 ${command} --json)
   json(schema schema)
   json(version schema_version)

@@ -1,0 +1,115 @@
+#include "src/cli/bench/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "src/cli/failure.h"
+#include "src/cli/text.h"
+
+extern char** environ;
+
+namespace sluice::cli::bench_detail {
+namespace {
+
+/// One end of a child's output.
+struct Pipe {
+  int read_end = -1, write_end = -1;
+
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) raise(make_io_error("bench", "no pipe can be made", errno));
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    ::close(read_end);
+    close_writing();
+  }
+  void close_writing() {
+    if (write_end >= 0) ::close(write_end);
+    write_end = -1;
+  }
+};
+
+/// Reads both pipes to their ends, whichever has something, so that neither fills up.
+void drain(Pipe& first, std::string& first_text, Pipe& second, std::string& second_text) {
+  std::array<pollfd, 2> waiting = {pollfd{first.read_end, POLLIN, 0}, pollfd{second.read_end, POLLIN, 0}};
+  std::array<std::string*, 2> texts = {&first_text, &second_text};
+  std::array<char, 65536> buffer;
+  for (int open = 2; open > 0;) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
+      const ssize_t got = ::read(waiting[i].fd, buffer.data(), buffer.size());
+      if (got > 0) texts[i]->append(buffer.data(), static_cast<std::size_t>(got));
+      if (got > 0 || (got < 0 && errno == EINTR)) continue;
+      waiting[i].fd = -1;
+      --open;
+    }
+  }
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+ChildResult run_self(const std::vector<std::string>& words) {
+  std::string name = "sluice";
+  std::vector<std::string> copies = words;
+  std::vector<char*> arguments = {name.data()};
+  for (std::string& word : copies) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  Pipe output, error;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, output.write_end, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, error.write_end, STDERR_FILENO);
+  ChildResult result;
+  pid_t child = 0;
+  const auto start = std::chrono::steady_clock::now();
+  const int refused = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (refused != 0) raise(make_io_error("bench", "the program cannot be started a second time", refused));
+  output.close_writing();
+  error.close_writing();
+  drain(output, result.output, error, result.error);
+  result.status = status_of(child);
+  result.wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+Json json_of_self(const std::vector<std::string>& words) {
+  const ChildResult result = run_self(words);
+  if (result.status != 0) {
+    std::string text = result.error;
+    if (text.starts_with("sluice: ")) text.erase(0, 8);
+    while (text.ends_with('\n')) text.pop_back();
+    // The statuses of docs/errors.md; the code only has to lead to the same one.
+    constexpr ErrorCode kByStatus[] = {ErrorCode::kInternal,       ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel,
+                                       ErrorCode::kUnsupported,    ErrorCode::kBudgetTooSmall,  ErrorCode::kIo,
+                                       ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory};
+    const bool known = result.status > 0 && result.status < static_cast<int>(std::size(kByStatus));
+    if (text.empty()) text = fmt::format("a run ended with status {}", result.status);
+    throw Failure(known ? kByStatus[result.status] : ErrorCode::kInternal, text);
+  }
+  Json json = Json::parse(result.output, nullptr, false);
+  if (json.is_discarded()) throw Failure(ErrorCode::kInternal, "a run printed no JSON");
+  return json;
+}
+
+}  // namespace sluice::cli::bench_detail

@@ -1,0 +1,24 @@
+// This program as a child of itself: a point of a benchmark must be a process of its own, with nothing in it but the run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/cli/json.h"
+
+namespace sluice::cli::bench_detail {
+
+struct ChildResult {
+  int status = 0;      // of its exit; 128 and the signal's number where one ended it
+  std::string output;  // its stdout
+  std::string error;   // its stderr
+  double wall_ms = 0;  // from the start of the process to its end
+};
+
+/// Runs `sluice WORDS` to its end. Throws Failure (kIo) where no process can be made.
+ChildResult run_self(const std::vector<std::string>& words);
+
+/// The JSON object that the child printed. Throws Failure with the child's own text and status where it failed.
+Json json_of_self(const std::vector<std::string>& words);
+
+}  // namespace sluice::cli::bench_detail
