@@ -1,0 +1,21 @@
+# Finds what the Python module needs and says in SLUICE_PYTHON_FOUND whether it is there: an interpreter that has numpy, its headers, and
+# pybind11. Debian's interpreter is asked where the first one on the path has no numpy.
+if(NOT DEFINED Python3_EXECUTABLE)
+  find_program(sluice_path_python python3)
+  foreach(candidate ${sluice_path_python} /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE sluice_no_numpy OUTPUT_QUIET ERROR_QUIET)
+    if(NOT sluice_no_numpy)
+      set(Python3_EXECUTABLE ${candidate} CACHE FILEPATH "The interpreter that the module is for")
+      break()
+    endif()
+  endforeach()
+endif()
+set(SLUICE_PYTHON_FOUND FALSE)
+if(DEFINED Python3_EXECUTABLE)
+  set(PYTHON_EXECUTABLE ${Python3_EXECUTABLE})  # what pybind11's own search asks for
+  find_package(Python3 QUIET COMPONENTS Interpreter Development.Module)
+  find_package(pybind11 QUIET CONFIG)
+  if(Python3_Development.Module_FOUND AND pybind11_FOUND)
+    set(SLUICE_PYTHON_FOUND TRUE)
+  endif()
+endif()
