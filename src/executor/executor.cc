@@ -29,8 +29,8 @@ class PlanExecutor final : public Executor {
         held_(std::move(held)),
         skipped_(plan.loads.size(), false),
         compute_slowdown_(options.compute_slowdown),
-        reader_(graph, source, options.read, cancelled_),
-        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read) {
+        reader_(graph, source, options.read, options.make_decoders, cancelled_),
+        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;

@@ -7,8 +7,8 @@
 // what run() returns; the session starts its next run from a clean prologue.
 //
 // Invariants: (E1) everything is allocated by `create`; run() allocates nothing and is noexcept. (E2) no byte of a weight is used before
-// its stretch's checksum was compared. (E3) after run() returns, loads are under way only where the plan wraps them: they write regions
-// of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
+// its stretch was decoded, which begins with its checksum. (E3) after run() returns, loads are under way only where the plan wraps them:
+// they write regions of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
+#include "sluice/executor/decoder.h"
 #include "sluice/executor/holding.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
@@ -66,6 +67,7 @@ struct ExecutorOptions {
   bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
+  MakeDecoders make_decoders = &executor::make_decoders;                                       // what the stretches' stored forms mean
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on
