@@ -108,7 +108,7 @@ Status ReadEngine::decode_until(const ReadRequest& request, Bytes arrived) noexc
     std::byte* const raw = request.in_place ? stored : next_raw_;
     next_raw_ = raw + stretch.raw_size.count();
     if (next_raw_ > stored + stretch.stored_size.count())
-      return fail(ErrorCode::kInvalidModel, graph_.name, "the weights of a load take more room than they expand to");
+      return fail(ErrorCode::kInvalidModel, graph_.name, "weights would expand over stored bytes that are still to be read");
     const std::size_t form = stored_form_of(stretch);
     SLUICE_RETURN_IF_ERROR(
         decoders_[form]->decode({graph_, next_stretch_, {stored, stretch.stored_size.count()}, {raw, stretch.raw_size.count()}}));
