@@ -83,6 +83,20 @@ class PlanExecutor final : public Executor {
     return status ? values : status;
   }
 
+  Status settle() noexcept override {
+    if (!failed_) return {};
+    const Status read = reads_in_steps_ ? reader_.drain(this) : Status();
+    const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(this);
+    return read ? loaded : read;
+  }
+
+  bool quiet(std::int64_t patience_ns) noexcept override {
+    const bool read = !reads_in_steps_ || reader_.drain(nullptr, patience_ns).has_value();
+    const bool loaded = plan_.loads.empty() || loader_.drain(nullptr, patience_ns).has_value();
+    pass_ = Pass::kFirst;
+    return read && loaded;
+  }
+
   Status leave(const Executor* next) noexcept override {
     const Status read = reads_in_steps_ ? reader_.drain(next) : Status();
     const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next);

@@ -45,9 +45,10 @@ void Loader::begin(Pass pass, std::uint64_t steps_base) noexcept {
   begun_.advance();
 }
 
-Status Loader::drain(const Executor* next) noexcept {
+Status Loader::drain(const Executor* next, std::int64_t patience_ns) noexcept {
   draining_ = true;
   next_ = next;
+  drain_patience_ns_ = patience_ns;
   begun_.advance();
   return finish();
 }
@@ -88,7 +89,7 @@ void Loader::thread_main(void* self) noexcept {
 }
 
 void Loader::drain_reads() noexcept {
-  result_ = engine_.clear([this] { return next_ != nullptr && next_->cancelled() ? Verdict::kCallOff : Verdict::kGoOn; });
+  result_ = engine_.clear(Successor(next_, drain_patience_ns_));
   static_cast<void>(engine_.take_bytes_read());
   counting_ = {};  // what was begun is no run's
   ended_.advance();

@@ -66,8 +66,9 @@ class Loader {
   /// Makes the run that is under way, or the next one, end with kCancelled, until `rearm`. From any thread.
   void cancel() noexcept;
   /// Between runs: what was begun for the next run is given up, and what a failed run left to the system waited for, until nothing writes
-  /// to the arena. The next `begin` must not be of kPeriod. Errors: kIo (ETIMEDOUT); kCancelled when `next` was, whose run waits for this.
-  Status drain(const Executor* next) noexcept;
+  /// to the arena. The next `begin` must not be of kPeriod. Errors: kIo (ETIMEDOUT); kCancelled when `next` was, whose run waits for this,
+  /// or after `patience_ns`.
+  Status drain(const Executor* next, std::int64_t patience_ns = kForever) noexcept;
   /// After a run that failed or was cancelled, before the next `begin`: waits until the thread rests.
   void rearm() noexcept;
 
@@ -107,6 +108,7 @@ class Loader {
   Pass asked_ = Pass::kFirst;
   bool draining_ = false;  // what was asked for is `drain`
   const Executor* next_ = nullptr;
+  std::int64_t drain_patience_ns_ = 0;
   std::uint64_t steps_base_ = 0;
   Status result_;
   LoadStats stats_;

@@ -42,6 +42,20 @@ inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max(
 /// What a wait finds when it looks up.
 enum class Verdict : std::uint8_t { kGoOn, kLeave, kCallOff };
 
+/// Looks up for those who wait for an earlier run's reads: whether the run that is to come was cancelled, or the patience is over.
+class Successor {
+ public:
+  Successor(const Executor* next, std::int64_t patience_ns) noexcept : next_(next), left_ns_(patience_ns) {}
+  Verdict operator()() noexcept {
+    left_ns_ -= kGlanceNs;
+    return left_ns_ <= 0 || (next_ != nullptr && next_->cancelled()) ? Verdict::kCallOff : Verdict::kGoOn;
+  }
+
+ private:
+  const Executor* next_;
+  std::int64_t left_ns_;
+};
+
 /// The time, so that tests need not wait for it.
 struct ReadClock {
   std::int64_t (*now_ns)() noexcept;
@@ -110,7 +124,7 @@ class ReadEngine {
   /// Settles, then forgets what was pushed and the error. Where `look` calls it off or the time-out is over, nothing is forgotten. Errors:
   /// kCancelled, kIo (ETIMEDOUT).
   template <class Look>
-  Status clear(const Look& look) noexcept;
+  Status clear(Look look) noexcept;
 
   /// Forgets what was pushed, and the error. Precondition: no read is under way.
   void forget() noexcept;
@@ -182,7 +196,7 @@ Status ReadEngine::await_read(const Look& look) noexcept {
 }
 
 template <class Look>
-Status ReadEngine::clear(const Look& look) noexcept {
+Status ReadEngine::clear(Look look) noexcept {
   for (std::int64_t waited_ns = 0; !settle(kGlanceNs);) {
     if (look() == Verdict::kCallOff) return cancelled();
     waited_ns += kGlanceNs;

@@ -45,10 +45,6 @@ Status StepReader::ready() noexcept {
   return engine_.clear([this] { return look(); });
 }
 
-Status StepReader::drain(const Executor* next) noexcept {
-  return engine_.clear([next] { return next != nullptr && next->cancelled() ? Verdict::kCallOff : Verdict::kGoOn; });
-}
-
 void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept {
   weights_ = weights;
   patience_ns_ = engine_.in_flight() > 0 ? 0 : kPatienceNs;  // an earlier step has waited for them already

@@ -39,8 +39,8 @@ class StepReader final : public kernels::WeightReader {
   Status start(std::span<const int> cpus) noexcept;
   /// Waits for reads that an earlier step has left behind. Errors: kIo (ETIMEDOUT); kCancelled when this run is called off meanwhile.
   Status ready() noexcept;
-  /// The same before another executor uses the arena; kCancelled when `next` (if there is one) is called off.
-  Status drain(const Executor* next) noexcept;
+  /// The same before another executor uses the arena; kCancelled when `next` (if there is one) is called off, or after `patience_ns`.
+  Status drain(const Executor* next, std::int64_t patience_ns = kForever) noexcept { return engine_.clear(Successor(next, patience_ns)); }
 
   /// A step's weights, and the bytes that it may read into.
   void begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept;

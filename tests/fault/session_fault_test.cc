@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "sluice/core/file.h"
+#include "sluice/engine/shared_arena.h"
 #include "src/engine/process_memory.h"
 #include "tests/engine/open_descriptors.h"
 #include "tests/fault/fixture.h"
@@ -77,6 +78,46 @@ struct SlowReads {
   ~SlowReads() { replace_file_ops(nullptr); }
   FileOps ops;
 };
+
+/// Reads that do not end before `release`, as on a disk that is gone.
+struct StuckReads {
+  static inline std::atomic<bool> stuck = false;
+  static inline std::atomic<int> waiting = 0;
+
+  StuckReads() {
+    ops = system_file_ops();
+    ops.pread = [](int fd, void* target, std::size_t size, std::int64_t offset) noexcept {
+      ++waiting;
+      stuck.wait(true);
+      --waiting;
+      return system_file_ops().pread(fd, target, size, offset);
+    };
+    replace_file_ops(&ops);
+  }
+  ~StuckReads() {
+    release();
+    replace_file_ops(nullptr);
+  }
+  static void begin() noexcept { stuck = true; }
+  static void release() noexcept {
+    stuck = false;
+    stuck.notify_all();
+    while (waiting > 0) usleep(100);
+  }
+  FileOps ops;
+};
+
+/// A run that is called off as soon as a read of it is stuck.
+Status cancel_stuck_run(const Fixture& fixture, Session& session) {
+  StuckReads::begin();
+  std::thread caller([&] {
+    while (StuckReads::waiting == 0) usleep(100);
+    session.cancel();
+  });
+  const Status status = fixture.set_and_run(session);
+  caller.join();
+  return status;
+}
 
 std::int64_t reads_of_two_runs(const Fixture& fixture, ReadMethod method) {
   const FaultyReads ops;
@@ -150,6 +191,70 @@ TEST_CASE("reads that take up to 200 ms change nothing, in single and in repeate
       }
     }
   }
+}
+
+TEST_CASE("an input is not written while a read that a run has left may still write there") {
+  const Fixture fixture;
+  const StuckReads ops;
+  const auto session = fixture.create(ReadMethod::kThreads);
+  REQUIRE(fixture.set_and_run(*session));
+  CHECK(cancel_stuck_run(fixture, *session).error().code == ErrorCode::kCancelled);
+  session->cancel();
+  const Status refused = session->set_input(0, DType::kF32, std::as_bytes(std::span(fixture.toy.input)));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCancelled);
+  StuckReads::release();
+  REQUIRE(session->set_input(0, DType::kF32, std::as_bytes(std::span(fixture.toy.input))));
+  CHECK(session->run().error().code == ErrorCode::kCancelled);
+  REQUIRE(fixture.set_and_run(*session));
+  CHECK(fixture.right(*session));
+}
+
+TEST_CASE("a session is closed while reads of it are stuck, and what it left goes when they have ended") {
+  const Fixture fixture;
+  const StuckReads ops;
+  for (const bool repeat : {false, true}) {
+    CAPTURE(repeat);
+    auto session = fixture.create(ReadMethod::kThreads, repeat);
+    const std::weak_ptr<const Model> model = fixture.model;
+    const auto users = model.use_count();
+    REQUIRE(fixture.set_and_run(*session));
+    CHECK(cancel_stuck_run(fixture, *session).error().code == ErrorCode::kCancelled);
+    session.reset();
+    CHECK(model.use_count() == users);  // it stayed behind with what the reads write to
+    const auto other = Session::create(fixture.model, {.budget = fixture.budget, .repeat = repeat});  // another is not concerned
+    REQUIRE(other);
+    StuckReads::release();
+    REQUIRE(fixture.set_and_run(**other));
+    CHECK(fixture.right(**other));
+    for (int i = 0; i < 1000 && model.use_count() > users; ++i) {
+      usleep(1000);
+      REQUIRE(fixture.create());
+    }
+    CHECK(model.use_count() == users);
+  }
+}
+
+TEST_CASE("sessions of an arena wait for the stuck reads of one that was closed") {
+  const Fixture fixture;
+  const StuckReads ops;
+  const auto arena = SharedArena::create({.budget = fixture.budget + 1_MiB});
+  REQUIRE(arena);
+  const auto join = [&] { return Session::create(fixture.model, {.read = {.method = ReadMethod::kThreads}, .arena = *arena}); };
+  auto gone = join();
+  const auto stays = join();
+  REQUIRE((gone && stays));
+  CHECK(cancel_stuck_run(fixture, **gone).error().code == ErrorCode::kCancelled);
+  gone->reset();
+  (*stays)->cancel();
+  CHECK(fixture.set_and_run(**stays).error().code == ErrorCode::kCancelled);  // it would wait for the arena
+  StuckReads::release();
+  while (!fixture.set_and_run(**stays)) usleep(1000);  // the cancellation is of the first run
+  CHECK(fixture.right(**stays));
+  const auto newcomer = join();
+  REQUIRE(newcomer);
+  REQUIRE(fixture.set_and_run(**newcomer));
+  CHECK(fixture.right(**newcomer));
 }
 
 TEST_CASE("a file that is cut while a session runs is an error of that run, never a wrong answer") {
