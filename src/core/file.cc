@@ -76,10 +76,11 @@ int sys_direct_alignment(int fd) noexcept {
 }
 
 std::int64_t sys_arrived(std::int64_t result) noexcept { return result; }
+int sys_enter_ring() noexcept { return 0; }
 
-constexpr FileOps kSystemOps = {sys_open,     sys_close, sys_pread,  sys_pwrite, sys_state,      sys_state_at,   sys_fsync,
-                                sys_truncate, sys_link,  sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment,
-                                sys_arrived};
+constexpr FileOps kSystemOps = {sys_open,     sys_close,     sys_pread,  sys_pwrite, sys_state,      sys_state_at,   sys_fsync,
+                                sys_truncate, sys_link,      sys_rename, sys_unlink, sys_drop_pages, sys_set_direct, sys_direct_alignment,
+                                sys_arrived,  sys_enter_ring};
 
 std::atomic<const FileOps*> current_ops{&kSystemOps};
 

@@ -7,6 +7,7 @@
 #include "sluice/engine/shared_arena.h"
 #include "src/core/out_of_memory.h"
 #include "src/engine/planning.h"
+#include "src/engine/stuck_reads.h"
 #include "src/engine/tenancy.h"
 
 namespace sluice {
@@ -19,10 +20,13 @@ using engine::Tenancy;
 class PlannedSession final : public Session {
  public:
   PlannedSession(std::shared_ptr<Tenancy> tenancy, std::shared_ptr<const Model> model, const SessionOptions& options)
-      : tenancy_(std::move(tenancy)), tenant_(std::move(model), options) {}
+      : tenancy_(std::move(tenancy)), owned_(std::make_unique<engine::Tenant>(std::move(model), options)), tenant_(*owned_) {}
   ~PlannedSession() override {
-    const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
-    tenancy_->remove(tenant_);
+    {
+      const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
+      tenancy_->remove(std::move(owned_));
+    }
+    engine::StuckReads::keep(std::move(tenancy_));
   }
 
   Status join() {
@@ -48,6 +52,7 @@ class PlannedSession final : public Session {
     if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
     SLUICE_RETURN_IF_ERROR(tenancy_->take_turn(tenant_));
+    SLUICE_RETURN_IF_ERROR(tenant_.executor()->settle());
     tenant_.outputs_hold = false;
     if (input.view.data != nullptr) input.copy.to_arena(data, input.view);
     input.set = true;
@@ -160,7 +165,8 @@ class PlannedSession final : public Session {
   }
 
   std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool
-  engine::Tenant tenant_;
+  std::unique_ptr<engine::Tenant> owned_;
+  engine::Tenant& tenant_;
 };
 
 /// What an arena decides for its sessions is left to it.
@@ -185,6 +191,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
 Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  engine::StuckReads::sweep();
   if (!options.dims.empty()) {
     SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));
   }

@@ -16,6 +16,8 @@ namespace {
 
 // Each new plan has other tables, which leave other plans other room; plans settle in two rounds or three.
 constexpr int kRounds = 4;
+// A loader and a step reader may each take it, within the 100 ms in which closing ends.
+constexpr std::int64_t kClosingPatienceNs = 40'000'000;
 
 Bytes memory_of_machine() noexcept {
   return Bytes(static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
@@ -271,6 +273,8 @@ Bytes Tenancy::bytes_to_reserve(const Arrangement& next) const {
 Status Tenancy::settle(const executor::Executor* next) noexcept {
   if (owner_ == nullptr) return {};
   SLUICE_RETURN_IF_ERROR(owner_->executor()->leave(next));
+  if (stuck_) let_go(*stuck_);
+  if (owner_ == nullptr) return {};
   if (!options_.shared) return {};
   const PlacedPlan& left = *owner_->plan;
   const executor::Tenure tenure{left.plan(), *left.footprint, owner_->executor()->held()};
@@ -290,23 +294,38 @@ Status Tenancy::take_turn(Tenant& tenant) noexcept {
   return {};
 }
 
-void Tenancy::remove(Tenant& tenant) noexcept {
-  const auto found = std::find(tenants_.begin(), tenants_.end(), &tenant);
+void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
+  const auto found = std::find(tenants_.begin(), tenants_.end(), tenant.get());
   if (found == tenants_.end()) return;
-  if (owner_ == &tenant) {
-    // Where reads do not end, nobody knows what they will have overwritten; the executor's end waits for them.
-    const bool settled = settle(nullptr).has_value();
-    tenant.bound = {};
-    for (Tenant* other : tenants_)
-      if (!settled && other != &tenant) {
-        executor::Holding& held = other->executor()->held();
-        std::fill(held.loads.begin(), held.loads.end(), false);
-        held.derived = false;
-      }
-    owner_ = nullptr;
-  }
   tenants_.erase(found);
-  forget(tenant);
+  if (owner_ == tenant.get() && !tenant->executor()->quiet(kClosingPatienceNs)) {
+    // Its memory goes back all the same, where it is nobody else's; what the reads still bring is little.
+    if (tenants_.empty()) arena_.discard({0, arena_.committed().count()});
+    stuck_ = std::move(tenant);
+    return;
+  }
+  if (owner_ == tenant.get()) owner_ = nullptr;
+  tenant->bound = {};
+  forget(*tenant);
+}
+
+bool Tenancy::stuck() noexcept {
+  if (stuck_ && stuck_->executor()->quiet(0)) let_go(*stuck_);
+  return stuck_ != nullptr;
+}
+
+/// The reads of a tenant that stayed behind have ended, and nobody knows what they have overwritten.
+void Tenancy::let_go(Tenant& gone) noexcept {
+  for (Tenant* other : tenants_) {
+    if (other->plan == nullptr) continue;  // it is about to join
+    executor::Holding& held = other->executor()->held();
+    std::fill(held.loads.begin(), held.loads.end(), false);
+    held.derived = false;
+  }
+  owner_ = nullptr;
+  gone.bound = {};
+  forget(gone);
+  stuck_.reset();
 }
 
 /// Gives back what the session that is gone has left: all above the others' plans, and what it kept where nobody else is.
@@ -315,6 +334,7 @@ void Tenancy::forget(const Tenant& gone) noexcept {
   const executor::Footprint::ByteRange kept{gone.plan->place.kept, gone.plan->place.kept + gone.plan->parts.kept};
   bool used = false;
   for (const Tenant* tenant : tenants_) {
+    if (tenant->plan == nullptr) continue;
     end = std::max(end, tenant->plan->plan().arena_bytes.count());
     used = used || tenant->plan->footprint->touches(kept);
   }

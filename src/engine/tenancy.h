@@ -7,6 +7,9 @@
 // Plans change only where they must: a new tenant's tables take room, and whose plan no longer fits beside them is planned again; whose
 // addresses change is bound again. All that can fail comes before anything is changed.
 //
+// A tenant that is removed while a read of the system's does not end stays behind with all that the read may write to. It has the arena:
+// who takes a turn or joins waits for it, as for any tenant before.
+//
 // Every call but `memory` wants an Occupation.
 #pragma once
 
@@ -37,8 +40,10 @@ class Tenancy {
 
   /// Errors: those of Session::create; then `newcomer` is no tenant and may be destroyed.
   Status join(Tenant& newcomer);
-  /// What no other tenant needs goes back to the system.
-  void remove(Tenant& tenant) noexcept;
+  /// What no other tenant needs goes back to the system. Takes at most 100 ms.
+  void remove(std::unique_ptr<Tenant> tenant) noexcept;
+  /// Whether a removed tenant's reads are still under way, after one more look at them.
+  bool stuck() noexcept;
   Status set_budget(Bytes budget);
   /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
@@ -49,6 +54,7 @@ class Tenancy {
 
  private:
   friend class Occupation;
+  friend class StuckReads;
 
   /// By tenant: the plan to come, which is the one it has where nothing changes.
   struct Arrangement {
@@ -71,6 +77,7 @@ class Tenancy {
   Bytes bytes_to_reserve(const Arrangement& next) const;
   Status settle(const executor::Executor* next) noexcept;
   void forget(const Tenant& gone) noexcept;
+  void let_go(Tenant& gone) noexcept;
 
   TenancyOptions options_;
   Bytes overhead_;
@@ -78,7 +85,9 @@ class Tenancy {
   std::unique_ptr<ThreadPool> pool_;
   Arena arena_;
   std::vector<Tenant*> tenants_;
-  Tenant* owner_ = nullptr;  // whose turn it is: what passes through the arena is its own
+  Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own
+  std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner
+  std::shared_ptr<Tenancy> next_stuck_;  // in the list of StuckReads
   // For `memory`, which any thread may call.
   std::atomic<std::uint64_t> budget_bytes_;
   std::atomic<std::uint64_t> overhead_bytes_{0};

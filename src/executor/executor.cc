@@ -29,8 +29,8 @@ class PlanExecutor final : public Executor {
         held_(std::move(held)),
         skipped_(plan.loads.size(), false),
         compute_slowdown_(options.compute_slowdown),
-        reader_(graph, source, options.read, cancelled_),
-        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read) {
+        reader_(graph, source, options.read, options.make_decoders, cancelled_),
+        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
@@ -81,6 +81,20 @@ class PlanExecutor final : public Executor {
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
     return status ? values : status;
+  }
+
+  Status settle() noexcept override {
+    if (!failed_) return {};
+    const Status read = reads_in_steps_ ? reader_.drain(this) : Status();
+    const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(this);
+    return read ? loaded : read;
+  }
+
+  bool quiet(std::int64_t patience_ns) noexcept override {
+    const bool read = !reads_in_steps_ || reader_.drain(nullptr, patience_ns).has_value();
+    const bool loaded = plan_.loads.empty() || loader_.drain(nullptr, patience_ns).has_value();
+    pass_ = Pass::kFirst;
+    return read && loaded;
   }
 
   Status leave(const Executor* next) noexcept override {

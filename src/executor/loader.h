@@ -1,22 +1,20 @@
 // The loader: one thread that runs a plan's loads in order, several reads in flight, each load as soon as its gate is open.
 //
-//     pieces  [load 3: verified][load 3: arrived][load 3: reading][load 4: reading][load 4: reading] | gate of load 5
-//              front ^ verify in order, then loads.advance()                           start ^        sleep when nothing is under way
+//     ReadEngine  [load 3: decoded][load 3: arrived][load 3: reading][load 4: reading][load 4: reading] | gate of load 5
+//                  front: decode in order, then loads.advance()                      push: next load ^    sleep when nothing is under way
 //
-// A load is read in pieces: checksums follow while the bytes are near and later pieces are under way. Pieces end in any order and are
-// verified in order. In a plan for repeated runs the loads with negative gates, of the next run, follow this run's last load (ahead).
+// How reading goes, at what rate, and what is checked is the engine's (read_engine.h); which load comes when is decided here. In a plan
+// for repeated runs the loads with negative gates, of the next run, follow this run's last load (ahead).
 //
 // The thread sleeps while a gate is closed, while it waits for reads and between runs. Its first error ends its run: the error is kept,
 // whoever waits for a load is woken, and the reads under way are waited for.
 //
-// Invariants: no load is counted before all its stretches were compared (E2); between `finish` and the next `begin` the thread touches
+// Invariants: no load is counted before all its stretches were decoded (E2); between `finish` and the next `begin` the thread touches
 // only the regions of loads with negative gates, and nothing after an error (E3).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,7 +27,7 @@
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
 #include "src/executor/pass.h"
-#include "src/model/read_queue.h"
+#include "src/executor/read_engine.h"
 
 namespace sluice::executor {
 
@@ -52,7 +50,7 @@ struct LoaderContext {
 
 class Loader {
  public:
-  Loader(const LoaderContext& context, const ReadOptions& options) noexcept;
+  Loader(const LoaderContext& context, const ReadOptions& options, MakeDecoders make = &make_decoders) noexcept;
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   ~Loader();
@@ -68,45 +66,27 @@ class Loader {
   /// Makes the run that is under way, or the next one, end with kCancelled, until `rearm`. From any thread.
   void cancel() noexcept;
   /// Between runs: what was begun for the next run is given up, and what a failed run left to the system waited for, until nothing writes
-  /// to the arena. The next `begin` must not be of kPeriod. Errors: kIo (ETIMEDOUT); kCancelled when `next` was, whose run waits for this.
-  Status drain(const Executor* next) noexcept;
+  /// to the arena. The next `begin` must not be of kPeriod. Errors: kIo (ETIMEDOUT); kCancelled when `next` was, whose run waits for this,
+  /// or after `patience_ns`.
+  Status drain(const Executor* next, std::int64_t patience_ns = kForever) noexcept;
   /// After a run that failed or was cancelled, before the next `begin`: waits until the thread rests.
   void rearm() noexcept;
 
   const LoadStats& stats() const noexcept { return stats_; }
 
  private:
-  /// A read: part of one load.
-  struct Piece {
-    std::uint32_t load = 0;
-    model::FileRange range;
-    std::int64_t started_ns = 0;
-    std::int64_t due_ns = 0;  // when a device of the limited rate would have brought it
-    bool ahead = false;       // of the run after the one under way
-    bool arrived = false;
-  };
-
   static void thread_main(void* self) noexcept;
   void drain_reads() noexcept;
   Status run_loads() noexcept;
-  void publish(Status result) noexcept;
+  void publish(const Status& result) noexcept;
   Status pump(bool ahead, std::uint64_t run) noexcept;
 
   void take_over() noexcept;
   void enter(std::uint32_t load) noexcept;
-  bool gate_open() const noexcept;
+  bool gate_open() const noexcept { return steps_.count() >= awaited_steps(); }
   std::uint64_t awaited_steps() const noexcept;
   bool wait_for_gate() noexcept;
-
   void fill() noexcept;
-  void start_piece() noexcept;
-  Status await_piece(bool ahead, std::uint64_t run) noexcept;
-  Status take_piece() noexcept;
-  Status verify(const plan::Load& load, Bytes arrived) noexcept;
-  void pause_until(std::int64_t due_ns) const noexcept;
-  bool settle(std::int64_t patience_ns) noexcept;
-  template <class CalledOff>
-  Status clear_leftovers(const CalledOff& called_off) noexcept;
   bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed); }
 
   const model::Graph& graph_;
@@ -115,6 +95,7 @@ class Loader {
   model::WeightSource& source_;
   std::byte* const arena_;
   const ReadOptions options_;
+  const MakeDecoders make_decoders_;
   Lane& steps_;
   Lane& loads_;
 
@@ -127,27 +108,21 @@ class Loader {
   Pass asked_ = Pass::kFirst;
   bool draining_ = false;  // what was asked for is `drain`
   const Executor* next_ = nullptr;
+  std::int64_t drain_patience_ns_ = 0;
   std::uint64_t steps_base_ = 0;
   Status result_;
   LoadStats stats_;
 
-  // The thread's own. The next piece to start is bytes [next_at_, ...) of load next_load_; pieces [front_, end_) are under way.
-  std::unique_ptr<model::ReadQueue> reads_;
-  std::array<Piece, model::kReadSlots> pieces_;
-  std::uint32_t front_ = 0;
-  std::uint32_t end_ = 0;
-  int in_flight_ = 0;
-  std::uint32_t next_load_ = 0;
-  Bytes next_at_;
-  Pass pass_ = Pass::kFirst;  // of the run under way
-  bool ahead_ = false;        // the next piece is of the run after the one under way
-  bool parked_ = false;       // nothing more to start before the next `begin`
-  std::uint64_t base_ = 0;    // of the run under way
-  std::uint32_t next_stretch_ = 0;
-  std::int64_t device_free_ns_ = 0;
+  // The thread's own.
+  ReadEngine engine_;
+  std::uint32_t next_load_ = 0;  // the next to start
+  Pass pass_ = Pass::kFirst;     // of the run under way
+  bool ahead_ = false;           // the next load is of the run after the one under way
+  bool parked_ = false;          // nothing more to start before the next `begin`
+  std::uint64_t own_loads_ = 0;  // with ahead_: the engine's count of requests when the last load of the run under way was pushed
+  std::uint64_t base_ = 0;       // of the run under way
   std::int64_t busy_since_ns_ = 0;
   LoadStats counting_;
-  Status ahead_result_;
   NativeThread thread_;  // last: it ends before what it uses
 };
 

@@ -2,68 +2,54 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
-#include <limits>
 #include <utility>
 
-#include "sluice/core/hash.h"
 #include "src/executor/clock.h"
 
 namespace sluice::executor {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;             // of plans
-constexpr std::int64_t kGlanceNs = 50'000'000;     // how often a wait looks whether it was called off
-constexpr std::int64_t kPatienceNs = 250'000'000;  // for reads that a failed step leaves
+constexpr std::uint64_t kBlock = 4096;  // of plans
+
+/// A slot is one read, and there is one at a time.
+ReadOptions whole_slots(ReadOptions options) noexcept {
+  options.size = kUnlimitedBytes;
+  options.in_flight = 1;
+  return options;
+}
 
 }  // namespace
 
+StepReader::StepReader(const model::Graph& graph, model::WeightSource& source, const ReadOptions& options, MakeDecoders make,
+                       const std::atomic<bool>& cancelled) noexcept
+    : graph_(graph),
+      source_(source),
+      options_(whole_slots(options)),
+      make_decoders_(make),
+      cancelled_(cancelled),
+      engine_(graph, options_) {}
+
 StepReader::~StepReader() {
   // Nobody may have the arena while the system still writes to it, however long that takes.
-  while (in_flight_ > 0) wait_for_one(kGlanceNs);
+  engine_.settle(kForever);
 }
 
 Status StepReader::start(std::span<const int> cpus) noexcept {
-  SLUICE_ASSIGN_OR_RETURN(reads_, model::make_reads(source_, options_.method, 1, cpus, "reader"));
-  return {};
-}
-
-bool StepReader::wait_for_one(std::int64_t patience_ns) noexcept {
-  const model::ReadQueue::Ended ended = reads_->wait(std::min(patience_ns, kGlanceNs));
-  if (ended.slot < 0) return false;
-  --in_flight_;
-  slots_[static_cast<std::size_t>(ended.slot)].state = ended.status ? State::kArrived : State::kEmpty;
-  if (!ended.status && status_) status_ = ended.status;
-  return true;
-}
-
-std::int64_t StepReader::timeout_ns() const noexcept {
-  return options_.timeout_ms > 0 ? options_.timeout_ms * 1'000'000 : std::numeric_limits<std::int64_t>::max();
-}
-
-template <class CalledOff>
-Status StepReader::wait_for_leftovers(const CalledOff& called_off) noexcept {
-  for (std::int64_t waited = 0; in_flight_ > 0;) {
-    if (wait_for_one(kGlanceNs)) continue;
-    waited += kGlanceNs;
-    if (called_off()) return fail(ErrorCode::kCancelled, graph_.name, "the run was called off");
-    if (waited > timeout_ns()) return fail(make_io_error(graph_.name, "reads of an earlier run have not ended", ETIMEDOUT));
-  }
-  status_ = {};
+  SLUICE_ASSIGN_OR_RETURN(Decoders decoders, make_decoders_(graph_));
+  SLUICE_ASSIGN_OR_RETURN(auto reads, model::make_reads(source_, options_.method, options_.in_flight, cpus, "reader"));
+  engine_.open(std::move(reads), std::move(decoders));
   return {};
 }
 
 Status StepReader::ready() noexcept {
-  return wait_for_leftovers([this] { return cancelled_.load(std::memory_order_relaxed); });
-}
-
-Status StepReader::drain(const Executor* next) noexcept {
-  return wait_for_leftovers([next] { return next != nullptr && next->cancelled(); });
+  return engine_.clear([this] { return look(); });
 }
 
 void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept {
   weights_ = weights;
-  if (in_flight_ > 0) status_ = fail(make_io_error(graph_.name, "reads of an earlier step have not ended", ETIMEDOUT));
+  patience_ns_ = engine_.in_flight() > 0 ? 0 : kPatienceNs;  // an earlier step has waited for them already
+  if (engine_.in_flight() > 0)
+    static_cast<void>(engine_.give_up(fail(make_io_error(graph_.name, "reads of an earlier step have not ended", ETIMEDOUT))));
   std::uint64_t least = 0;
   for (const kernels::WeightOperand& weight : weights)
     if (weight.data == nullptr) least = std::max(least, model::least_piece(graph_, *weight.weight).count());
@@ -79,20 +65,15 @@ void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::spa
 
 Status StepReader::end() noexcept {
   // What was expected and is not wanted any more may be slow, and is waited for: its bytes are other steps' next.
-  for (std::int64_t waited = 0; in_flight_ > 0;) {
-    if (wait_for_one(kGlanceNs)) continue;
-    waited += kGlanceNs;
-    const bool called_off = !status_ || cancelled_.load(std::memory_order_relaxed);
-    if (waited >= (called_off ? kPatienceNs : timeout_ns())) break;
-  }
-  if (in_flight_ > 0 && status_) status_ = fail(make_io_error(graph_.name, "a read of the model file does not end", ETIMEDOUT));
+  while (engine_.status() && engine_.in_flight() > 0) static_cast<void>(engine_.await_read([this] { return look(); }));
   weights_ = {};
-  if (status_) status_ = source_.check_unchanged();
-  return std::exchange(status_, Status());
+  const Status status = engine_.status() ? source_.check_unchanged() : engine_.status();
+  if (engine_.settle(patience_ns_)) engine_.forget();
+  return status;
 }
 
 /// The piece of `weight` from a panel on: whole stretches, as many as fit.
-bool StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot) const noexcept {
+std::optional<ReadRequest> StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot) const noexcept {
   const model::Weight& w = *weights_[weight].weight;
   const auto stretches = graph_.stretches_of(w);
   const bool plain = w.panel_layout.layout == model::WeightLayout::kPlain;
@@ -101,107 +82,73 @@ bool StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot
   const auto panels_in = [&](std::size_t s) { return static_cast<std::int64_t>(stretches[s].raw_size.count() / w.panel_bytes.count()); };
   if (!plain)
     for (; first < stretches.size() && panel < first_panel; ++first) panel += panels_in(first);
-  if (first == stretches.size() || panel != first_panel) return false;
-  const std::uint64_t begin = align_down(stretches[first].offset.count(), kBlock);
+  if (first == stretches.size() || panel != first_panel) return {};
+  const Bytes begin(align_down(stretches[first].offset.count(), kBlock));
+  model::FileRange range{begin, {}};
+  Bytes raw;
+  bool in_place = true;
   std::size_t end = first;
-  std::uint64_t region = 0;
   for (; end < stretches.size(); ++end) {
-    const std::uint64_t next = align_up((stretches[end].offset + stretches[end].stored_size).count(), kBlock) - begin;
-    if (next > slot_bytes_) break;
-    region = next;
+    const model::Stretch& next = stretches[end];
+    const model::FileRange longer{begin, Bytes(align_up((next.offset + next.stored_size).count(), kBlock)) - begin};
+    in_place = in_place && next.raw_size == next.stored_size;
+    raw += next.raw_size;
+    if (region_bytes(longer, raw, in_place).count() > slot_bytes_) break;
+    range = longer;
     if (!plain) panel += panels_in(end);
   }
-  if (end == first || (plain && end < stretches.size())) return false;
+  if (end == first || (plain && end < stretches.size())) return {};
   slot.weight = weight;
   slot.panels = plain ? PanelRange{0, w.panels} : PanelRange{first_panel, panel};
-  slot.first_stretch = w.first_stretch + static_cast<std::uint32_t>(first);
-  slot.stretch_count = static_cast<std::uint32_t>(end - first);
-  slot.range = {Bytes(begin), Bytes(region)};
-  return true;
+  return lay_out(graph_, range, w.first_stretch + static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first), slot.at);
 }
 
-Status StepReader::start_read(std::size_t index, std::size_t weight, std::int64_t first_panel) noexcept {
-  Slot& slot = slots_[index];
-  if (!choose(weight, first_panel, slot))
-    return fail(ErrorCode::kInvalidPlan, weights_[weight].weight->name, "the plan leaves no room for a piece of the weight");
-  slot.due_ns = 0;
-  if (options_.bytes_per_second_limit > 0) {
-    const double seconds = static_cast<double>(slot.range.size.count()) / options_.bytes_per_second_limit;
-    device_free_ns_ = std::max(device_free_ns_, wall_now_ns()) + static_cast<std::int64_t>(seconds * 1e9);
-    slot.due_ns = device_free_ns_;
-  }
-  slot.state = State::kReading;
-  ++in_flight_;
-  reads_->start(static_cast<int>(index), slot.range, slot.at);
+Status StepReader::start_read(Slot& slot, std::size_t weight, std::int64_t first_panel) noexcept {
+  const std::optional<ReadRequest> request = choose(weight, first_panel, slot);
+  slot.used = request.has_value();
+  if (!request) return fail(ErrorCode::kInvalidPlan, weights_[weight].weight->name, "the plan leaves no room for a piece of the weight");
+  engine_.push(*request);
+  slot.turn = engine_.pushed();
+  slot.values = request->raw;
   return {};
 }
 
-/// Waits for a slot's read and verifies what it brought.
-Status StepReader::await(std::size_t index) noexcept {
-  Slot& slot = slots_[index];
-  for (std::int64_t waited = 0; slot.state == State::kReading;) {
-    if (wait_for_one(kGlanceNs)) continue;
-    waited += kGlanceNs;
-    if (cancelled_.load(std::memory_order_relaxed)) return fail(ErrorCode::kCancelled, graph_.name, "the run was called off");
-    if (options_.timeout_ms > 0 && waited / 1'000'000 >= options_.timeout_ms)
-      return fail(make_io_error(graph_.name, "a read of the model file does not end", ETIMEDOUT));
-  }
-  if (slot.state != State::kArrived) return status_;  // it is ready, or could not be read
-  bytes_read_ += slot.range.size;
-  for (std::int64_t left = slot.due_ns - wall_now_ns(); left > 0; left = slot.due_ns - wall_now_ns()) {
-    if (cancelled_.load(std::memory_order_relaxed)) break;
-    const timespec rest{0, static_cast<long>(std::min(left, kGlanceNs))};
-    nanosleep(&rest, nullptr);
-  }
-  SLUICE_RETURN_IF_ERROR(check(slot));
-  slot.state = State::kReady;
-  return {};
-}
-
-Status StepReader::check(const Slot& slot) const noexcept {
-  for (const model::Stretch& stretch : std::span(graph_.stretches).subspan(slot.first_stretch, slot.stretch_count)) {
-    const std::byte* bytes = slot.at + (stretch.offset - slot.range.offset).count();
-    if (xxh3_64({bytes, stretch.stored_size.count()}) != stretch.xxh3)
-      return fail(make_error(ErrorCode::kChecksumMismatch, graph_.name,
-                             "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
-                             stretch.offset.count()));
-  }
+/// Waits until a slot's values are there.
+Status StepReader::await(const Slot& slot) noexcept {
+  while (arriving(slot)) SLUICE_RETURN_IF_ERROR(engine_.step([this] { return look(); }));
   return {};
 }
 
 kernels::WeightPiece StepReader::take(std::size_t weight, std::int64_t first_panel) noexcept {
-  if (!status_ || weight >= weights_.size()) return {};
+  if (!engine_.status() || weight >= weights_.size()) return {};
   std::size_t found = slot_count_;
   for (std::size_t s = 0; s < slot_count_; ++s)
     if (holds(slots_[s], weight, first_panel)) found = s;
   const bool expected = found < slot_count_;
   if (!expected) found = slot_count_ == 2 ? 1 - current_ : 0;
+  Slot& slot = slots_[found];
   const auto bring = [&]() -> Status {
     if (!expected) {
-      SLUICE_RETURN_IF_ERROR(await(found));  // a wrong guess is under way there
-      SLUICE_RETURN_IF_ERROR(start_read(found, weight, first_panel));
+      SLUICE_RETURN_IF_ERROR(await(slot));  // a wrong guess is under way there
+      SLUICE_RETURN_IF_ERROR(start_read(slot, weight, first_panel));
     }
-    return await(found);
+    return await(slot);
   };
   const std::int64_t start = wall_now_ns();
-  status_ = bring();
+  const Status brought = engine_.give_up(bring());
   busy_ns_ += wall_now_ns() - start;
-  if (!status_) return {};
+  if (!brought) return {};
   current_ = found;
-  const Slot& slot = slots_[found];
-  const model::Weight& w = *weights_[weight].weight;
-  return {slot.at + (model::panel_range(w, slot.panels).offset - slot.range.offset).count(), slot.panels};
+  return {slot.values, slot.panels};
 }
 
 void StepReader::expect(std::size_t weight, std::int64_t first_panel) noexcept {
-  if (!status_ || slot_count_ < 2 || weight >= weights_.size()) return;
+  if (!engine_.status() || slot_count_ < 2 || weight >= weights_.size()) return;
   Slot& other = slots_[1 - current_];
-  if (other.state == State::kReading || holds(other, weight, first_panel) || holds(slots_[current_], weight, first_panel)) return;
-  status_ = start_read(1 - current_, weight, first_panel);
+  if (arriving(other) || holds(other, weight, first_panel) || holds(slots_[current_], weight, first_panel)) return;
+  static_cast<void>(engine_.give_up(start_read(other, weight, first_panel)));
 }
 
 std::int64_t StepReader::take_busy_ns() noexcept { return std::exchange(busy_ns_, 0); }
-
-Bytes StepReader::take_bytes_read() noexcept { return std::exchange(bytes_read_, Bytes()); }
 
 }  // namespace sluice::executor

@@ -2,18 +2,40 @@
 
 #if defined(SLUICE_HAS_IO_URING)
 #include <liburing.h>
+#include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
 
 #include "sluice/core/file.h"
+#include "src/model/slot_fifo.h"
 
 namespace sluice::model {
 namespace {
 
+constexpr std::int64_t kNapNs = 200'000;  // between looks at completions that cannot be waited for: a read takes this long
+
+std::int64_t now_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Whether the system may take entries, or let somebody wait for them, at another time.
+bool passes(int error) noexcept { return error == -EINTR || error == -EAGAIN || error == -EBUSY || error == -ENOMEM; }
+
 /// Whatever a read does not bring at once (it was short, interrupted or failed) is read again by WeightSource::read, which knows what to
 /// retry and how to say what went wrong: one set of rules for both kinds of reading, and this path is rare.
+///
+/// A sandbox may start at any time and refuse to let the ring be entered. Then the kernel may have taken some entries and not others:
+///
+///     entries  | taken: they write to their targets, and end in memory that we share | waiting_: nobody will ever read them |
+///
+/// From the first refusal on the ring is not entered any more, so that nothing in it is taken late. What was taken is looked for in the
+/// shared memory; all else, and all that comes, is read by `wait` on the calling thread: the reads then overlap with computing, not with
+/// each other. Threads would need memory and system calls that a session has not counted on and a sandbox may punish (docs/adr/0018).
 class RingReads final : public ReadQueue {
  public:
   explicit RingReads(WeightSource& source) noexcept : source_(source) {}
@@ -34,28 +56,34 @@ class RingReads final : public ReadQueue {
       status = io_uring_queue_init_params(kReadSlots, &ring_, &parameters);
     }
     open_ = status == 0;
-    return open_;
+    return open_ && may_be_entered();
   }
 
   void start(int slot, FileRange range, std::byte* target) noexcept override {
     reads_[static_cast<std::size_t>(slot)] = {range, target};
+    waiting_.push(slot);
+    if (refused_) return;
     // There is an entry for every slot.
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     // A direct read covers whole blocks, also of a block that the end of the file cuts.
     const std::uint64_t size = align_up(range.size.count(), source_.block());
     io_uring_prep_read(entry, source_.descriptor(), target, static_cast<unsigned>(size), range.offset.count());
     io_uring_sqe_set_data64(entry, static_cast<std::uint64_t>(slot));
-    io_uring_submit(&ring_);
+    submit();
   }
 
   Ended wait(std::int64_t timeout_ns) noexcept override {
-    const Arrival arrival = take(timeout_ns);
-    if (arrival.slot < 0) return {};
-    const Read& read = reads_[static_cast<std::size_t>(arrival.slot)];
-    const std::int64_t result = file_ops().arrived(arrival.result);
-    if (result >= 0 && static_cast<std::uint64_t>(result) >= read.range.size.count()) return {arrival.slot, {}};
-    const Bytes done(result > 0 ? align_down(static_cast<std::uint64_t>(result), source_.block()) : 0);
-    return {arrival.slot, source_.read({read.range.offset + done, read.range.size - done}, read.target + done.count())};
+    std::int64_t end_ns = 0;
+    for (std::int64_t left_ns = timeout_ns;; left_ns = end_ns - now_ns()) {
+      if (!refused_ && !waiting_.empty()) submit();  // the kernel lacked something when they were handed over
+      if (io_uring_cq_ready(&ring_) > 0) return take_arrival();
+      // Nothing will come by itself, and the kernel had its time.
+      if (left_ns <= 0 && taken_ == 0 && !waiting_.empty()) refused_ = true;
+      if (refused_ && !waiting_.empty()) return read_here(waiting_.pop(), Bytes());
+      if (left_ns <= 0) return {};
+      if (end_ns == 0) end_ns = now_ns() + timeout_ns;
+      rest(left_ns);
+    }
   }
 
  private:
@@ -63,24 +91,67 @@ class RingReads final : public ReadQueue {
     FileRange range;
     std::byte* target = nullptr;
   };
-  struct Arrival {
-    int slot = -1;
-    std::int64_t result = 0;
-  };
 
-  Arrival take(std::int64_t timeout_ns) noexcept {
-    if (io_uring_sq_ready(&ring_) > 0) io_uring_submit(&ring_);  // the kernel lacked memory when it was handed over
-    __kernel_timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  /// Where a ring may be made and not entered, it is none. The entry that says so does nothing, and ends as it is handed over.
+  bool may_be_entered() noexcept {
+    io_uring_prep_nop(io_uring_get_sqe(&ring_));
+    if (enter() != 1 || io_uring_cq_ready(&ring_) != 1) return false;
+    io_uring_cq_advance(&ring_, 1);
+    return true;
+  }
+
+  int enter() noexcept {
+    const int refusal = file_ops().enter_ring();
+    return refusal != 0 ? refusal : io_uring_submit(&ring_);
+  }
+
+  /// Offers the kernel what waits, and sees how much of it it took: it takes entries in order.
+  void submit() noexcept {
+    const int result = enter();
+    for (; waiting_.size() > io_uring_sq_ready(&ring_); ++taken_) waiting_.pop();
+    if (result < 0 && !passes(result)) refused_ = true;
+  }
+
+  /// Sleeps until something may have changed, at most `most_ns`.
+  void rest(std::int64_t most_ns) noexcept {
+    if (!refused_ && taken_ > 0) {
+      __kernel_timespec timeout{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
+      io_uring_cqe* entry = nullptr;
+      const int refusal = file_ops().enter_ring();
+      const int result = refusal != 0 ? refusal : io_uring_wait_cqe_timeout(&ring_, &entry, &timeout);
+      if (result == 0 || result == -ETIME || result == -EINTR) return;
+      if (!passes(result)) refused_ = true;
+    }
+    // A system call like any other, in which the kernel also delivers completions.
+    const std::int64_t nap_ns = std::min(most_ns, kNapNs);
+    const timespec nap{0, static_cast<long>(nap_ns)};
+    nanosleep(&nap, nullptr);
+  }
+
+  Ended take_arrival() noexcept {
     io_uring_cqe* entry = nullptr;
-    if (io_uring_wait_cqe_timeout(&ring_, &entry, &timeout) != 0 || entry == nullptr) return {};
-    const Arrival arrival{static_cast<int>(io_uring_cqe_get_data64(entry)), entry->res};
+    io_uring_peek_cqe(&ring_, &entry);
+    const auto slot = static_cast<int>(io_uring_cqe_get_data64(entry));
+    const std::int64_t result = file_ops().arrived(entry->res);
     io_uring_cqe_seen(&ring_, entry);
-    return arrival;
+    --taken_;
+    const Bytes size = reads_[static_cast<std::size_t>(slot)].range.size;
+    if (result >= 0 && static_cast<std::uint64_t>(result) >= size.count()) return {slot, {}};
+    return read_here(slot, Bytes(result > 0 ? align_down(static_cast<std::uint64_t>(result), source_.block()) : 0));
+  }
+
+  /// What is missing of a read of which `done` bytes are there.
+  Ended read_here(int slot, Bytes done) noexcept {
+    const Read& read = reads_[static_cast<std::size_t>(slot)];
+    return {slot, source_.read({read.range.offset + done, read.range.size - done}, read.target + done.count())};
   }
 
   WeightSource& source_;
   io_uring ring_{};
   bool open_ = false;
+  bool refused_ = false;  // to enter the ring: never again
+  int taken_ = 0;         // entries that the kernel has, or has ended
+  SlotFifo waiting_;      // those that it has not taken
   std::array<Read, kReadSlots> reads_;
 };
 

@@ -7,25 +7,13 @@
 
 #include "sluice/core/native_thread.h"
 #include "src/model/read_queue.h"
+#include "src/model/slot_fifo.h"
 
 namespace sluice::model {
 namespace {
 
 // A reader's frames: a system call.
 constexpr std::size_t kStackBytes = 32 * 1024;
-
-/// Slots waiting for something, in order.
-class SlotFifo {
- public:
-  bool empty() const noexcept { return first_ == end_; }
-  void push(int slot) noexcept { slots_[end_++ % kReadSlots] = slot; }
-  int pop() noexcept { return slots_[first_++ % kReadSlots]; }
-
- private:
-  std::array<int, kReadSlots> slots_{};
-  std::uint32_t first_ = 0;
-  std::uint32_t end_ = 0;
-};
 
 class ThreadReads final : public ReadQueue {
  public:

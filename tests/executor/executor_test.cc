@@ -341,6 +341,53 @@ TEST_CASE("a read that does not end is left alone after the time-out, or when th
   }
 }
 
+TEST_CASE("an executor is quiet as soon as no read of it is under way, and says so after its patience") {
+  for (const bool wrap : {false, true}) {
+    Bench bench({.slots = 5, .wrap = wrap});
+    bench.source.stuck_at = 3;
+    auto executor = bench.create();
+    REQUIRE(executor);
+    bench.set_input(**executor);
+    CHECK((*executor)->settle());
+    std::thread caller([&] {
+      while (bench.source.reads <= 3) usleep(1000);
+      (*executor)->cancel();
+    });
+    CHECK((*executor)->run().error().code == ErrorCode::kCancelled);
+    caller.join();
+    CHECK_FALSE((*executor)->quiet(1'000'000));
+    CHECK_FALSE((*executor)->quiet(0));
+    bench.source.release();
+    REQUIRE((*executor)->settle());
+    CHECK((*executor)->quiet(0));
+    REQUIRE((*executor)->run());
+    CHECK(bench.right(**executor));
+    REQUIRE((*executor)->settle());
+  }
+}
+
+TEST_CASE("a read that a ring does not end is left to it, and is waited for before the next run") {
+  Bench bench({.slots = 5});
+  toy::PipeSource source(bench.model.file);
+  auto executor = Executor::create(bench.model.graph, bench.plan, source, bench.arena, *bench.pool,
+                                   {.read = {.method = ReadMethod::kRing}, .find_kernel = &toy::find_toy_kernel});
+  if (!executor) {
+    WARN("SKIPPED: io_uring is not available");
+    return;
+  }
+  bench.set_input(**executor);
+  std::thread caller([&] {
+    usleep(1000);
+    (*executor)->cancel();
+  });
+  CHECK((*executor)->run().error().code == ErrorCode::kCancelled);
+  caller.join();
+  CHECK_FALSE((*executor)->quiet(0));
+  source.release();
+  REQUIRE((*executor)->run());
+  CHECK(bench.right(**executor));
+}
+
 TEST_CASE("an executor ends while wrapped loads are under way") {
   for (int runs : {1, 2}) {
     Bench bench({.slots = 15, .wrap = true});

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -15,7 +16,7 @@
 
 namespace sluice::toy {
 
-class MemorySource final : public model::WeightSource {
+class MemorySource : public model::WeightSource {
  public:
   explicit MemorySource(std::span<const std::byte> file) noexcept : file_(file) {}
 
@@ -62,6 +63,25 @@ class MemorySource final : public model::WeightSource {
   std::atomic<bool> released_ = false;
   std::mutex mutex_;
   std::mt19937 random_{7};
+};
+
+/// A source whose asynchronous reads are of a pipe: they do not end before `release`, and then bring nothing.
+class PipeSource final : public MemorySource {
+ public:
+  explicit PipeSource(std::span<const std::byte> file) noexcept : MemorySource(file) { made_ = pipe(ends_.data()) == 0; }
+  ~PipeSource() override {
+    release();
+    if (made_) close(ends_[0]);
+  }
+  int descriptor() const noexcept override { return made_ ? ends_[0] : -1; }
+  void release() noexcept {
+    if (made_ && ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+  bool made_ = false;
 };
 
 }  // namespace sluice::toy

@@ -85,7 +85,10 @@ class ModelBuilder {
   }
 
  private:
-  float draw() { return std::uniform_real_distribution<float>(-1.0f, 1.0f)(random_); }
+  float draw() {
+    const float value = std::uniform_real_distribution<float>(-1.0f, 1.0f)(random_);
+    return options_.coarse ? std::round(value * 64.0f) / 64.0f : value;
+  }
 
   void append_weight(model::Weight weight, const std::vector<float>& values, std::int64_t panels_per_stretch) {
     const std::size_t start = model_.file.size();

@@ -28,6 +28,7 @@ struct ToyOptions {
   std::vector<std::int64_t> widths = {24, 80, 40, 96, 10};  // of the input and of each layer's output
   std::int64_t panels_per_stretch = 1;
   std::uint32_t seed = 1;
+  bool coarse = false;  // values whose lower halves are zero
 };
 
 struct ToyModel {

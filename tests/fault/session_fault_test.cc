@@ -10,16 +10,17 @@
 #include <thread>
 
 #include "sluice/core/file.h"
-#include "sluice/engine/engine.h"
+#include "sluice/engine/shared_arena.h"
 #include "src/engine/process_memory.h"
 #include "tests/engine/open_descriptors.h"
-#include "tests/executor/toy_file.h"
+#include "tests/fault/fixture.h"
 
 namespace sluice {
 namespace {
 
+using test::Fixture;
+using test::ReadMethod;
 using namespace literals;
-using executor::ReadMethod;
 
 /// System calls of which the n-th read misbehaves, and with io_uring the pread that is to make up for it too.
 struct FaultyReads {
@@ -78,41 +79,45 @@ struct SlowReads {
   FileOps ops;
 };
 
-struct Fixture {
-  Fixture() : toy(toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}})) {
-    REQUIRE(toy::write_toy_file(toy, path.str()));
-    auto opened = Model::open(path.str());
-    REQUIRE(opened);
-    model = *opened;
-    const auto minimum = minimum_budget(*model, {.read = {.method = ReadMethod::kThreads}});  // needs the most
-    REQUIRE(minimum);
-    budget = *minimum + 64_KiB;  // most weights are streamed
-  }
-  std::unique_ptr<Session> create(ReadMethod method = ReadMethod::kAuto, bool repeat = false) const {
-    auto session = Session::create(model, {.budget = budget, .repeat = repeat, .read = {.method = method}});
-    REQUIRE(session);
-    return std::move(*session);
-  }
-  /// io_uring is refused in some containers, and where the disk has no direct reads.
-  std::vector<ReadMethod> methods() const {
-    std::vector<ReadMethod> found = {ReadMethod::kThreads};
-    if (Session::create(model, {.budget = budget, .read = {.method = ReadMethod::kRing}})) found.push_back(ReadMethod::kRing);
-    return found;
-  }
-  Status set_and_run(Session& session) const {
-    SLUICE_RETURN_IF_ERROR(session.set_input(0, DType::kF32, std::as_bytes(std::span(toy.input))));
-    return session.run();
-  }
-  bool right(Session& session) const {
-    std::vector<float> output(toy.expected.size());
-    return session.get_output(0, std::as_writable_bytes(std::span(output))) && output == toy.expected;
-  }
+/// Reads that do not end before `release`, as on a disk that is gone.
+struct StuckReads {
+  static inline std::atomic<bool> stuck = false;
+  static inline std::atomic<int> waiting = 0;
 
-  toy::ToyModel toy;
-  toy::TemporaryPath path{"fault_test.sluice"};
-  std::shared_ptr<const Model> model;
-  Bytes budget;
+  StuckReads() {
+    ops = system_file_ops();
+    ops.pread = [](int fd, void* target, std::size_t size, std::int64_t offset) noexcept {
+      ++waiting;
+      stuck.wait(true);
+      --waiting;
+      return system_file_ops().pread(fd, target, size, offset);
+    };
+    replace_file_ops(&ops);
+  }
+  ~StuckReads() {
+    release();
+    replace_file_ops(nullptr);
+  }
+  static void begin() noexcept { stuck = true; }
+  static void release() noexcept {
+    stuck = false;
+    stuck.notify_all();
+    while (waiting > 0) usleep(100);
+  }
+  FileOps ops;
 };
+
+/// A run that is called off as soon as a read of it is stuck.
+Status cancel_stuck_run(const Fixture& fixture, Session& session) {
+  StuckReads::begin();
+  std::thread caller([&] {
+    while (StuckReads::waiting == 0) usleep(100);
+    session.cancel();
+  });
+  const Status status = fixture.set_and_run(session);
+  caller.join();
+  return status;
+}
 
 std::int64_t reads_of_two_runs(const Fixture& fixture, ReadMethod method) {
   const FaultyReads ops;
@@ -186,6 +191,70 @@ TEST_CASE("reads that take up to 200 ms change nothing, in single and in repeate
       }
     }
   }
+}
+
+TEST_CASE("an input is not written while a read that a run has left may still write there") {
+  const Fixture fixture;
+  const StuckReads ops;
+  const auto session = fixture.create(ReadMethod::kThreads);
+  REQUIRE(fixture.set_and_run(*session));
+  CHECK(cancel_stuck_run(fixture, *session).error().code == ErrorCode::kCancelled);
+  session->cancel();
+  const Status refused = session->set_input(0, DType::kF32, std::as_bytes(std::span(fixture.toy.input)));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCancelled);
+  StuckReads::release();
+  REQUIRE(session->set_input(0, DType::kF32, std::as_bytes(std::span(fixture.toy.input))));
+  CHECK(session->run().error().code == ErrorCode::kCancelled);
+  REQUIRE(fixture.set_and_run(*session));
+  CHECK(fixture.right(*session));
+}
+
+TEST_CASE("a session is closed while reads of it are stuck, and what it left goes when they have ended") {
+  const Fixture fixture;
+  const StuckReads ops;
+  for (const bool repeat : {false, true}) {
+    CAPTURE(repeat);
+    auto session = fixture.create(ReadMethod::kThreads, repeat);
+    const std::weak_ptr<const Model> model = fixture.model;
+    const auto users = model.use_count();
+    REQUIRE(fixture.set_and_run(*session));
+    CHECK(cancel_stuck_run(fixture, *session).error().code == ErrorCode::kCancelled);
+    session.reset();
+    CHECK(model.use_count() == users);  // it stayed behind with what the reads write to
+    const auto other = Session::create(fixture.model, {.budget = fixture.budget, .repeat = repeat});  // another is not concerned
+    REQUIRE(other);
+    StuckReads::release();
+    REQUIRE(fixture.set_and_run(**other));
+    CHECK(fixture.right(**other));
+    for (int i = 0; i < 1000 && model.use_count() > users; ++i) {
+      usleep(1000);
+      REQUIRE(fixture.create());
+    }
+    CHECK(model.use_count() == users);
+  }
+}
+
+TEST_CASE("sessions of an arena wait for the stuck reads of one that was closed") {
+  const Fixture fixture;
+  const StuckReads ops;
+  const auto arena = SharedArena::create({.budget = fixture.budget + 1_MiB});
+  REQUIRE(arena);
+  const auto join = [&] { return Session::create(fixture.model, {.read = {.method = ReadMethod::kThreads}, .arena = *arena}); };
+  auto gone = join();
+  const auto stays = join();
+  REQUIRE((gone && stays));
+  CHECK(cancel_stuck_run(fixture, **gone).error().code == ErrorCode::kCancelled);
+  gone->reset();
+  (*stays)->cancel();
+  CHECK(fixture.set_and_run(**stays).error().code == ErrorCode::kCancelled);  // it would wait for the arena
+  StuckReads::release();
+  while (!fixture.set_and_run(**stays)) usleep(1000);  // the cancellation is of the first run
+  CHECK(fixture.right(**stays));
+  const auto newcomer = join();
+  REQUIRE(newcomer);
+  REQUIRE(fixture.set_and_run(**newcomer));
+  CHECK(fixture.right(**newcomer));
 }
 
 TEST_CASE("a file that is cut while a session runs is an error of that run, never a wrong answer") {

@@ -47,6 +47,8 @@ struct FileOps {
   int (*direct_alignment)(int fd) noexcept;
   /// What a read brought that went another way than `pread` (io_uring): bytes or -errno. Passed through.
   std::int64_t (*arrived)(std::int64_t result) noexcept;
+  /// Asked before each entering of an io_uring: 0, or the -errno with which it is refused in the system's place.
+  int (*enter_ring)() noexcept;
 };
 
 const FileOps& system_file_ops() noexcept;

@@ -7,8 +7,8 @@
 // what run() returns; the session starts its next run from a clean prologue.
 //
 // Invariants: (E1) everything is allocated by `create`; run() allocates nothing and is noexcept. (E2) no byte of a weight is used before
-// its stretch's checksum was compared. (E3) after run() returns, loads are under way only where the plan wraps them: they write regions
-// of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
+// its stretch was decoded, which begins with its checksum. (E3) after run() returns, loads are under way only where the plan wraps them:
+// they write regions of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
+#include "sluice/executor/decoder.h"
 #include "sluice/executor/holding.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
@@ -66,6 +67,7 @@ struct ExecutorOptions {
   bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
+  MakeDecoders make_decoders = &executor::make_decoders;                                       // what the stretches' stored forms mean
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on
@@ -80,7 +82,7 @@ class Executor {
   virtual ~Executor() = default;
 
   /// The arena's view of input / output port i (physical order). Inputs are written before run(); outputs are read after it and hold
-  /// until the next run or input.
+  /// until the next run or input. After a run that failed, inputs are written after `settle`: reads that it left may go to the same bytes.
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
   /// Extents of output port i in the last run, ONNX order; those of a bounded output may be shorter than the port's (graph.h, G6), and
@@ -89,8 +91,8 @@ class Executor {
 
   /// Errors: kIo, kFileChanged, kChecksumMismatch, kCancelled. The next run starts from a clean prologue.
   virtual Status run() noexcept = 0;
-  /// Ends the run that is under way, or the next one, with kCancelled. From any thread. A read that the system does not end is left to it;
-  /// the next run and the destructor wait for it.
+  /// Ends the run that is under way, or the next one, with kCancelled, within 100 ms of the end of its step. From any thread. A read that
+  /// the system does not end is left to it; `settle`, the next run and the destructor wait for it.
   virtual void cancel() noexcept = 0;
   /// Whether a cancellation waits for the next run, or for the end of the one under way.
   virtual bool cancelled() const noexcept = 0;
@@ -102,6 +104,12 @@ class Executor {
   /// which reads what `held` says is not there. Errors: kIo (ETIMEDOUT) where a read does not end, kCancelled when `next` was cancelled
   /// meanwhile; then the arena is still this executor's.
   virtual Status leave(const Executor* next) noexcept = 0;
+  /// After a run that failed: waits for the reads that it left. Nothing to do after any other. Errors: kIo (ETIMEDOUT) where one does not
+  /// end, kCancelled when the next run was cancelled meanwhile.
+  virtual Status settle() noexcept = 0;
+  /// As `leave`, before the executor ends: false when reads have not ended after `patience_ns`. Then the destructor would wait for them,
+  /// and neither this nor what it was made of may go before.
+  virtual bool quiet(std::int64_t patience_ns) noexcept = 0;
   /// From `leave` (or from the beginning) to the next run: what the arena holds for this plan. Whoever uses the arena meanwhile keeps it
   /// true. After a run that is all resident and derived weights, after an error nothing.
   virtual Holding& held() noexcept = 0;

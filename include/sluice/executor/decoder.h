@@ -1,0 +1,61 @@
+// What becomes of a stretch between the disk and the kernels: the third stage of reading.
+//
+//     read -> verify (or decrypt) -> expand -> publish         a Decoder does the two in the middle, for one stored form
+//
+// Stored as used, a stretch stays where it was read. A form whose stored size differs from its raw size is read to the end of its region
+// and expands towards the region's beginning (design I4), so that a load needs no second buffer:
+//
+//     region   |== raw, ready ==|== raw of stretch s ==|    |~~ stored s ~~|~~ stored s + 1 ~~| slack |
+//                               ^ decode writes here        ^ and reads here
+//
+// A new form is a Decoder and its place in the table that `make_decoders` fills; loader and step reader do not change.
+//
+// Invariants: (D1) a decoder judges the bytes before anybody uses them: by the checksum of the stored bytes, or by a tag. (D2) `raw` ends
+// no later than `stored`, so what is not decoded yet is not overwritten by a stretch before it; within its own stretch a decoder sees to
+// that itself, with memory that it took when it was made. (D3) `decode` allocates nothing. One thread at a time uses a decoder: each reader
+// has a table of its own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "sluice/core/error.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::executor {
+
+/// One stretch in memory.
+struct StretchBytes {
+  const model::Graph& graph;
+  std::uint32_t index = 0;  // of Graph::stretches: what a form keeps for each stretch or each weight is found by it
+  std::span<const std::byte> stored;
+  std::span<std::byte> raw;  // the same bytes as `stored` where a stretch is used as it was stored
+
+  const model::Stretch& stretch() const noexcept { return graph.stretches[index]; }
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  /// Judges `bytes.stored` and leaves the values in `bytes.raw`. Errors: kChecksumMismatch, and what else a form can find wrong.
+  virtual Status decode(const StretchBytes& bytes) noexcept = 0;
+};
+
+inline constexpr std::size_t kStoredForms = 1;
+/// The form of a stretch, as an index of Decoders: 0, raw, is the only one that model files have.
+constexpr std::size_t stored_form_of(const model::Stretch&) noexcept { return 0; }
+
+/// By stored form.
+using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
+
+/// The decoders of all forms that `graph` has. Errors: kOutOfMemory.
+Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
+using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph) noexcept;
+
+/// The check that all forms with a checksum begin with. Errors: kChecksumMismatch with the offset in the file.
+Status verify_checksum(const StretchBytes& bytes) noexcept;
+
+}  // namespace sluice::executor

@@ -1,0 +1,38 @@
+#include "sluice/executor/decoder.h"
+
+#include <cstring>
+#include <new>
+
+#include "sluice/core/hash.h"
+
+namespace sluice::executor {
+namespace {
+
+/// Stored as used: only the checksum is left to do. A raw stretch in a load of stretches that expand is moved to its place among them.
+class RawDecoder final : public Decoder {
+ public:
+  Status decode(const StretchBytes& bytes) noexcept override {
+    SLUICE_RETURN_IF_ERROR(verify_checksum(bytes));
+    if (bytes.raw.data() != bytes.stored.data()) std::memmove(bytes.raw.data(), bytes.stored.data(), bytes.raw.size());
+    return {};
+  }
+};
+
+}  // namespace
+
+Status verify_checksum(const StretchBytes& bytes) noexcept {
+  const model::Stretch& stretch = bytes.stretch();
+  if (xxh3_64(bytes.stored) == stretch.xxh3) return {};
+  return fail(make_error(ErrorCode::kChecksumMismatch, bytes.graph.name,
+                         "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
+                         stretch.offset.count()));
+}
+
+Result<Decoders> make_decoders(const model::Graph& graph) noexcept {
+  Decoders decoders;
+  decoders[0].reset(new (std::nothrow) RawDecoder);
+  if (!decoders[0]) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for what decodes weights");
+  return decoders;
+}
+
+}  // namespace sluice::executor
