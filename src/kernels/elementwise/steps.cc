@@ -16,18 +16,26 @@ constexpr std::int64_t kTaskElements = 16 * 1024;
 
 const RunTable& runs() noexcept { return run_table(active_isa()); }
 
-/// Calls body(row) for each row of the step; small rows are handed to a thread many at a time.
+/// Calls body(row, rows) for the rows of the step; small rows are handed to a thread many at a time, and to `body` too where they are
+/// `joined`: neighbours in memory, so that many of them are one run.
 template <class Body>
-void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
+void for_joined_rows(const KernelCall& call, bool joined, const Body& body) noexcept {
   const RowView& out = call.outputs[0].view;
   const std::int64_t group = std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, out.pixels * out.channels));
   const auto do_group = [&](std::int64_t index, int) {
-    const std::int64_t first = call.rows.begin + index * group;
-    for (std::int64_t row = first; row < std::min(call.rows.end, first + group); ++row) body(row);
+    const std::int64_t first = call.rows.begin + index * group, end = std::min(call.rows.end, first + group);
+    if (joined) return body(first, end - first);
+    for (std::int64_t row = first; row < end; ++row) body(row, 1);
   };
   const std::int64_t groups = ceil_div(call.rows.size(), group);
   if (call.pool != nullptr) return parallel_for(*call.pool, groups, do_group);
   for (std::int64_t index = 0; index < groups; ++index) do_group(index, 0);
+}
+
+/// Calls body(row) for each row of the step.
+template <class Body>
+void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
+  for_joined_rows(call, false, [&](std::int64_t row, std::int64_t) { body(row); });
 }
 
 /// Are the pixels of a row neighbours, so that the row is one run?
@@ -47,17 +55,51 @@ void unary_step(const KernelCall& call) noexcept {
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  for_grouped_rows(call, [&](std::int64_t row) {
+  for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
-      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), n);
+      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
   });
 }
+
+namespace {
+
+/// The values of a few channels again and again, so that a run may go on over many pixels: a call a pixel takes longer than the pixel.
+class RepeatedChannels {
+ public:
+  static constexpr std::int64_t kMostChannels = 64;
+
+  RepeatedChannels(const float* values, std::int64_t channels) noexcept : size_(kValues / channels * channels) {
+    for (std::int64_t i = 0; i < size_; i += channels) std::copy_n(values, channels, values_.begin() + i);
+  }
+  const float* values() const noexcept { return values_.data(); }
+  std::int64_t size() const noexcept { return size_; }
+
+ private:
+  static constexpr std::int64_t kValues = 512;
+  std::int64_t size_;
+  std::array<float, kValues> values_;
+};
+
+}  // namespace
 
 void affine_step(const KernelCall& call) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  if (closed_rows(in) && closed_rows(out) && out.channels > 0 && out.channels <= RepeatedChannels::kMostChannels) {
+    const RepeatedChannels scales(scale, out.channels), shifts(shift, out.channels);
+    for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t count = rows * out.pixels * out.channels;
+      for (std::int64_t i = 0; i < count; i += scales.size()) {
+        const std::int64_t n = std::min(scales.size(), count - i);
+        float* to = out.at<float>(row) + i;
+        runs().affine(in.at<const float>(row) + i, scales.values(), shifts.values(), to, n);
+        activate(call, to, n);
+      }
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
       float* to = out.at<float>(row, pixel);
@@ -99,6 +141,17 @@ class Walker {
   Stream at(const std::byte* row, std::int64_t pixel) const noexcept {
     return {reinterpret_cast<const float*>(row + pixel * pixel_step_), channel_step_};
   }
+  /// Do the values of all rows follow each other as those of the output do, or is there one value only?
+  bool joined() const noexcept {
+    if (operand_.shape.element_count() == 1) return channel_step_ == 0;
+    return operand_.view.dense() && operand_.shape.element_count() == out_.shape.element_count();
+  }
+  /// Is it the same few channels at each pixel?
+  bool repeats() const noexcept {
+    const std::int64_t channels = out_.view.channels;
+    return channels > 1 && channels <= RepeatedChannels::kMostChannels && operand_.shape.element_count() == channels &&
+           operand_.shape.back() == channels;
+  }
   /// Does a run over the whole row read the right values: all of a row without gaps, or the same one always?
   bool whole_rows() const noexcept {
     if (out_.view.pixels == 1) return true;
@@ -115,20 +168,47 @@ class Walker {
 
 }  // namespace
 
+namespace {
+
+/// Where one operand is the same few channels at each pixel, and the other's rows are runs.
+void repeat_binary(const KernelCall& call, const Walker& a, const Walker& b) noexcept {
+  const RowView& out = call.outputs[0].view;
+  const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
+  const bool first_repeats = a.repeats();
+  const Walker& walked = first_repeats ? b : a;
+  const Stream channels = (first_repeats ? a : b).at((first_repeats ? a : b).row(0), 0);
+  const RepeatedChannels repeated(channels.values, out.channels);
+  for_joined_rows(call, walked.joined() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+    const std::int64_t count = rows * out.pixels * out.channels;
+    const Stream from = walked.at(walked.row(row), 0);
+    for (std::int64_t i = 0; i < count; i += repeated.size()) {
+      const std::int64_t n = std::min(repeated.size(), count - i);
+      float* to = out.at<float>(row) + i;
+      const Stream other{from.values + i * from.step, from.step}, same{repeated.values(), 1};
+      runs().binary(op, first_repeats ? same : other, first_repeats ? other : same, to, n);
+      activate(call, to, n);
+    }
+  });
+}
+
+}  // namespace
+
 void binary_step(const KernelCall& call) noexcept {
   const RowView& out = call.outputs[0].view;
   const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
   const Walker a(call.inputs[0], call.outputs[0]), b(call.inputs[1], call.outputs[0]);
+  if (closed_rows(out) && out.pixels * call.rows.size() > 1 && a.repeats() != b.repeats() && (a.repeats() ? b : a).whole_rows())
+    return repeat_binary(call, a, b);
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  for_grouped_rows(call, [&](std::int64_t row) {
+  for_joined_rows(call, whole_rows && out.dense() && a.joined() && b.joined(), [&](std::int64_t row, std::int64_t rows) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       float* to = out.at<float>(row, piece);
-      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, n);
-      activate(call, to, n);
+      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, rows * n);
+      activate(call, to, rows * n);
     }
   });
 }

@@ -1,5 +1,6 @@
 // Values chosen by their size or place: TopK, Hardmax, OneHot, Trilu, ReverseSequence, CenterCropPad, EyeLike.
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -213,12 +214,12 @@ PlainRefusal infer_crop(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_crop(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
   const auto place = [&](int axis, std::int64_t i) {
     const std::int64_t less = x.shape[axis] - out.shape[axis];  // the smaller half of what is cut or added comes first
     return i + (less >= 0 ? less / 2 : -(-less / 2));
   };
-  copy_by_places(x, out, place, [&](std::int64_t i) { std::memset(out.data + i * size, 0, static_cast<std::size_t>(size)); });
+  constexpr std::array<std::byte, 8> kZero{};
+  move_by_places(node, x, out, place, kZero.data());
   return nullptr;
 }
 
