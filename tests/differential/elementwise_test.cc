@@ -98,6 +98,26 @@ TEST_CASE("affine") {
   }
 }
 
+TEST_CASE("many pixels of few channels are runs") {
+  for (std::int64_t c : {1, 2, 3, 5, 64, 65}) {
+    const Shape map{2, 11, 40, c}, rows{700, c};
+    for (const Shape& shape : {map, rows}) {
+      const model::BinaryAttributes sub{BinaryFunction::kSub};
+      const Activation relu{Function::kRelu};
+      check_kernel(plain_problem(OpKind::kUnary, {}, {shape}, shape, {Function::kSigmoid}), kernel_id::kUnary);
+      for (const Shape& operand : {shape, Shape{c}, Shape{1}}) {
+        check_kernel(plain_problem(OpKind::kBinary, sub, {shape, operand}, shape, relu), kernel_id::kBinary);
+        check_kernel(plain_problem(OpKind::kBinary, sub, {operand, shape}, shape), kernel_id::kBinary);
+      }
+      Problem p = plain_problem(OpKind::kAffine, {}, {shape}, shape, relu);
+      std::mt19937 random(4);
+      add_plain_weight(p, c, random);
+      add_plain_weight(p, c, random);
+      check_kernel(p, kernel_id::kAffine);
+    }
+  }
+}
+
 TEST_CASE("softmax") {
   for (std::int64_t c : kSizes)
     for (bool log : {false, true})

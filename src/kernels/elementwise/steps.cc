@@ -143,9 +143,10 @@ class Walker {
   }
   /// Do the values of all rows follow each other as those of the output do, or is there one value only?
   bool joined() const noexcept {
-    if (operand_.shape.element_count() == 1) return channel_step_ == 0;
-    return operand_.view.dense() && operand_.shape.element_count() == out_.shape.element_count();
+    return one_value() || (operand_.view.dense() && operand_.shape.element_count() == out_.shape.element_count());
   }
+  /// From the first value of `row` on, along rows that are joined.
+  Stream along(const std::byte* row) const noexcept { return {reinterpret_cast<const float*>(row), one_value() ? 0 : 1}; }
   /// Is it the same few channels at each pixel?
   bool repeats() const noexcept {
     const std::int64_t channels = out_.view.channels;
@@ -160,6 +161,8 @@ class Walker {
   }
 
  private:
+  bool one_value() const noexcept { return operand_.shape.element_count() == 1; }
+
   const Operand& operand_;
   const Operand& out_;
   std::int64_t pixel_step_ = 0;
@@ -178,9 +181,10 @@ void repeat_binary(const KernelCall& call, const Walker& a, const Walker& b) noe
   const Walker& walked = first_repeats ? b : a;
   const Stream channels = (first_repeats ? a : b).at((first_repeats ? a : b).row(0), 0);
   const RepeatedChannels repeated(channels.values, out.channels);
-  for_joined_rows(call, walked.joined() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+  const bool joined = walked.joined() && out.dense();
+  for_joined_rows(call, joined, [&](std::int64_t row, std::int64_t rows) {
     const std::int64_t count = rows * out.pixels * out.channels;
-    const Stream from = walked.at(walked.row(row), 0);
+    const Stream from = joined ? walked.along(walked.row(row)) : walked.at(walked.row(row), 0);
     for (std::int64_t i = 0; i < count; i += repeated.size()) {
       const std::int64_t n = std::min(repeated.size(), count - i);
       float* to = out.at<float>(row) + i;
@@ -200,15 +204,23 @@ void binary_step(const KernelCall& call) noexcept {
   if (closed_rows(out) && out.pixels * call.rows.size() > 1 && a.repeats() != b.repeats() && (a.repeats() ? b : a).whole_rows())
     return repeat_binary(call, a, b);
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
+  if (out.dense() && a.joined() && b.joined()) {
+    for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t n = rows * out.pixels * out.channels;
+      runs().binary(op, a.along(a.row(row)), b.along(b.row(row)), out.at<float>(row), n);
+      activate(call, out.at<float>(row), n);
+    });
+    return;
+  }
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  for_joined_rows(call, whole_rows && out.dense() && a.joined() && b.joined(), [&](std::int64_t row, std::int64_t rows) {
+  for_grouped_rows(call, [&](std::int64_t row) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       float* to = out.at<float>(row, piece);
-      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, rows * n);
-      activate(call, to, rows * n);
+      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, n);
+      activate(call, to, n);
     }
   });
 }
