@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 
+#include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
@@ -113,6 +114,12 @@ void softmax_step(const KernelCall& call) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const bool log = call.node->as<model::SoftmaxAttributes>().log;
+  if (out.channels <= kFewChannels && closed_rows(in) && closed_rows(out)) {
+    for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+      runs().softmax_pixels(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel)
       runs().softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
@@ -258,8 +265,15 @@ void pool_step(const KernelCall& call) noexcept {
   for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
 }
 
+namespace {
+
+std::uint64_t columns_bytes(std::int64_t pixels) noexcept { return align_up(static_cast<std::uint64_t>(pixels) * sizeof(ResizeTaps), 64); }
+
+}  // namespace
+
 Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
-  return Bytes(static_cast<std::uint64_t>(graph.tensor(node.outputs[0]).shape[2]) * sizeof(ResizeTaps));
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  return Bytes(columns_bytes(out.pixels) + (PlaceTables::fits(out.channels) ? PlaceTables::bytes(out.pixels * out.channels) : 0));
 }
 
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
@@ -269,11 +283,23 @@ void resize_step(const KernelCall& call) noexcept {
   const Operand& out = call.outputs[0];
   auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
   for (std::int64_t x = 0; x < out.view.pixels; ++x) new (columns + x) ResizeTaps(resize_taps(a, in.shape, out.shape, 2, x));
+  const auto rows_of = [&](std::int64_t row, const ResizeTaps& y) {
+    std::array<const float*, 4> rows{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
+      rows[i] = in.view.at<const float>(row / out.shape[1] * in.shape[1] + y.source[i]);
+    return rows;
+  };
+  if (PlaceTables::fits(out.view.channels) && closed_rows(out.view) && PlaceTables::even(columns, in.view, out.view)) {
+    const PlaceTables tables(columns, in.view, out.view, call.workspace + columns_bytes(out.view.pixels));
+    for_grouped_rows(call, [&](std::int64_t row) {
+      const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
+      runs().blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-    std::array<const std::byte*, 4> rows;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
-      rows[i] = in.view.row(row / out.shape[1] * in.shape[1] + y.source[i]);
+    const std::array<const float*, 4> rows = rows_of(row, y);
     for (std::int64_t pixel = 0; pixel < out.view.pixels; ++pixel) {
       const ResizeTaps& x = columns[pixel];
       std::array<const float*, 16> from;
@@ -281,7 +307,7 @@ void resize_step(const KernelCall& call) noexcept {
       std::size_t taps = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i) {
         for (std::size_t j = 0; j < static_cast<std::size_t>(x.count); ++j, ++taps) {
-          from[taps] = reinterpret_cast<const float*>(rows[i] + x.source[j] * in.view.pixel_pitch);
+          from[taps] = rows[i] + x.source[j] * in.view.pixel_pitch / std::int64_t{sizeof(float)};
           weights[taps] = y.weight[i] * x.weight[j];
         }
       }

@@ -173,7 +173,15 @@ void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, co
     const auto* holds = c.as<const std::uint8_t>() + at[0];
     const T *yes = x.as<const T>() + at[1], *no = y.as<const T>() + at[2];
     T* to = out.as<T>() + first;
-    for (std::int64_t i = 0; i < count; ++i, holds += steps[0], yes += steps[1], no += steps[2]) to[i] = *holds != 0 ? *yes : *no;
+    // Both are loaded, so that nothing is jumped over.
+    const auto choose_by = [&](std::int64_t c_step, std::int64_t x_step, std::int64_t y_step) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T a = yes[i * x_step], b = no[i * y_step];
+        to[i] = holds[i * c_step] != 0 ? a : b;
+      }
+    };
+    if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) return choose_by(1, 1, 1);
+    choose_by(steps[0], steps[1], steps[2]);
   });
 }
 

@@ -67,7 +67,7 @@ PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::by
     const auto quantize = [&](const auto* from) {
       for (std::int64_t i = 0; i < count;) {
         const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
-        const double zero = static_cast<double>(node.has(2) ? integer_at(node.in(2), s) : 0);
+        const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
         const float scale = node.in(1).as<const float>()[s];
         for (; i < end; ++i) out.as<T>()[i] = quantized<T>(static_cast<float>(from[i]) / scale, zero);
       }

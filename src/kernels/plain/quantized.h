@@ -5,29 +5,27 @@
 
 namespace sluice::kernels::plain {
 
-// Adding and taking away so much leaves a double that is at most 2^51 rounded to a whole number, halves to even: what nearbyint does, but
-// in vectors. Larger ones are beyond every type's end already, whatever they become.
-inline constexpr double kRounding = 0x1.8p52;
-
-/// NaN becomes the type's least value.
+/// Adding and taking away so much leaves a float of less than 2^22 rounded to a whole number, halves to even: what nearbyint does, but in
+/// vectors. Types end before 2^17, and a zero point is one of their values, so what is larger is beyond their end and is cut first.
 template <class T>
-T quantized(float scaled, double zero) noexcept {
+T quantized(float scaled, std::int64_t zero_point) noexcept {
   if constexpr (std::is_same_v<T, float>) {
     return scaled;
   } else {
-    constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min()), kHigh = static_cast<double>(std::numeric_limits<T>::max());
-    constexpr double kFar = 0x1p40;
-    const double x = static_cast<double>(scaled), near = x > -kFar ? x < kFar ? x : kFar : -kFar;
-    const double value = (near + kRounding) - kRounding + zero;
-    const double high = value < kHigh ? value : kHigh;
-    return static_cast<T>(high > kLow ? high : kLow);
+    constexpr float kRounding = 0x1.8p23f, kFar = 0x1p20f;
+    constexpr float kLow = static_cast<float>(std::numeric_limits<T>::min()), kHigh = static_cast<float>(std::numeric_limits<T>::max());
+    const float above = scaled > -kFar ? scaled : -kFar;  // NaN becomes the type's least value
+    const float near = above < kFar ? above : kFar;
+    const float value = (near + kRounding) - kRounding + static_cast<float>(zero_point);
+    const float low = value > kLow ? value : kLow;
+    return static_cast<T>(static_cast<std::int32_t>(low < kHigh ? low : kHigh));
   }
 }
 
 inline void store_quantized(const PlainTensor& out, std::int64_t i, float scaled, std::int64_t zero) noexcept {
   with_type(out.dtype, [&](auto type) {
     using T = decltype(type);
-    if constexpr (!std::is_same_v<T, float>) out.as<T>()[i] = quantized<T>(scaled, static_cast<double>(zero));
+    if constexpr (!std::is_same_v<T, float>) out.as<T>()[i] = quantized<T>(scaled, zero);
   });
 }
 

@@ -47,7 +47,7 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const T* from = x.as<const T>() + o * view.extent * view.inner + i;
-        for (std::int64_t p = 0; p < view.extent; ++p) places[p] = p;
+        for (std::int64_t p = 0; p < k; ++p) places[p] = p;
         // NaN sorts last either way, so that the order is one.
         const auto before = [&](std::int64_t a, std::int64_t b) {
           const T u = from[a * view.inner], v = from[b * view.inner];
@@ -55,7 +55,17 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
           if (u != v) return largest ? u > v : u < v;
           return a < b;
         };
-        std::partial_sort(places, places + k, places + view.extent, before);
+        // A heap of the k best so far, the worst of them on top: most of the others are no better than that, which one comparison tells.
+        std::make_heap(places, places + k, before);
+        for (std::int64_t p = k; p < view.extent && k > 0; ++p) {
+          const T value = from[p * view.inner], worst = from[places[0] * view.inner];
+          const bool better = (largest ? value > worst : value < worst) || (worst != worst && value == value);
+          if (!better) continue;
+          std::pop_heap(places, places + k, before);
+          places[k - 1] = p;
+          std::push_heap(places, places + k, before);
+        }
+        std::sort_heap(places, places + k, before);
         for (std::int64_t p = 0; p < k; ++p) {
           const std::int64_t to = (o * k + p) * view.inner + i;
           if (node.result() == 0)
