@@ -13,6 +13,8 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept;
 std::span<const KernelDescriptor> elementwise_kernels() noexcept;
 /// transformer/: layer norms and attention, with Highway.
 std::span<const KernelDescriptor> transformer_kernels() noexcept;
+/// movement/: what moves elements and computes nothing, as strided copies, with Highway.
+std::span<const KernelDescriptor> movement_kernels() noexcept;
 /// reference/: every operator, scalar, made to be read.
 std::span<const KernelDescriptor> reference_kernels() noexcept;
 

@@ -98,11 +98,35 @@ TEST_CASE("affine") {
   }
 }
 
+TEST_CASE("many pixels of few channels are runs") {
+  for (std::int64_t c : {1, 2, 3, 5, 64, 65}) {
+    const Shape map{2, 11, 40, c}, rows{700, c};
+    for (const Shape& shape : {map, rows}) {
+      const model::BinaryAttributes sub{BinaryFunction::kSub};
+      const Activation relu{Function::kRelu};
+      check_kernel(plain_problem(OpKind::kUnary, {}, {shape}, shape, {Function::kSigmoid}), kernel_id::kUnary);
+      for (const Shape& operand : {shape, Shape{c}, Shape{1}}) {
+        check_kernel(plain_problem(OpKind::kBinary, sub, {shape, operand}, shape, relu), kernel_id::kBinary);
+        check_kernel(plain_problem(OpKind::kBinary, sub, {operand, shape}, shape), kernel_id::kBinary);
+      }
+      Problem p = plain_problem(OpKind::kAffine, {}, {shape}, shape, relu);
+      std::mt19937 random(4);
+      add_plain_weight(p, c, random);
+      add_plain_weight(p, c, random);
+      check_kernel(p, kernel_id::kAffine);
+    }
+  }
+}
+
 TEST_CASE("softmax") {
   for (std::int64_t c : kSizes)
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{5, c}}, Shape{5, c}), kernel_id::kSoftmax);
   check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{2, 3, 2, 20}}, Shape{2, 3, 2, 20}), kernel_id::kSoftmax);
+  for (std::int64_t c = 1; c <= 17; ++c)
+    for (bool log : {false, true})
+      check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{2, 3, 37, c}}, Shape{2, 3, 37, c}),
+                   kernel_id::kSoftmax);
 }
 
 TEST_CASE("pools") {
@@ -132,6 +156,10 @@ TEST_CASE("resize of feature maps") {
       for (std::int64_t c : {1, 7, 21, 64}) {
         model::ResizeAttributes a{.mode = mode, .coordinates = rule, .scale = {1, 2.0f, 0.6f, 1}};
         check_kernel(plain_problem(OpKind::kResize, a, {Shape{2, 4, 5, c}}, Shape{2, 8, 3, c}), kernel_id::kResize);
+      }
+      for (std::int64_t c : {1, 2, 3, 5, 8, 9}) {
+        const model::ResizeAttributes a{.mode = mode, .coordinates = rule, .scale = {1, 1.5f, 2.0f, 1}};
+        check_kernel(plain_problem(OpKind::kResize, a, {Shape{1, 4, 23, c}}, Shape{1, 6, 46, c}), kernel_id::kResize);
       }
     }
   }

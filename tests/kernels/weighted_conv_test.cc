@@ -32,6 +32,20 @@ TEST_CASE("kernels, strides, dilations and paddings of convolutions") {
       }
 }
 
+TEST_CASE("taps that lie far apart") {
+  for (std::int64_t dilation : {5, 9, 16})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t pad : {std::int64_t{0}, std::int64_t{3}, dilation})
+        sweep_direct(convolution(37, 35, 3, 20, 3, stride, pad, 1, dilation));
+  sweep_direct(convolution(40, 19, 40, 40, 2, 1, 12, 2, 17));
+  Problem p = convolution(50, 70, 700, 16, 3, 1, 12, 1, 24);  // strips of some columns
+  sweep_direct(p);
+  p = convolution(30, 31, 4, 18, 3, 1, 0);  // along one axis only
+  p.conv.window.dilation_w = 11;
+  p.conv.window.out_w = 9;
+  sweep_direct(p);
+}
+
 TEST_CASE("asymmetric padding, more padding than kernel, one-dimensional kernels") {
   Problem p = convolution(6, 9, 4, 18, 3, 1, 0);
   p.conv.window.pad_top = 4;

@@ -48,6 +48,7 @@ TEST_CASE("groups of fewer than sixteen outputs") {
       }
   sweep_grouped(convolution(9, 12, 12, 24, 3, 2, 1, 4, 2));
   sweep_grouped(convolution(9, 12, 12, 24, 1, 1, 0, 4));
+  for (std::int64_t stride : {1, 2}) sweep_grouped(convolution(31, 29, 12, 24, 3, stride, 11, 4, 11));
 }
 
 }  // namespace

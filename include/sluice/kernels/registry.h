@@ -34,6 +34,11 @@ inline constexpr KernelId kDenseEightBits{18};  // over quantised panels: 18 to 
 inline constexpr KernelId kDenseFourBits{19};
 inline constexpr KernelId kConvPointwiseEightBits{20};
 inline constexpr KernelId kConvDirectEightBits{21};
+inline constexpr KernelId kConcat{22};
+inline constexpr KernelId kSlice{23};
+inline constexpr KernelId kPad{24};
+inline constexpr KernelId kTranspose{25};
+inline constexpr KernelId kReshape{26};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 inline constexpr KernelId kReferenceDenseQuantised{191};

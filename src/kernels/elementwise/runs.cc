@@ -267,7 +267,56 @@ void blend(const float* const* from, const float* weights, int taps, float* out,
   each(Blend{from, weights, taps}, out, n);
 }
 
-constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend};
+/// exp(x - max) of each channel, a vector of pixels each, and the sum in the order of `lane_sum`: channel c is its lane c.
+HWY_INLINE V exponentials(const float* tile, std::int64_t n, V greatest, V (&e)[kFewChannels]) {
+  V sums[kFewChannels];
+  for (std::int64_t c = 0; c < kFewChannels; ++c) {
+    if (c < n) e[c] = fn::exp(D(), hn::Sub(hn::LoadU(D(), tile + c * kLanes), greatest));
+    sums[c] = c < n ? e[c] : hn::Zero(D());
+  }
+  for (std::int64_t half = kFewChannels / 2; half >= 1; half /= 2)
+    for (std::int64_t c = 0; c < half; ++c) sums[c] = hn::Add(sums[c], sums[c + half]);
+  return sums[0];
+}
+
+void softmax_pixels(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept {
+  float tile[kFewChannels * kLanes] = {};  // [channel][pixel]
+  for (std::int64_t first = 0; first < count; first += kLanes, in += kLanes * n, out += kLanes * n) {
+    const std::int64_t pixels = std::min(kLanes, count - first);
+    for (std::int64_t i = 0; i < pixels; ++i)
+      for (std::int64_t c = 0; c < n; ++c) tile[c * kLanes + i] = in[i * n + c];
+    V greatest = hn::Set(D(), -std::numeric_limits<float>::infinity());
+    for (std::int64_t c = 0; c < n; ++c) greatest = fn::at_least(greatest, hn::LoadU(D(), tile + c * kLanes));
+    V e[kFewChannels];
+    const V sum = exponentials(tile, n, greatest, e);
+    const V log_sum = log ? fn::log(D(), sum) : sum;
+    for (std::int64_t c = 0; c < n; ++c) {
+      float* const at = tile + c * kLanes;
+      hn::StoreU(log ? hn::Sub(hn::Sub(hn::LoadU(D(), at), greatest), log_sum) : hn::Div(e[c], sum), D(), at);
+    }
+    for (std::int64_t i = 0; i < pixels; ++i)
+      for (std::int64_t c = 0; c < n; ++c) out[i * n + c] = tile[c * kLanes + i];
+  }
+}
+
+void blend_places(const PlaceRun& run, float* out, std::int64_t n) noexcept {
+  const hn::RebindToSigned<D> places;
+  const auto blend_at = [&](std::int64_t i) HWY_ATTR {
+    V sum = hn::Zero(D());
+    for (int r = 0; r < run.row_count; ++r)
+      for (int c = 0; c < run.columns; ++c) {
+        const V weight = hn::Mul(hn::Set(D(), run.row_weights[r]), hn::LoadU(D(), run.weights[c] + i));
+        sum = fn::fused(weight, hn::GatherIndex(D(), run.rows[r], hn::LoadU(places, run.places[c] + i)), sum);
+      }
+    return sum;
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(blend_at(i), D(), out + i);
+  // The tables go on for a vector behind the last value, with places that can be read.
+  if (i < n) lanes::store_first(blend_at(i), D(), out + i, static_cast<std::size_t>(n - i));
+}
+
+constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend, softmax_pixels, blend_places};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise

@@ -27,6 +27,19 @@ struct PoolRun {
   std::int64_t count = 0;
 };
 
+/// Channels that fit a run of pixels as lanes.
+inline constexpr std::int64_t kFewChannels = 16;
+
+/// A blend whose sources differ from value to value: where few channels make a run too short.
+struct PlaceRun {
+  const float* const* rows = nullptr;
+  const float* row_weights = nullptr;
+  int row_count = 0;
+  int columns = 0;
+  const std::int32_t* const* places = nullptr;  // [column][value]: floats from the row's begin
+  const float* const* weights = nullptr;        // [column][value]
+};
+
 struct RunTable {
   /// out[i] = f(in[i])
   void (*unary)(const model::Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
@@ -40,6 +53,10 @@ struct RunTable {
   void (*pool)(model::PoolKind kind, const PoolRun& run, float* out) noexcept = nullptr;
   /// out[i] = sum over t < taps of weights[t] * from[t][i], a chain of fused multiply-adds from 0
   void (*blend)(const float* const* from, const float* weights, int taps, float* out, std::int64_t n) noexcept = nullptr;
+  /// As `softmax`, of `count` pixels of n <= kFewChannels channels that lie behind each other: pixels are the lanes.
+  void (*softmax_pixels)(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept = nullptr;
+  /// out[i] = sum over t of run.row_weights[r] * run.weights[c][i] * run.rows[r][run.places[c][i]], t = r * columns + c: a chain as `blend`
+  void (*blend_places)(const PlaceRun& run, float* out, std::int64_t n) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

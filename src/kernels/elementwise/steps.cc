@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 
+#include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
@@ -16,18 +17,26 @@ constexpr std::int64_t kTaskElements = 16 * 1024;
 
 const RunTable& runs() noexcept { return run_table(active_isa()); }
 
-/// Calls body(row) for each row of the step; small rows are handed to a thread many at a time.
+/// Calls body(row, rows) for the rows of the step; small rows are handed to a thread many at a time, and to `body` too where they are
+/// `joined`: neighbours in memory, so that many of them are one run.
 template <class Body>
-void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
+void for_joined_rows(const KernelCall& call, bool joined, const Body& body) noexcept {
   const RowView& out = call.outputs[0].view;
   const std::int64_t group = std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, out.pixels * out.channels));
   const auto do_group = [&](std::int64_t index, int) {
-    const std::int64_t first = call.rows.begin + index * group;
-    for (std::int64_t row = first; row < std::min(call.rows.end, first + group); ++row) body(row);
+    const std::int64_t first = call.rows.begin + index * group, end = std::min(call.rows.end, first + group);
+    if (joined) return body(first, end - first);
+    for (std::int64_t row = first; row < end; ++row) body(row, 1);
   };
   const std::int64_t groups = ceil_div(call.rows.size(), group);
   if (call.pool != nullptr) return parallel_for(*call.pool, groups, do_group);
   for (std::int64_t index = 0; index < groups; ++index) do_group(index, 0);
+}
+
+/// Calls body(row) for each row of the step.
+template <class Body>
+void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
+  for_joined_rows(call, false, [&](std::int64_t row, std::int64_t) { body(row); });
 }
 
 /// Are the pixels of a row neighbours, so that the row is one run?
@@ -47,17 +56,51 @@ void unary_step(const KernelCall& call) noexcept {
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  for_grouped_rows(call, [&](std::int64_t row) {
+  for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
-      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), n);
+      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
   });
 }
+
+namespace {
+
+/// The values of a few channels again and again, so that a run may go on over many pixels: a call a pixel takes longer than the pixel.
+class RepeatedChannels {
+ public:
+  static constexpr std::int64_t kMostChannels = 64;
+
+  RepeatedChannels(const float* values, std::int64_t channels) noexcept : size_(kValues / channels * channels) {
+    for (std::int64_t i = 0; i < size_; i += channels) std::copy_n(values, channels, values_.begin() + i);
+  }
+  const float* values() const noexcept { return values_.data(); }
+  std::int64_t size() const noexcept { return size_; }
+
+ private:
+  static constexpr std::int64_t kValues = 512;
+  std::int64_t size_;
+  std::array<float, kValues> values_;
+};
+
+}  // namespace
 
 void affine_step(const KernelCall& call) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  if (closed_rows(in) && closed_rows(out) && out.channels > 0 && out.channels <= RepeatedChannels::kMostChannels) {
+    const RepeatedChannels scales(scale, out.channels), shifts(shift, out.channels);
+    for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t count = rows * out.pixels * out.channels;
+      for (std::int64_t i = 0; i < count; i += scales.size()) {
+        const std::int64_t n = std::min(scales.size(), count - i);
+        float* to = out.at<float>(row) + i;
+        runs().affine(in.at<const float>(row) + i, scales.values(), shifts.values(), to, n);
+        activate(call, to, n);
+      }
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
       float* to = out.at<float>(row, pixel);
@@ -71,6 +114,12 @@ void softmax_step(const KernelCall& call) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const bool log = call.node->as<model::SoftmaxAttributes>().log;
+  if (out.channels <= kFewChannels && closed_rows(in) && closed_rows(out)) {
+    for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
+      runs().softmax_pixels(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel)
       runs().softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
@@ -99,6 +148,18 @@ class Walker {
   Stream at(const std::byte* row, std::int64_t pixel) const noexcept {
     return {reinterpret_cast<const float*>(row + pixel * pixel_step_), channel_step_};
   }
+  /// Do the values of all rows follow each other as those of the output do, or is there one value only?
+  bool joined() const noexcept {
+    return one_value() || (operand_.view.dense() && operand_.shape.element_count() == out_.shape.element_count());
+  }
+  /// From the first value of `row` on, along rows that are joined.
+  Stream along(const std::byte* row) const noexcept { return {reinterpret_cast<const float*>(row), one_value() ? 0 : 1}; }
+  /// Is it the same few channels at each pixel?
+  bool repeats() const noexcept {
+    const std::int64_t channels = out_.view.channels;
+    return channels > 1 && channels <= RepeatedChannels::kMostChannels && operand_.shape.element_count() == channels &&
+           operand_.shape.back() == channels;
+  }
   /// Does a run over the whole row read the right values: all of a row without gaps, or the same one always?
   bool whole_rows() const noexcept {
     if (out_.view.pixels == 1) return true;
@@ -107,6 +168,8 @@ class Walker {
   }
 
  private:
+  bool one_value() const noexcept { return operand_.shape.element_count() == 1; }
+
   const Operand& operand_;
   const Operand& out_;
   std::int64_t pixel_step_ = 0;
@@ -115,11 +178,47 @@ class Walker {
 
 }  // namespace
 
+namespace {
+
+/// Where one operand is the same few channels at each pixel, and the other's rows are runs.
+void repeat_binary(const KernelCall& call, const Walker& a, const Walker& b) noexcept {
+  const RowView& out = call.outputs[0].view;
+  const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
+  const bool first_repeats = a.repeats();
+  const Walker& walked = first_repeats ? b : a;
+  const Stream channels = (first_repeats ? a : b).at((first_repeats ? a : b).row(0), 0);
+  const RepeatedChannels repeated(channels.values, out.channels);
+  const bool joined = walked.joined() && out.dense();
+  for_joined_rows(call, joined, [&](std::int64_t row, std::int64_t rows) {
+    const std::int64_t count = rows * out.pixels * out.channels;
+    const Stream from = joined ? walked.along(walked.row(row)) : walked.at(walked.row(row), 0);
+    for (std::int64_t i = 0; i < count; i += repeated.size()) {
+      const std::int64_t n = std::min(repeated.size(), count - i);
+      float* to = out.at<float>(row) + i;
+      const Stream other{from.values + i * from.step, from.step}, same{repeated.values(), 1};
+      runs().binary(op, first_repeats ? same : other, first_repeats ? other : same, to, n);
+      activate(call, to, n);
+    }
+  });
+}
+
+}  // namespace
+
 void binary_step(const KernelCall& call) noexcept {
   const RowView& out = call.outputs[0].view;
   const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
   const Walker a(call.inputs[0], call.outputs[0]), b(call.inputs[1], call.outputs[0]);
+  if (closed_rows(out) && out.pixels * call.rows.size() > 1 && a.repeats() != b.repeats() && (a.repeats() ? b : a).whole_rows())
+    return repeat_binary(call, a, b);
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
+  if (out.dense() && a.joined() && b.joined()) {
+    for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t n = rows * out.pixels * out.channels;
+      runs().binary(op, a.along(a.row(row)), b.along(b.row(row)), out.at<float>(row), n);
+      activate(call, out.at<float>(row), n);
+    });
+    return;
+  }
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
   for_grouped_rows(call, [&](std::int64_t row) {
@@ -166,8 +265,15 @@ void pool_step(const KernelCall& call) noexcept {
   for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
 }
 
+namespace {
+
+std::uint64_t columns_bytes(std::int64_t pixels) noexcept { return align_up(static_cast<std::uint64_t>(pixels) * sizeof(ResizeTaps), 64); }
+
+}  // namespace
+
 Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
-  return Bytes(static_cast<std::uint64_t>(graph.tensor(node.outputs[0]).shape[2]) * sizeof(ResizeTaps));
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  return Bytes(columns_bytes(out.pixels) + (PlaceTables::fits(out.channels) ? PlaceTables::bytes(out.pixels * out.channels) : 0));
 }
 
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
@@ -177,11 +283,23 @@ void resize_step(const KernelCall& call) noexcept {
   const Operand& out = call.outputs[0];
   auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
   for (std::int64_t x = 0; x < out.view.pixels; ++x) new (columns + x) ResizeTaps(resize_taps(a, in.shape, out.shape, 2, x));
+  const auto rows_of = [&](std::int64_t row, const ResizeTaps& y) {
+    std::array<const float*, 4> rows{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
+      rows[i] = in.view.at<const float>(row / out.shape[1] * in.shape[1] + y.source[i]);
+    return rows;
+  };
+  if (PlaceTables::fits(out.view.channels) && closed_rows(out.view) && PlaceTables::even(columns, in.view, out.view)) {
+    const PlaceTables tables(columns, in.view, out.view, call.workspace + columns_bytes(out.view.pixels));
+    for_grouped_rows(call, [&](std::int64_t row) {
+      const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
+      runs().blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-    std::array<const std::byte*, 4> rows;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
-      rows[i] = in.view.row(row / out.shape[1] * in.shape[1] + y.source[i]);
+    const std::array<const float*, 4> rows = rows_of(row, y);
     for (std::int64_t pixel = 0; pixel < out.view.pixels; ++pixel) {
       const ResizeTaps& x = columns[pixel];
       std::array<const float*, 16> from;
@@ -189,7 +307,7 @@ void resize_step(const KernelCall& call) noexcept {
       std::size_t taps = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i) {
         for (std::size_t j = 0; j < static_cast<std::size_t>(x.count); ++j, ++taps) {
-          from[taps] = reinterpret_cast<const float*>(rows[i] + x.source[j] * in.view.pixel_pitch);
+          from[taps] = rows[i] + x.source[j] * in.view.pixel_pitch / std::int64_t{sizeof(float)};
           weights[taps] = y.weight[i] * x.weight[j];
         }
       }

@@ -1,4 +1,6 @@
 // Two or three values in, one out, with numpy's broadcasting: arithmetic, comparisons, logic, choice.
+#include <functional>
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -8,6 +10,15 @@ namespace {
 using RealFunction = float (*)(float x, float y);
 // u64 operands would need functions of their own; see is_integer.
 using IntegerFunction = std::int64_t (*)(std::int64_t x, std::int64_t y);
+/// The same function along a line: of elements that lie so many places apart.
+template <class T>
+struct Line {
+  const T *x, *y;
+  std::int64_t x_step, y_step;
+  std::int64_t count;
+};
+using RealTruths = void (*)(const Line<float>&, std::uint8_t* out);
+using WideTruths = void (*)(const Line<std::int64_t>&, std::uint8_t* out);
 
 enum class Takes : std::uint8_t { kNumbers, kBools, kNumbersAndBools };
 
@@ -16,6 +27,8 @@ struct Functions {
   IntegerFunction integer = nullptr;
   bool to_bool = false;
   Takes takes = Takes::kNumbers;
+  RealTruths real_truths = nullptr;  // where there are any, they are taken: a call a line, not an element
+  WideTruths wide_truths = nullptr;
 };
 
 const Functions& functions_of(const PlainNode& node) noexcept { return *static_cast<const Functions*>(node.op().detail); }
@@ -32,10 +45,21 @@ PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   return broadcast_to(x.shape, y.shape, out.shape) ? nullptr : kWrongShape;
 }
 
+template <class T, class Truths>
+PlainRefusal run_truths(Truths truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
+                        const std::array<Extents, 2>& strides) noexcept {
+  walk_lines(out.shape, strides, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+    truths({x.as<const T>() + at[0], y.as<const T>() + at[1], steps[0], steps[1], count}, out.as<std::uint8_t>() + i);
+  });
+  return nullptr;
+}
+
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Functions& f = functions_of(node);
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
+  if (f.real_truths != nullptr && is_f32(x.dtype)) return run_truths<float>(f.real_truths, x, y, out, strides);
+  if (f.wide_truths != nullptr && x.dtype == DType::kI64) return run_truths<std::int64_t>(f.wide_truths, x, y, out, strides);
   if (is_f32(x.dtype)) {
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
@@ -100,16 +124,30 @@ constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { re
 constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }, true, Takes::kBools};
 constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }, true, Takes::kBools};
 constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }, true, Takes::kBools};
-constexpr Functions kEqual{[](float x, float y) { return x == y ? 1.0f : 0.0f; },
-                           [](std::int64_t x, std::int64_t y) { return std::int64_t{x == y}; }, true, Takes::kNumbersAndBools};
-constexpr Functions kLess{[](float x, float y) { return x < y ? 1.0f : 0.0f; },
-                          [](std::int64_t x, std::int64_t y) { return std::int64_t{x < y}; }, true};
-constexpr Functions kLessOrEqual{[](float x, float y) { return x <= y ? 1.0f : 0.0f; },
-                                 [](std::int64_t x, std::int64_t y) { return std::int64_t{x <= y}; }, true};
-constexpr Functions kGreater{[](float x, float y) { return x > y ? 1.0f : 0.0f; },
-                             [](std::int64_t x, std::int64_t y) { return std::int64_t{x > y}; }, true};
-constexpr Functions kGreaterOrEqual{[](float x, float y) { return x >= y ? 1.0f : 0.0f; },
-                                    [](std::int64_t x, std::int64_t y) { return std::int64_t{x >= y}; }, true};
+template <class Compare, class T>
+void truths_of(const Line<T>& line, std::uint8_t* out) {
+  const T *x = line.x, *y = line.y;
+  if (line.x_step == 1 && line.y_step == 1)
+    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(x[i], y[i]);
+  else
+    for (std::int64_t i = 0; i < line.count; ++i, x += line.x_step, y += line.y_step) out[i] = Compare{}(*x, *y);
+}
+
+template <class Compare>
+constexpr Functions comparison(Takes takes) noexcept {
+  return {[](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
+          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
+          true,
+          takes,
+          truths_of<Compare, float>,
+          truths_of<Compare, std::int64_t>};
+}
+
+constexpr Functions kEqual = comparison<std::equal_to<>>(Takes::kNumbersAndBools);
+constexpr Functions kLess = comparison<std::less<>>(Takes::kNumbers);
+constexpr Functions kLessOrEqual = comparison<std::less_equal<>>(Takes::kNumbers);
+constexpr Functions kGreater = comparison<std::greater<>>(Takes::kNumbers);
+constexpr Functions kGreaterOrEqual = comparison<std::greater_equal<>>(Takes::kNumbers);
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Functions& f) noexcept {
   return {number, name, "", infer, run, nullptr, &f};
@@ -126,16 +164,42 @@ PlainRefusal infer_where(const PlainNode& node, PlainTensor& out) noexcept {
   return broadcast_to(x.shape, y.shape, both) && broadcast_to(node.in(0).shape, both, out.shape) ? nullptr : kWrongShape;
 }
 
+/// Elements of one size along lines; `c` is the condition.
+template <class T>
+void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out) noexcept {
+  const std::array<Extents, 3> strides{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
+                                       broadcast_strides(y.shape, out.shape)};
+  walk_lines(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+    const auto* holds = c.as<const std::uint8_t>() + at[0];
+    const T *yes = x.as<const T>() + at[1], *no = y.as<const T>() + at[2];
+    T* to = out.as<T>() + first;
+    // Both are loaded, so that nothing is jumped over.
+    const auto choose_by = [&](std::int64_t c_step, std::int64_t x_step, std::int64_t y_step) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T a = yes[i * x_step], b = no[i * y_step];
+        to[i] = holds[i * c_step] != 0 ? a : b;
+      }
+    };
+    if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) return choose_by(1, 1, 1);
+    choose_by(steps[0], steps[1], steps[2]);
+  });
+}
+
 PlainRefusal run_where(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &c = node.in(0), &x = node.in(1), &y = node.in(2);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  walk(out.shape,
-       std::array<Extents, 3>{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
-                              broadcast_strides(y.shape, out.shape)},
-       [&](std::int64_t i, const auto& at) {
-         const bool holds = c.as<const std::uint8_t>()[at[0]] != 0;
-         copy_elements(out.data + i * size, holds ? x.data + at[1] * size : y.data + at[2] * size, 1, out.dtype);
-       });
+  switch (size_of(out.dtype)) {
+    case 1:
+      choose<std::uint8_t>(c, x, y, out);
+      break;
+    case 2:
+      choose<std::uint16_t>(c, x, y, out);
+      break;
+    case 4:
+      choose<std::uint32_t>(c, x, y, out);
+      break;
+    default:
+      choose<std::uint64_t>(c, x, y, out);
+  }
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // Changes of type, and copies that only repeat.
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -75,10 +76,7 @@ PlainRefusal infer_expand(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 PlainRefusal run_expand(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const PlainTensor& x = node.in(0);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  walk(out.shape, std::array<Extents, 1>{broadcast_strides(x.shape, out.shape)},
-       [&](std::int64_t i, const auto& at) { copy_elements(out.data + i * size, x.data + at[0] * size, 1, out.dtype); });
+  move_strided(node, node.in(0), out, broadcast_strides(node.in(0).shape, out.shape));
   return nullptr;
 }
 
@@ -100,8 +98,14 @@ PlainRefusal infer_tile(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_tile(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  copy_by_places(
-      x, out, [&](int axis, std::int64_t i) { return i % x.shape[axis]; }, [](std::int64_t) {});
+  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
+  movement::StridedCopy copy = copy_between(x, out);
+  for (int axis = 0; axis < out.shape.rank(); ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    copy.add(node.list(0)[a], 0, x.shape[axis] * to[a] * copy.element);  // the same values again and again
+    copy.add(x.shape[axis], from[a] * copy.element, to[a] * copy.element);
+  }
+  move(node, copy);
   return nullptr;
 }
 

@@ -106,38 +106,6 @@ inline bool broadcast_to(const Shape& a, const Shape& b, Shape& out) noexcept {
   return made.has_value();
 }
 
-/// Walks `shape` row-major: body(offset of each of N operands), given their strides.
-template <std::size_t N, class Body>
-void walk(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
-  const std::int64_t count = shape.element_count();
-  Extents index{};
-  std::array<std::int64_t, N> offsets{};
-  for (std::int64_t i = 0; i < count; ++i) {
-    body(i, offsets);
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const bool wraps = ++index[a] == shape[axis];
-      for (std::size_t n = 0; n < N; ++n) offsets[n] += wraps ? -strides[n][a] * (shape[axis] - 1) : strides[n][a];
-      if (!wraps) break;
-      index[a] = 0;
-    }
-  }
-}
-
-/// An axis counted from the end when negative; -1 outside the rank.
-constexpr int axis_of(std::int64_t axis, int rank) noexcept {
-  if (axis < -rank || axis >= rank) return -1;
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-
-/// A shape seen from one axis: [outer, extent, inner].
-struct AxisView {
-  std::int64_t outer = 1, extent = 1, inner = 1;
-};
-constexpr AxisView axis_view(const Shape& shape, int axis) noexcept {
-  return {shape.count(0, axis), shape[axis], shape.count(axis + 1, shape.rank())};
-}
-
 /// The shape of these extents; false when they overflow or are too many.
 inline bool make_shape(std::span<const std::int64_t> dims, Shape& out) noexcept {
   const auto made = Shape::make(dims);
@@ -157,6 +125,66 @@ struct Dims {
   }
   std::span<const std::int64_t> span() const noexcept { return {values.data(), count}; }
 };
+
+/// Walks `shape` row-major: body(offset of each of N operands), given their strides.
+template <std::size_t N, class Body>
+void walk(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
+  const std::int64_t count = shape.element_count();
+  Extents index{};
+  std::array<std::int64_t, N> offsets{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    body(i, offsets);
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const bool wraps = ++index[a] == shape[axis];
+      for (std::size_t n = 0; n < N; ++n) offsets[n] += wraps ? -strides[n][a] * (shape[axis] - 1) : strides[n][a];
+      if (!wraps) break;
+      index[a] = 0;
+    }
+  }
+}
+
+/// The same by lines: body(i, count, offsets, steps) for `count` elements from element i on, along which the operands move by `steps`. Axes
+/// that are one for all operands are merged, so that what is not broadcast is one line.
+template <std::size_t N, class Body>
+void walk_lines(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
+  Dims merged;
+  std::array<Extents, N> steps{};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    if (shape[axis] == 1) continue;
+    bool follows = merged.count > 0;
+    for (std::size_t n = 0; n < N && follows; ++n) follows = steps[n][merged.count - 1] == strides[n][a] * shape[axis];
+    if (follows)
+      merged.values[merged.count - 1] *= shape[axis];
+    else
+      merged.add(shape[axis]);
+    for (std::size_t n = 0; n < N; ++n) steps[n][merged.count - 1] = strides[n][a];
+  }
+  if (merged.count == 0) merged.add(1);
+  const std::size_t last = merged.count - 1;
+  const std::int64_t line = merged.values[last];
+  merged.values[last] = 1;
+  Shape lines;
+  if (!make_shape(merged.span(), lines)) return;
+  std::array<std::int64_t, N> line_steps;
+  for (std::size_t n = 0; n < N; ++n) line_steps[n] = steps[n][last];
+  walk(lines, steps, [&](std::int64_t i, const auto& offsets) { body(i * line, line, offsets, line_steps); });
+}
+
+/// An axis counted from the end when negative; -1 outside the rank.
+constexpr int axis_of(std::int64_t axis, int rank) noexcept {
+  if (axis < -rank || axis >= rank) return -1;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+/// A shape seen from one axis: [outer, extent, inner].
+struct AxisView {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+};
+constexpr AxisView axis_view(const Shape& shape, int axis) noexcept {
+  return {shape.count(0, axis), shape[axis], shape.count(axis + 1, shape.rank())};
+}
 
 inline void copy_elements(std::byte* to, const std::byte* from, std::int64_t count, DType dtype) noexcept {
   if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(dtype));

@@ -1,6 +1,7 @@
 // Values that move as they are, into extents that may be known at run only: what is a view or a copy where extents are fixed (kReshape,
 // kConcat, kSlice, kPad, kTranspose) is a plain operator where they are not.
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 #include "src/kernels/reference/functions.h"
 
@@ -143,9 +144,7 @@ PlainRefusal run_transpose(const PlainNode& node, const PlainTensor& out, std::b
     const auto a = static_cast<std::size_t>(axis);
     strides[a] = own[static_cast<std::size_t>(perm.empty() ? rank - 1 - axis : axis_of(perm[a], rank))];
   }
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  walk(out.shape, std::array<Extents, 1>{strides},
-       [&](std::int64_t i, const auto& at) { copy_elements(out.data + i * size, x.data + at[0] * size, 1, out.dtype); });
+  move_strided(node, x, out, strides);
   return nullptr;
 }
 
@@ -169,14 +168,12 @@ PlainRefusal infer_concat(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 PlainRefusal run_concat(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const AxisView whole = axis_view(out.shape, axis_of(node.integer(0), out.shape.rank()));
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const int axis = axis_of(node.integer(0), out.shape.rank());
   std::int64_t first = 0;
   for (const PlainTensor& part : node.inputs()) {
-    const std::int64_t run = axis_view(part.shape, axis_of(node.integer(0), out.shape.rank())).extent * whole.inner;
-    for (std::int64_t o = 0; o < whole.outer; ++o)
-      copy_elements(out.data + (o * whole.extent * whole.inner + first) * size, part.data + o * run * size, run, out.dtype);
-    first += run;
+    const AxisView block = axis_view(part.shape, axis);
+    move_block(node, part, out, block, {0, block.extent}, {first, out.shape[axis]});
+    first += block.extent;
   }
   return nullptr;
 }
@@ -246,9 +243,7 @@ PlainRefusal run_slice(const PlainNode& node, const PlainTensor& out, std::byte*
     first += cut.start[a] * strides[a];
     strides[a] *= cut.step[a];
   }
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  walk(out.shape, std::array<Extents, 1>{strides},
-       [&](std::int64_t i, const auto& at) { copy_elements(out.data + i * size, x.data + (first + at[0]) * size, 1, out.dtype); });
+  move_strided(node, x, out, strides, first);
   return nullptr;
 }
 
@@ -300,12 +295,7 @@ PlainRefusal run_split(const PlainNode& node, const PlainTensor& out, std::byte*
   int axis = 0;
   std::int64_t first = 0, extent = 0;
   if (const PlainRefusal refusal = read_part(node, axis, first, extent)) return refusal;
-  const PlainTensor& x = node.in(0);
-  const AxisView view = axis_view(x.shape, axis);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  for (std::int64_t o = 0; o < view.outer; ++o)
-    copy_elements(out.data + o * extent * view.inner * size, x.data + (o * view.extent + first) * view.inner * size, extent * view.inner,
-                  out.dtype);
+  move_block(node, node.in(0), out, axis_view(out.shape, axis), {first, node.in(0).shape[axis]}, {0, extent});
   return nullptr;
 }
 
@@ -351,33 +341,19 @@ PlainRefusal run_pad(const PlainNode& node, const PlainTensor& out, std::byte*) 
   if (const PlainRefusal refusal = read_pads(node, before, extents)) return refusal;
   const std::int64_t mode = node.integer(2);
   if (mode != kConstant && x.count() == 0) return "an input has no elements in this run";
-  const Extents to = strides_of(out.shape), from = strides_of(x.shape);
-  const std::size_t size = size_of(out.dtype);
+  const auto place = [&](int axis, std::int64_t i) {
+    const std::int64_t at = i - before[static_cast<std::size_t>(axis)], extent = x.shape[axis];
+    if (mode == kEdge) return std::clamp<std::int64_t>(at, 0, extent - 1);
+    if (mode == kReflect) return at < 0 ? -at : at >= extent ? 2 * (extent - 1) - at : at;
+    return mode == kWrap ? (at % extent + extent) % extent : at;
+  };
   const auto value = static_cast<float>(node.real(3));  // before opset 11; other types have none
-  for (std::int64_t i = 0; i < out.count(); ++i) {
-    std::int64_t at = 0;
-    bool inside = true;
-    for (int axis = 0; axis < x.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const std::int64_t extent = x.shape[axis];
-      std::int64_t place = i / to[a] % out.shape[axis] - before[a];
-      if (mode == kEdge) place = std::clamp<std::int64_t>(place, 0, extent - 1);
-      if (mode == kReflect && place < 0) place = -place;
-      if (mode == kReflect && place >= extent) place = 2 * (extent - 1) - place;
-      if (mode == kWrap) place = (place % extent + extent) % extent;
-      inside = inside && place >= 0 && place < extent;
-      at += place * from[a];
-    }
-    std::byte* const target = out.data + static_cast<std::size_t>(i) * size;
-    if (inside)
-      copy_elements(target, x.data + static_cast<std::size_t>(at) * size, 1, out.dtype);
-    else if (node.has(2))
-      copy_elements(target, node.in(2).data, 1, out.dtype);
-    else if (is_f32(out.dtype))
-      std::memcpy(target, &value, size);
-    else
-      std::memset(target, 0, size);
-  }
+  std::array<std::byte, 8> outside{};
+  if (node.has(2))
+    std::memcpy(outside.data(), node.in(2).data, size_of(out.dtype));
+  else if (is_f32(out.dtype))
+    std::memcpy(outside.data(), &value, sizeof value);
+  move_by_places(node, x, out, place, outside.data());
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 // Values read at places that other values name. A place outside the tensor is a fault of the run; zeros are written for it.
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -40,20 +41,40 @@ PlainRefusal infer_gather(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
+/// Calls body(T{}) with an unsigned type as large as `dtype`: what moves has no other properties.
+template <class Body>
+void with_size(DType dtype, const Body& body) noexcept {
+  switch (size_of(dtype)) {
+    case 1:
+      return body(std::uint8_t{});
+    case 2:
+      return body(std::uint16_t{});
+    case 4:
+      return body(std::uint32_t{});
+    default:
+      return body(std::uint64_t{});
+  }
+}
+
+/// A place is looked up once; then all that lies there moves: a few outer places one by one, many as a strided copy.
 PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  constexpr std::int64_t kManyPlaces = 16;
   const PlainTensor &data = node.in(0), &indices = node.in(1);
   const AxisView view = axis_view(data.shape, axis_of(node.integer(0), data.shape.rank()));
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = indices.count();
+  const std::int64_t count = indices.count(), run = view.inner * size;
   PlainRefusal fault = nullptr;
-  for (std::int64_t o = 0; o < view.outer; ++o)
-    for (std::int64_t k = 0; k < count; ++k) {
-      std::int64_t place = integer_at(indices, k);
-      const bool inside = resolve(place, view.extent);
-      if (!inside) fault = kWrongIndex;
-      copy_or_clear(out.data + (o * count + k) * view.inner * size, data.data + (o * view.extent + place) * view.inner * size, inside,
-                    view.inner, out.dtype);
+  for (std::int64_t k = 0; k < count; ++k) {
+    std::int64_t place = integer_at(indices, k);
+    const bool inside = resolve(place, view.extent);
+    if (!inside) fault = kWrongIndex;
+    if (inside && view.outer >= kManyPlaces) {
+      move_block(node, data, out, {view.outer, 1, view.inner}, {place, view.extent}, {k, count});
+      continue;
     }
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      copy_or_clear(out.data + (o * count + k) * run, data.data + (o * view.extent + place) * run, inside, view.inner, out.dtype);
+  }
   return fault;
 }
 
@@ -71,21 +92,43 @@ PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
+/// Along the last axis, `step` elements of the data apart; a place of the gathered axis is `stride` elements.
+template <class T, class Index>
+bool gather_row(const T* from, const Index* places, std::int64_t count, std::int64_t extent, std::int64_t stride, std::int64_t step,
+                T* to) noexcept {
+  bool all_inside = true;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t place = places[i];
+    const bool inside = resolve(place, extent);
+    all_inside = all_inside && inside;
+    to[i] = inside ? from[i * step + place * stride] : T{};
+  }
+  return all_inside;
+}
+
 PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const PlainTensor& data = node.in(0);
+  const PlainTensor &data = node.in(0), &indices = node.in(1);
   const int axis = axis_of(node.integer(0), data.shape.rank());
   Extents strides = strides_of(data.shape);
   const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
   strides[static_cast<std::size_t>(axis)] = 0;
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  PlainRefusal fault = nullptr;
-  walk(out.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, const auto& at) {
-    std::int64_t place = integer_at(node.in(1), i);
-    const bool inside = resolve(place, data.shape[axis]);
-    if (!inside) fault = kWrongIndex;
-    copy_or_clear(out.data + i * size, data.data + (at[0] + place * stride) * size, inside, 1, out.dtype);
+  Shape rows = out.shape;
+  const std::int64_t count = rows.back(), step = strides[static_cast<std::size_t>(rows.rank() - 1)];
+  rows[rows.rank() - 1] = 1;
+  bool all_inside = true;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    walk(rows, std::array<Extents, 1>{strides}, [&](std::int64_t row, const auto& at) {
+      const auto gather = [&](const auto* places) {
+        return gather_row(data.as<const T>() + at[0], places + row * count, count, data.shape[axis], stride, step,
+                          out.as<T>() + row * count);
+      };
+      const bool inside =
+          indices.dtype == DType::kI32 ? gather(indices.as<const std::int32_t>()) : gather(indices.as<const std::int64_t>());
+      all_inside = all_inside && inside;
+    });
   });
-  return fault;
+  return all_inside ? nullptr : kWrongIndex;
 }
 
 // ---- GatherND

@@ -90,6 +90,34 @@ Taps taps_of(const PlainNode& node, double x, std::int64_t extent) noexcept {
   return taps;
 }
 
+/// What an output is the weighted sum of, in every channel: the taps of all axes combined, without those that lie outside.
+struct Samples {
+  std::array<std::int64_t, 64> place;
+  std::array<double, 64> weight;
+  std::size_t count = 0;
+};
+
+Samples samples_of(const std::array<Taps, kMaxGridAxes>& taps, int axes, int combinations, const Shape& x) noexcept {
+  Samples samples;
+  for (int k = 0; k < combinations; ++k) {
+    std::int64_t place = 0;
+    double weight = 1;
+    bool inside = true;
+    for (int a = 0, left = k; a < axes; ++a) {
+      const Taps& t = taps[static_cast<std::size_t>(a)];
+      const auto tap = static_cast<std::size_t>(left % t.count);
+      left /= t.count;
+      inside = inside && t.place[tap] >= 0;
+      place = place * x[a + 2] + t.place[tap];
+      weight *= t.weight[tap];
+    }
+    if (!inside) continue;
+    samples.place[samples.count] = place;
+    samples.weight[samples.count++] = weight;
+  }
+  return samples;
+}
+
 PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Shape& x = node.in(0).shape;
   const int axes = x.rank() - 2;
@@ -103,23 +131,11 @@ PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*)
         taps[static_cast<std::size_t>(a)] = taps_of(node, coordinate, x[a + 2]);
         combinations *= taps[static_cast<std::size_t>(a)].count;
       }
+      const Samples samples = samples_of(taps, axes, combinations, x);
       for (std::int64_t c = 0; c < x[1]; ++c) {
         const float* image = node.in(0).as<const float>() + (n * x[1] + c) * inputs;
         double sum = 0;
-        for (int k = 0; k < combinations; ++k) {
-          std::int64_t place = 0;
-          double weight = 1;
-          bool inside = true;
-          for (int a = 0, left = k; a < axes; ++a) {
-            const Taps& t = taps[static_cast<std::size_t>(a)];
-            const auto tap = static_cast<std::size_t>(left % t.count);
-            left /= t.count;
-            inside = inside && t.place[tap] >= 0;
-            place = place * x[a + 2] + t.place[tap];
-            weight *= t.weight[tap];
-          }
-          if (inside) sum += weight * image[place];
-        }
+        for (std::size_t k = 0; k < samples.count; ++k) sum += samples.weight[k] * image[samples.place[k]];
         out.as<float>()[(n * x[1] + c) * outputs + at] = static_cast<float>(sum);
       }
     }

@@ -9,14 +9,35 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-/// Of `count` values that lie `step` apart.
-Moments moments(const float* x, std::int64_t count, std::int64_t step = 1) noexcept {
-  Moments m;
-  for (std::int64_t i = 0; i < count; ++i) m.mean += x[i * step];
-  m.mean /= static_cast<double>(count);
-  for (std::int64_t i = 0; i < count; ++i) m.variance += (x[i * step] - m.mean) * (x[i * step] - m.mean);
-  m.variance /= static_cast<double>(count);
-  return m;
+/// Rows whose sums are formed at the same time: each waits for its own last addition, not for another's.
+constexpr std::int64_t kRowsTogether = 8;
+
+/// Of `kRows` rows of `count` values each.
+template <std::int64_t kRows>
+void moments_of(const float* x, std::int64_t count, Moments* moments) noexcept {
+  double sums[kRows] = {}, squares[kRows] = {};
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t r = 0; r < kRows; ++r) sums[r] += x[r * count + i];
+  for (std::int64_t r = 0; r < kRows; ++r) moments[r].mean = sums[r] / static_cast<double>(count);
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const double d = x[r * count + i] - moments[r].mean;
+      squares[r] += d * d;
+    }
+  for (std::int64_t r = 0; r < kRows; ++r) moments[r].variance = squares[r] / static_cast<double>(count);
+}
+
+/// Calls body(row, moments) for each row.
+template <class Body>
+void each_moments(const float* x, std::int64_t rows, std::int64_t count, const Body& body) noexcept {
+  for (std::int64_t row = 0; row < rows;) {
+    std::array<Moments, kRowsTogether> moments;
+    const std::int64_t together = rows - row >= kRowsTogether ? kRowsTogether : 1;
+    together == 1 ? moments_of<1>(x + row * count, count, moments.data())
+                  : moments_of<kRowsTogether>(x + row * count, count, moments.data());
+    for (std::int64_t r = 0; r < together; ++r) body(row + r, moments[static_cast<std::size_t>(r)]);
+    row += together;
+  }
 }
 
 bool floats(const PlainNode& node) noexcept {
@@ -48,17 +69,16 @@ PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*
   const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
   const bool centred = *static_cast<const bool*>(node.op().detail);
   const double epsilon = node.real(1);
-  for (std::int64_t r = 0; r < rows; ++r) {
+  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, Moments m) {
     const float* from = x.as<const float>() + r * count;
-    Moments m = moments(from, count);
     if (!centred) m = {0, m.variance + m.mean * m.mean};
     const double scale = 1 / std::sqrt(m.variance + epsilon);
     if (node.result() > 0) {
       out.as<float>()[r] = static_cast<float>(node.result() == 1 ? m.mean : scale);
-      continue;
+      return;
     }
     for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>((from[i] - m.mean) * scale);
-  }
+  });
   if (node.result() > 0) return nullptr;
   for (const int parameter : {1, 2}) {
     if (!node.has(parameter)) continue;
@@ -94,16 +114,17 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
     const PlainTensor& p = node.in(input);
     return p.as<const float>()[p.count() == channels ? channel : channel / per_group];
   };
-  for (std::int64_t g = 0; g < x.shape[0] * groups; ++g) {
+  each_moments(x.as<const float>(), x.shape[0] * groups, per_group * inner, [&](std::int64_t g, const Moments& m) {
     const std::int64_t first = g * per_group * inner;
-    const Moments m = moments(x.as<const float>() + first, per_group * inner);
     const double scale = 1 / std::sqrt(m.variance + node.real(0));
     for (std::int64_t c = 0; c < per_group; ++c) {
       const std::int64_t channel = g % groups * per_group + c;
-      for (std::int64_t i = first + c * inner; i < first + (c + 1) * inner; ++i)
-        out.as<float>()[i] = static_cast<float>((x.as<const float>()[i] - m.mean) * scale * parameter(1, channel) + parameter(2, channel));
+      const double factor = parameter(1, channel), shift = parameter(2, channel);
+      const float* const from = x.as<const float>() + first + c * inner;
+      float* const to = out.as<float>() + first + c * inner;
+      for (std::int64_t i = 0; i < inner; ++i) to[i] = static_cast<float>((from[i] - m.mean) * scale * factor + shift);
     }
-  }
+  });
   return nullptr;
 }
 

@@ -20,6 +20,11 @@ struct Scales {
   }
   std::int64_t ceil_blocks() const noexcept { return (view.extent + block - 1) / block; }
   bool blocked = false;
+  /// How many elements from `element` on have the scale of that one, of `count` in all; blocks: as if only it had.
+  std::int64_t run(std::int64_t element, std::int64_t count) const noexcept {
+    if (block == 0) return count - element;
+    return blocked ? 1 : view.inner - element % view.inner;
+  }
 };
 
 /// `axis` and `block_size` are arguments 0 and 1.
@@ -55,12 +60,20 @@ PlainRefusal infer_quantize(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Scales scales;
   scales_of(node, scales);
+  const PlainTensor& x = node.in(0);
   const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t s = scales.at(i);
-    const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
-    store_quantized(out, i, static_cast<float>(real_at(node.in(0), i)) / node.in(1).as<const float>()[s], zero);
-  }
+  with_type(out.dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto quantize = [&](const auto* from) {
+      for (std::int64_t i = 0; i < count;) {
+        const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
+        const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
+        const float scale = node.in(1).as<const float>()[s];
+        for (; i < end; ++i) out.as<T>()[i] = quantized<T>(static_cast<float>(from[i]) / scale, zero);
+      }
+    };
+    is_f32(x.dtype) ? quantize(x.as<const float>()) : quantize(x.as<const std::int32_t>());
+  });
   return nullptr;
 }
 
@@ -80,10 +93,11 @@ PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::
   const std::int64_t count = out.count();
   with_type(node.in(0).dtype, [&](auto type) {
     const auto* from = node.in(0).as<const decltype(type)>();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t s = scales.at(i);
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
       const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
-      out.as<float>()[i] = static_cast<float>(static_cast<std::int64_t>(from[i]) - zero) * node.in(1).as<const float>()[s];
+      const float scale = node.in(1).as<const float>()[s];
+      for (; i < end; ++i) out.as<float>()[i] = static_cast<float>(static_cast<std::int64_t>(from[i]) - zero) * scale;
     }
   });
   return nullptr;

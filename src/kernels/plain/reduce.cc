@@ -161,6 +161,69 @@ T value_at(const PlainTensor& x, std::int64_t i) noexcept {
     return integer_at(x, i);
 }
 
+/// Rows whose values are folded at the same time: a sum waits for the one before, sums of several rows do not wait for each other.
+constexpr std::int64_t kRowsTogether = 8;
+
+/// Each row of `count` values into its sum.
+template <Fold fold, class T, class E>
+void fold_rows(const E* from, std::int64_t rows, std::int64_t count, T* sums) noexcept {
+  for (; rows >= kRowsTogether; rows -= kRowsTogether, from += kRowsTogether * count, sums += kRowsTogether) {
+    std::array<T, kRowsTogether> together;
+    std::copy_n(sums, kRowsTogether, together.begin());
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::size_t r = 0; r < together.size(); ++r)
+        accumulate(fold, static_cast<T>(from[static_cast<std::int64_t>(r) * count + i]), together[r]);
+    std::copy_n(together.begin(), kRowsTogether, sums);
+  }
+  for (; rows > 0; --rows, from += count, ++sums) {
+    T sum = *sums;
+    for (std::int64_t i = 0; i < count; ++i) accumulate(fold, static_cast<T>(from[i]), sum);
+    *sums = sum;
+  }
+}
+
+/// Adds up what lies at the same place of the results, by lines along which either one result takes all values or each takes its own. In
+/// the order of the values, whatever the lines are.
+template <Fold fold, class T, class E>
+void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept {
+  const E* const from = x.as<const E>();
+  std::int64_t line_rows = 0, line_count = 0;  // lines of one result that follow each other
+  const auto flush = [&](std::int64_t end, std::int64_t result) {
+    if (line_rows > 0) fold_rows<fold>(from + end - line_rows * line_count, line_rows, line_count, sums + result - line_rows);
+    line_rows = 0;
+  };
+  std::int64_t last_result = -1, last_end = 0;
+  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+    if (steps[0] != 0) {
+      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<T>(from[i + k]), sums[at[0] + k * steps[0]]);
+      return;
+    }
+    if (at[0] != last_result + 1) flush(last_end, last_result + 1);
+    line_count = count;
+    ++line_rows;
+    last_result = at[0];
+    last_end = i + count;
+    if (line_rows == kRowsTogether) flush(last_end, last_result + 1);
+  });
+  flush(last_end, last_result + 1);
+}
+
+template <class T, class E, std::size_t... kFold>
+void fold_as(Fold fold, const PlainTensor& x, const Extents& strides, T* sums, std::index_sequence<kFold...>) noexcept {
+  using Function = void (*)(const PlainTensor&, const Extents&, T*) noexcept;
+  static constexpr Function kFunctions[] = {fold_lines<kFolds[kFold], T, E>...};
+  kFunctions[static_cast<std::size_t>(fold)](x, strides, sums);
+}
+
+template <class T>
+void fold_all(Fold fold, const PlainTensor& x, const Extents& strides, T* sums) noexcept {
+  with_type(x.dtype, [&](auto zero) {
+    using E = decltype(zero);
+    if constexpr (std::is_same_v<E, float> == std::is_same_v<T, double>)
+      fold_as<T, E>(fold, x, strides, sums, std::make_index_sequence<std::size(kFolds)>());
+  });
+}
+
 template <class T>
 void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
   const PlainTensor& x = node.in(0);
@@ -180,11 +243,14 @@ void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_by
     for (std::int64_t r = 0; r < results; ++r)
       if (!std::isfinite(static_cast<double>(highest[r]))) highest[r] = 0;
   }
-  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
-    T value = value_at<T>(x, i);
-    if (fold == Fold::kLogSumExp) value = static_cast<T>(std::exp(static_cast<double>(value) - static_cast<double>(highest[at[0]])));
-    accumulate(fold, value, sums[at[0]]);
-  });
+  if (fold == Fold::kLogSumExp) {
+    walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
+      const double shifted = static_cast<double>(value_at<T>(x, i)) - static_cast<double>(highest[at[0]]);
+      accumulate(fold, static_cast<T>(std::exp(shifted)), sums[at[0]]);
+    });
+  } else {
+    fold_all(fold, x, strides[0], sums);
+  }
   const double terms = results == 0 ? 1.0 : static_cast<double>(x.count()) / static_cast<double>(results);
   for (std::int64_t r = 0; r < results; ++r) {
     if constexpr (std::is_same_v<T, double>) {
@@ -237,6 +303,25 @@ PlainRefusal infer_arg(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
+/// Places whose extremes are looked for at the same time, so that values are read in the order in which they lie.
+constexpr std::int64_t kPlacesTogether = 64;
+
+/// Of each of `places` neighbours the number of the extreme along the axis: the first of equals, or the last. NaN is never better.
+template <class T>
+void find_extremes(const T* from, const AxisView& view, std::int64_t places, bool largest, bool last, std::int64_t* best) noexcept {
+  std::array<T, kPlacesTogether> champions;
+  std::copy_n(from, places, champions.begin());
+  std::fill_n(best, places, 0);
+  for (std::int64_t k = 1; k < view.extent; ++k)
+    for (std::int64_t i = 0; i < places; ++i) {
+      T& champion = champions[static_cast<std::size_t>(i)];
+      const T value = from[k * view.inner + i];
+      const bool better = (largest ? value > champion : value < champion) || (last && value == champion);
+      best[i] = better ? k : best[i];
+      champion = better ? value : champion;
+    }
+}
+
 PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
@@ -244,15 +329,9 @@ PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) 
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; ++i) {
-        const T* from = x.as<const T>() + o * view.extent * view.inner + i;
-        std::int64_t best = 0;
-        for (std::int64_t k = 1; k < view.extent; ++k) {
-          const T value = from[k * view.inner], champion = from[best * view.inner];
-          if ((largest ? value > champion : value < champion) || (last && value == champion)) best = k;
-        }
-        out.as<std::int64_t>()[o * view.inner + i] = best;
-      }
+      for (std::int64_t first = 0; first < view.inner; first += kPlacesTogether)
+        find_extremes(x.as<const T>() + o * view.extent * view.inner + first, view, std::min(kPlacesTogether, view.inner - first), largest,
+                      last, out.as<std::int64_t>() + o * view.inner + first);
   });
   return nullptr;
 }

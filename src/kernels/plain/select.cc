@@ -1,5 +1,6 @@
 // Values chosen by their size or place: TopK, Hardmax, OneHot, Trilu, ReverseSequence, CenterCropPad, EyeLike.
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -46,7 +47,7 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const T* from = x.as<const T>() + o * view.extent * view.inner + i;
-        for (std::int64_t p = 0; p < view.extent; ++p) places[p] = p;
+        for (std::int64_t p = 0; p < k; ++p) places[p] = p;
         // NaN sorts last either way, so that the order is one.
         const auto before = [&](std::int64_t a, std::int64_t b) {
           const T u = from[a * view.inner], v = from[b * view.inner];
@@ -54,7 +55,17 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
           if (u != v) return largest ? u > v : u < v;
           return a < b;
         };
-        std::partial_sort(places, places + k, places + view.extent, before);
+        // A heap of the k best so far, the worst of them on top: most of the others are no better than that, which one comparison tells.
+        std::make_heap(places, places + k, before);
+        for (std::int64_t p = k; p < view.extent && k > 0; ++p) {
+          const T value = from[p * view.inner], worst = from[places[0] * view.inner];
+          const bool better = (largest ? value > worst : value < worst) || (worst != worst && value == value);
+          if (!better) continue;
+          std::pop_heap(places, places + k, before);
+          places[k - 1] = p;
+          std::push_heap(places, places + k, before);
+        }
+        std::sort_heap(places, places + k, before);
         for (std::int64_t p = 0; p < k; ++p) {
           const std::int64_t to = (o * k + p) * view.inner + i;
           if (node.result() == 0)
@@ -213,12 +224,12 @@ PlainRefusal infer_crop(const PlainNode& node, PlainTensor& out) noexcept {
 
 PlainRefusal run_crop(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
   const auto place = [&](int axis, std::int64_t i) {
     const std::int64_t less = x.shape[axis] - out.shape[axis];  // the smaller half of what is cut or added comes first
     return i + (less >= 0 ? less / 2 : -(-less / 2));
   };
-  copy_by_places(x, out, place, [&](std::int64_t i) { std::memset(out.data + i * size, 0, static_cast<std::size_t>(size)); });
+  constexpr std::array<std::byte, 8> kZero{};
+  move_by_places(node, x, out, place, kZero.data());
   return nullptr;
 }
 

@@ -1,7 +1,9 @@
 // Signals: Fourier transforms, windows, the mel scale, sequences of words.
+#include <bit>
 #include <numbers>
 
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/fourier.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -48,48 +50,39 @@ PlainRefusal infer_dft(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-struct Complex {
-  double re = 0, im = 0;
-};
-
-/// Value k of the transform of `length` values that `value(n)` gives, by the definition.
-template <class Value>
-Complex transformed(std::int64_t k, std::int64_t length, bool inverse, const Value& value) noexcept {
-  Complex sum;
-  for (std::int64_t n = 0; n < length; ++n) {
-    const double angle = (inverse ? kTurn : -kTurn) * static_cast<double>(k * n % length) / static_cast<double>(length);
-    const double c = std::cos(angle), s = std::sin(angle);
-    const Complex x = value(n);
-    sum.re += x.re * c - x.im * s;
-    sum.im += x.re * s + x.im * c;
-  }
-  if (inverse) sum = {sum.re / static_cast<double>(length), sum.im / static_cast<double>(length)};
-  return sum;
+/// Tables and values of the longest transform that there may be. Where the length comes at run time: up to twice the longest axis, rounded
+/// up to a power of two.
+std::uint64_t dft_scratch(const PlainNode& node) noexcept {
+  Transform t;
+  if (!node.has(0)) return 0;
+  const Shape& in = node.in(0).shape;
+  const bool known = transform_of(node, t);
+  if (known && !(node.late() && !node.given(0))) return fourier_scratch(t.length);
+  std::uint64_t longest = 1;
+  for (int axis = 0; axis + 1 < in.rank(); ++axis) longest = std::max(longest, static_cast<std::uint64_t>(in[axis]));
+  return fourier_scratch(static_cast<std::int64_t>(2 * std::bit_ceil(std::min<std::uint64_t>(longest, 1u << 23))));
 }
 
-PlainRefusal run_dft(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_dft(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Transform t;
   transform_of(node, t);
   const PlainTensor& x = node.in(0);
   const std::int64_t parts = x.shape.back(), made_parts = out.shape.back();
   const std::int64_t outer = x.shape.count(0, t.axis), inner = x.shape.count(t.axis + 1, x.shape.rank() - 1);
-  for (std::int64_t o = 0; o < outer; ++o)
-    for (std::int64_t i = 0; i < inner; ++i) {
-      const auto value = [&](std::int64_t n) -> Complex {
-        // A real signal's upper half is the lower half mirrored.
-        const bool mirrored = t.real_result && n >= t.taken;
-        const std::int64_t from = mirrored ? t.length - n : n;
-        if (from >= t.taken || from < 0) return {};
-        const float* p = x.as<const float>() + ((o * t.taken + from) * inner + i) * parts;
-        return {p[0], parts == 2 ? (mirrored ? -p[1] : p[1]) : 0.0};
-      };
-      for (std::int64_t k = 0; k < t.made; ++k) {
-        const Complex y = transformed(k, t.length, t.inverse, value);
-        float* to = out.as<float>() + ((o * t.made + k) * inner + i) * made_parts;
-        to[0] = static_cast<float>(y.re);
-        if (made_parts == 2) to[1] = static_cast<float>(y.im);
-      }
-    }
+  const auto value = [&](std::int64_t signal, std::int64_t n) -> Complex {
+    // A real signal's upper half is the lower half mirrored.
+    const bool mirrored = t.real_result && n >= t.taken;
+    const std::int64_t from = mirrored ? t.length - n : n;
+    if (from >= t.taken || from < 0) return {};
+    const float* p = x.as<const float>() + ((signal / inner * t.taken + from) * inner + signal % inner) * parts;
+    return {p[0], parts == 2 ? (mirrored ? -p[1] : p[1]) : 0.0};
+  };
+  const auto result = [&](std::int64_t signal, std::int64_t k, Complex y) {
+    float* to = out.as<float>() + ((signal / inner * t.made + k) * inner + signal % inner) * made_parts;
+    to[0] = static_cast<float>(y.re);
+    if (made_parts == 2) to[1] = static_cast<float>(y.im);
+  };
+  FourierBatch(t.length, t.inverse, scratch).run(outer * inner, parts == 1, t.made, value, result);
   return nullptr;
 }
 
@@ -119,23 +112,31 @@ PlainRefusal infer_stft(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-PlainRefusal run_stft(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+/// Where the frames' length comes at run time, it is at most the signal's.
+std::uint64_t stft_scratch(const PlainNode& node) noexcept {
+  if (!node.has(0) || node.in(0).shape.rank() < 2) return 0;
+  const std::int64_t signal = node.in(0).shape[1];
+  const std::int64_t length = node.given(1) ? node.integer(1) : node.has(2) ? node.in(2).count() : signal;
+  return fourier_scratch(std::clamp<std::int64_t>(length, 1, std::max<std::int64_t>(signal, 1)));
+}
+
+PlainRefusal run_stft(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Frames f;
   frames_of(node, f);
   const Shape& in = node.in(0).shape;
   const std::int64_t parts = in.rank() == 3 ? in[2] : 1;
-  for (std::int64_t b = 0; b < in[0]; ++b)
-    for (std::int64_t frame = 0; frame < f.count; ++frame)
-      for (std::int64_t k = 0; k < f.bins; ++k) {
-        const Complex y = transformed(k, f.length, false, [&](std::int64_t n) -> Complex {
-          const float* p = node.in(0).as<const float>() + (b * in[1] + frame * f.step + n) * parts;
-          const double weight = node.has(2) ? node.in(2).as<const float>()[n] : 1.0;
-          return {p[0] * weight, parts == 2 ? p[1] * weight : 0.0};
-        });
-        float* to = out.as<float>() + ((b * f.count + frame) * f.bins + k) * 2;
-        to[0] = static_cast<float>(y.re);
-        to[1] = static_cast<float>(y.im);
-      }
+  const float* const window = node.has(2) ? node.in(2).as<const float>() : nullptr;
+  const auto value = [&](std::int64_t frame, std::int64_t n) -> Complex {
+    const float* p = node.in(0).as<const float>() + (frame / f.count * in[1] + frame % f.count * f.step + n) * parts;
+    const double weight = window != nullptr ? window[n] : 1.0;
+    return {p[0] * weight, parts == 2 ? p[1] * weight : 0.0};
+  };
+  const auto result = [&](std::int64_t frame, std::int64_t k, Complex y) {
+    float* to = out.as<float>() + (frame * f.bins + k) * 2;
+    to[0] = static_cast<float>(y.re);
+    to[1] = static_cast<float>(y.im);
+  };
+  FourierBatch(f.length, false, scratch).run(in[0] * f.count, parts == 1, f.bins, value, result);
   return nullptr;
 }
 
@@ -280,9 +281,9 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
 constexpr std::string_view kWindowArguments = "size:i@0 output_datatype:i=1 periodic:i=1";
 
 constexpr PlainOperator kOperators[] = {
-    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, run_dft, nullptr, nullptr, 1,
+    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, run_dft, dft_scratch, nullptr, 1,
      bound_stated_f32},
-    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, run_stft, nullptr, nullptr, 1, bound_stated_f32},
+    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, run_stft, stft_scratch, nullptr, 1, bound_stated_f32},
     {462, "HannWindow", kWindowArguments, infer_window, run_window, nullptr, &kHann, 1, bound_stated_f32},
     {463, "HammingWindow", kWindowArguments, infer_window, run_window, nullptr, &kHamming, 1, bound_stated_f32},
     {464, "BlackmanWindow", kWindowArguments, infer_window, run_window, nullptr, &kBlackman, 1, bound_stated_f32},

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/padding.h"
 #include "src/kernels/reference/walk.h"
 
 namespace sluice::kernels::reference {
@@ -79,34 +80,6 @@ void slice(const KernelCall& call) noexcept {
     gather(to, from, step * size, out.view.channels, size);
   });
 }
-
-namespace {
-
-/// The source of padded position `i`, or -1 where the constant belongs. Reflection does not repeat the edge.
-std::int64_t pad_source(model::PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
-  if (i >= 0 && i < extent) return i;
-  if (mode == model::PadMode::kConstant || extent == 0) return -1;
-  if (mode == model::PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
-  const std::int64_t period = 2 * (extent - 1);
-  const std::int64_t folded = (i % period + period) % period;
-  return folded < extent ? folded : period - folded;
-}
-
-/// `value` as one element of `dtype`, in the first bytes of the result.
-std::array<std::byte, 8> element_of(DType dtype, float value) noexcept {
-  std::array<std::byte, 8> bytes{};
-  const auto store = [&](auto typed) { std::memcpy(bytes.data(), &typed, sizeof typed); };
-  // Two's complement: the low bytes of a 64-bit integer are the narrower integer.
-  if (dtype == DType::kF32)
-    store(value);
-  else if (dtype == DType::kF64)
-    store(static_cast<double>(value));
-  else
-    store(static_cast<std::int64_t>(std::clamp(value, -9.0e18f, 9.0e18f)));
-  return bytes;
-}
-
-}  // namespace
 
 void pad(const KernelCall& call) noexcept {
   const auto& a = call.node->as<model::PadAttributes>();

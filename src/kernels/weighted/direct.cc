@@ -54,7 +54,9 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
     const Block block = cut.blocks[place.block];
     float* const strip = strips.strip(thread);
     if (!strips.holds(thread, block.group * areas.count() + place.run)) {
-      fill_strip(call.inputs[0].view, w, strip_area(w, area), block.group * plan.depth, plan, strip);
+      for_each_area(w, area, plan, [&](const StripArea& part, std::int64_t first) {
+        fill_strip(call.inputs[0].view, w, part, block.group * plan.depth, plan, strip + first * plan.depth);
+      });
     }
     TileJob job = make_job(call, block);
     job.segment_offsets = strips.segment_offsets(0);

@@ -25,8 +25,8 @@ void fill_lanes(const RowView& in, const model::ConvAttributes& conv, const Stri
   for (std::int64_t r = 0; r < area.rows; ++r)
     for (std::int64_t x = 0; x < area.columns; ++x) {
       float* to = strip + (r * plan.in_columns + x) * plan.depth;
-      const std::int64_t row = area.row + r;
-      const std::int64_t column = area.column + x;
+      const std::int64_t row = area.row + r * area.row_step;
+      const std::int64_t column = area.column + x * area.column_step;
       if (row < 0 || row >= w.in_h || column < 0 || column >= w.in_w) {
         std::memset(to, 0, static_cast<std::size_t>(plan.depth) * sizeof(float));
         continue;
@@ -65,7 +65,9 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     const OutArea area = areas[place.run];
     const Block block = panels[place.block];
     float* const strip = strips.strip(thread);
-    fill_lanes(call.inputs[0].view, conv, strip_area(w, area), block, plan, strip);
+    for_each_area(w, area, plan, [&](const StripArea& part, std::int64_t first) {
+      fill_lanes(call.inputs[0].view, conv, part, block, plan, strip + first * plan.depth);
+    });
     TileJob job = make_job(call, block);
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;

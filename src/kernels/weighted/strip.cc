@@ -34,6 +34,13 @@ void set_area(const model::Window& w, Direction direction, std::int64_t rows, st
   plan.out_columns = columns;
   plan.in_rows = span(rows, w.stride_h, w.kernel_h, w.dilation_h);
   plan.in_columns = span(columns, w.stride_w, w.kernel_w, w.dilation_w);
+  const auto far_apart = [&](std::int64_t dilation, std::int64_t taps, std::int64_t inputs) {
+    return direction == Direction::kForward && dilation > 1 && taps < inputs;
+  };
+  plan.rows_apart = far_apart(w.dilation_h, rows * w.kernel_h, plan.in_rows);
+  plan.columns_apart = far_apart(w.dilation_w, columns * w.kernel_w, plan.in_columns);
+  if (plan.rows_apart) plan.in_rows = rows * w.kernel_h;
+  if (plan.columns_apart) plan.in_columns = columns * w.kernel_w;
 }
 
 std::int64_t strip_bytes(const StripPlan& plan) noexcept { return plan.strip_floats() * static_cast<std::int64_t>(sizeof(float)); }
@@ -119,18 +126,13 @@ StripCut cut_strips(const model::Graph& graph, const model::Node& node, const St
 }
 
 void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
-  const std::int64_t row = w.dilation_h * plan.in_columns * plan.depth;
+  const std::int64_t row = (plan.rows_apart ? plan.out_rows : w.dilation_h) * plan.in_columns * plan.depth;
+  const std::int64_t column = (plan.columns_apart ? plan.out_columns : w.dilation_w) * plan.depth;
   const std::int64_t taps_in_segment = w.taps() / plan.segments;
   for (std::int64_t s = 0; s < plan.segments; ++s) {
     const std::int64_t tap = s * taps_in_segment;
-    offsets[s] = tap / w.kernel_w * row + tap % w.kernel_w * w.dilation_w * plan.depth;
+    offsets[s] = tap / w.kernel_w * row + tap % w.kernel_w * column;
   }
-}
-
-StripArea strip_area(const model::Window& w, const OutArea& area) noexcept {
-  return {area.image, area.rows.begin * w.stride_h - w.pad_top, area.columns.begin * w.stride_w - w.pad_left,
-          input_span(area.rows.size(), w.stride_h, w.kernel_h, w.dilation_h),
-          input_span(area.columns.size(), w.stride_w, w.kernel_w, w.dilation_w)};
 }
 
 OutAreas::OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept
@@ -176,23 +178,24 @@ bool Strips::holds(int thread, std::int64_t key) const noexcept {
 
 void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept {
-  const std::int64_t depth = plan.depth;
-  const std::int64_t left = std::clamp<std::int64_t>(-area.column, 0, area.columns);
-  const std::int64_t inside_end = std::clamp<std::int64_t>(in.pixels - area.column, left, area.columns);
-  const bool contiguous = in.pixel_pitch == depth * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t depth = plan.depth, step = area.column_step;
+  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
+  const std::int64_t inside_end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
+  const bool contiguous = step == 1 && in.pixel_pitch == depth * static_cast<std::int64_t>(sizeof(float));
   for (std::int64_t r = 0; r < area.rows; ++r) {
     float* const to = strip + r * plan.in_columns * depth;
-    const std::int64_t row = area.row + r;
+    const std::int64_t row = area.row + r * area.row_step;
     if (row < 0 || row >= w.in_h || inside_end == left) {
       std::memset(to, 0, bytes_of(area.columns * depth));
       continue;
     }
     std::memset(to, 0, bytes_of(left * depth));
-    const std::byte* from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left) + first_channel);
+    const std::byte* from =
+        reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left * step) + first_channel);
     if (contiguous) {
       std::memcpy(to + left * depth, from, bytes_of((inside_end - left) * depth));
     } else {
-      for (std::int64_t x = left; x < inside_end; ++x, from += in.pixel_pitch) std::memcpy(to + x * depth, from, bytes_of(depth));
+      for (std::int64_t x = left; x < inside_end; ++x, from += step * in.pixel_pitch) std::memcpy(to + x * depth, from, bytes_of(depth));
     }
     std::memset(to + inside_end * depth, 0, bytes_of((area.columns - inside_end) * depth));
   }
@@ -203,8 +206,8 @@ void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*run
   const OutArea& area = unit.area;
   const std::int64_t pixels = area.rows.size() * area.columns.size();
   const std::int64_t count = ceil_div(pixels, tile_rows);
-  const std::int64_t pixel_step = w.stride_w * unit.plan.depth;
-  const std::int64_t row_step = w.stride_h * unit.plan.in_columns * unit.plan.depth;
+  const std::int64_t pixel_step = (unit.plan.columns_apart ? 1 : w.stride_w) * unit.plan.depth;
+  const std::int64_t row_step = (unit.plan.rows_apart ? 1 : w.stride_h) * unit.plan.in_columns * unit.plan.depth;
   OutputWalk walk(unit.call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns,
                   unit.blocks[unit.place.block].channel);
   const NextPanels next(unit.call, unit.blocks, unit.place, count);

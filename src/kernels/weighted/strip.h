@@ -6,6 +6,9 @@
 //                 0 x x x x x x 0      a kernel row of an undilated convolution is one run of kernel_w * channels floats
 //                 0 x x x x x x 0
 //
+// A dilated convolution whose taps lie far apart reads few of the rows between them: then a strip holds, one tap after the other, the rows
+// that the tap reads, and columns likewise (`rows_apart`, `columns_apart`).
+//
 // The key says which strip the thread's memory holds, so that one strip serves all blocks of a step that follow each other.
 #pragma once
 
@@ -23,6 +26,8 @@ struct StripArea {
   std::int64_t column = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::int64_t row_step = 1;  // between neighbours in the strip
+  std::int64_t column_step = 1;
 };
 
 /// How a step's output is cut into strips. All strips have the same pitch.
@@ -33,6 +38,8 @@ struct StripPlan {
   std::int64_t in_columns = 1;
   std::int64_t depth = 0;  // floats of a pixel in the strip
   std::int64_t segments = 1;
+  bool rows_apart = false;  // tap by tap, no rows between
+  bool columns_apart = false;
 
   std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
 };
@@ -81,8 +88,32 @@ class OutAreas {
   std::int64_t row_parts_ = 0;
 };
 
-/// The inputs that an output area reads.
-StripArea strip_area(const model::Window& w, const OutArea& area) noexcept;
+/// Calls body(area, first) for the inputs that an output area reads: all of them, or those of one tap after the other; `first` counts the
+/// pixels of the strip before them.
+template <class Body>
+void for_each_area(const model::Window& w, const OutArea& area, const StripPlan& plan, const Body& body) noexcept {
+  const auto inside = [](std::int64_t outputs, std::int64_t stride, std::int64_t kernel, std::int64_t dilation) {
+    return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
+  };
+  const std::int64_t out_rows = area.rows.size(), out_columns = area.columns.size();
+  StripArea part{area.image, area.rows.begin * w.stride_h - w.pad_top, area.columns.begin * w.stride_w - w.pad_left,
+                 inside(out_rows, w.stride_h, w.kernel_h, w.dilation_h), inside(out_columns, w.stride_w, w.kernel_w, w.dilation_w)};
+  const StripArea whole = part;
+  for (std::int64_t ky = 0; ky < (plan.rows_apart ? w.kernel_h : 1); ++ky)
+    for (std::int64_t kx = 0; kx < (plan.columns_apart ? w.kernel_w : 1); ++kx) {
+      if (plan.rows_apart) {
+        part.row = whole.row + ky * w.dilation_h;
+        part.rows = out_rows;
+        part.row_step = w.stride_h;
+      }
+      if (plan.columns_apart) {
+        part.column = whole.column + kx * w.dilation_w;
+        part.columns = out_columns;
+        part.column_step = w.stride_w;
+      }
+      body(part, ky * plan.out_rows * plan.in_columns + kx * plan.out_columns);
+    }
+}
 
 /// Workspace of `threads` strips.
 Bytes strip_workspace(const StripPlan& plan, int threads) noexcept;

@@ -1,0 +1,179 @@
+#include "src/kernels/movement/steps.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "src/kernels/movement/regions.h"
+#include "src/kernels/movement/strided_copy.h"
+#include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/padding.h"
+
+namespace sluice::kernels::movement {
+namespace {
+
+/// How far neighbours of each axis lie apart in a view, in bytes.
+using Steps = std::array<std::int64_t, Shape::kMaxRank>;
+
+std::size_t at(int axis) noexcept { return static_cast<std::size_t>(axis); }
+
+std::int64_t element_size(const Operand& operand) noexcept { return static_cast<std::int64_t>(size_of(operand.view.dtype)); }
+
+bool wraps(const RowView& view) noexcept { return view.ring_rows != 0 && view.ring_rows < view.rows; }
+
+/// Steps along the axes of `shape`, of which rows and pixels lie as `view` says.
+Steps steps_along(const Shape& shape, const RowView& view) noexcept {
+  Steps steps{};
+  const int rank = shape.rank();
+  if (rank == 0) return steps;
+  steps[at(rank - 1)] = static_cast<std::int64_t>(size_of(view.dtype));
+  std::int64_t step = view.row_pitch;
+  int axis = rank - 2;
+  if (rank == 4) steps[at(axis--)] = view.pixel_pitch;
+  for (; axis >= 0; step *= shape[axis--]) steps[at(axis)] = step;
+  return steps;
+}
+
+/// All of an operand, whatever the step's rows: unless it is a ring that wraps.
+std::optional<Steps> whole(const Operand& operand) noexcept {
+  if (wraps(operand.view)) return std::nullopt;
+  return steps_along(operand.shape, operand.view);
+}
+
+StridedCopy copy_between(const Operand& in, const Operand& out) noexcept {
+  StridedCopy copy;
+  copy.element = element_size(out);
+  copy.from = in.view.data;
+  copy.to = out.view.data;
+  return copy;
+}
+
+/// Gathers copies and runs many at once, so that threads share them.
+class Batch {
+ public:
+  explicit Batch(ThreadPool* pool) noexcept : pool_(pool) {}
+  void add(const StridedCopy& copy) noexcept {
+    copies_[count_++] = copy;
+    if (count_ == copies_.size()) flush();
+  }
+  void flush() noexcept {
+    run(std::span<const StridedCopy>(copies_.data(), count_), pool_, active_isa());
+    count_ = 0;
+  }
+
+ private:
+  ThreadPool* pool_;
+  std::array<StridedCopy, 8> copies_;
+  std::size_t count_ = 0;
+};
+
+void run_here(const KernelCall& call, const StridedCopy& copy) noexcept { run(copy, call.pool, active_isa()); }
+
+/// The first row behind `row` that does not follow it in memory.
+std::int64_t end_of_run(const RowView& view, std::int64_t row, std::int64_t end) noexcept {
+  return wraps(view) ? std::min(end, row - row % view.ring_rows + view.ring_rows) : end;
+}
+
+/// Along the channels: rows by rows, up to where one of the operands wraps.
+void concat_channels(const KernelCall& call) noexcept {
+  const Operand& out = call.outputs[0];
+  Batch batch(call.pool);
+  for (std::int64_t row = call.rows.begin; row < call.rows.end;) {
+    std::int64_t end = end_of_run(out.view, row, call.rows.end);
+    for (const Operand& in : call.inputs) end = end_of_run(in.view, row, end);
+    std::byte* to = out.view.row(row);
+    for (const Operand& in : call.inputs) {
+      StridedCopy copy = copy_between(in, out);
+      copy.from = in.view.row(row);
+      copy.to = to;
+      copy.add(end - row, in.view.row_pitch, out.view.row_pitch);
+      copy.add(out.view.pixels, in.view.pixel_pitch, out.view.pixel_pitch);
+      copy.add(in.view.channels, copy.element, copy.element);
+      batch.add(copy);
+      to += in.view.channels * copy.element;
+    }
+    row = end;
+  }
+  batch.flush();
+}
+
+}  // namespace
+
+void concat_step(const KernelCall& call) noexcept {
+  const Operand& out = call.outputs[0];
+  const int axis = call.node->as<model::AxisAttributes>().axis, rank = out.shape.rank();
+  if (axis == rank - 1) return concat_channels(call);
+  const auto wrapping = [](const Operand& operand) { return wraps(operand.view); };
+  const bool part = call.rows.size() != out.view.rows || wrapping(out) || std::any_of(call.inputs.begin(), call.inputs.end(), wrapping);
+  if (part) return reference::concat(call);
+  const Steps to = steps_along(out.shape, out.view);
+  Batch batch(call.pool);
+  std::int64_t first = 0;
+  for (const Operand& in : call.inputs) {
+    const Steps from = steps_along(in.shape, in.view);
+    StridedCopy copy = copy_between(in, out);
+    copy.to += first * to[at(axis)];
+    for (int a = 0; a < rank; ++a) copy.add(in.shape[a], from[at(a)], to[at(a)]);
+    batch.add(copy);
+    first += in.shape[axis];
+  }
+  batch.flush();
+}
+
+void slice_step(const KernelCall& call) noexcept {
+  const auto& a = call.node->as<model::SliceAttributes>();
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  const auto from = whole(in), to = whole(out);
+  if (!from || !to) return reference::slice(call);
+  StridedCopy copy = copy_between(in, out);
+  for (int axis = 0; axis < out.shape.rank(); ++axis) {
+    copy.from += a.start[at(axis)] * (*from)[at(axis)];
+    copy.add(out.shape[axis], a.step[at(axis)] * (*from)[at(axis)], (*to)[at(axis)]);
+  }
+  run_here(call, copy);
+}
+
+void pad_step(const KernelCall& call) noexcept {
+  const auto& a = call.node->as<model::PadAttributes>();
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  const auto from = whole(in), to = whole(out);
+  if (!from || !to) return reference::pad(call);
+  StridedCopy copy = copy_between(in, out);
+  std::array<Pieces, Shape::kMaxRank> pieces;
+  for (int axis = 0; axis < out.shape.rank(); ++axis) {
+    const std::int64_t before = a.before[at(axis)], extent = in.shape[axis];
+    copy.add(out.shape[axis], (*from)[at(axis)], (*to)[at(axis)]);
+    const auto place = [&](std::int64_t i) { return reference::pad_source(a.mode, i - before, extent); };
+    if (!pieces[at(axis)].find(out.shape[axis], extent, place)) return reference::pad(call);
+  }
+  const auto outside = reference::element_of(out.view.dtype, a.value);
+  for_each_region(copy, pieces, outside.data(), [&](const StridedCopy& region) { run_here(call, region); });
+}
+
+void transpose_step(const KernelCall& call) noexcept {
+  const auto& perm = call.node->as<model::TransposeAttributes>().perm;
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  const auto from = whole(in), to = whole(out);
+  if (!from || !to) return reference::transpose(call);
+  StridedCopy copy = copy_between(in, out);
+  for (int axis = 0; axis < out.shape.rank(); ++axis) copy.add(out.shape[axis], (*from)[at(perm[at(axis)])], (*to)[at(axis)]);
+  run_here(call, copy);
+}
+
+/// One side has no gaps, so it lies as the other's rows, pixels and channels do.
+void reshape_step(const KernelCall& call) noexcept {
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  if (wraps(in.view) || wraps(out.view) || !(in.view.dense() || out.view.dense())) return reference::reshape(call);
+  const RowView& shaped = in.view.dense() ? out.view : in.view;
+  StridedCopy copy = copy_between(in, out);
+  const std::int64_t size = copy.element, pixel = shaped.channels * size, row = shaped.pixels * pixel;
+  const auto add = [&](std::int64_t extent, std::int64_t pitch, std::int64_t dense) {
+    in.view.dense() ? copy.add(extent, dense, pitch) : copy.add(extent, pitch, dense);
+  };
+  add(shaped.rows, shaped.row_pitch, row);
+  add(shaped.pixels, shaped.pixel_pitch, pixel);
+  add(shaped.channels, size, size);
+  run_here(call, copy);
+}
+
+}  // namespace sluice::kernels::movement
