@@ -6,7 +6,7 @@ function(sluice_find_library target header)
     return()
   endif()
   string(MAKE_C_IDENTIFIER ${target} id)
-  find_path(${id}_INCLUDE ${header})
+  find_path(${id}_INCLUDE ${header} PATH_SUFFIXES eigen3)  # which Debian puts into a folder of its own
   if(arg_NAMES)
     find_library(${id}_LIBRARY NAMES ${arg_NAMES})
   endif()

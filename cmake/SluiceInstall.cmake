@@ -12,9 +12,6 @@ install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${package_dir})
 
 # Third-party libraries that the installed archives link: target:header:library.
 set(SLUICE_LINKED_LIBRARIES)
-if(TARGET sluice_pthreadpool)
-  list(APPEND SLUICE_LINKED_LIBRARIES sluice_pthreadpool:pthreadpool.h:pthreadpool)
-endif()
 if(TARGET sluice_uring)
   list(APPEND SLUICE_LINKED_LIBRARIES sluice_uring:liburing.h:uring)
 endif()

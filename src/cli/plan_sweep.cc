@@ -24,7 +24,7 @@ struct Point {
   plan::Plan plan;
   double planning_ms = 0;
   std::optional<double> on_demand_ms;
-  std::optional<double> flexnn_ms;
+  std::optional<double> flexnn_ms;  // nothing where the rule finds no plan
 };
 
 double predicted_ms(const plan::Plan& plan) { return plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; }
@@ -32,7 +32,7 @@ double predicted_ms(const plan::Plan& plan) { return plan.repeat ? plan.predicti
 std::optional<double> predicted_by(const Model& model, SessionOptions options, Policy policy) {
   options.policy = policy;
   const auto planned = plan_session(model, options);
-  if (!planned) return std::nullopt;
+  if (!planned || planned->plan.policy != planner::name_of(policy)) return std::nullopt;
   return predicted_ms(planned->plan);
 }
 
@@ -93,7 +93,7 @@ void print_as_json(const std::vector<Point>& points) {
                                      {"points", curve}});
 }
 
-std::string text_of(const std::optional<double>& ms) { return ms ? fmt::format("{:.1f}", *ms) : "-"; }
+std::string text_of(const std::optional<double>& ms) { return ms ? fmt::format("{:.1f}", *ms) : "none"; }
 
 void print_as_text(const std::vector<Point>& points) {
   fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}{:>10}\n", "budget", "arena", "resident", "streamed", "ms", "bound",

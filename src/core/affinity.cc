@@ -65,6 +65,12 @@ CpuKinds read_cpu_kinds(const std::string& root) {
   return root.empty() ? allowed_of(std::move(kinds)) : kinds;
 }
 
+std::vector<int> processors_to_compute_on(int threads, const std::string& root) {
+  CpuKinds kinds = read_cpu_kinds(root);
+  const bool enough = !kinds.small.empty() && kinds.big.size() >= static_cast<std::size_t>(threads);
+  return enough ? std::move(kinds.big) : std::vector<int>();
+}
+
 namespace {
 
 cpu_set_t* as_set(unsigned long* words) noexcept { return reinterpret_cast<cpu_set_t*>(words); }

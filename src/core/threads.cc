@@ -1,5 +1,4 @@
-// The compute pool: a small pool of our own on futexes (std::atomic::wait). pthreadpool is the alternative behind its switch.
-// docs/adr/0007-compute-threads.md compares the two.
+// The compute pool: a small pool of our own on futexes (std::atomic::wait). docs/adr/0007-compute-threads.md compares it with pthreadpool.
 #include "sluice/core/threads.h"
 
 #include <sched.h>
@@ -11,9 +10,6 @@
 
 #include "sluice/core/native_thread.h"
 #include "src/core/out_of_memory.h"
-#if defined(SLUICE_HAS_PTHREADPOOL)
-#include "src/core/threads_pthreadpool.h"
-#endif
 
 namespace sluice {
 namespace {
@@ -181,18 +177,11 @@ class FutexPool final : public ThreadPool {
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind kind) {
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count) {
   if (thread_count < 1 || thread_count > 1024) {
     return fail(ErrorCode::kInvalidArgument, "thread pool", "the number of threads must lie between 1 and 1024");
   }
-  return or_out_of_memory("thread pool", [&]() -> Result<std::unique_ptr<ThreadPool>> {
-    if (kind == PoolKind::kFutex) return FutexPool::make(thread_count);
-#if defined(SLUICE_HAS_PTHREADPOOL)
-    return make_pthreadpool(thread_count);
-#else
-    return fail(ErrorCode::kUnsupported, "thread pool", "this build has no pthreadpool");
-#endif
-  });
+  return or_out_of_memory("thread pool", [&] { return FutexPool::make(thread_count); });
 }
 
 }  // namespace sluice

@@ -38,9 +38,7 @@ Status check_shareable(const Model& model, const plan::Plan& plan) noexcept {
 }  // namespace
 
 Tenancy::Tenancy(const TenancyOptions& options) : options_(options), budget_bytes_(options.budget.count()) {
-  if (!options_.compute_cpus.empty()) return;
-  CpuKinds kinds = read_cpu_kinds();
-  if (!kinds.small.empty() && kinds.big.size() >= static_cast<std::size_t>(options_.threads)) options_.compute_cpus = std::move(kinds.big);
+  if (options_.compute_cpus.empty()) options_.compute_cpus = processors_to_compute_on(options_.threads);
 }
 
 Status Tenancy::join(Tenant& newcomer) {

@@ -69,6 +69,10 @@ class Reader {
     for (const auto& [location, file] : tensors_.external_files()) graph_.files.push_back(file);
     if (!has_graph) refuse_malformed("the file holds no ONNX graph");
     if (!has_opset) {
+      if (!other_domain_.empty()) {
+        refuse_unsupported("the file names an operator set of the domain '" + other_domain_ +
+                           "' and none of ONNX's own: which version of ONNX's operators it means is not known");
+      }
       if (graph_.ir_version >= 3) refuse_malformed("the file names no operator set");
       graph_.opset = 1;
     }
@@ -90,7 +94,10 @@ class Reader {
           message.skip();
       }
     }
-    if (!domain.empty() && domain != "ai.onnx") return false;
+    if (!domain.empty() && domain != "ai.onnx") {
+      other_domain_ = domain;
+      return false;
+    }
     if (version < 1 || version > 1000) refuse_malformed("the operator set's version makes no sense");
     graph_.opset = static_cast<int>(version);
     return true;
@@ -303,6 +310,7 @@ class Reader {
   TensorReader tensors_;
   int depth_ = 0;
   std::size_t nodes_ = 0, initializers_ = 0, inputs_ = 0, outputs_ = 0, graphs_ = 0;  // of the whole file
+  std::string other_domain_;                                                          // of an operator set that is not ONNX's own
   std::size_t edges_ = 0;
   std::size_t attributes_ = 0;
   std::size_t attribute_values_ = 0;

@@ -41,6 +41,11 @@ class Measurement {
     if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(check_file_to_read(options_.file));  // before a minute's work
     add_tasks(built_in_);
     for (const model::Graph* graph : options_.graphs) add_tasks(*graph);
+    // Threads stay on the processors of whoever starts them. What reads go to is asked first: afterwards only the big ones are ours.
+    const std::vector<int> compute_cpus = processors_to_compute_on(options_.threads);
+    std::vector<int> load_cpus;
+    if (!options_.file.empty()) load_cpus = processors_to_load_on(options_.file, options_.threads, compute_cpus);
+    const ScopedAffinity processors(compute_cpus);
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
     for (std::size_t i = 0; i < kPasses * tasks_.size(); ++i) {
       if (options_.progress != nullptr) options_.progress(options_.progress_context, i, kPasses * tasks_.size());
@@ -49,8 +54,11 @@ class Measurement {
     fit(profile_);
     profile_.wake_seconds = measure_waking();
     profile_.load_start_seconds += profile_.wake_seconds;
-    profile_.verify_bytes_per_second = measure_verifying(options_.file);
-    if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(measure_disk(timer));
+    {
+      const ScopedAffinity loader(load_cpus);  // which verifies what it reads
+      profile_.verify_bytes_per_second = measure_verifying(options_.file);
+    }
+    if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(measure_disk(timer, load_cpus));
     return std::move(profile_);
   }
 
@@ -95,8 +103,8 @@ class Measurement {
     return {};
   }
 
-  Status measure_disk(StepTimer& timer) {
-    const std::vector<int> load_cpus = processors_to_load_on(options_.file, options_.threads);  // as a session's loader does
+  /// Reads go where a session's loader runs.
+  Status measure_disk(StepTimer& timer, const std::vector<int>& load_cpus) {
     {
       const ScopedAffinity processors(load_cpus);
       SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));

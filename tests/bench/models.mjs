@@ -6,12 +6,11 @@
 // With one thread the CPU time of the process counts, which is stable on shared cores; with more the elapsed time. Of each side the least run
 // counts, because noise only adds. The bound is what the model's multiplications would take at the FMA peak, measured between the blocks:
 // those of Winograd nodes are a quarter of what their shapes say (36 products for 16 outputs of 9 taps).
-import { spawnSync } from 'node:child_process';
-
+import { fill } from '../golden/tensors.mjs';
+import { interleave, json, least, output } from './interleave.mjs';
 import { OnnxRuntime } from './onnxruntime.mjs';
 
 const kWinogradSaving = 4;
-const kWarmupMs = 100;
 
 function parseArguments(words) {
   const options = { threads: 1, blocks: 4, runs: 5, budget: 'unlimited', json: false, models: [] };
@@ -29,15 +28,6 @@ function parseArguments(words) {
   return options;
 }
 
-function output(program, words) {
-  const child = spawnSync(program, words, { encoding: 'utf8', maxBuffer: 1 << 28 });
-  if (child.status !== 0) throw new Error(`${program} ${words.join(' ')}: ${child.stderr}`);
-  return child.stdout;
-}
-
-const json = (program, words) => JSON.parse(output(program, words));
-const least = (side, key) => Math.min(...side[key]);
-
 function multiplications(description) {
   return Object.entries(description.numeric).reduce(
     (sum, [name, row]) => sum + row.macs / (name.startsWith('winograd') ? kWinogradSaving : 1),
@@ -48,25 +38,12 @@ function multiplications(description) {
 async function compare(peer, model, options) {
   const sluice = `${options.build}/sluice`;
   const description = json(sluice, ['inspect', model.sluice, '--json']);
-  const words = ['run', model.sluice, '--json', '--budget', options.budget, '--threads', `${options.threads}`, '--repeat', `${options.runs}`];
-  const ours = { cpu_ms: [], latency_ms: [] };
-  const theirs = { cpu_ms: [], latency_ms: [] };
-  let report;
+  const inputs = description.inputs.map((input) => ({ ...input, array: fill(input) }));
   let peak = 0;
-  await peer.open(model.onnx, description.inputs, options.threads);
-  for (let block = 0; block < options.blocks; ++block) {
-    // Between the peer's runs and ours: its threads spin for a while after a run, and would hold the core that ours need.
-    peak = Math.max(peak, Number(output(`${options.build}/sluice-bench-peak`, [`${options.threads}`])));
-    // Both sides warm up alike. Our process is new in each block, and two runs of a small model are over before the clock is up.
-    const warmup = Math.max(2, report ? Math.ceil(kWarmupMs / least(ours, 'latency_ms')) : 2);
-    report = json(sluice, [...words, '--warmup', `${warmup}`]);
-    await peer.block(warmup);
-    const block_of_peer = await peer.block(options.runs);
-    for (const key of ['cpu_ms', 'latency_ms']) {
-      ours[key].push(...report[key]);
-      theirs[key].push(...block_of_peer[key]);
-    }
-  }
+  await peer.open(model.onnx, inputs, options.threads);
+  // Between the peer's runs and ours: its threads spin for a while after a run, and would hold the core that ours need.
+  const between = () => (peak = Math.max(peak, Number(output(`${options.build}/sluice-bench-peak`, [`${options.threads}`]))));
+  const { ours, theirs, report } = await interleave(peer, { ...options, model: model.sluice, between });
   await peer.close();
   const key = options.threads === 1 ? 'cpu_ms' : 'latency_ms';
   const bound = (2 * multiplications(description)) / (peak * 1e6);

@@ -3,26 +3,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 
-// A fixed sequence in [-1, 1): the values hardly matter for time, but zeros and denormals would.
-function fill(array) {
-  let state = 12345;
-  for (let i = 0; i < array.length; ++i) {
-    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
-    array[i] = state / 0x40000000 - 1;
-  }
-  return array;
-}
-
-function feeds(ort, inputs) {
-  const result = {};
-  for (const input of inputs) {
-    const count = input.shape.reduce((a, b) => a * b, 1);
-    if (input.dtype === 'f32') result[input.name] = new ort.Tensor('float32', fill(new Float32Array(count)), input.shape);
-    else if (input.dtype === 'i64') result[input.name] = new ort.Tensor('int64', new BigInt64Array(count).fill(1n), input.shape);
-    else throw new Error(`input ${input.name} has type ${input.dtype}`);
-  }
-  return result;
-}
+import { feedsOf } from '../golden/tensors.mjs';
 
 export class OnnxRuntime {
   constructor(modules) {
@@ -30,7 +11,7 @@ export class OnnxRuntime {
     this.ort.env.logLevel = 'error';
   }
 
-  // `inputs`: as `sluice inspect --json` lists them.
+  // `inputs`: as `sluice inspect --json` lists them, each with its values as `array`.
   async open(onnx, inputs, threads) {
     this.session = await this.ort.InferenceSession.create(onnx, {
       intraOpNumThreads: threads,
@@ -38,7 +19,7 @@ export class OnnxRuntime {
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
     });
-    this.inputs = feeds(this.ort, inputs);
+    this.inputs = feedsOf(this.ort, this.session, inputs);
     await this.block(2); // warm
   }
 
@@ -53,6 +34,14 @@ export class OnnxRuntime {
       block.cpu_ms.push((used.user + used.system) / 1000);
     }
     return block;
+  }
+
+  // What the peer computes without its rewrites, by name of the output.
+  async answer(onnx, inputs) {
+    const session = await this.ort.InferenceSession.create(onnx, { graphOptimizationLevel: 'disabled' });
+    const results = await session.run(feedsOf(this.ort, session, inputs));
+    await session.release();
+    return results;
   }
 
   async close() {

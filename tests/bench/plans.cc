@@ -4,9 +4,9 @@
 //
 // T is what the simulator says of the plan, T_LB the bound at that budget (docs/planner.md); on_demand and flexnn are the baselines' T.
 // Planning times are the least of five, in CPU time of the thread that plans (neighbours on shared cores say nothing of a planner), of the
-// plan alone: without the exact search, then with its default limit. With --measure a session runs so often at each budget, and for 0.2 s at
-// least; the median run is compared with T. A limit on reading emulates a disk that is slower and steadier than the one at hand, whose rate
-// may differ by a factor from minute to minute.
+// plan alone: without the exact search, then with its default limit. With --measure a session runs so often at each budget, and for 0.2 s
+// at least; the median run is compared with T. A limit on reading emulates a disk that is slower and steadier than the one at hand, whose
+// rate may differ by a factor from minute to minute.
 //
 //     sluice-bench-plans --activations MODEL.sluice ...
 //
@@ -45,7 +45,7 @@ double cpu_ms() {
 struct Point {
   double seconds_ratio = 0;  // T / T_LB
   double predicted_ms = 0;
-  double flexnn_ms = 0;
+  double flexnn_ms = 0;  // infinite where the rule finds no plan
   double on_demand_ms = 0;
   double quick_ms = 0;     // planning without the exact search
   double searched_ms = 0;  // and with it
@@ -150,7 +150,7 @@ class Bench {
     SessionOptions options = options_;
     options.policy = policy;
     const auto planned = plan_session(model, options);
-    return planned ? predicted_ms(planned->plan) : INFINITY;
+    return planned && planned->plan.policy == planner::name_of(policy) ? predicted_ms(planned->plan) : INFINITY;
   }
 
   double measured_ms(const std::shared_ptr<const Model>& model) const {
@@ -189,8 +189,10 @@ class Bench {
 
   void print(const Point& p, Bytes budget) const {
     const auto mib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 20); };
-    std::printf("| %.2f | %.2f | %.2f | %.2f | %.3f | %.2f | %.2f | %.1f | %.1f |", mib(budget), mib(plan_.arena_bytes),
-                mib(plan_.resident_bytes), p.predicted_ms, p.seconds_ratio, p.on_demand_ms, p.flexnn_ms, p.quick_ms, p.searched_ms);
+    char flexnn[32] = "none";
+    if (std::isfinite(p.flexnn_ms)) std::snprintf(flexnn, sizeof(flexnn), "%.2f", p.flexnn_ms);
+    std::printf("| %.2f | %.2f | %.2f | %.2f | %.3f | %.2f | %s | %.1f | %.1f |", mib(budget), mib(plan_.arena_bytes),
+                mib(plan_.resident_bytes), p.predicted_ms, p.seconds_ratio, p.on_demand_ms, flexnn, p.quick_ms, p.searched_ms);
     if (p.measured_ms > 0) std::printf(" %.2f |", p.measured_ms);
     std::printf("\n");
     std::fflush(stdout);

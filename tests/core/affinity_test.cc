@@ -111,11 +111,14 @@ TEST_CASE("processors of less than the highest capacity are small") {
   cpu(1, "446");
   CHECK(read_cpu_kinds(directory.file("")).big == std::vector{0, 1});
   CHECK(read_cpu_kinds(directory.file("")).small.empty());
+  CHECK(processors_to_compute_on(1, directory.file("")).empty());
   cpu(2, "871");
   cpu(3, "1024");
   const CpuKinds kinds = read_cpu_kinds(directory.file(""));
   CHECK(kinds.big == std::vector{3});
   CHECK(kinds.small == std::vector{0, 1, 2});
+  CHECK(processors_to_compute_on(1, directory.file("")) == std::vector{3});
+  CHECK(processors_to_compute_on(2, directory.file("")).empty());  // more threads than big processors: anywhere
 }
 
 }  // namespace sluice

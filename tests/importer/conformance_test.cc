@@ -3,9 +3,11 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
 #include "tests/importer/onnx_suite.h"
 
 using namespace sluice;
@@ -19,6 +21,26 @@ std::string shared_folder() {
 }
 
 }  // namespace
+
+TEST_CASE("an initialiser that an old file lists as an input too is no input of a case") {
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch.path("test_old_add");
+  fs::create_directories(folder / "test_data_set_0");
+  const auto write = [&](const char* name, const std::string& bytes) { std::ofstream(folder / name, std::ios::binary) << bytes; };
+  const test::Ints dims{3};
+  write("model.onnx", test::OnnxBuilder(6)
+                          .input("w", dims)
+                          .input("x", dims)
+                          .initializer(test::tensor("w", dims, test::Floats{10, 20, 30}))
+                          .node("Add", {"x", "w"}, {"y"})
+                          .output("y")
+                          .bytes());
+  write("test_data_set_0/input_0.pb", test::tensor("x", dims, test::Floats{1, 2, 3}));
+  write("test_data_set_0/output_0.pb", test::tensor("y", dims, test::Floats{11, 22, 33}));
+  const test::CaseResult result = test::run_case(folder, scratch.path(""));
+  INFO(result.why);
+  CHECK(result.outcome == test::Outcome::kPassed);
+}
 
 TEST_CASE("ONNX's operator tests") {
   const fs::path root = fs::path(shared_folder()) / "onnx-node-tests";

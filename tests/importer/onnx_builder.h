@@ -112,6 +112,12 @@ class OnnxBuilder {
     return *this;
   }
 
+  /// Whose operator set the file names; ONNX's own unless a test says otherwise.
+  OnnxBuilder& domain(const std::string& name) {
+    domain_ = name;
+    return *this;
+  }
+
   std::string bytes() const {
     std::string model;
     protozero::pbf_writer w(model);
@@ -119,7 +125,7 @@ class OnnxBuilder {
     w.add_message(7, graph_);
     std::string opset;
     protozero::pbf_writer o(opset);
-    o.add_string(1, "");
+    o.add_string(1, domain_);
     o.add_int64(2, opset_);
     w.add_message(8, opset);
     return model;
@@ -152,6 +158,7 @@ class OnnxBuilder {
   }
 
   int opset_;
+  std::string domain_;
   std::string graph_;
 };
 

@@ -27,33 +27,40 @@ std::string read_all(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The names in a case's graph.
+/// The names in a case's graph. Old files list their initialisers as inputs too; those come with no data.
 struct CaseGraph {
   std::string op;  // of the first node
   std::vector<std::string> inputs, outputs;
 
   explicit CaseGraph(const std::string& bytes) {
     protozero::pbf_reader model(bytes);
+    std::vector<std::string> initialisers;
     while (model.next(7)) {
       protozero::pbf_reader graph(model.get_view());
       while (graph.next()) {
-        const auto tag = graph.tag();
-        if (tag != 1 && tag != 11 && tag != 12) {
-          graph.skip();
-          continue;
-        }
-        protozero::pbf_reader part(graph.get_view());
-        while (part.next()) {
-          if (tag == 1 && part.tag() == 4 && op.empty())
-            op = part.get_string();
-          else if (tag != 1 && part.tag() == 1)
-            (tag == 11 ? inputs : outputs).push_back(part.get_string());
-          else
-            part.skip();
+        switch (graph.tag()) {
+          case 1:
+            if (const std::string type = text_of(graph.get_view(), 4); op.empty()) op = type;
+            break;
+          case 5:
+            initialisers.push_back(text_of(graph.get_view(), 8));
+            break;
+          case 11:
+            inputs.push_back(text_of(graph.get_view(), 1));
+            break;
+          case 12:
+            outputs.push_back(text_of(graph.get_view(), 1));
+            break;
+          default:
+            graph.skip();
         }
       }
     }
+    std::erase_if(inputs, [&](const std::string& name) { return std::count(initialisers.begin(), initialisers.end(), name) != 0; });
   }
+
+ private:
+  static std::string text_of(protozero::pbf_reader part, std::uint32_t tag) { return part.next(tag) ? part.get_string() : std::string(); }
 };
 
 /// Of a case, or of the function that an "_expanded" case writes out in other operators.

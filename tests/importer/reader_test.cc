@@ -402,6 +402,19 @@ TEST_CASE("each malformed file is refused with words, and leaves nothing behind"
   }
 }
 
+TEST_CASE("a file that names only another domain's operator set is refused for that, not as broken") {
+  const TemporaryFolder folder;
+  const auto file = [](const std::string& domain) {
+    return OnnxBuilder(1).domain(domain).input("x", {1, 4}).node("Relu", {"x"}, {"y"}).output("y").bytes();
+  };
+  CHECK(convert_bytes(file("ai.onnx"), folder).converted);
+  const Outcome outcome = convert_bytes(file("com.example"), folder);
+  CHECK_FALSE(outcome.converted);
+  CHECK(outcome.code == ErrorCode::kUnsupported);
+  REQUIRE_FALSE(outcome.problems.empty());
+  CHECK(outcome.problems[0].message.find("'com.example' and none of ONNX's own") != std::string::npos);
+}
+
 TEST_CASE("a file cut anywhere is refused or still says something sound") {
   const TemporaryFolder folder;
   const std::string whole = conv({4, 4, 3, 3}, {attribute("pads", Ints{1, 1, 1, 1})}).bytes();

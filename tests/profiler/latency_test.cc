@@ -56,6 +56,34 @@ TEST_CASE("a shape that was measured gets its own time, however odd") {
   CHECK(seconds(far) == Approx(true_seconds(far)).epsilon(0.35));
 }
 
+TEST_CASE("no rate could be changed for a better fit") {
+  std::mt19937 random(3);
+  for (int samples : {1, 3, 6, 30}) {
+    DeviceProfile profile;
+    for (int i = 0; i < samples; ++i) {
+      const kernels::CostFeatures work = random_work(random);
+      profile.samples.push_back({kKernel, work, true_seconds(work) * (0.5 + 1e-6 * static_cast<double>(random() % 1'000'000))});
+    }
+    fit(profile);
+    const KernelRates& rates = profile.kernels.front();
+    for (std::size_t term = 0; term < kTerms; ++term) {
+      // How fast the squared errors fall with this rate, in units of the lengths of term and errors.
+      double slope = 0, length = 0, errors = 0;
+      for (const KernelSample& sample : profile.samples) {
+        const double row = terms_of(sample.work)[term] / sample.seconds;
+        const double error = 1 - detail::fitted_seconds(rates, sample.work) / sample.seconds;
+        slope += row * error;
+        length += row * row;
+        errors += error * error;
+      }
+      if (length == 0) continue;
+      INFO(samples << " samples, term " << term);
+      CHECK(slope <= 1e-9 * std::sqrt(length * std::max(errors, 1e-9)));
+      if (rates.seconds_per[term] > 0) CHECK(slope >= -1e-9 * std::sqrt(length * std::max(errors, 1e-9)));
+    }
+  }
+}
+
 TEST_CASE("no fitted rate is below zero") {
   for (const KernelRates& rates : measured_profile().kernels)
     for (const double rate : rates.seconds_per) CHECK(rate >= 0);

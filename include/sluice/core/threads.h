@@ -1,5 +1,5 @@
-// Compute threads behind three functions (thread_count, parallelize, rest), so that pthreadpool and our own small futex pool are
-// exchangeable.
+// Compute threads behind three functions (thread_count, parallelize, rest): a small futex pool of our own
+// (docs/adr/0007-compute-threads.md says why), or in a test whatever stands in for it.
 //
 // Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
 // depend on which; workers sleep, not spin, between calls (the loader needs the core): they may look out for the next call for a few
@@ -26,12 +26,8 @@ class ThreadPool {
   virtual void rest() noexcept {}
 };
 
-/// Who provides the threads. kFutex: our own pool, always there and the default (docs/adr/0007-compute-threads.md has the measurement).
-enum class PoolKind : std::uint8_t { kFutex, kPthreadpool };
-
-/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory;
-/// kUnsupported for a kind that this build lacks.
-Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count, PoolKind kind = PoolKind::kFutex);
+/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
+Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
 
 /// Calls `body(index, thread)` for index in [0, count).
 template <class Body>

@@ -1,4 +1,4 @@
-// All kernels, in order of preference: for a node, the first that supports it is the one the planner takes unless it prices another.
+// All kernels, in order of preference: the planner takes the first that supports a node.
 //
 // The numbers of KernelId are stored in plans: append only. The families of `src/kernels/families.h` are listed by name in
 // `src/kernels/registry.cc`; nothing registers itself at load time.

@@ -8,10 +8,10 @@
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
 //  (G4) a node's panel weight is weights[0], its bias weights[1]; those of a kPlain node are what its bodies read (ADR 0013); a residual is
-//  the last input; a norm's scale and shift are both weights (G6) a bounded tensor, whose extents are known when it has been made (ADR
-//  0009), is made and read by plain nodes only, or is a graph
-//       output in ONNX's order of axes; it is no graph input and no constant
+//       the last input; a norm's scale and shift are both weights
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
+//  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
+//       output in ONNX's order of axes; it is no graph input and no constant
 #pragma once
 
 #include <cstdint>
@@ -96,7 +96,7 @@ struct Graph {
   }
 };
 
-/// Checks G1 to G4 (G5 too when `file_size` is not zero). The error names the node, tensor or weight and the rule. O(size of the graph).
+/// Checks G1 to G4 and G6 (G5 too when `file_size` is not zero). The error names the node, tensor or weight and the rule. O(size of the graph).
 Status validate(const Graph& graph, Bytes file_size);
 
 /// All weights a node reads: its own, and those behind constant inputs. Appends to `out` in reading order.

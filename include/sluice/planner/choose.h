@@ -99,7 +99,8 @@ inline Planning& choose(Planning& fast, Planning* lean, const PlanRequest& reque
   }
   Planning& chosen = lean != nullptr && (lean->seconds() < fast.seconds() || !fast.fits()) ? *lean : fast;
   if (!chosen.search.best) chosen.search.best = complete_least(chosen.problem, chosen.least);
-  chosen.search.best->policy = request.policy;
+  // What the default takes is its own, whoever had the idea. A baseline is counted under the name of the rule that made the plan.
+  if (request.policy == Policy::kSluice) chosen.search.best->policy = Policy::kSluice;
   return chosen;
 }
 

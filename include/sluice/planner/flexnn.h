@@ -5,7 +5,8 @@
 //     bottom  | act 0 | act 2 |        3. workspaces in what is left; a node whose workspace does not fit loses its neighbours' preload
 //
 // Slices are as few as the budget allows: a weight is cut only when the whole of it does not fit beside the activations. Latency is not
-// asked about; the simulator only prices the result. Where the rule finds no plan the caller falls back to loads on demand.
+// asked about; the simulator only prices the result. Where the rule finds no plan, `--policy flexnn` loads on demand
+// and the plan is named on_demand; tables of policies say "none" there.
 #pragma once
 
 #include <algorithm>

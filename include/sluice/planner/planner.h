@@ -16,7 +16,8 @@
 namespace sluice::planner {
 
 /// kResident: all weights kept. kOnDemand: each load starts when the step before its first use is over; the least memory. kFlexnn: the
-/// paper's rule (planner.md section 2). kSluice: the best of all candidates by simulated latency.
+/// paper's rule (planner/flexnn.h); where it finds no plan, one on demand, which says so (Plan::policy). kSluice: the best by simulated
+/// latency.
 enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
 std::string_view name_of(Policy policy) noexcept;
 

@@ -2,7 +2,7 @@
 //
 //   resident    all weights kept; loads are gated by nothing
 //   on_demand   a load starts when the step before its first use is over: the least memory, and the fallback of the others
-//   flexnn      the paper's rule (planner/flexnn.h)
+//   flexnn      the paper's rule (planner/flexnn.h); where it finds no plan, on_demand stands in, and the plan bears that name
 //   sluice      the best simulated of all (planner/choose.h)
 //
 // Invariant: the least capacity of a policy is found first and is exact, because its candidate is kept as the fallback: what fits at the
@@ -168,8 +168,8 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
 
 }  // namespace detail
 
-/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where a policy's own rule finds nothing, its least
-/// candidate stands in.
+/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where the paper's rule finds nothing, loads on demand
+/// stand in.
 inline void choose_baseline(Search& search, Policy policy, const Least& least) {
   if (policy == Policy::kResident) search.offer(resident_candidate(search.problem, kResidentTarget, search.capacity));
   if (policy == Policy::kFlexnn) search.offer(flexnn_candidate(search.problem, search.capacity));

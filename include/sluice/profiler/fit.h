@@ -1,8 +1,7 @@
 // Fits a kernel's rates to its samples: the terms of latency.h, none below zero, so that more work never lessens the fit.
 //
-// Least squares of relative errors (each sample's row is divided by its seconds), by coordinate descent: each coefficient in turn takes its
-// best value with the others fixed, or 0. Terms are scaled to comparable size first. The problem is convex and small: it always ends near
-// its one minimum.
+// Least squares of relative errors: each sample's row of terms is divided by its seconds, and the fit of all of them is to be 1. The
+// minimum with no rate below zero is found exactly (src/profiler/fit.cc).
 #pragma once
 
 #include <algorithm>
@@ -15,30 +14,9 @@
 
 namespace sluice::profiler {
 
-/// All samples are of one kernel; at least one.
-inline KernelRates fit_rates(std::span<const KernelSample> samples) {
-  constexpr int kSweeps = 3000;
-  std::vector<Terms> rows;
-  Terms scale{};
-  for (const KernelSample& sample : samples) {
-    rows.push_back(terms_of(sample.work));
-    for (double& term : rows.back()) term /= sample.seconds;
-    for (std::size_t i = 0; i < kTerms; ++i) scale[i] += rows.back()[i] * rows.back()[i];
-  }
-  Terms weights{};  // of the scaled terms
-  std::vector<double> left(rows.size(), 1.0);
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (std::size_t i = 0; i < kTerms; ++i) {
-      if (scale[i] == 0) continue;
-      double slope = 0;
-      for (std::size_t r = 0; r < rows.size(); ++r) slope += rows[r][i] * left[r];
-      const double next = std::max(0.0, weights[i] + slope / scale[i]);
-      for (std::size_t r = 0; r < rows.size(); ++r) left[r] -= (next - weights[i]) * rows[r][i];
-      weights[i] = next;
-    }
-  }
-  return {samples.front().kernel, weights};
-}
+/// The minimum of the sum above. All samples are of one kernel; at least one. Where several choices of rates are as good, as with samples
+/// that all lie beyond the caches, one of them.
+KernelRates fit_rates(std::span<const KernelSample> samples);
 
 /// Fills in what samples of one kernel are beside its rates.
 inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples) {

@@ -1,7 +1,7 @@
 // Measures this device: how long the kernels take on layers of well-known shapes, how fast a file can be read, how fast it is verified.
 //
 // What a run would meet is what is measured: weights come from memory that no cache holds, inputs from where the former step left them, on
-// as many threads as plans will use. Each sample is the median of several runs. Takes under a minute. SLUICE_ISA emulates a lesser CPU.
+// as many threads as plans will use, on the processors where a session's would run. Each sample is the median of several runs. Takes under a minute. SLUICE_ISA emulates a lesser CPU.
 #pragma once
 
 #include <string>

@@ -1,0 +1,18 @@
+# A well-known network of the tests' own making (made_networks.h) at full size: ONNX Runtime's answer, the same bits and the promised memory at every
+# budget and number of threads. NAME: which.
+include(${CMAKE_CURRENT_LIST_DIR}/../cli/program.cmake)
+execute_process(COMMAND ${MAKE_NETWORK} ${NAME} ${WORK_DIR}/made.onnx COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 convert made.onnx -o model.sluice)
+file(REMOVE ${WORK_DIR}/made.onnx ${WORK_DIR}/made.onnx.data)
+set(run run model.sluice --input random:7 --expect ${CMAKE_CURRENT_LIST_DIR}/made/${NAME}.npy --tolerance 2e-5 --json ${SCOPE})
+sluice(0 ${run} --output reference)
+foreach(threads 1 2)
+  sluice(0 plan model.sluice --threads ${threads} --json ${SCOPE})
+  json(minimum minimum_budget_bytes)
+  foreach(budget ${minimum} 64MiB)
+    sluice(0 ${run} --budget ${budget} --threads ${threads} --output ${budget}-${threads})
+    expect_within_budget()
+    expect_same_bits(reference/scores.npy ${budget}-${threads}/scores.npy)
+  endforeach()
+endforeach()
+file(REMOVE_RECURSE ${WORK_DIR})
