@@ -1,4 +1,4 @@
-#include "src/model/validate_node.h"
+#include "sluice/operators/validate.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,10 @@
 
 #include "src/model/permutation.h"
 
-namespace sluice::model {
+namespace sluice::operators {
 namespace {
+
+using namespace model;
 
 // No image is a hundredth of this; products of two stay inside 63 bits.
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 31;
@@ -37,9 +39,9 @@ struct WindowAxis {
 WindowAxis rows_of(const Window& w) { return {w.in_h, w.out_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom}; }
 WindowAxis columns_of(const Window& w) { return {w.in_w, w.out_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right}; }
 
-class NodeValidator {
+class NodeCheck {
  public:
-  NodeValidator(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  NodeCheck(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
   Status run() const {
     SLUICE_RETURN_IF_ERROR(check_epilogue());
@@ -570,6 +572,6 @@ class NodeValidator {
 
 }  // namespace
 
-Status validate_node(const Graph& graph, const Node& node) { return NodeValidator(graph, node).run(); }
+Status validate_node(const Graph& graph, const Node& node) { return NodeCheck(graph, node).run(); }
 
-}  // namespace sluice::model
+}  // namespace sluice::operators
