@@ -1,8 +1,8 @@
-#include "src/kernels/reference/cost.h"
+#include "sluice/operators/cost.h"
 
 #include <algorithm>
 
-namespace sluice::kernels {
+namespace sluice::operators {
 namespace {
 
 /// Floating-point operations for one output element, a multiply-add counted as two. Activations that need an exponential count as 16.
@@ -76,4 +76,4 @@ CostFeatures cost_of(const model::Graph& graph, const model::Node& node, const S
   return cost;
 }
 
-}  // namespace sluice::kernels
+}  // namespace sluice::operators
