@@ -25,6 +25,9 @@ struct CostFeatures {
   std::uint64_t weight_bytes = 0;  // weights read
 };
 
+/// `part` of `all` parts of a whole.
+std::uint64_t share_of(std::uint64_t whole, std::int64_t part, std::int64_t all) noexcept;
+
 CostFeatures cost_of(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 
 }  // namespace sluice::operators
