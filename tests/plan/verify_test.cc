@@ -581,8 +581,8 @@ const std::vector<BreakageOf<BandSample>>& band_breakages() {
        }},
       {"I6", "an input replaced though a node that is not connected row by row reads it",
        [](B& s) {
-         s.graph.nodes[B::kRelu].op = OpKind::kResize;
-         s.graph.nodes[B::kRelu].attributes = model::ResizeAttributes{};
+         s.graph.nodes[B::kRelu].op = OpKind::kTranspose;
+         s.graph.nodes[B::kRelu].attributes = model::TransposeAttributes{{0, 2, 1, 3, 4, 5, 6, 7}};
        }},
       {"I6", "a ring that a node reads whole", [](B& s) { s.graph.nodes[B::kLast].inputs = {TensorId(B::kP)}; }},
       {"I6", "a graph output in a ring", [](B& s) { s.plan.tensors[B::kOut].ring_rows = 8; }},
