@@ -9,6 +9,7 @@
 #include "sluice/core/file.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/measure.h"
 #include "src/cli/commands.h"
@@ -76,7 +77,7 @@ std::string file_to_read(const std::vector<model::ModelFile>& models) {
 DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
   std::vector<model::ModelFile> models;
   for (const std::string& path : options.models) {
-    auto file = model::ModelFile::open(path);
+    auto file = model::ModelFile::open(path, operators::validate_node);
     if (!file && file.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
     models.push_back(unwrap(std::move(file)));
   }

@@ -2,13 +2,14 @@
 #include <utility>
 
 #include "sluice/engine/engine.h"
+#include "sluice/operators/validate.h"
 #include "src/core/out_of_memory.h"
 
 namespace sluice {
 
 Result<std::shared_ptr<const Model>> Model::open(const std::string& path, const model::Extents& dims) {
   return or_out_of_memory(path, [&]() -> Result<std::shared_ptr<const Model>> {
-    SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path, dims));
+    SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, model::ModelFile::open(path, operators::validate_node, dims));
     return std::shared_ptr<const Model>(new Model(std::move(file)));
   });
 }

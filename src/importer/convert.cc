@@ -2,6 +2,7 @@
 
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_writer.h"
+#include "sluice/operators/validate.h"
 #include "src/core/out_of_memory.h"
 #include "src/importer/dims.h"
 #include "src/importer/emit.h"
@@ -78,7 +79,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   graph.labels = options.labels;
   SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
   // What the file asks for and we would not run is the file's fault, not the caller's.
-  if (Status valid = model::validate(graph, Bytes()); !valid) {
+  if (Status valid = model::validate(graph, Bytes(), operators::validate_node); !valid) {
     Error error = valid.error();
     if (error.code == ErrorCode::kInvalidModel) error.code = ErrorCode::kUnsupported;
     report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
@@ -144,7 +145,7 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     graph.weights = pool.weights();
   }
   SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
-  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, write));
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
   return {};

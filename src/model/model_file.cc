@@ -27,7 +27,7 @@ Result<Prefix> read_prefix(WeightSource& source, const std::string& path) {
   return decode_prefix({buffer.data(), kPrefixSize}, source.size(), path);
 }
 
-Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, const Extents& extents) {
+Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, NodeRules rules, const Extents& extents) {
   const Bytes header_end = Bytes(kPrefixSize) + prefix.header_size;
   SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, header_end, path));
   const std::span<const std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
@@ -35,7 +35,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size));
+  SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
   // Stretches lie in rising order (G5), so the first stands for all.
   if (!open.graph.stretches.empty() && open.graph.stretches.front().offset < header_end) {
     return fail(ErrorCode::kInvalidModel, path, "a weight lies inside the header");
@@ -111,9 +111,9 @@ class StretchVerifier {
 
 }  // namespace
 
-Result<ModelFile> ModelFile::open(const std::string& path, const Extents& extents) {
+Result<ModelFile> ModelFile::open(const std::string& path, NodeRules rules, const Extents& extents) {
   return or_out_of_memory(path, [&]() -> Result<ModelFile> {
-    ModelFile model;
+    ModelFile model(rules);
     model.path_ = path;
     SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
     SLUICE_RETURN_IF_ERROR(model.read(extents));
@@ -124,7 +124,7 @@ Result<ModelFile> ModelFile::open(const std::string& path, const Extents& extent
 Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
   SLUICE_RETURN_IF_ERROR(source_->check_unchanged());
   return or_out_of_memory(path_, [&]() -> Result<ModelFile> {
-    ModelFile model;
+    ModelFile model(*rules_);
     model.path_ = path_;
     model.source_ = source_;
     SLUICE_RETURN_IF_ERROR(model.read(extents));
@@ -135,7 +135,7 @@ Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
 
 Status ModelFile::read(const Extents& extents) {
   SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, read_prefix(*source_, path_));
-  SLUICE_ASSIGN_OR_RETURN(OpenHeader header, read_header(*source_, prefix, path_, extents));
+  SLUICE_ASSIGN_OR_RETURN(OpenHeader header, read_header(*source_, prefix, path_, *rules_, extents));
   graph_ = std::make_unique<Graph>(std::move(header.graph));
   dimensions_ = std::move(header.dimensions);
   header_hash_ = prefix.header_hash;

@@ -76,11 +76,11 @@ Bytes weight_bytes(const Graph& graph) {
   return total;
 }
 
-Status write_whole(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
-  SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, Bytes(0))));
+Status write_whole(Graph& graph, WeightProducer& producer, const std::string& path, NodeRules rules, const WriteOptions& options) {
+  SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, Bytes(0), rules)));
   if (options.variants != nullptr) SLUICE_RETURN_IF_ERROR(as_argument_error(options.variants->check(graph.name)));
   SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, lay_out(graph, options.variants));
-  SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size)));
+  SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size, rules)));
 
   SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));
@@ -93,8 +93,8 @@ Status write_whole(Graph& graph, WeightProducer& producer, const std::string& pa
 
 }  // namespace
 
-Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, const WriteOptions& options) {
-  return or_out_of_memory(path, [&] { return write_whole(graph, producer, path, options); });
+Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, NodeRules rules, const WriteOptions& options) {
+  return or_out_of_memory(path, [&] { return write_whole(graph, producer, path, rules, options); });
 }
 
 }  // namespace sluice::model

@@ -6,7 +6,6 @@
 #include "src/model/layout.h"
 #include "src/model/limits.h"
 #include "src/model/permutation.h"
-#include "src/model/validate_node.h"
 
 namespace sluice::model {
 namespace {
@@ -18,7 +17,7 @@ tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { re
 
 class GraphValidator {
  public:
-  explicit GraphValidator(const Graph& graph) : graph_(graph), made_(graph.tensors.size(), false), made_by_node_(made_) {}
+  GraphValidator(const Graph& graph, NodeRules rules) : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
 
   Status run(Bytes file_size) {
     SLUICE_RETURN_IF_ERROR(check_counts());
@@ -170,7 +169,7 @@ class GraphValidator {
     }
     made_[output.index()] = true;
     made_by_node_[output.index()] = true;
-    return validate_node(graph_, node);
+    return rules_(graph_, node);
   }
 
   Status check_preprocess() const {
@@ -237,14 +236,15 @@ class GraphValidator {
   }
 
   const Graph& graph_;
+  NodeRules rules_;
   std::vector<bool> made_;  // graph inputs, and what the nodes so far have made
   std::vector<bool> made_by_node_;
 };
 
 }  // namespace
 
-Status validate(const Graph& graph, Bytes file_size) {
-  return or_out_of_memory(graph.name, [&] { return GraphValidator(graph).run(file_size); });
+Status validate(const Graph& graph, Bytes file_size, NodeRules rules) {
+  return or_out_of_memory(graph.name, [&] { return GraphValidator(graph, rules).run(file_size); });
 }
 
 }  // namespace sluice::model

@@ -445,13 +445,21 @@ class ContentVerifier {
     const model::Tensor& in = graph_.tensor(node.inputs[input]);
     const model::Tensor& out = graph_.tensor(node.outputs[0]);
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
-    if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
-    if (node.op == model::OpKind::kBinary || (node.op == model::OpKind::kRecurrent && input == 0)) return true;
-    if (node.op == model::OpKind::kUnary || node.op == model::OpKind::kAffine) return input == 0;
-    // These read all channels of the rows that they write, so their steps may cut rows only.
+    const operators::Relations relations(graph_, node);
+    const operators::InPlace allowed = relations.definition().in_place;
+    const bool residual = node.epilogue.has_residual && input + 1 == node.inputs.size();
+    if (!residual && allowed != operators::InPlace::kAny && (allowed != operators::InPlace::kFirst || input != 0)) return false;
+    const operators::AxisRelations axes = relations.input(input);
+    bool along_last = false;
+    for (int axis = 0; axis < axes.rank(); ++axis) {
+      if (axes[axis].kind == operators::AxisKind::kSame && axes[axis].output_axis == axis) continue;
+      along_last = axis + 1 == axes.rank() && axes[axis].kind == operators::AxisKind::kReduced;
+      if (!along_last) return false;
+    }
+    // What reads all channels of the rows that it writes may be cut into rows only.
     const std::int64_t channels = row_extents(out.shape).channels;
     const auto& steps = steps_of_[id.index()];
-    return (node.op == model::OpKind::kSoftmax || node.op == model::OpKind::kLayerNorm) && input == 0 &&
+    return !along_last ||
            std::all_of(steps.begin(), steps.end(), [&](std::size_t i) { return plan_.steps[i].channels.size() == channels; });
   }
 

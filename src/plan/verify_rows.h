@@ -1,4 +1,5 @@
-// What a step reads of its inputs, in rows, written from the operators' definitions: the verifier's own word on bands.
+// What a step reads of its inputs, in rows: the verifier's own reading of the relations that the operators declare (operators/relation.h).
+// It shares the data with the planner, which tests/operators probes, and no code.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "sluice/core/tensor.h"
 #include "sluice/model/graph.h"
+#include "sluice/operators/definition.h"
 
 namespace sluice::plan {
 
@@ -16,37 +18,28 @@ inline constexpr std::int64_t kSquareRows = 4;
 
 /// Rows of input `input` that a step of `rows` may read; nothing where it may be any.
 inline std::optional<RowRange> rows_of_input(const model::Graph& graph, const model::Node& node, std::size_t input, RowRange rows) {
-  const RowExtents in = row_extents(graph.tensor(node.inputs[input]).shape);
-  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-  const bool same_grid = in.rows == out.rows && in.pixels == out.pixels;
-  if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return same_grid ? std::optional(rows) : std::nullopt;
-  const model::Window* window = nullptr;
-  switch (node.op) {
-    case model::OpKind::kConv:
-      window = &node.as<model::ConvAttributes>().window;
-      break;
-    case model::OpKind::kPool:
-      window = &node.as<model::PoolAttributes>().window;
-      break;
-    case model::OpKind::kBinary:
-      return graph.tensor(node.inputs[input]).shape == graph.tensor(node.outputs[0]).shape ? std::optional(rows) : std::nullopt;
-    case model::OpKind::kUnary:
-    case model::OpKind::kAffine:
-    case model::OpKind::kSoftmax:
-    case model::OpKind::kLayerNorm:
-    case model::OpKind::kDense:
-      return input == 0 && same_grid ? std::optional(rows) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
-  if (input != 0 || window->out_h < 1 || window->in_h < 1) return std::nullopt;
+  using operators::AxisKind;
+  const Shape& in = graph.tensor(node.inputs[input]).shape;
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  if (in.rank() != out.rank()) return std::nullopt;
+  const operators::AxisRelations axes = operators::Relations(graph, node).input(input);
+  // Rows count the axes before the channels, and before the pixels of an image. All but the last of these axes must be the input's own.
+  const int outer = out.rank() == 4 ? 1 : out.rank() - 2;
+  for (int axis = 0; axis < outer; ++axis)
+    if (axes[axis].kind != AxisKind::kSame || axes[axis].output_axis != axis) return std::nullopt;
+  if (outer < 0) return rows;
+  const operators::AxisRelation& row = axes[outer];
+  if (row.output_axis != outer) return std::nullopt;
+  if (row.kind == AxisKind::kSame) return rows;
+  if (row.kind != AxisKind::kWindow || row.divisor != 1 || row.stride < 1) return std::nullopt;
+  const std::int64_t height = out[outer], in_height = in[outer];
   const std::int64_t square = node.numeric == model::NumericClass::kWinograd4 ? kSquareRows : 1;
-  const std::int64_t top = rows.begin % window->out_h / square * square;
-  const std::int64_t bottom = std::min(window->out_h - 1, (rows.end - 1) % window->out_h / square * square + square - 1);
-  const auto inside = [&](std::int64_t y) { return std::clamp<std::int64_t>(y, 0, window->in_h); };
-  const std::int64_t first = inside(top * window->stride_h - window->pad_top);
-  const std::int64_t end = inside(bottom * window->stride_h - window->pad_top + (window->kernel_h - 1) * window->dilation_h + 1);
-  return RowRange{rows.begin / window->out_h * window->in_h + first, (rows.end - 1) / window->out_h * window->in_h + end};
+  const std::int64_t top = rows.begin % height / square * square;
+  const std::int64_t bottom = std::min(height - 1, (rows.end - 1) % height / square * square + square - 1);
+  const auto inside = [&](std::int64_t y) { return std::clamp<std::int64_t>(y, 0, in_height); };
+  const std::int64_t first = inside(top * row.stride - row.pad_before);
+  const std::int64_t end = inside(bottom * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1);
+  return RowRange{rows.begin / height * in_height + first, (rows.end - 1) / height * in_height + end};
 }
 
 }  // namespace sluice::plan

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sluice/model/model_writer.h"
+#include "sluice/operators/validate.h"
 #include "tests/executor/toy.h"
 
 namespace sluice::toy {
@@ -42,7 +43,7 @@ inline Status write_toy_file(const ToyModel& model, const std::string& path, con
   model::Graph graph = model.graph;
   graph.stretches.clear();
   ToyProducer producer(model);
-  return model::write_model(graph, producer, path, {.progress = {}, .before_commit = {}, .variants = variants});
+  return model::write_model(graph, producer, path, operators::validate_node, {.progress = {}, .before_commit = {}, .variants = variants});
 }
 
 }  // namespace sluice::toy

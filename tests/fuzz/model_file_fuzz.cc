@@ -7,6 +7,7 @@
 
 #include "sluice/core/hash.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "src/model/header.h"
 #include "src/model/layout.h"
 #include "tests/fuzz/virtual_file.h"
@@ -69,7 +70,7 @@ std::uint64_t use(const Graph& graph) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   VirtualFile::install({data, size}, claimed_file_size({data, size}));
   for (const Extents& extents : {Extents(), kOther}) {
-    const auto model = ModelFile::open("input", extents);
+    const auto model = ModelFile::open("input", operators::validate_node, extents);
     if (model && use(model->graph()) == 0) std::abort();
   }
   return 0;

@@ -5,6 +5,7 @@
 
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "tests/cli/temporary.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -32,7 +33,7 @@ model::ModelFile converted(const OnnxBuilder& b, const TemporaryFolder& folder, 
   const Status status = convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report);
   for (const Problem& problem : report.problems) UNSCOPED_INFO(problem.node + ": " + problem.message);
   REQUIRE(status);
-  auto file = model::ModelFile::open(folder.path("m.sluice"));
+  auto file = model::ModelFile::open(folder.path("m.sluice"), operators::validate_node);
   REQUIRE(file);
   REQUIRE(model::verify_weights(*file));
   return *std::move(file);

@@ -5,6 +5,7 @@
 
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "tests/cli/temporary.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -71,7 +72,7 @@ TEST_CASE("--numerics exact keeps Winograd out of the file; the weights are the 
     options.exact = exact;
     ConvertReport report;
     REQUIRE(convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report));
-    const auto file = model::ModelFile::open(folder.path("m.sluice"));
+    const auto file = model::ModelFile::open(folder.path("m.sluice"), operators::validate_node);
     REQUIRE(file);
     REQUIRE(file->graph().nodes.size() == 1);
     CHECK(file->graph().nodes[0].numeric == (exact ? NumericClass::kExact : NumericClass::kWinograd4));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sluice/operators/validate.h"
 #include "src/model/layout.h"
 #include "tests/model/sample_graph.h"
 
@@ -35,9 +36,9 @@ void check_refused(const Break& broken, bool with_file) {
   Graph graph = sample_graph();
   const auto size = assign_layout(graph, kHeaderEnd);
   REQUIRE(size);
-  REQUIRE(validate(graph, *size));
+  REQUIRE(validate(graph, *size, operators::validate_node));
   broken.apply(graph);
-  const Status status = validate(graph, with_file ? *size : Bytes(0));
+  const Status status = validate(graph, with_file ? *size : Bytes(0), operators::validate_node);
   REQUIRE_FALSE(status);
   const std::string text = status.error().to_string();
   INFO(text);
@@ -48,7 +49,7 @@ void check_refused(const Break& broken, bool with_file) {
 
 TEST_CASE("the sample is valid, and its weights are read in order") {
   Graph graph = sample_graph();
-  const Status status = validate(graph, Bytes(0));
+  const Status status = validate(graph, Bytes(0), operators::validate_node);
   INFO((status ? "" : status.error().to_string()));
   REQUIRE(status);
   std::vector<WeightId> read;
@@ -297,7 +298,7 @@ TEST_CASE("G5: weights and stretches") {
 TEST_CASE("counts are bounded") {
   Graph graph = sample_graph();
   graph.nodes.resize((1 << 20) + 1);
-  const Status status = validate(graph, Bytes(0));
+  const Status status = validate(graph, Bytes(0), operators::validate_node);
   REQUIRE_FALSE(status);
   CHECK(status.error().available == (1 << 20) + 1);
 }

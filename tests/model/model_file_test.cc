@@ -6,6 +6,7 @@
 #include <random>
 
 #include "sluice/core/hash.h"
+#include "sluice/operators/validate.h"
 #include "src/model/header.h"
 #include "src/model/layout.h"
 #include "tests/core/fake_file_ops.h"
@@ -24,7 +25,7 @@ struct SampleFile {
   SampleFile() {
     const TemporaryDirectory directory;
     PatternProducer producer(graph);
-    REQUIRE(write_model(graph, producer, directory.file("m")));
+    REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node));
     bytes = read_text(directory.file("m"));
     std::uint64_t header_size = 0;
     std::memcpy(&header_size, bytes.data() + 24, sizeof header_size);
@@ -34,7 +35,7 @@ struct SampleFile {
 
 Result<ModelFile> open_bytes(const std::string& bytes) {
   MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory");
+  return ModelFile::open("memory", operators::validate_node);
 }
 
 /// Makes the prefix's hash that of the header as it is now, so that what lies behind the hash is reached.
@@ -127,7 +128,7 @@ TEST_CASE("a flipped bit of the header is refused") {
   MemoryFile::bytes() = sample.bytes;
   for (std::size_t bit = 0; bit < sample.header_end * 8; ++bit) {
     flip(MemoryFile::bytes(), bit);
-    const auto model = ModelFile::open("memory");
+    const auto model = ModelFile::open("memory", operators::validate_node);
     flip(MemoryFile::bytes(), bit);
     INFO("bit " << bit);
     REQUIRE_FALSE(model);
@@ -142,9 +143,9 @@ TEST_CASE("a flipped bit of the header is safe even where the hash agrees") {
   for (std::size_t bit = kPrefixSize * 8; bit < sample.header_end * 8; ++bit) {
     flip(MemoryFile::bytes(), bit);
     rehash(MemoryFile::bytes(), sample.header_end);
-    if (const auto model = ModelFile::open("memory")) {
+    if (const auto model = ModelFile::open("memory", operators::validate_node)) {
       REQUIRE(use(model->graph()) > 0);
-      REQUIRE(validate(model->graph(), model->file_size()));
+      REQUIRE(validate(model->graph(), model->file_size(), operators::validate_node));
     } else {
       ++refused;
     }
@@ -224,7 +225,7 @@ TEST_CASE("each failing call of opening and verifying is an error or makes no di
   for (int n = 0;; ++n) {
     INFO("call " << n);
     FaultPlan::current() = {.fail_at = n};
-    const auto model = ModelFile::open(directory.file("m"));
+    const auto model = ModelFile::open(directory.file("m"), operators::validate_node);
     const Status status = model ? verify_weights(*model) : fail(model.error());
     if (FaultPlan::current().calls <= n) break;  // there was no such call
     // A failing trial of direct reads is no failure: larger blocks and buffered reads are left.
@@ -234,7 +235,7 @@ TEST_CASE("each failing call of opening and verifying is an error or makes no di
   }
   CHECK(failures >= 6);  // open, two fstat, prefix, header, weights
   FaultPlan::current() = {.most_bytes = 4096, .interruptions = 2};
-  const auto model = ModelFile::open(directory.file("m"));
+  const auto model = ModelFile::open(directory.file("m"), operators::validate_node);
   REQUIRE(model);
   CHECK(verify_weights(*model));
   FaultPlan::current() = {};
@@ -323,7 +324,7 @@ TEST_CASE("files over 4 GiB work") {
   REQUIRE(file->write_at(far.offset, values));
   REQUIRE(file->commit());
 
-  const auto model = ModelFile::open(directory.file("m"));
+  const auto model = ModelFile::open(directory.file("m"), operators::validate_node);
   INFO((model ? "" : model.error().to_string()));
   REQUIRE(model);
   const Stretch& stretch = model->graph().stretches[far.first_stretch];

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
 #include "tests/model/sample_graph.h"
@@ -13,7 +14,7 @@ namespace {
 Status write_sample(const std::string& path, const WriteOptions& options = {}) {
   Graph graph = sample_graph();
   PatternProducer producer(graph);
-  return write_model(graph, producer, path, options);
+  return write_model(graph, producer, path, operators::validate_node, options);
 }
 
 /// Gives bytes until weight `fails_at`.
@@ -65,9 +66,9 @@ TEST_CASE("the same graph and bytes give the same file") {
 TEST_CASE("a graph that was read can be written again, to the same bytes") {
   const TemporaryDirectory directory;
   REQUIRE(write_sample(directory.file("a")));
-  Graph again = ModelFile::open(directory.file("a"))->graph();
+  Graph again = ModelFile::open(directory.file("a"), operators::validate_node)->graph();
   PatternProducer producer(again);
-  REQUIRE(write_model(again, producer, directory.file("b")));
+  REQUIRE(write_model(again, producer, directory.file("b"), operators::validate_node));
   CHECK(read_text(directory.file("a")) == read_text(directory.file("b")));
 }
 
@@ -77,7 +78,7 @@ TEST_CASE("each panel is asked for once, in order, a stretch at a time") {
   CountingProducer producer(graph);
   Bytes written;
   Bytes total;
-  REQUIRE(write_model(graph, producer, directory.file("m"), {[&](Bytes now, Bytes all) {
+  REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node, {[&](Bytes now, Bytes all) {
                         CHECK(now > written);
                         written = now;
                         total = all;
@@ -101,10 +102,10 @@ TEST_CASE("a weight that two nodes read is stored once; one that no node reads c
   b.node(OpKind::kDense, {middle}, out, DenseAttributes{32, 32}).weights = {tied};
   b.output(out);
   CountingProducer producer(b.graph);
-  REQUIRE(write_model(b.graph, producer, directory.file("m")));
+  REQUIRE(write_model(b.graph, producer, directory.file("m"), operators::validate_node));
   CHECK(producer.complete());
   CHECK(b.graph.weights[1].range().end() == b.graph.weights[0].offset);
-  CHECK(ModelFile::open(directory.file("m")));
+  CHECK(ModelFile::open(directory.file("m"), operators::validate_node));
 }
 
 TEST_CASE("each failing call leaves the directory as it was") {
@@ -140,7 +141,7 @@ TEST_CASE("a failed write keeps the file that was there") {
   CHECK(read_text(path) == "the old one");
   CHECK(directory.entries() == 1);
   REQUIRE(write_sample(path));
-  CHECK(ModelFile::open(path));
+  CHECK(ModelFile::open(path, operators::validate_node));
   CHECK(directory.entries() == 1);
 }
 
@@ -158,13 +159,13 @@ TEST_CASE("errors of the producer and of the graph come through, and nothing is 
   const TemporaryDirectory directory;
   Graph graph = sample_graph();
   FailingProducer producer(WeightId(graph.weights.size() - 1));
-  Status status = write_model(graph, producer, directory.file("m"));
+  Status status = write_model(graph, producer, directory.file("m"), operators::validate_node);
   REQUIRE_FALSE(status);
   CHECK(status.error().code == ErrorCode::kUnsupported);
   CHECK(directory.entries() == 0);
 
   graph.nodes[kStem].weights.clear();
-  status = write_model(graph, producer, directory.file("m"));
+  status = write_model(graph, producer, directory.file("m"), operators::validate_node);
   REQUIRE_FALSE(status);
   CHECK(status.error().code == ErrorCode::kInvalidArgument);
   CHECK(directory.entries() == 0);

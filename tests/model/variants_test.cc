@@ -7,6 +7,7 @@
 
 #include "sluice/core/hash.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "src/model/header.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
@@ -53,7 +54,7 @@ struct SeveralFile {
     const TemporaryDirectory directory;
     Graph graph = graph_of(8);
     PatternProducer producer(graph);
-    REQUIRE(write_model(graph, producer, directory.file("m"), {.progress = {}, .before_commit = {}, .variants = &variants}));
+    REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node, {.progress = {}, .before_commit = {}, .variants = &variants}));
     bytes = read_text(directory.file("m"));
     std::uint64_t header_size = 0;
     std::memcpy(&header_size, bytes.data() + 24, sizeof header_size);
@@ -63,7 +64,7 @@ struct SeveralFile {
 
 Result<ModelFile> open_bytes(const std::string& bytes, const Extents& extents = {}) {
   MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory", extents);
+  return ModelFile::open("memory", operators::validate_node, extents);
 }
 
 /// What of a graph the variants hold.
@@ -229,7 +230,7 @@ TEST_CASE("any bit of a header with variants may be wrong") {
     const auto extents = extents_at(two_dimensions(), static_cast<std::size_t>(trial) % 9);
     const auto model = open_bytes(bytes, {{"n", extents[0]}, {"side", extents[1]}});
     // Whatever opens has passed validate; nothing else is to be known of it.
-    if (model) CHECK(validate(model->graph(), model->file_size()));
+    if (model) CHECK(validate(model->graph(), model->file_size(), operators::validate_node));
   }
 }
 

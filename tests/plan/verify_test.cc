@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/operators/validate.h"
 #include "src/model/layout.h"
 
 namespace sluice::plan {
@@ -41,7 +42,7 @@ struct Sample {
     make_graph();
     const auto size = model::assign_layout(graph, Bytes(4096));
     REQUIRE(size.has_value());
-    REQUIRE(model::validate(graph, *size).has_value());
+    REQUIRE(model::validate(graph, *size, operators::validate_node).has_value());
     context = {*size, kHash, Bytes(64)};
     make_plan();
   }
@@ -580,8 +581,8 @@ const std::vector<BreakageOf<BandSample>>& band_breakages() {
        }},
       {"I6", "an input replaced though a node that is not connected row by row reads it",
        [](B& s) {
-         s.graph.nodes[B::kRelu].op = OpKind::kResize;
-         s.graph.nodes[B::kRelu].attributes = model::ResizeAttributes{};
+         s.graph.nodes[B::kRelu].op = OpKind::kTranspose;
+         s.graph.nodes[B::kRelu].attributes = model::TransposeAttributes{{0, 2, 1, 3, 4, 5, 6, 7}};
        }},
       {"I6", "a ring that a node reads whole", [](B& s) { s.graph.nodes[B::kLast].inputs = {TensorId(B::kP)}; }},
       {"I6", "a graph output in a ring", [](B& s) { s.plan.tensors[B::kOut].ring_rows = 8; }},

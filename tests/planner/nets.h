@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/model/graph.h"
+#include "sluice/operators/validate.h"
 #include "src/model/layout.h"
 
 namespace sluice::planner {
@@ -121,7 +122,7 @@ class NetBuilder {
   model::Graph finish() {
     const auto size = model::assign_layout(graph_, Bytes(4096));
     REQUIRE(size.has_value());
-    const Status valid = model::validate(graph_, *size);
+    const Status valid = model::validate(graph_, *size, operators::validate_node);
     INFO((valid ? std::string() : valid.error().to_string()));
     REQUIRE(valid.has_value());
     return graph_;

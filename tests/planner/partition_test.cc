@@ -28,8 +28,8 @@ TEST_CASE("a window reads its taps' rows, of its own image, in whole granules") 
   CHECK(read({5, 7}, 1) == RowRange{8, 14});
   CHECK(read({1, 2}, 4) == RowRange{0, 9});
   CHECK(read({5, 6}, 4) == RowRange{6, 11});
-  CHECK(round_row(graph.nodes[0], 4, 5, 12) == 6);
-  CHECK(round_row(graph.nodes[0], 4, 7, 12) == 10);
+  CHECK(round_row(graph, graph.nodes[0], 4, 5) == 6);
+  CHECK(round_row(graph, graph.nodes[0], 4, 7) == 10);
 }
 
 TEST_CASE("bands rise, keep the rows that two of them read, and hold no more") {

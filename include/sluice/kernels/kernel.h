@@ -22,6 +22,7 @@
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
+#include "sluice/operators/cost.h"
 
 namespace sluice::kernels {
 
@@ -91,21 +92,9 @@ struct KernelCall {
   StepFault* fault = nullptr;  // never null for a step of a plan
 };
 
-/// What part of a node a step is to do: the question that `workspace` and `cost` answer.
-struct StepExtent {
-  RowRange rows;
-  ChannelRange channels;
-  int threads = 1;
-  bool derived = false;  // the derived panels of `channels` are given: the workspace need not hold them
-};
-
-/// How much work a step is. The profiler's rates turn it into time.
-struct CostFeatures {
-  std::uint64_t flops = 0;         // multiply and add are two
-  std::uint64_t input_bytes = 0;   // activations read
-  std::uint64_t output_bytes = 0;  // activations written
-  std::uint64_t weight_bytes = 0;  // weights read
-};
+/// The question that `workspace` and `cost` answer, and the answer of `cost`.
+using operators::CostFeatures;
+using operators::StepExtent;
 
 /// One way to run one operator.
 struct KernelDescriptor {

@@ -96,8 +96,12 @@ struct Graph {
   }
 };
 
+/// The rules of the operators: what a node's attributes, tensors and weights owe each other (operators/validate.h, which stands above this
+/// module). A reference without a default, so that no graph comes in without them.
+using NodeRules = Status (&)(const Graph& graph, const Node& node);
+
 /// Checks G1 to G4 and G6 (G5 too when `file_size` is not zero). The error names the node, tensor or weight and the rule. O(size of the graph).
-Status validate(const Graph& graph, Bytes file_size);
+Status validate(const Graph& graph, Bytes file_size, NodeRules rules);
 
 /// All weights a node reads: its own, and those behind constant inputs. Appends to `out` in reading order.
 void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out);

@@ -23,9 +23,9 @@ namespace sluice::model {
 /// An open model. Movable; keeps the file open. Thread-safe after opening (all const).
 class ModelFile {
  public:
-  /// The graph is that of `extents`, by default of the bound. Errors: kIo; kInvalidModel, kUnsupportedVersion, kChecksumMismatch with the
+  /// The graph is that of `extents`, by default of the bound, and has passed `validate` with `rules`. Errors: kIo; kInvalidModel, kUnsupportedVersion, kChecksumMismatch with the
   /// rule that is broken; kInvalidArgument for extents that the file has no graph for.
-  static Result<ModelFile> open(const std::string& path, const Extents& extents = {});
+  static Result<ModelFile> open(const std::string& path, NodeRules rules, const Extents& extents = {});
   /// The same file with its graph of other extents: reads the header again, shares the open file. Errors: those of `open`; kFileChanged.
   Result<ModelFile> with_extents(const Extents& extents) const;
 
@@ -41,9 +41,10 @@ class ModelFile {
   WeightSource& source() const noexcept { return *source_; }
 
  private:
-  ModelFile() = default;
+  explicit ModelFile(NodeRules rules) noexcept : rules_(&rules) {}
   Status read(const Extents& extents);
 
+  Status (*rules_)(const Graph&, const Node&);
   std::string path_;
   std::uint64_t header_hash_ = 0;
   std::uint64_t hash_ = 0;

@@ -77,7 +77,7 @@ class BandCutter {
     std::vector<std::int64_t> made(end - first, 0);  // rows of each position so far
     const std::int64_t rows = rows_of(end - 1);
     for (std::int64_t band = 1; band <= bands; ++band) {
-      const std::int64_t until = round_row(node(end - 1), granule(end - 1), rows * band / bands, rows);
+      const std::int64_t until = round_row(graph_, node(end - 1), granule(end - 1), rows * band / bands);
       if (until == made.back()) continue;
       const std::vector<std::int64_t> wanted = rows_wanted(banded.chain, made, until);
       for (std::size_t p = first; p < end; ++p) {
@@ -150,7 +150,7 @@ class BandCutter {
       if (!asked) want = std::max(want, rows_of(p) * until / all);
       want = std::max<std::int64_t>(want, 1);  // all begin in the first band: loads come in the order of positions
       want = until == all ? rows_of(p) : want;
-      if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(node(p), granule(p), want, rows_of(p));
+      if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(graph_, node(p), granule(p), want);
     }
     return wanted;
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sluice/model/graph.h"
+#include "sluice/operators/definition.h"
 #include "sluice/plan/plan.h"
 #include "sluice/planner/alias.h"
 #include "sluice/planner/chain.h"
@@ -151,23 +152,16 @@ class ViewBuilder {
     }
   }
 
-  /// Is element i of the output computed from element i of this input, and nothing else of it?
+  /// Does a step read of this input only what it replaces?
   bool reads_elementwise(const model::Node& node, std::size_t input) const noexcept {
     const model::Tensor& in = graph_.tensor(node.inputs[input]);
     const model::Tensor& out = graph_.tensor(node.outputs[0]);
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
-    if (node.epilogue.has_residual && input + 1 == node.inputs.size()) return true;
-    switch (node.op) {
-      case model::OpKind::kUnary:
-      case model::OpKind::kAffine:
-      case model::OpKind::kSoftmax:
-      case model::OpKind::kLayerNorm:
-        return input == 0;
-      case model::OpKind::kBinary:
-        return true;
-      default:
-        return false;
-    }
+    const operators::Relations relations(graph_, node);
+    if (relations.is_residual(input)) return true;
+    // What a recurrent node has written it reads again, a time step on.
+    const operators::InPlace allowed = relations.definition().in_place;
+    return !relations.recurrence().there() && (allowed == operators::InPlace::kAny || (allowed == operators::InPlace::kFirst && input == 0));
   }
 
   bool may_replace(NodeId id, std::size_t input, std::uint32_t allowed) const {

@@ -6,7 +6,6 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "src/kernels/plain/kernel.h"
-#include "src/kernels/reference/cost.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/quantised.h"
@@ -68,7 +67,7 @@ constexpr KernelDescriptor describe(std::string_view name, OpKind op, void (*run
   kernel.supports = floats;
   kernel.in_place_inputs = none_in_place;
   kernel.workspace = no_workspace;
-  kernel.cost = cost_of;
+  kernel.cost = operators::cost_of;
   kernel.run = run;
   return kernel;
 }

@@ -1,0 +1,135 @@
+#include "src/operators/node_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice::operators {
+
+Status NodeCheck::epilogue() const {
+  const EpilogueParts& takes = definition_of(node_.op).epilogue;
+  const Epilogue& epilogue = node_.epilogue;
+  if ((epilogue.has_bias && !takes.bias) || (epilogue.has_residual && !takes.residual))
+    return invalid("G2: this operator takes neither bias nor residual");
+  if (epilogue.activation.function != Function::kNone && !takes.activation) return invalid("G2: this operator takes no activation");
+  if (std::isnan(epilogue.activation.a) || std::isnan(epilogue.activation.b)) return invalid("G2: an activation's numbers are not numbers");
+  if (node_.numeric == NumericClass::kWinograd4 && node_.op != OpKind::kConv) return invalid("G2: only convolutions are winograd4");
+  return {};
+}
+
+Status NodeCheck::operands(std::size_t inputs, std::size_t weights) const {
+  const std::size_t residual = node_.epilogue.has_residual ? 1 : 0;
+  if (node_.inputs.size() != inputs + residual)
+    return invalid("G2: the number of inputs is not the operator's", inputs + residual, node_.inputs.size());
+  if (node_.weights.size() != weights) return invalid("G4: the number of weights is not the operator's", weights, node_.weights.size());
+  return {};
+}
+
+Status NodeCheck::f32() const {
+  const auto is_f32 = [&](TensorId id) { return graph_.tensor(id).dtype == DType::kF32; };
+  if (is_f32(node_.outputs[0]) && std::all_of(node_.inputs.begin(), node_.inputs.end(), is_f32)) return {};
+  return invalid("G2: an input or the output of an operator that computes is not f32");
+}
+
+Status NodeCheck::one_dtype() const {
+  const auto agrees = [&](TensorId id) { return graph_.tensor(id).dtype == output().dtype; };
+  if (std::all_of(node_.inputs.begin(), node_.inputs.end(), agrees)) return {};
+  return invalid("G2: inputs and output of an operator that moves values differ in type");
+}
+
+Status NodeCheck::residual() const {
+  if (!node_.epilogue.has_residual || graph_.tensor(node_.inputs.back()).shape == output().shape) return {};
+  return invalid("G4: the residual's shape is not the output's");
+}
+
+Status NodeCheck::inferred(const char* otherwise) const {
+  if (infer_shape(graph_, node_) == output().shape) return {};
+  return invalid(otherwise);
+}
+
+Status NodeCheck::panels(WeightLayout layout, std::int64_t outputs, std::int64_t per_group, std::int64_t taps, std::int64_t depth) const {
+  const Weight& weight = graph_.weight(node_.weights[0]);
+  if (weight.panel_layout.layout != layout) return invalid("G4: the weight's layout is not the operator's");
+  const std::int64_t panels = panel_count(outputs, per_group);
+  if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
+  const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
+  if (is_quantised(weight.panel_layout) && !definition_of(node_.op).quantised_panels)
+    return invalid("G4: this operator takes no quantised panels");
+  const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
+  if (!bytes || weight.panel_bytes != *bytes || (is_quantised(weight.panel_layout) && values_of_lane(weight) != *values)) {
+    return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
+                   weight.panel_bytes.count());
+  }
+  if (!node_.epilogue.has_bias) return {};
+  return plain_f32(node_.weights[1], panels * kPanelLanes);
+}
+
+Status NodeCheck::plain_f32(WeightId id, std::int64_t floats) const {
+  const Weight& weight = graph_.weight(id);
+  if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != DType::kF32) {
+    return invalid("G4: a bias, scale or shift is not stored as plain f32 values");
+  }
+  const auto needed = align_up(static_cast<std::uint64_t>(floats) * sizeof(float), kWeightAlignment);
+  const std::uint64_t found = align_up(weight.panel_bytes.count(), kWeightAlignment);
+  if (found != needed) return invalid("G4: a bias, scale or shift has not one value for each lane", needed, found);
+  return {};
+}
+
+Status NodeCheck::moved() const {
+  SLUICE_RETURN_IF_ERROR(operands(1, 0));
+  SLUICE_RETURN_IF_ERROR(one_dtype());
+  if (input(0).shape.rank() != output().shape.rank()) return invalid("G2: input and output differ in rank");
+  return {};
+}
+
+std::optional<Shape> infer_same(const Graph& graph, const Node& node) noexcept { return shape_of_input(graph, node); }
+std::optional<Shape> infer_nothing(const Graph&, const Node&) noexcept { return std::nullopt; }
+
+AxisRelations relate_same(const Graph& graph, const Node& node, std::size_t input) noexcept {
+  return AxisRelations::all_same(shape_of_input(graph, node, input).rank());
+}
+
+AxisRelations relate_along_last(const Graph& graph, const Node& node, std::size_t input) noexcept {
+  AxisRelations axes = relate_same(graph, node, input);
+  if (axes.rank() > 0) axes[axes.rank() - 1] = reduced();
+  return axes;
+}
+
+AxisRelations relate_panels(const Graph& graph, const Node& node, std::size_t weight) noexcept {
+  if (weight > 0) return relate_channels(graph, node, weight);
+  AxisRelations axes(kPanelAxes);
+  axes[kLanes] = same(shape_of_output(graph, node).rank() - 1);
+  axes[kTaps] = axes[kDepth] = reduced();
+  return axes;
+}
+
+AxisRelations relate_channels(const Graph& graph, const Node& node, std::size_t) noexcept {
+  AxisRelations axes(1);
+  axes[0] = same(shape_of_output(graph, node).rank() - 1);
+  return axes;
+}
+
+std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b, int from_last) noexcept {
+  Shape out = a.rank() >= b.rank() ? a : b;
+  for (int axis = from_last; axis < out.rank(); ++axis) {
+    const std::int64_t x = extent_from_last(a, axis), y = extent_from_last(b, axis);
+    if (x != y && x != 1 && y != 1) return std::nullopt;
+    out[out.rank() - 1 - axis] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+Status check_broadcast(const NodeCheck& check, int from_last) {
+  const Shape &a = check.input(0).shape, &b = check.input(1).shape, &out = check.output().shape;
+  if (out.rank() != std::max(a.rank(), b.rank())) return check.invalid("G2: the output's rank is not that of the inputs, broadcast");
+  const std::optional<Shape> made = broadcast_shape(a, b, from_last);
+  for (int axis = 0; axis + from_last < out.rank(); ++axis)
+    if (!made || (*made)[axis] != out[axis]) return check.invalid("G2: the inputs do not broadcast to the output");
+  return {};
+}
+
+AxisRelation relate_broadcast(const Shape& in, const Shape& out, int axis) noexcept {
+  const int output_axis = axis + out.rank() - in.rank();
+  return in[axis] == out[output_axis] ? same(output_axis) : broadcast(output_axis);
+}
+
+}  // namespace sluice::operators

@@ -1,0 +1,46 @@
+// The long tail: what holds of every plain operator. Types, shapes and arguments are proven where the operator is known: by its kernel,
+// which the planner and the executor ask (kernels/plain.h).
+#include <bit>
+
+#include "src/operators/families.h"
+#include "src/operators/node_check.h"
+
+namespace sluice::operators {
+namespace {
+
+Status validate(const Graph& graph, const Node& node) {
+  const NodeCheck check(graph, node);
+  const auto* a = check.attributes<PlainAttributes>();
+  if (a == nullptr) return check.invalid("G2: a plain operator has its attributes");
+  if (node.weights.size() > 2048) return check.invalid("G4: bodies read more weights than are taken", 2048, node.weights.size());
+  const auto present = static_cast<std::size_t>(std::popcount(a->present));
+  if (present != node.inputs.size())
+    return check.invalid("G2: a plain operator has not the inputs that it names", present, node.inputs.size());
+  std::size_t at = 0;
+  while (at < a->arguments.size()) {
+    const std::int64_t count = a->arguments[at];
+    if (count < 0 || static_cast<std::uint64_t>(count) >= a->arguments.size() - at)
+      return check.invalid("G2: a plain operator's arguments are cut short");
+    at += static_cast<std::size_t>(count) + 1;
+  }
+  return {};
+}
+
+AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {
+  return AxisRelations(shape_of_input(graph, node, input).rank());
+}
+AxisRelations relate_weight(const Graph&, const Node&, std::size_t) noexcept { return AxisRelations(kPanelAxes); }
+
+}  // namespace
+
+constexpr OperatorDefinition kPlain = {
+    .kind = OpKind::kPlain,
+    .attributes = kAlternative<PlainAttributes>,
+    .inputs = 0,
+    .validate = validate,
+    .infer = infer_nothing,
+    .relate_input = relate,
+    .relate_weight = relate_weight,
+};
+
+}  // namespace sluice::operators
