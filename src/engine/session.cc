@@ -6,6 +6,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
 #include "src/core/out_of_memory.h"
+#include "src/core/stack.h"
 #include "src/engine/planning.h"
 #include "src/engine/tenancy.h"
 
@@ -19,8 +20,13 @@ using engine::Tenancy;
 class PlannedSession final : public Session {
  public:
   PlannedSession(std::shared_ptr<Tenancy> tenancy, std::shared_ptr<const Model> model, const SessionOptions& options)
-      : tenancy_(std::move(tenancy)), tenant_(std::move(model), options) {}
+      : tenancy_(std::move(tenancy)), owned_(std::make_unique<engine::Tenant>(std::move(model), options)), tenant_(*owned_) {}
   ~PlannedSession() override {
+    if (tenancy_->foreign()) {
+      // Its loader is a thread of the parent: nothing here can end it, and what it holds goes with this process.
+      static_cast<void>(owned_.release());
+      return;
+    }
     const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
     tenancy_->remove(tenant_);
   }
@@ -34,6 +40,7 @@ class PlannedSession final : public Session {
   Status set_budget(Bytes budget) override {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
     if (tenancy_->shared())
       return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
     return or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
@@ -87,6 +94,7 @@ class PlannedSession final : public Session {
   Status run() noexcept override {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
     SLUICE_RETURN_IF_ERROR(check_inputs());
     tenant_.turn_lost = false;
     if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
@@ -104,6 +112,7 @@ class PlannedSession final : public Session {
   }
 
   void cancel() noexcept override {
+    if (tenancy_->foreign()) return;  // the lock may be held, by a thread that is not here
     const std::lock_guard lock(tenant_.executor_mutex);
     tenant_.executor()->cancel();
   }
@@ -160,7 +169,8 @@ class PlannedSession final : public Session {
   }
 
   std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool
-  engine::Tenant tenant_;
+  std::unique_ptr<engine::Tenant> owned_;
+  engine::Tenant& tenant_;
 };
 
 /// What an arena decides for its sessions is left to it.
@@ -184,6 +194,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
 
 Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
+  SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   if (!options.dims.empty()) {
     SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));
