@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sluice/core/hash.h"
+#include "src/executor/checksum_error.h"
 #include "src/executor/clock.h"
 
 namespace sluice::executor {
@@ -260,9 +261,7 @@ Status Loader::verify(const plan::Load& load, Bytes arrived) noexcept {
     if (stretch.offset + stretch.stored_size > arrived) return {};
     const std::byte* bytes = region + (stretch.offset - load.file.offset).count();
     if (xxh3_64({bytes, stretch.stored_size.count()}) != stretch.xxh3) {
-      return fail(make_error(ErrorCode::kChecksumMismatch, graph_.name,
-                             "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
-                             stretch.offset.count()));
+      return fail(checksum_error(graph_.name, stretch.offset));
     }
   }
   return {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sluice/core/hash.h"
+#include "src/executor/checksum_error.h"
 #include "src/executor/clock.h"
 
 namespace sluice::executor {
@@ -161,10 +162,7 @@ Status StepReader::await(std::size_t index) noexcept {
 Status StepReader::check(const Slot& slot) const noexcept {
   for (const model::Stretch& stretch : std::span(graph_.stretches).subspan(slot.first_stretch, slot.stretch_count)) {
     const std::byte* bytes = slot.at + (stretch.offset - slot.range.offset).count();
-    if (xxh3_64({bytes, stretch.stored_size.count()}) != stretch.xxh3)
-      return fail(make_error(ErrorCode::kChecksumMismatch, graph_.name,
-                             "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
-                             stretch.offset.count()));
+    if (xxh3_64({bytes, stretch.stored_size.count()}) != stretch.xxh3) return fail(checksum_error(graph_.name, stretch.offset));
   }
   return {};
 }
