@@ -136,7 +136,9 @@ void sluice_arena_close(sluice_arena* arena);
 /* As sluice_session_set_budget, for all its sessions together. */
 sluice_status sluice_arena_set_budget(sluice_arena* arena, uint64_t budget_bytes);
 
-/* Ends the session; the pointer must not be used after. NULL is ignored. */
+/* Ends the session; the pointer must not be used after. NULL is ignored. A session belongs to the process that made it: in a forked child all
+ * its calls are refused, and ending it there leaves the parent's as it is. Making a session, changing its budget
+ * and running want 96 KiB of the calling thread's stack; a thread that has less left is refused. */
 void sluice_session_close(sluice_session* session);
 
 /* Between runs: plans again for this many bytes and gives back what is too much. SLUICE_BUDGET_TOO_SMALL leaves the session as it was. */

@@ -15,7 +15,7 @@
 namespace sluice::cli {
 namespace {
 
-const char* program_name = "";
+const char* program_name = "sluice";  // until `main` says which
 
 /// Without a stream, which would want a buffer; -1 where the system does not say.
 long resident_pages() noexcept {
@@ -36,7 +36,7 @@ long resident_pages() noexcept {
   ::_exit(exit_status(ErrorCode::kOutOfMemory));
 }
 
-std::terminate_handler handler_before = nullptr;
+std::terminate_handler handler_before = &std::abort;
 
 /// Memory ran out where nothing may be thrown, such as in a destructor of a JSON value, or for the exception itself, of which there is none
 /// then.
@@ -47,11 +47,14 @@ std::terminate_handler handler_before = nullptr;
   std::abort();
 }
 
+/// Before any other static initialiser (101 is the first priority that is not the system's): those of the option parser allocate, and what
+/// they throw no `main` catches.
+[[gnu::constructor(101)]] void begin() noexcept { handler_before = std::set_terminate(&terminated); }
+
 }  // namespace
 
 void end_where_memory_ends(const char* program) noexcept {
   program_name = program;
-  handler_before = std::set_terminate(&terminated);
 #if defined(SLUICE_NO_EXCEPTIONS)
   std::set_new_handler(&leave);
 #endif

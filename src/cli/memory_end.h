@@ -8,7 +8,7 @@
 
 namespace sluice::cli {
 
-/// Once, at the start of main. `program` is kept: how it calls itself.
+/// Once, at the start of main. `program` is kept: how it calls itself. What ends before, in static initialisers, says so as `sluice`.
 void end_where_memory_ends(const char* program) noexcept;
 
 /// "<program>: out of memory: the system gave no more to this process, which holds 12345 KiB". Allocates nothing.

@@ -6,6 +6,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
 #include "src/core/out_of_memory.h"
+#include "src/core/stack.h"
 #include "src/engine/planning.h"
 #include "src/engine/stuck_reads.h"
 #include "src/engine/tenancy.h"
@@ -22,6 +23,11 @@ class PlannedSession final : public Session {
   PlannedSession(std::shared_ptr<Tenancy> tenancy, std::shared_ptr<const Model> model, const SessionOptions& options)
       : tenancy_(std::move(tenancy)), owned_(std::make_unique<engine::Tenant>(std::move(model), options)), tenant_(*owned_) {}
   ~PlannedSession() override {
+    if (tenancy_->foreign()) {
+      // Its loader is a thread of the parent: nothing here can end it, and what it holds goes with this process.
+      static_cast<void>(owned_.release());
+      return;
+    }
     {
       const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
       tenancy_->remove(std::move(owned_));
@@ -38,6 +44,7 @@ class PlannedSession final : public Session {
   Status set_budget(Bytes budget) override {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
     if (tenancy_->shared())
       return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
     return or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
@@ -92,6 +99,7 @@ class PlannedSession final : public Session {
   Status run() noexcept override {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
     SLUICE_RETURN_IF_ERROR(check_inputs());
     tenant_.turn_lost = false;
     if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
@@ -109,6 +117,7 @@ class PlannedSession final : public Session {
   }
 
   void cancel() noexcept override {
+    if (tenancy_->foreign()) return;  // the lock may be held, by a thread that is not here
     const std::lock_guard lock(tenant_.executor_mutex);
     tenant_.executor()->cancel();
   }
@@ -190,6 +199,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
 
 Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> model, const SessionOptions& options) {
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
+  SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   engine::StuckReads::sweep();
   if (!options.dims.empty()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/core/out_of_memory.h"
+#include "src/core/stack.h"
 #include "src/engine/planning.h"
 #include "src/engine/tenancy.h"
 
@@ -28,6 +29,7 @@ Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOption
 Status SharedArena::set_budget(Bytes budget) {
   const engine::Occupation occupation(*tenancy_);
   SLUICE_RETURN_IF_ERROR(occupation.status());
+  SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
   return or_out_of_memory("shared arena", [&] { return tenancy_->set_budget(budget); });
 }
 

@@ -41,6 +41,11 @@ Tenancy::Tenancy(const TenancyOptions& options) : options_(options), budget_byte
   if (options_.compute_cpus.empty()) options_.compute_cpus = processors_to_compute_on(options_.threads);
 }
 
+Tenancy::~Tenancy() {
+  // The workers that the pool would wait for are threads of the parent. What a child cannot end goes with it.
+  if (foreign()) static_cast<void>(pool_.release());
+}
+
 Status Tenancy::join(Tenant& newcomer) {
   tenants_.push_back(&newcomer);
   const Status joined = or_out_of_memory("session", [&] { return rearrange(options_.budget, false); });
@@ -346,8 +351,8 @@ MemoryReport Tenancy::memory() const noexcept {
 }
 
 Occupation::Occupation(Tenancy& tenancy, Wait wait) noexcept
-    : tenancy_(tenancy), held_(!tenancy.busy_.exchange(true, std::memory_order_acquire)) {
-  while (!held_ && wait == Wait::kYes) {
+    : tenancy_(tenancy), foreign_(tenancy.foreign()), held_(!foreign_ && !tenancy.busy_.exchange(true, std::memory_order_acquire)) {
+  while (!held_ && !foreign_ && wait == Wait::kYes) {
     tenancy_.busy_.wait(true, std::memory_order_relaxed);
     held_ = !tenancy_.busy_.exchange(true, std::memory_order_acquire);
   }
@@ -361,6 +366,8 @@ Occupation::~Occupation() {
 
 Status Occupation::status() const noexcept {
   if (held_) return {};
+  if (foreign_)
+    return fail(ErrorCode::kInvalidArgument, "session", "the session belongs to the process that this one was forked from: make one here");
   return fail(ErrorCode::kInvalidArgument, "session",
               tenancy_.shared() ? "another thread uses the arena that the session shares" : "the session is in use by another thread");
 }

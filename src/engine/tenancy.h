@@ -13,6 +13,8 @@
 // Every call but `memory` wants an Occupation.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <memory>
 #include <span>
@@ -37,6 +39,9 @@ struct TenancyOptions {
 class Tenancy {
  public:
   explicit Tenancy(const TenancyOptions& options);
+  ~Tenancy();
+  Tenancy(const Tenancy&) = delete;
+  Tenancy& operator=(const Tenancy&) = delete;
 
   /// Errors: those of Session::create; then `newcomer` is no tenant and may be destroyed.
   Status join(Tenant& newcomer);
@@ -50,6 +55,8 @@ class Tenancy {
 
   MemoryReport memory() const noexcept;
   bool shared() const noexcept { return options_.shared; }
+  /// Is this a forked child of the process that made it? Threads are not forked, so nothing that waits for one ends here.
+  bool foreign() const noexcept { return ::getpid() != process_; }
   const TenancyOptions& options() const noexcept { return options_; }
 
  private:
@@ -79,6 +86,7 @@ class Tenancy {
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
 
+  const pid_t process_ = ::getpid();
   TenancyOptions options_;
   Bytes overhead_;
   std::uint64_t plans_made_ = 0;
@@ -95,7 +103,7 @@ class Tenancy {
   std::atomic<bool> busy_{false};
 };
 
-/// Marks a tenancy as in use by one thread; a second one is told so instead of racing.
+/// Marks a tenancy as in use by one thread; a second one is told so instead of racing, and so is a forked child.
 class Occupation {
  public:
   enum class Wait : bool { kNo, kYes };
@@ -107,6 +115,7 @@ class Occupation {
 
  private:
   Tenancy& tenancy_;
+  const bool foreign_;
   bool held_;
 };
 

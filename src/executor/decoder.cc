@@ -4,6 +4,7 @@
 #include <new>
 
 #include "sluice/core/hash.h"
+#include "src/executor/checksum_error.h"
 
 namespace sluice::executor {
 namespace {
@@ -23,9 +24,7 @@ class RawDecoder final : public Decoder {
 Status verify_checksum(const StretchBytes& bytes) noexcept {
   const model::Stretch& stretch = bytes.stretch();
   if (xxh3_64(bytes.stored) == stretch.xxh3) return {};
-  return fail(make_error(ErrorCode::kChecksumMismatch, bytes.graph.name,
-                         "the weights at this offset of the model file are not those that were written", stretch.offset.count(),
-                         stretch.offset.count()));
+  return fail(checksum_error(bytes.graph.name, stretch.offset));
 }
 
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "src/importer/allowance.h"
 #include "src/importer/half.h"
 #include "src/importer/refusal.h"
 
@@ -16,12 +17,15 @@ T load(const std::byte* data, std::int64_t offset) noexcept {
 }
 
 std::shared_ptr<std::vector<std::byte>> allocate(const Shape& shape, DType dtype) {
+  count_made(static_cast<std::uint64_t>(shape.element_count()), size_of(dtype));
   return std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(shape.element_count()) * size_of(dtype));
 }
 
-void check_foldable(const Constant& c) {
+/// Before each element is copied to one of `bytes_each`.
+void check_foldable(const Constant& c, std::uint64_t bytes_each) {
   if (c.elements() > kMaxFoldedElements)
     refuse_unsupported("a constant of shape " + c.shape.to_string() + " is too large to compute with at import");
+  count_made(static_cast<std::uint64_t>(c.elements()), bytes_each);
 }
 
 }  // namespace
@@ -123,7 +127,7 @@ std::optional<Constant> reshaped(const Constant& c, const Shape& shape) {
 }
 
 Constant copied(const Constant& c) {
-  check_foldable(c);
+  check_foldable(c, 0);
   auto bytes = allocate(c.shape, c.dtype);
   write_elements(c, bytes->data());
   Constant copy = make_view(c.dtype, c.shape, bytes->data(), bytes);
@@ -184,7 +188,7 @@ std::int64_t read_integer(const Constant& c, std::int64_t offset) noexcept {
 }
 
 std::vector<double> reals(const Constant& c) {
-  check_foldable(c);
+  check_foldable(c, sizeof(double));
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(c.elements()));
   for_each_offset(c.shape, c.strides, [&](std::int64_t offset) { values.push_back(read_real(c, offset)); });
@@ -192,7 +196,7 @@ std::vector<double> reals(const Constant& c) {
 }
 
 std::vector<std::int64_t> integers(const Constant& c) {
-  check_foldable(c);
+  check_foldable(c, sizeof(std::int64_t));
   std::vector<std::int64_t> values;
   values.reserve(static_cast<std::size_t>(c.elements()));
   for_each_offset(c.shape, c.strides, [&](std::int64_t offset) { values.push_back(read_integer(c, offset)); });
@@ -200,7 +204,7 @@ std::vector<std::int64_t> integers(const Constant& c) {
 }
 
 std::vector<float> floats(const Constant& c) {
-  check_foldable(c);
+  check_foldable(c, sizeof(float));
   std::vector<float> values(static_cast<std::size_t>(c.elements()));
   write_floats(c, values);
   return values;

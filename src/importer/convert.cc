@@ -4,6 +4,7 @@
 #include "sluice/model/model_writer.h"
 #include "sluice/operators/validate.h"
 #include "src/core/out_of_memory.h"
+#include "src/importer/allowance.h"
 #include "src/importer/dims.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
@@ -15,8 +16,6 @@
 namespace sluice::importer {
 namespace {
 
-// A fill (ConstantOfShape) is written out in full, so a small file can ask for a large one. The largest published case is 575 MB.
-constexpr std::uint64_t kMaxExpandedBytes = std::uint64_t{4} << 30;
 // Names and messages come from an untrusted file and go to a terminal.
 std::string printable(std::string text) {
   for (char& c : text)
@@ -33,22 +32,32 @@ tl::unexpected<Error> fail_with(const std::string& path, ConvertReport& report) 
   return fail(report.problems.front().code, path, "the file cannot be converted; the report says why");
 }
 
-Status check_size(const OnnxGraph& onnx, const model::Graph& graph, ConvertReport& report) {
-  std::uint64_t files = 0;
-  for (const auto& file : onnx.files) files += file->bytes().size();
+Bytes size_of_files(const OnnxGraph& onnx) {
+  Bytes files;
+  for (const auto& file : onnx.files) files += Bytes(file->bytes().size());
+  return files;
+}
+
+/// What is filled (ConstantOfShape) is written out in full where it lies in panels, so a small file can ask for a large one.
+Status check_size(const OnnxGraph& onnx, const ConvertOptions& options, const model::Graph& graph, ConvertReport& report) {
+  const Allowance allowance(size_of_files(onnx), options.max_constants);
+  const auto refuse = [&](const std::string& what, std::uint64_t bytes) {
+    report.problems.push_back(
+        {ErrorCode::kUnsupported, "", "", onnx.opset,
+         what + " would take " + format_bytes(Bytes(bytes)) + ", more than the file accounts for and" + allowance.limit_text()});
+    return fail(ErrorCode::kUnsupported, "weights", "they are larger than the file accounts for");
+  };
   std::uint64_t weights = 0;
   for (const model::Weight& weight : graph.weights) {
     const auto bytes = checked_mul(static_cast<std::uint64_t>(weight.panels), weight.panel_bytes.count());
     const auto sum = bytes ? checked_add(weights, *bytes) : std::nullopt;
     weights = sum.value_or(kUnlimitedBytes.count());
+    if (weight.panel_bytes > allowance.of_panel())
+      return refuse("a part of weight `" + weight.name + "` that is made at once", weight.panel_bytes.count());
   }
   report.weight_bytes = Bytes(weights);
-  // f16 doubles, panels of few outputs are padded sixteenfold.
-  const std::uint64_t most = files * 32 + kMaxExpandedBytes;
-  if (weights <= most) return {};
-  report.problems.push_back({ErrorCode::kUnsupported, "", "", onnx.opset,
-                             "its weights would take " + format_bytes(Bytes(weights)) + ", far more than the file holds"});
-  return fail(ErrorCode::kUnsupported, "weights", "they are larger than the file accounts for");
+  if (Bytes(weights) <= allowance.of_file()) return {};
+  return refuse("its weights", weights);
 }
 
 /// The graph of one choice of extents, and what its weights are packed from.
@@ -67,6 +76,8 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
     return fail_with(onnx_path, report);
   };
   made.draft.bounds = options.bounds;
+  Allowance allowance(size_of_files(onnx), options.max_constants);
+  const AllowanceScope counted(allowance);
   lower(onnx, options, made.draft, report.problems);
   report.value_inputs.assign(made.draft.value_inputs.begin(), made.draft.value_inputs.end());
   report.unbounded.assign(made.draft.wanted_bounds.begin(), made.draft.wanted_bounds.end());
@@ -77,7 +88,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   made.recipes = emit(made.draft, graph);
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
-  SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
+  SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
   // What the file asks for and we would not run is the file's fault, not the caller's.
   if (Status valid = model::validate(graph, Bytes(), operators::validate_node); !valid) {
     Error error = valid.error();
@@ -144,8 +155,13 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     write.variants = &variants;
     graph.weights = pool.weights();
   }
+<<<<<<< HEAD
   SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
+=======
+  SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, write));
+>>>>>>> hostile
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
   return {};

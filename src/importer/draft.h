@@ -86,7 +86,6 @@ struct Draft {
   std::vector<DraftNode> nodes;
   std::vector<DraftPort> inputs;
   std::vector<DraftPort> outputs;
-  std::int64_t fold_allowance = std::int64_t{8} << 20;  // elements that constants may still make the importer compute
   std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
   std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
   bool plain_only = false;                              // a body that runs as a plan of its own: kPlain nodes only (body.h)

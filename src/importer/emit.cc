@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "sluice/kernels/plain.h"
 #include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
@@ -116,6 +117,41 @@ class Emitter {
     return made;
   }
 
+  /// A constant as an input of the node that is being made. One that is large and all one value is stored as that value, and written out
+  /// by a step of its own for each reader, as late as may be.
+  TensorId operand(ValueId id) {
+    const Value& value = draft_.value(id);
+    const DType dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
+    const std::uint64_t most = model::kAlwaysResidentBelow.count() / size_of(dtype);
+    if (!value.constant || !uniform_value(*value.constant) || static_cast<std::uint64_t>(value.shape.element_count()) <= most)
+      return tensor(id);
+    Value one = value;
+    one.shape = one.constant->shape = Shape{1};
+    one.layout = kIdentityPerm;
+    model::Tensor single, whole;
+    single.name = value.name;
+    single.dtype = whole.dtype = dtype;
+    single.shape = one.shape;
+    single.weight = add_constant(one);
+    whole.name = value.name + ":whole";
+    whole.shape = physical(value.shape, value.layout);
+    model::PlainAttributes fill;
+    fill.op = kernels::find_plain("Expand")->number;
+    fill.present = 1;
+    fill.arguments = {whole.shape.rank()};
+    fill.arguments.insert(fill.arguments.end(), whole.shape.dims().begin(), whole.shape.dims().end());
+    model::Node made;
+    made.name = value.name + ":fill";
+    made.op = OpKind::kPlain;
+    made.attributes = std::move(fill);
+    graph_.tensors.push_back(std::move(single));
+    made.inputs.push_back(TensorId(graph_.tensors.size() - 1));
+    graph_.tensors.push_back(std::move(whole));
+    made.outputs.push_back(TensorId(graph_.tensors.size() - 1));
+    graph_.nodes.push_back(std::move(made));
+    return graph_.nodes.back().outputs[0];
+  }
+
   WeightId add_constant(const Value& value) {
     Recipe recipe;
     recipe.kind = Recipe::Kind::kConstant;
@@ -224,7 +260,7 @@ class Emitter {
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
       made.weights.push_back(add_floats(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
     for (const BodyWeight& weight : node.body_weights) made.weights.push_back(add_body_weight(weight));
-    for (const ValueId input : node.inputs) made.inputs.push_back(tensor(input));
+    for (const ValueId input : node.inputs) made.inputs.push_back(operand(input));
     made.outputs.push_back(tensor(node.output));
     graph_.nodes.push_back(std::move(made));
   }

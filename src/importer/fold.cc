@@ -3,17 +3,32 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/importer/allowance.h"
 #include "src/importer/fold_arithmetic.h"
 #include "src/importer/slice_spec.h"
 
 namespace sluice::importer {
 namespace {
 
-void charge(NodeContext& c, std::int64_t elements) {
-  if (elements > kMaxFoldedElements || elements > c.draft().fold_allowance)
+void check_elements(std::int64_t elements) {
+  if (elements > kMaxFoldedElements)
     refuse_unsupported("the graph computes more from constants than the importer does (" + std::to_string(kMaxFoldedElements) +
                        " elements in a tensor)");
-  c.draft().fold_allowance -= elements;
+}
+
+/// The parts of which a constant is joined, before there are any.
+void check_parts(std::int64_t parts) {
+  check_elements(parts);
+  count_made(static_cast<std::uint64_t>(parts), sizeof(Constant));
+}
+
+/// A constant of one value in another shape.
+std::optional<Constant> refilled(const Constant& data, const Shape& shape) {
+  if (!uniform_value(data)) return std::nullopt;
+  Constant one = data;
+  one.shape = Shape{};
+  one.quantised = nullptr;
+  return broadcast(one, shape);
 }
 
 bool all_constant(const NodeContext& c) {
@@ -59,22 +74,24 @@ Constant fold_shape(const NodeContext& c) {
   return make_constant(Shape{end - start}, dims.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start)));
 }
 
-Constant fold_range(NodeContext& c) {
+Constant fold_range(const NodeContext& c) {
   const Constant start = c.require_constant(0, "start"), limit = c.require_constant(1, "limit"), delta = c.require_constant(2, "delta");
   if (start.elements() != 1 || limit.elements() != 1 || delta.elements() != 1) c.malformed("start, limit and delta must be scalars");
   const double step = read_real(delta, 0);
   const double count = step == 0 ? -1 : std::ceil((read_real(limit, 0) - read_real(start, 0)) / step);
   if (step == 0 || !(count < 1e9)) c.malformed("the range is infinite or too long");
   const auto length = static_cast<std::int64_t>(std::max(count, 0.0));
-  charge(c, length);
+  check_elements(length);
+  count_made(static_cast<std::uint64_t>(length), sizeof(double));
   std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(length));
   for (std::int64_t i = 0; i < length; ++i) values.push_back(read_real(start, 0) + static_cast<double>(i) * step);
   return from_reals(values, Shape{length}, start.dtype);
 }
 
 // ---- views
 
-Constant fold_gather(NodeContext& c) {
+Constant fold_gather(const NodeContext& c) {
   const Constant data = *c.input_constant(0), index = *c.input_constant(1);
   if (data.shape.rank() == 0) c.malformed("a scalar has no axis to gather from");
   const int axis = c.axis(c.integer("axis", 0), data.shape.rank());
@@ -96,7 +113,9 @@ Constant fold_gather(NodeContext& c) {
     spec.extent[a] = 1;
     if (auto view = reshaped(sliced(data, spec), *shape)) return *std::move(view);
   }
-  charge(c, shape->element_count());
+  if (auto fill = refilled(data, *shape)) return *std::move(fill);
+  check_elements(shape->element_count());
+  check_parts(static_cast<std::int64_t>(places.size()));
   std::vector<Constant> parts;
   for (const std::int64_t place : places) {
     spec.start[a] = place;
@@ -108,7 +127,7 @@ Constant fold_gather(NodeContext& c) {
   return *reshaped(concatenated(parts, axis, joined), *shape);
 }
 
-Constant fold_concat(NodeContext& c) {
+Constant fold_concat(const NodeContext& c) {
   std::vector<Constant> parts;
   Shape shape = c.input_shape(0);
   const int axis = c.axis(c.integer("axis", c.opset() < 4 ? 1 : 0), shape.rank());
@@ -125,18 +144,18 @@ Constant fold_concat(NodeContext& c) {
   shape[axis] = extent;
   const auto made = Shape::make(shape.dims());
   if (!made) c.malformed("the output's shape overflows");
-  charge(c, made->element_count());
+  check_elements(made->element_count());
   return concatenated(parts, axis, *made);
 }
 
-Constant fold_expand(NodeContext& c) {
+Constant fold_expand(const NodeContext& c) {
   const Constant data = *c.input_constant(0);
   const auto wanted = Shape::make(c.constant_integers(1, "the shape"));
   if (!wanted) c.malformed("the shape is negative or overflows");
   return broadcast(data, broadcast_shape(data.shape, *wanted));
 }
 
-Constant fold_tile(NodeContext& c) {
+Constant fold_tile(const NodeContext& c) {
   Constant data = *c.input_constant(0);
   const std::vector<std::int64_t> repeats = c.constant_integers(1, "the repeats");
   if (static_cast<int>(repeats.size()) != data.shape.rank()) c.malformed("there must be one repeat for each axis");
@@ -148,24 +167,24 @@ Constant fold_tile(NodeContext& c) {
     if (__builtin_mul_overflow(shape[axis], times, &shape[axis])) c.malformed("the output's shape overflows");
     const auto made = Shape::make(shape.dims());
     if (!made) c.malformed("the output's shape overflows");
-    charge(c, std::max(made->element_count(), times));
+    if (auto fill = refilled(data, *made)) {
+      data = *std::move(fill);
+      continue;
+    }
+    check_elements(made->element_count());
+    check_parts(times);
     data = concatenated(std::vector<Constant>(static_cast<std::size_t>(times), data), axis, *made);
   }
   return data;
 }
 
-Constant fold_cast(NodeContext& c) {
+Constant fold_cast(const NodeContext& c) {
   const Constant data = *c.input_constant(0);
   const auto to = dtype_of(c.integer("to", 0));
   if (!to) c.refuse("the type it casts to is not supported");
   if (data.dtype == *to || (is_float(data.dtype) && is_float(*to))) return data;
-  if (const auto value = uniform_value(data)) {
-    const Constant one = *reshaped(broadcast(data, data.shape), data.shape);
-    Constant scalar = one;
-    scalar.shape = Shape{};
-    return broadcast(cast(scalar, *to), data.shape);
-  }
-  charge(c, data.elements());
+  if (const auto one = refilled(data, Shape{})) return broadcast(cast(*one, *to), data.shape);
+  check_elements(data.elements());
   return cast(data, *to);
 }
 
@@ -225,8 +244,9 @@ bool fold(NodeContext& c) {
   }
   if (const auto elements = arithmetic_elements(c)) {
     // Too large to compute here: a node of the graph, if the operator is one.
-    if (!folds_only(op) && (*elements > kMaxFoldedElements || *elements > c.draft().fold_allowance)) return false;
-    charge(c, *elements);
+    const bool covered = *elements <= kMaxFoldedElements && may_make(static_cast<std::uint64_t>(*elements), kFoldedElementBytes);
+    if (!folds_only(op) && !covered) return false;
+    check_elements(*elements);
     return give(fold_arithmetic(c));
   }
   return false;

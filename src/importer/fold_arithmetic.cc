@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "src/importer/allowance.h"
+
 namespace sluice::importer {
 namespace {
 
@@ -101,6 +103,7 @@ bool is_identity(std::string_view op) noexcept { return op == "Identity" || op =
 Constant binary(const NodeContext& c, const BinaryEntry& entry, const Constant& left, const Constant& right) {
   const Shape shape = broadcast_shape(left.shape, right.shape);
   const Constant a = broadcast(left, shape), b = broadcast(right, shape);
+  count_made(static_cast<std::uint64_t>(shape.element_count()), sizeof(double));
   if (is_float(a.dtype) != is_float(b.dtype) && entry.op_type != "Pow") c.malformed("operands of different types");
   const DType result = entry.to_bool ? DType::kBool : a.dtype;
   if (is_float(a.dtype)) {
@@ -120,6 +123,7 @@ Constant where(const NodeContext& c) {
   const Shape shape = broadcast_shape(broadcast_shape(condition.shape, x.shape), y.shape);
   const std::vector<std::int64_t> holds = integers(broadcast(condition, shape));
   const std::vector<double> a = reals(broadcast(x, shape)), b = reals(broadcast(y, shape));
+  count_made(holds.size(), sizeof(double));
   std::vector<double> out(holds.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = holds[i] != 0 ? a[i] : b[i];
   return from_reals(out, shape, x.dtype);
@@ -128,6 +132,7 @@ Constant where(const NodeContext& c) {
 Constant non_zero(const Constant& x) {
   const std::vector<double> values = reals(x);
   const int rank = x.shape.rank();
+  count_made(values.size(), 3 * sizeof(std::int64_t) * static_cast<std::uint64_t>(rank));  // lists that grow, and all of them once more
   std::vector<std::vector<std::int64_t>> places(static_cast<std::size_t>(rank));
   const auto strides = dense_strides(x.shape);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -163,6 +168,7 @@ Constant reduce(const NodeContext& c) {
     if (reduced[static_cast<std::size_t>(axis)]) to[static_cast<std::size_t>(axis)] = 0;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double start = op == "ReduceProd" ? 1 : op == "ReduceMax" ? -kInfinity : op == "ReduceMin" ? kInfinity : 0;
+  count_made(static_cast<std::uint64_t>(kept.element_count()), sizeof(double));
   std::vector<double> out(static_cast<std::size_t>(kept.element_count()), start);
   const std::vector<double> values = reals(x);
   std::size_t i = 0;
@@ -182,12 +188,15 @@ Constant reduce(const NodeContext& c) {
 }  // namespace
 
 Constant from_reals(std::span<const double> values, const Shape& shape, DType dtype) {
+  count_made(values.size(), is_float(dtype) ? sizeof(float) : sizeof(std::int64_t));
   if (is_float(dtype)) {
     std::vector<float> narrowed;
+    narrowed.reserve(values.size());
     for (const double value : values) narrowed.push_back(static_cast<float>(value));
     return make_constant(shape, narrowed);
   }
   std::vector<std::int64_t> whole;
+  whole.reserve(values.size());
   for (const double value : values) {
     const bool fits = value > -9.2e18 && value < 9.2e18;
     whole.push_back(dtype == DType::kBool ? value != 0 : fits ? static_cast<std::int64_t>(value) : value < 0 ? INT64_MIN : INT64_MAX);
@@ -203,6 +212,7 @@ Constant cast(const Constant& constant, DType to) {
 Constant concatenated(std::span<const Constant> parts, int axis, const Shape& shape) {
   const DType dtype = parts.empty() ? DType::kF32 : parts[0].dtype;
   const auto size = static_cast<std::int64_t>(size_of(dtype));
+  count_made(static_cast<std::uint64_t>(shape.element_count()), static_cast<std::uint64_t>(size) + sizeof(std::int64_t));
   auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(shape.element_count() * size));
   const auto strides = dense_strides(shape);
   std::int64_t start = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "src/importer/allowance.h"
 #include "src/importer/fold.h"
 #include "src/importer/lower_plain.h"
 #include "src/importer/lowering.h"
@@ -27,6 +28,7 @@ class Walk final : public BodyLowering {
 
   std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) override {
     inlined_ += body.nodes.size();
+    count_made(body.nodes.size(), kUnrolledNodeBytes);
     if (inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
     const std::size_t first_change = changes_.size();
     ++depth_;
@@ -52,12 +54,12 @@ class Walk final : public BodyLowering {
 
   bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
     out.draft.plain_only = true;
-    out.draft.fold_allowance = draft_.fold_allowance;
     std::vector<Problem> problems;
     Walk inner(onnx_, options_, out.draft, problems);
     inner.outer_ = this;
     inner.apart_ = &out;
     inner.inlined_ = inlined_ + body.nodes.size();
+    count_made(body.nodes.size(), kUnrolledNodeBytes);
     if (inner.inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
     inner.add_initializers(body);
     for (std::size_t i = 0; i < inputs.size() && i < body.inputs.size(); ++i) {
@@ -67,7 +69,6 @@ class Walk final : public BodyLowering {
     }
     for (const OnnxNode& node : body.nodes) inner.lower_node(node);
     for (const OnnxPort& port : body.outputs) out.outputs.push_back(inner.find_value(port.name));
-    draft_.fold_allowance = out.draft.fold_allowance;
     inlined_ = inner.inlined_;
     if (!problems.empty()) out.problem = (problems[0].op_type.empty() ? "" : problems[0].op_type + ": ") + problems[0].message;
     for (const ValueId output : out.outputs)

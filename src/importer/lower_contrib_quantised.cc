@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/importer/allowance.h"
 #include "src/importer/lower_plain.h"
 #include "src/importer/quantised.h"
 
@@ -9,6 +10,7 @@ namespace sluice::importer {
 namespace {
 
 std::vector<float> all_floats(const Constant& constant) {
+  count_made(static_cast<std::uint64_t>(constant.elements()), sizeof(float));
   std::vector<float> values(static_cast<std::size_t>(constant.elements()));
   write_floats(constant, values);
   return values;
@@ -54,6 +56,7 @@ void lower_matmul_n_bits(NodeContext& c) {
   const int narrow = static_cast<int>(bits);
   Constant q = unpacked(b, Shape{n, row}, row, narrow, false);
   q.shape[1] = k;  // the last block may be a part of one
+  count_made(static_cast<std::uint64_t>(n * blocks), sizeof(float));
   std::vector<float> zeros(static_cast<std::size_t>(n * blocks), static_cast<float>(1 << (bits - 1)));
   if (c.has_input(3)) zeros = zeros_of_blocks(c, 3, n, blocks, narrow);
   const Constant weight = dequantised(q, all_floats(scales), std::move(zeros), {.inner = 1, .extent = k, .block = block});
@@ -82,6 +85,7 @@ void lower_gather_block_quantized(NodeContext& c) {
   const Constant q = packed ? unpacked(data, *made, made->back(), 4, false) : data;
   const std::int64_t features = made->back(), rows = made->count(0, rank - 1), blocks = (features + block - 1) / block;
   if (scales.elements() != rows * blocks) c.malformed("the scales are not one for each block");
+  count_made(static_cast<std::uint64_t>(rows * blocks), sizeof(float));
   std::vector<float> zeros(static_cast<std::size_t>(rows * blocks), bytes ? static_cast<float>(1 << (bits - 1)) : 0.0f);
   if (c.has_input(3)) zeros = zeros_of_blocks(c, 3, rows, blocks, static_cast<int>(bits));
   const Constant table = dequantised(q, all_floats(scales), std::move(zeros), {.inner = 1, .extent = features, .block = block});

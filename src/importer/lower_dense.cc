@@ -1,6 +1,7 @@
 // Gemm, MatMul, BatchNormalization, LRN and the softmaxes.
 #include <cmath>
 
+#include "src/importer/allowance.h"
 #include "src/importer/lowering.h"
 
 namespace sluice::importer {
@@ -25,6 +26,7 @@ ValueId add_dense(NodeContext& c, ValueId x, std::string name, Constant weight, 
   panels.values = std::move(weight);
   if (scale != 1.0f) {
     if (n > kMaxFoldedElements) c.refuse("too many output features");
+    count_made(static_cast<std::uint64_t>(n), sizeof(float));
     panels.scale.assign(static_cast<std::size_t>(n), scale);
   }
   Shape out = c.shape(x);

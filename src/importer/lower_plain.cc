@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "src/importer/allowance.h"
 #include "src/importer/quantised.h"
 
 namespace sluice::importer {
@@ -104,7 +105,10 @@ std::vector<std::int64_t> pack(const std::vector<std::vector<std::int64_t>>& lis
 
 /// Bytes on 64, however little the allocator promises.
 struct AlignedBytes {
-  explicit AlignedBytes(std::size_t size) : bytes(size + 64) {}
+  explicit AlignedBytes(std::size_t size) {
+    count_made(size);
+    bytes.resize(size + 64);
+  }
   std::byte* data() {
     const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
     return bytes.data() + (64 - address % 64) % 64;
@@ -278,8 +282,8 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   // What a loop does may have no end; that is for the run.
   const bool foldable = constant && op.name != "Control";
   const bool weights = op.name == "DequantizeLinear" && constant && is_stored(*c.constant(values[0]));
-  if (weights || (foldable && work <= kMaxFoldedElements && c.draft().fold_allowance >= work)) {
-    if (!weights) c.draft().fold_allowance -= work;
+  const bool covered = work <= kMaxFoldedElements && may_make(static_cast<std::uint64_t>(work), sizeof(double));
+  if (weights || (foldable && covered)) {
     Constant made = evaluate(c, op, attributes, inputs, values, out);
     if (weights) made.quantised = values_behind(PlainNode(op, attributes, inputs), c, values, made.data);
     return c.add_constant(std::move(made));

@@ -113,11 +113,13 @@ class SlicedForm {
     direction_ = direction;
     w_ = matrix(1);
     r_ = matrix(2);
-    if (!w_ || !r_ || c_.constant(c_.input(0)) != nullptr || c_.has_input(4) || c_.real("clip", 0.0f) != 0.0f)
-      return false;
+    if (!w_ || !r_ || c_.constant(c_.input(0)) != nullptr || c_.has_input(4) || c_.real("clip", 0.0f) != 0.0f) return false;
     const Shape x = c_.input_shape(0);
     const std::int64_t directions = direction == 2 ? 2 : 1;
     attributes_.hidden = r_->shape[2];
+    const std::int64_t stated = c_.integer("hidden_size", 0);
+    if (stated != 0 && stated != attributes_.hidden)
+      c_.malformed("attribute hidden_size is " + std::to_string(stated) + ", R is made for " + std::to_string(attributes_.hidden));
     const std::int64_t rows = attributes_.gates() * attributes_.hidden;
     if (x.rank() != 3 || !is_float(c_.draft().value(c_.input(0)).dtype) || attributes_.hidden < 1 ||
         !(w_->shape == Shape{directions, rows, x[2]}) || !(r_->shape == Shape{directions, rows, attributes_.hidden}))

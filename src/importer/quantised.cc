@@ -1,9 +1,12 @@
 #include "src/importer/quantised.h"
 
+#include "src/importer/allowance.h"
+
 namespace sluice::importer {
 
 QuantisedValues quantised_values(const Constant& q, std::vector<float> scales, std::vector<float> zeros, const kernels::ScaleOrder& order) {
   QuantisedValues made;
+  count_made(static_cast<std::uint64_t>(q.elements()), 1);
   made.values.resize(static_cast<std::size_t>(q.elements()));
   write_elements(q, reinterpret_cast<std::byte*>(made.values.data()));
   // Panels of bytes are signed, narrower ones are not: what is of the other kind moves by half the range, and its zero with it.
@@ -20,6 +23,7 @@ QuantisedValues quantised_values(const Constant& q, std::vector<float> scales, s
 
 Constant dequantised(const Constant& q, std::vector<float> scales, std::vector<float> zeros, const kernels::ScaleOrder& order) {
   auto quantised = std::make_shared<QuantisedValues>(quantised_values(q, std::move(scales), std::move(zeros), order));
+  count_made(quantised->values.size(), sizeof(float));
   auto real = std::make_shared<std::vector<float>>(quantised->values.size());
   for (std::size_t i = 0; i < real->size(); ++i) {
     const auto s = static_cast<std::size_t>(order.of(static_cast<std::int64_t>(i)));
@@ -34,6 +38,8 @@ Constant dequantised(const Constant& q, std::vector<float> scales, std::vector<f
 Constant unpacked(const Constant& packed, const Shape& shape, std::int64_t row, int bits, bool is_signed) {
   const auto count = static_cast<std::size_t>(shape.element_count()), each = static_cast<std::size_t>(8 / bits);
   const auto width = static_cast<std::size_t>(row < 1 ? 1 : row), row_bytes = (width + each - 1) / each;
+  count_made(count, 1);
+  count_made(static_cast<std::uint64_t>(packed.elements()), 1);
   std::vector<std::byte> bytes(static_cast<std::size_t>(packed.elements()));
   write_elements(packed, bytes.data());
   auto values = std::make_shared<std::vector<std::int8_t>>(count);

@@ -447,6 +447,8 @@ TEST_CASE("a wrong bit anywhere in a payload is found before a step uses it") {
         const Status failed = (*executor)->run();
         REQUIRE_FALSE(failed);
         CHECK(failed.error().code == ErrorCode::kChecksumMismatch);
+        CHECK_FALSE(failed.error().has_numbers);
+        CHECK(failed.error().to_string().find(" at file offset " + std::to_string(stretch.offset.count()) + ":") != std::string::npos);
         bench.source.corrupt_byte = -1;
         REQUIRE((*executor)->run());
         CHECK(bench.right(**executor));

@@ -188,6 +188,7 @@ TEST_CASE("weights of a body that are damaged in the file are an error of each r
     const Status status = (*session)->run();
     REQUIRE_FALSE(status);
     CHECK(status.error().code == ErrorCode::kChecksumMismatch);
+    CHECK(status.error().subject().find(" at file offset ") != std::string_view::npos);
   }
 }
 

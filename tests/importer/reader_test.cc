@@ -63,6 +63,20 @@ std::string external(const std::string& location, const std::string& offset = ""
   return bytes;
 }
 
+/// Four values in raw_data, and in float_data.
+std::string raw_and_typed() {
+  std::string bytes = raw_tensor("w", {1, 4}, 1, std::string(16, '\1'));
+  protozero::pbf_writer w(bytes);
+  const Floats other = {1, 2, 3, 4};
+  w.add_packed_float(4, other.begin(), other.end());
+  return bytes;
+}
+OnnxBuilder lstm_of(std::int64_t hidden_size) {
+  OnnxBuilder b;
+  b.input("x", {2, 1, 4}).weight("w", {1, 8, 4}).weight("r", {1, 8, 2});
+  return b.node("LSTM", {"x", "w", "r"}, {"y"}, {attribute("hidden_size", hidden_size)}).output("y");
+}
+
 const std::string kFloat16 = std::string(16, '\1');
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
@@ -72,6 +86,8 @@ const std::vector<std::pair<std::string, Make>>& malformed() {
        [] {
          return with_initializer(raw_tensor("w", {1, 4}, 1, "abc"));
        }},
+      {"raw and typed data", [] { return with_initializer(raw_and_typed()); }},
+      {"an LSTM of a hidden size that its weights do not have", [] { return lstm_of(std::int64_t{1} << 62); }},
       {"raw data too long",
        [] {
          return with_initializer(raw_tensor("w", {1, 2}, 1, kFloat16));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,10 @@ struct ConvertOptions {
   bool fuse = true;                          // off: one node an operator (tests)
   model::Preprocess preprocess;              // written as metadata when present
   std::vector<std::string> labels;
+  /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
+  /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB
+  /// written.
+  std::optional<Bytes> max_constants;
   std::function<void(Bytes, Bytes)> progress;
 };
 

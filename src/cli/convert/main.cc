@@ -34,6 +34,7 @@ struct CommandLine {
   std::string numerics = "fast";
   std::string preprocess = "none";
   std::string labels;
+  std::string max_constants;
   bool json = false;
   bool quiet = false;
 };
@@ -110,6 +111,11 @@ int convert_file(const CommandLine& line) {
   for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
   options.exact = line.numerics == "exact";
   options.preprocess = preset(line.preprocess);
+  if (!line.max_constants.empty()) {
+    const auto bytes = parse_bytes(line.max_constants);
+    if (!bytes) raise(make_error(ErrorCode::kInvalidArgument, line.max_constants, "--max-constants wants a size such as 64MiB"));
+    options.max_constants = *bytes;
+  }
   if (!line.labels.empty()) options.labels = read_labels(line.labels);
   importer::ConvertReport report;
   Status converted;
@@ -179,6 +185,10 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
       ->capture_default_str();
   app.add_option("--labels", line.labels, "a file with one label a line, kept in the model");
+  app.add_option(
+      "--max-constants", line.max_constants,
+      "SIZE: what may be made beyond what lies in the file, by computing with constants, writing fills out and unrolling bodies; "
+      "default: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");
   constexpr std::string_view kOfValues[] = {"--dim", "--value", "--bound"};

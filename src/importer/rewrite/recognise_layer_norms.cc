@@ -1,3 +1,4 @@
+#include "src/importer/allowance.h"
 #include "src/importer/rewrite/pattern.h"
 #include "src/importer/rewrite/rewrite.h"
 
@@ -52,6 +53,7 @@ void recognise_layer_norms(Draft& draft) {
     if (!found) continue;
     const Shape& shape = draft.value(found->x).shape;
     if (shape.back() > kMaxFoldedElements) continue;
+    count_made(static_cast<std::uint64_t>(shape.back()), 2 * sizeof(float));
     node.op = model::OpKind::kLayerNorm;
     node.attributes = model::LayerNormAttributes{static_cast<float>(found->epsilon)};
     node.axis = shape.rank() - 1;

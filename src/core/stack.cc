@@ -1,0 +1,53 @@
+#include "src/core/stack.h"
+
+#include <cerrno>
+#include <cstdint>
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace sluice {
+namespace {
+
+#if defined(__linux__)
+/// Whether a byte can be read. The set of signals is read before the first argument is found to be nonsense, so nothing else happens.
+bool readable(std::uintptr_t address) noexcept {
+  constexpr int kNoSuchAction = -1;
+  constexpr std::size_t kSetBytes = 8;
+  const int before = errno;
+  const long result = ::syscall(SYS_rt_sigprocmask, kNoSuchAction, address & ~std::uintptr_t{kSetBytes - 1}, nullptr, kSetBytes);
+  const bool there = result == 0 || errno != EFAULT;
+  errno = before;
+  return there;
+}
+
+/// What is known of this thread's stack: the bytes from `low` to `high` are there. A stack that the thread was switched to lies elsewhere.
+struct KnownStack {
+  std::uintptr_t low = 0;
+  std::uintptr_t high = 0;
+};
+thread_local KnownStack known;
+#endif
+
+}  // namespace
+
+bool stack_has(std::size_t bytes) noexcept {
+#if defined(__linux__)
+  constexpr std::uintptr_t kPage = 4096;  // or more; a guard is a page or more
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (here <= bytes) return false;
+  const std::uintptr_t lowest = here - bytes;
+  if (known.low <= lowest && here <= known.high) return true;
+  for (std::uintptr_t at = here; at > lowest + kPage; at -= kPage)
+    if (!readable(at)) return false;
+  if (!readable(lowest)) return false;
+  known = {lowest, here};
+#else
+  static_cast<void>(bytes);
+#endif
+  return true;
+}
+
+}  // namespace sluice
