@@ -1,7 +1,7 @@
 // The linear algebra of fit.h, by Eigen.
 //
 // At the minimum some rates are zero, and the others are what least squares without the bound gives for their terms alone. There are six
-// terms, so all 64 choices are tried; a factorisation of all samples comes first, so that a choice costs six equations, however many
+// terms, so all 64 choices are tried; rotations turn the samples into six equations first, so that a choice costs no more, however many
 // samples there are.
 #include "sluice/profiler/fit.h"
 
