@@ -1,10 +1,11 @@
 // The linear algebra of fit.h, by Eigen.
 //
 // At the minimum some rates are zero, and the others are what least squares without the bound gives for their terms alone. There are six
-// terms, so all 64 choices are tried; a factorisation of all samples comes first, so that a choice costs six equations, however many
+// terms, so all 64 choices are tried; rotations turn the samples into six equations first, so that a choice costs no more, however many
 // samples there are.
 #include "sluice/profiler/fit.h"
 
+#include <Eigen/Jacobi>
 #include <Eigen/QR>
 #include <bit>
 
@@ -57,11 +58,22 @@ KernelRates fit_rates(std::span<const KernelSample> samples) {
   // Seconds, flops and bytes differ by nine powers of ten: each term is scaled to length 1. One that no sample has stays zero.
   const Eigen::RowVectorXd scale = rows.colwise().norm().unaryExpr([](double norm) { return norm > 0 ? norm : 1; });
   rows.array().rowwise() /= scale.array();
-  const Eigen::Index kept = std::min<Eigen::Index>(rows.rows(), kCount);
-  const Eigen::HouseholderQR<Samples> factored(rows);
-  const Eigen::VectorXd turned = factored.householderQ().transpose() * Eigen::VectorXd::Ones(rows.rows());
-  const Factor upper = factored.matrixQR().topRows(kept).triangularView<Eigen::Upper>();
-  const Vector weights = least_squares_from_zero(upper, turned.head(kept));
+  // Rotations turn each sample into the six equations that stand for all before it; the last column is what they are to give.
+  Eigen::Matrix<double, kCount, kCount + 1> equations = Eigen::Matrix<double, kCount, kCount + 1>::Zero();
+  for (Eigen::Index r = 0; r < rows.rows(); ++r) {
+    Eigen::Matrix<double, 1, kCount + 1> row;
+    row << rows.row(r), 1.0;
+    for (int i = 0; i < kCount; ++i) {
+      Eigen::JacobiRotation<double> rotation;
+      rotation.makeGivens(equations(i, i), row[i]);
+      for (int j = i; j <= kCount; ++j) {
+        const double above = equations(i, j);
+        equations(i, j) = rotation.c() * above - rotation.s() * row[j];
+        row[j] = rotation.s() * above + rotation.c() * row[j];
+      }
+    }
+  }
+  const Vector weights = least_squares_from_zero(equations.leftCols<kCount>(), equations.col(kCount));
   KernelRates rates{samples.front().kernel, {}};
   for (int i = 0; i < kCount; ++i) rates.seconds_per[static_cast<std::size_t>(i)] = weights[i] / scale[i];
   return rates;

@@ -60,7 +60,10 @@ struct CaseGraph {
   }
 
  private:
-  static std::string text_of(protozero::pbf_reader part, std::uint32_t tag) { return part.next(tag) ? part.get_string() : std::string(); }
+  static std::string text_of(const protozero::data_view& bytes, std::uint32_t tag) {
+    protozero::pbf_reader part(bytes);
+    return part.next(tag) ? part.get_string() : std::string();
+  }
 };
 
 /// Of a case, or of the function that an "_expanded" case writes out in other operators.
