@@ -307,7 +307,10 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
     stuck_ = std::move(tenant);
     return;
   }
-  if (owner_ == tenant.get()) owner_ = nullptr;
+  if (owner_ == tenant.get()) {
+    static_cast<void>(settle(nullptr));  // nothing is left to wait for
+    owner_ = nullptr;
+  }
   tenant->bound = {};
   forget(*tenant);
 }

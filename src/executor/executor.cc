@@ -90,24 +90,8 @@ class PlanExecutor final : public Executor {
     return read ? loaded : read;
   }
 
-  bool quiet(std::int64_t patience_ns) noexcept override {
-    const bool read = !reads_in_steps_ || reader_.drain(nullptr, patience_ns).has_value();
-    const bool loaded = plan_.loads.empty() || loader_.drain(nullptr, patience_ns).has_value();
-    pass_ = Pass::kFirst;
-    return read && loaded;
-  }
-
-  Status leave(const Executor* next) noexcept override {
-    const Status read = reads_in_steps_ ? reader_.drain(next) : Status();
-    const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next);
-    // Whether or not all has ended, what was begun is given up.
-    if (pass_ != Pass::kTakenOver) {
-      for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident && pass_ == Pass::kPeriod;
-      held_.derived = pass_ == Pass::kPeriod;
-    }
-    pass_ = Pass::kTakenOver;
-    return read ? loaded : read;
-  }
+  Status leave(const Executor* next) noexcept override { return leave_within(next, kForever); }
+  bool quiet(std::int64_t patience_ns) noexcept override { return leave_within(nullptr, patience_ns).has_value(); }
   Holding& held() noexcept override { return held_; }
 
   void cancel() noexcept override {
@@ -120,6 +104,18 @@ class PlanExecutor final : public Executor {
   bool cancelled() const noexcept override { return cancelled_.load(); }
 
  private:
+  Status leave_within(const Executor* next, std::int64_t patience_ns) noexcept {
+    const Status read = reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();
+    const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next, patience_ns);
+    // Whether or not all has ended, what was begun is given up.
+    if (pass_ != Pass::kTakenOver) {
+      for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident && pass_ == Pass::kPeriod;
+      held_.derived = pass_ == Pass::kPeriod;
+    }
+    pass_ = Pass::kTakenOver;
+    return read ? loaded : read;
+  }
+
   /// The first step whose kernel met values that it cannot compute with.
   Status take_fault() noexcept {
     const model::Node* const node = std::exchange(faulty_node_, nullptr);

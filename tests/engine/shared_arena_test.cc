@@ -346,6 +346,20 @@ TEST_CASE("sessions that an arena cannot have are refused") {
   CHECK(net.run(*session) == true);
 }
 
+TEST_CASE("what a session has overwritten is read again by the others when it was closed in its turn") {
+  for (const Bytes more : {0_B, 256_KiB, 1_MiB, 16_MiB}) {
+    CAPTURE(more.count());
+    const Net a(1), b(2);
+    const auto arena = make_arena({.budget = std::max(a.minimum(), b.minimum()) + 512_KiB + more});
+    const auto x = join(a, arena);
+    auto y = join(b, arena);
+    for (int round = 0; round < 2; ++round) REQUIRE((a.run(*x) == true && b.run(*y) == true));
+    y.reset();
+    CHECK(a.run(*x) == true);
+    CHECK(a.run(*x) == true);
+  }
+}
+
 TEST_CASE("memory of a session that ends goes back") {
   const Net a(1, {64, 2048, 1024, 10}), b(2);
   const auto arena = make_arena({});

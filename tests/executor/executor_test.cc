@@ -6,43 +6,12 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/executor/memory_source.h"
-#include "tests/executor/toy.h"
+#include "tests/executor/bench.h"
 
 namespace sluice::executor {
 namespace {
 
-using toy::MemorySource;
-
-/// A model, a plan for it and all that an executor needs.
-struct Bench {
-  explicit Bench(const toy::ToyPlanOptions& plan_options = {}, const toy::ToyOptions& model_options = {})
-      : model(toy::make_toy_model(model_options)),
-        plan(toy::make_toy_plan(model, plan_options)),
-        source(model.file),
-        arena(*Arena::reserve(plan.arena_bytes)),
-        pool(*make_thread_pool(static_cast<int>(plan_options.threads))) {
-    REQUIRE(arena.commit(plan.arena_bytes));
-    toy::plant_canaries(plan, arena);
-  }
-
-  Result<std::unique_ptr<Executor>> create(ExecutorOptions options = {}) {
-    options.find_kernel = &toy::find_toy_kernel;
-    return Executor::create(model.graph, plan, source, arena, *pool, options);
-  }
-  void set_input(Executor& executor) { std::memcpy(executor.input(0).data, model.input.data(), model.input.size() * sizeof(float)); }
-  bool right(Executor& executor) const {
-    return std::memcmp(executor.output(0).data, model.expected.data(), model.expected.size() * sizeof(float)) == 0;
-  }
-  /// Output bytes that cannot be the right ones, so that a run that writes nothing is seen.
-  void spoil(Executor& executor) const { std::memset(executor.output(0).data, 0xFF, model.expected.size() * sizeof(float)); }
-
-  toy::ToyModel model;
-  plan::Plan plan;
-  MemorySource source;
-  Arena arena;
-  std::unique_ptr<ThreadPool> pool;
-};
+using toy::Bench;
 
 constexpr KernelId kDense = kernels::offset_id(kernels::kernel_id::kReferenceBase, static_cast<int>(model::OpKind::kDense));
 
@@ -310,82 +279,6 @@ TEST_CASE("a run that is called off says so, and the next one is right") {
       CHECK(bench.right(**executor));
     }
   }
-}
-
-TEST_CASE("a read that does not end is left alone after the time-out, or when the run is called off") {
-  for (bool timeout : {true, false}) {
-    CAPTURE(timeout);
-    Bench bench({.slots = 5});
-    bench.source.stuck_at = 3;
-    auto executor = bench.create({.read = {.timeout_ms = timeout ? 300 : 5000}});
-    REQUIRE(executor);
-    bench.set_input(**executor);
-    std::thread caller([&] {
-      if (timeout) return;
-      while (bench.source.reads <= 3) usleep(1000);
-      (*executor)->cancel();
-    });
-    const Status stuck = (*executor)->run();
-    caller.join();
-    REQUIRE_FALSE(stuck);
-    CHECK(stuck.error().code == (timeout ? ErrorCode::kIo : ErrorCode::kCancelled));
-    CHECK(stuck.error().os_error == (timeout ? ETIMEDOUT : 0));
-    if (timeout) {
-      const Status still = (*executor)->run();
-      REQUIRE_FALSE(still);
-      CHECK(still.error().os_error == ETIMEDOUT);
-    }
-    bench.source.release();
-    REQUIRE((*executor)->run());
-    CHECK(bench.right(**executor));
-  }
-}
-
-TEST_CASE("an executor is quiet as soon as no read of it is under way, and says so after its patience") {
-  for (const bool wrap : {false, true}) {
-    Bench bench({.slots = 5, .wrap = wrap});
-    bench.source.stuck_at = 3;
-    auto executor = bench.create();
-    REQUIRE(executor);
-    bench.set_input(**executor);
-    CHECK((*executor)->settle());
-    std::thread caller([&] {
-      while (bench.source.reads <= 3) usleep(1000);
-      (*executor)->cancel();
-    });
-    CHECK((*executor)->run().error().code == ErrorCode::kCancelled);
-    caller.join();
-    CHECK_FALSE((*executor)->quiet(1'000'000));
-    CHECK_FALSE((*executor)->quiet(0));
-    bench.source.release();
-    REQUIRE((*executor)->settle());
-    CHECK((*executor)->quiet(0));
-    REQUIRE((*executor)->run());
-    CHECK(bench.right(**executor));
-    REQUIRE((*executor)->settle());
-  }
-}
-
-TEST_CASE("a read that a ring does not end is left to it, and is waited for before the next run") {
-  Bench bench({.slots = 5});
-  toy::PipeSource source(bench.model.file);
-  auto executor = Executor::create(bench.model.graph, bench.plan, source, bench.arena, *bench.pool,
-                                   {.read = {.method = ReadMethod::kRing}, .find_kernel = &toy::find_toy_kernel});
-  if (!executor) {
-    WARN("SKIPPED: io_uring is not available");
-    return;
-  }
-  bench.set_input(**executor);
-  std::thread caller([&] {
-    usleep(1000);
-    (*executor)->cancel();
-  });
-  CHECK((*executor)->run().error().code == ErrorCode::kCancelled);
-  caller.join();
-  CHECK_FALSE((*executor)->quiet(0));
-  source.release();
-  REQUIRE((*executor)->run());
-  CHECK(bench.right(**executor));
 }
 
 TEST_CASE("an executor ends while wrapped loads are under way") {

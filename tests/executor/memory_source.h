@@ -68,12 +68,17 @@ class MemorySource : public model::WeightSource {
 /// A source whose asynchronous reads are of a pipe: they do not end before `release`, and then bring nothing.
 class PipeSource final : public MemorySource {
  public:
+  mutable std::atomic<int> asked = 0;  // for the descriptor: by each read that begins, too
+
   explicit PipeSource(std::span<const std::byte> file) noexcept : MemorySource(file) { made_ = pipe(ends_.data()) == 0; }
   ~PipeSource() override {
     release();
     if (made_) close(ends_[0]);
   }
-  int descriptor() const noexcept override { return made_ ? ends_[0] : -1; }
+  int descriptor() const noexcept override {
+    ++asked;
+    return made_ ? ends_[0] : -1;
+  }
   void release() noexcept {
     if (made_ && ends_[1] >= 0) close(ends_[1]);
     ends_[1] = -1;

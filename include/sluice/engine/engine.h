@@ -96,12 +96,13 @@ class Session {
   /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has);
   /// those of make_plan, verify and Executor.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
+  /// Waits for a call that is under way in another thread, not for reads that the system does not end: those keep their part of the arena.
   virtual ~Session() = default;
 
   /// What this session runs: where its options have `dims`, not the model that it was made of.
   virtual const Model& model() const noexcept = 0;
   /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument
-  /// (port, type or size).
+  /// (port, type or size); after a run that failed also kIo or kCancelled, where a read that it left does not end.
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Extents of an output in the last successful run: the port's, or fewer where the graph says that they are known at run only
   /// (model::Tensor::bounded). Before a run, the port's: the most that it can be.
