@@ -79,6 +79,7 @@ typedef struct sluice_session_options {
   int32_t threads;       /* 1 by default */
   int32_t repeat;        /* not 0: plan for many runs rather than for the first */
   int32_t keep_inputs;   /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
+  uint64_t reserve_bytes; /* of a process budget: what the program itself will take after this; 0 by default */
   sluice_arena* arena;   /* not NULL: run in turn with its other sessions, in its budget (budget_bytes, if less, is what this one takes of
                             it); scope and threads are the arena's and left at their defaults here */
 } sluice_session_options;
