@@ -74,13 +74,14 @@ enum { SLUICE_SCOPE_LIBRARY = 0, SLUICE_SCOPE_PROCESS = 1 };
 
 /* Start from sluice_default_options(), so that options added later have their defaults. */
 typedef struct sluice_session_options {
-  uint64_t budget_bytes; /* SLUICE_UNLIMITED by default */
-  int32_t scope;         /* SLUICE_SCOPE_LIBRARY by default */
-  int32_t threads;       /* 1 by default */
-  int32_t repeat;        /* not 0: plan for many runs rather than for the first */
-  int32_t keep_inputs;   /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
-  sluice_arena* arena;   /* not NULL: run in turn with its other sessions, in its budget (budget_bytes, if less, is what this one takes of
-                            it); scope and threads are the arena's and left at their defaults here */
+  uint64_t budget_bytes;  /* SLUICE_UNLIMITED by default */
+  int32_t scope;          /* SLUICE_SCOPE_LIBRARY by default */
+  int32_t threads;        /* 1 by default */
+  int32_t repeat;         /* not 0: plan for many runs rather than for the first */
+  int32_t keep_inputs;    /* not 0 (default): inputs set once serve many runs; 0 saves their bytes during a run */
+  uint64_t reserve_bytes; /* of a process budget: what the program itself will take after this; 0 by default */
+  sluice_arena* arena;    /* not NULL: run in turn with its other sessions, in its budget (budget_bytes, if less, is what this one takes of
+                             it); scope and threads are the arena's and left at their defaults here */
 } sluice_session_options;
 
 typedef struct sluice_port_info {
@@ -136,9 +137,9 @@ void sluice_arena_close(sluice_arena* arena);
 /* As sluice_session_set_budget, for all its sessions together. */
 sluice_status sluice_arena_set_budget(sluice_arena* arena, uint64_t budget_bytes);
 
-/* Ends the session; the pointer must not be used after. NULL is ignored. A session belongs to the process that made it: in a forked child all
- * its calls are refused, and ending it there leaves the parent's as it is. Making a session, changing its budget
- * and running want 96 KiB of the calling thread's stack; a thread that has less left is refused. */
+/* Ends the session; the pointer must not be used after. NULL is ignored. A session belongs to the process that made it: in a forked child
+ * all its calls are refused, and ending it there leaves the parent's as it is. Making a session, changing its budget and running want 96
+ * KiB of the calling thread's stack; a thread that has less left is refused. */
 void sluice_session_close(sluice_session* session);
 
 /* Between runs: plans again for this many bytes and gives back what is too much. SLUICE_BUDGET_TOO_SMALL leaves the session as it was. */

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sluice/core/units.h"
+#include "sluice/kernels/turns.h"
 #include "src/cli/image.h"
 
 namespace sluice::cli {
@@ -42,6 +43,7 @@ struct BudgetOptions {
   std::vector<std::string> dims;
   std::string budget = "unlimited";
   std::string scope = "process";
+  std::string reserve = "0";
   std::string policy = "sluice";
   std::optional<int> threads;  // 1, or those of the plan given
   std::string profile;         // a file, or `none`; empty: the one that `profile` wrote, if it did
@@ -69,6 +71,7 @@ struct RunOptions {
   double tolerance = 1e-4;
   int repeat = 1;
   int warmup = 0;
+  std::int64_t max_turns = kernels::kDefaultMaxTurns;
   int top = 0;
   std::string labels;
   std::string output_directory;

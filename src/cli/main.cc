@@ -80,6 +80,8 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
   command->add_option("--scope", options.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
       ->capture_default_str();
+  command->add_option("--reserve", options.reserve, "what something else in the process will take, left out of its budget: 4MiB")
+      ->capture_default_str();
   command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
   command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
   command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
@@ -162,6 +164,9 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
       ->capture_default_str()
       ->check(share());
   command->add_option("--repeat", run.repeat, "counted runs")->capture_default_str()->check(CLI::Range(1, kMostRuns));
+  command->add_option("--max-turns", run.max_turns, "turns that the loops of one step may take; one that wants more is an error")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--warmup", run.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
   command->add_option("--reader", run.reader, "how weights are read: auto, ring (io_uring) or threads (pread)")->capture_default_str();
   command->add_option("--read-size", run.read_size, "bytes of one read (default: what the device profile found best, else 512 KiB)");

@@ -189,6 +189,7 @@ void warn_of_excess(const RunReport& report) {
 
 void run(const RunOptions& options) {
   SessionOptions session_config = session_options(options.budget);
+  session_config.max_turns = options.max_turns;
   session_config.repeat = options.warmup + options.repeat > 1;
   session_config.read = read_options(options, session_config.read);
   session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");

@@ -36,6 +36,7 @@ SessionOptions session_options(const BudgetOptions& options) {
   } else {
     result.budget = parse_size(options.budget, "--budget");
   }
+  result.reserve = parse_size(options.reserve, "--reserve");
   result.policy = parse_policy(options.policy);
   result.read.bytes_per_second_limit = parse_rate(options.io_limit);
   result.compute_slowdown = options.compute_slowdown;

@@ -128,7 +128,7 @@ Bytes own_bytes(const SessionShare& session) {
 
 }  // namespace
 
-Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena) {
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena, Bytes reserve) {
   const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
   Bytes graphs;
   Bytes inputs;
@@ -149,12 +149,12 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
   const Bytes resident = release_code_pages().resident;
   const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + all;
   const Bytes now = resident - std::min(resident, arena) + code + to_come;
-  return align_up(std::max(constant, now), kProcessStep.count()) + kCounterError;
+  return align_up(std::max(constant, now) + reserve, kProcessStep.count()) + kCounterError;
 }
 
 Bytes overhead_of(const Model& model, const SessionOptions& options) {
   const SessionShare session{&model, &options, false};
-  return overhead_of({&session, 1}, options.scope, options.threads, Bytes());
+  return overhead_of({&session, 1}, options.scope, options.threads, Bytes(), options.reserve);
 }
 
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
@@ -162,17 +162,17 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   return Bytes(align_down((budget - overhead).count(), kPage));
 }
 
-Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept {
+Bytes budget_of(Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kPage);
-  if (scope == BudgetScope::kLibrary) return sum;
-  return std::max(sum, statically_linked() ? kLeastStaticProcess : kLeastProcess);
+  if (options.scope == BudgetScope::kLibrary) return sum;
+  return std::max(sum, (statically_linked() ? kLeastStaticProcess : kLeastProcess) + options.reserve);
 }
 
-Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) noexcept {
+Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
   release_free_heap();
   const Bytes whole = align_up(arena, kPage);
   const Bytes resident = release_code_pages().resident;
-  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph());
+  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) + reserve;
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
                          (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));

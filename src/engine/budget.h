@@ -3,8 +3,8 @@
 //     budget  |<-- overhead -->|<------------- capacity of the arena ------------->|
 //
 //     library scope   overhead = graph and tables + stacks: what Sluice holds beside the arena
-//     process scope   overhead = max(floor of this build, resident now) + what will still be touched, in steps of 256 KiB,
-//                                + 256 KiB for the error of the kernel's counter
+//     process scope   overhead = max(floor of this build, resident now) + what will still be touched + what the program says that it
+//                                will take (reserve), in steps of 256 KiB, + 256 KiB for the error of the kernel's counter
 //
 // In process scope the pages of code that were needed up to here are given back before the process is measured, and again before the
 // arena is touched: of its code only what runs counts beside the arena.
@@ -40,17 +40,19 @@ struct SessionShare {
   const SessionOptions* options = nullptr;
   bool built = false;
 };
-/// The same of all of them together: each model and the compute threads once. `arena` is what the arena holds now.
-Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena);
+/// The same of all of them together: each model and the compute threads once. `arena` is what the arena holds now, `reserve` what the
+/// program will take after.
+Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena, Bytes reserve);
 
 /// What is left of the budget for the arena: whole pages; zero when nothing is.
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
-/// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans.
-Bytes budget_of(Bytes capacity, Bytes overhead, BudgetScope scope) noexcept;
+/// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans,
+/// and its reserve.
+Bytes budget_of(Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept;
 
-/// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now?
-/// Errors: kBudgetTooSmall.
-Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held) noexcept;
+/// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now, and what
+/// the program will take? Errors: kBudgetTooSmall.
+Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept;
 
 }  // namespace sluice::engine

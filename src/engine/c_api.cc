@@ -68,6 +68,7 @@ sluice::Result<sluice::SessionOptions> options_of(const sluice_session_options* 
   SLUICE_ASSIGN_OR_RETURN(out.scope, scope_of(options.scope));
   out.budget = budget_of(options.budget_bytes);
   if (options.arena != nullptr) out.arena = options.arena->arena;
+  out.reserve = sluice::Bytes(options.reserve_bytes);
   out.threads = options.threads;
   out.repeat = options.repeat != 0;
   out.keep_inputs = options.keep_inputs != 0;
@@ -152,7 +153,7 @@ sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_
   return describe(model->model->graph(), model->model->graph().outputs, port, info);
 }
 
-sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1, nullptr}; }
+sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1, 0, nullptr}; }
 
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes) {
   if (model == nullptr || bytes == nullptr) return null_argument();

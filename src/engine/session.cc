@@ -28,6 +28,7 @@ class PlannedSession final : public Session {
       static_cast<void>(owned_.release());
       return;
     }
+    if (tenancy_->busy()) cancel();  // what is under way need not end by itself
     {
       const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
       tenancy_->remove(std::move(owned_));
@@ -119,7 +120,7 @@ class PlannedSession final : public Session {
   void cancel() noexcept override {
     if (tenancy_->foreign()) return;  // the lock may be held, by a thread that is not here
     const std::lock_guard lock(tenant_.executor_mutex);
-    tenant_.executor()->cancel();
+    if (tenant_.executor() != nullptr) tenant_.executor()->cancel();
   }
 
   const Model& model() const noexcept override { return *tenant_.model; }
@@ -184,6 +185,8 @@ Status check_in_arena(const SessionOptions& options, const engine::TenancyOption
     return fail(ErrorCode::kInvalidArgument, "threads", "sessions of a shared arena compute with its threads");
   if (options.scope != BudgetScope::kLibrary && options.scope != arena.scope)
     return fail(ErrorCode::kInvalidArgument, "scope", "the budget of a shared arena has another scope");
+  if (options.reserve != Bytes() && options.reserve != arena.reserve)
+    return fail(ErrorCode::kInvalidArgument, "reserve", "what the program will take is said to the shared arena");
   if (!options.compute_cpus.empty() && options.compute_cpus != arena.compute_cpus)
     return fail(ErrorCode::kInvalidArgument, "processors", "sessions of a shared arena compute on its processors");
   return {};
@@ -193,6 +196,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
   return std::make_shared<Tenancy>(engine::TenancyOptions{.budget = options.budget,
                                                           .largest_budget = options.largest_budget,
                                                           .scope = options.scope,
+                                                          .reserve = options.reserve,
                                                           .threads = options.threads,
                                                           .compute_cpus = options.compute_cpus});
 }

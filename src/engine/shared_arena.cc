@@ -14,11 +14,12 @@ SharedArena::SharedArena(std::shared_ptr<engine::Tenancy> tenancy) noexcept : te
 SharedArena::~SharedArena() = default;
 
 Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOptions& options) {
-  SLUICE_RETURN_IF_ERROR(engine::check_options({.threads = options.threads}));
+  SLUICE_RETURN_IF_ERROR(engine::check_options({.reserve = options.reserve, .threads = options.threads}));
   return or_out_of_memory("shared arena", [&]() -> Result<std::shared_ptr<SharedArena>> {
     auto tenancy = std::make_shared<engine::Tenancy>(engine::TenancyOptions{.budget = options.budget,
                                                                             .largest_budget = options.largest_budget,
                                                                             .scope = options.scope,
+                                                                            .reserve = options.reserve,
                                                                             .threads = options.threads,
                                                                             .compute_cpus = options.compute_cpus,
                                                                             .shared = true});

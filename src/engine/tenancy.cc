@@ -87,7 +87,7 @@ Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
   }
   // A process is measured when a session comes: a change of budget does not depend on what else it holds at the moment.
   if (grows || options_.scope == BudgetScope::kLibrary)
-    next.overhead = overhead_of(shares, options_.scope, options_.threads, arena_.resident());
+    next.overhead = overhead_of(shares, options_.scope, options_.threads, arena_.resident(), options_.reserve);
   std::vector<bool> outdated(tenants_.size(), plan_all);
   for (int round = 0;; ++round) {
     SLUICE_ASSIGN_OR_RETURN(const bool changed, plan_what_does_not_fit(next, outdated));
@@ -136,6 +136,7 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
     if (j != index && next.plans[j]) overhead += next.plans[j]->planned.overhead;
   SessionOptions options = tenant.options;
   options.scope = options_.scope;
+  options.reserve = options_.reserve;
   options.threads = options_.threads;
   options.budget = next.budget;
   // A session's own budget is what it would take alone.
@@ -204,7 +205,7 @@ Status Tenancy::move_in(Arrangement next) {
   Status ready = bound ? Status() : fail(bound.error());
   const bool grows = std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->plan == nullptr; });
   if (ready && grows && options_.scope == BudgetScope::kProcess)
-    ready = check_floor(*tenants_.back()->model, next.budget, next.end, moving ? other.resident() : arena_.resident());
+    ready = check_floor(*tenants_.back()->model, next.budget, next.end, moving ? other.resident() : arena_.resident(), options_.reserve);
   // Addresses only: memory comes with their use.
   if (ready && next.end > arena_.committed()) ready = arena_.commit(next.end);
   if (!ready) {

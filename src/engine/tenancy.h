@@ -31,6 +31,7 @@ struct TenancyOptions {
   Bytes budget = kUnlimitedBytes;
   Bytes largest_budget;
   BudgetScope scope = BudgetScope::kLibrary;
+  Bytes reserve;
   int threads = 1;
   std::vector<int> compute_cpus;
   bool shared = false;  // more than one tenant may join
@@ -55,6 +56,8 @@ class Tenancy {
 
   MemoryReport memory() const noexcept;
   bool shared() const noexcept { return options_.shared; }
+  /// Is a call under way in some thread?
+  bool busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
   /// Is this a forked child of the process that made it? Threads are not forked, so nothing that waits for one ends here.
   bool foreign() const noexcept { return ::getpid() != process_; }
   const TenancyOptions& options() const noexcept { return options_; }

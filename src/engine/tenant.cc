@@ -47,7 +47,8 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
                                                    .load_cpus = options.load_cpus,
                                                    .held = held,
                                                    .time_steps = options.time_steps,
-                                                   .compute_slowdown = options.compute_slowdown};
+                                                   .compute_slowdown = options.compute_slowdown,
+                                                   .max_turns = options.max_turns};
   BoundSession next;
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));

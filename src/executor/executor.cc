@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sluice/core/lane.h"
+#include "sluice/kernels/turns.h"
 #include "src/core/out_of_memory.h"
 #include "src/executor/bind.h"
 #include "src/executor/clock.h"
@@ -29,6 +30,7 @@ class PlanExecutor final : public Executor {
         held_(std::move(held)),
         skipped_(plan.loads.size(), false),
         compute_slowdown_(options.compute_slowdown),
+        max_turns_(options.max_turns),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
         loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
@@ -218,6 +220,7 @@ class PlanExecutor final : public Executor {
 
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_at_full_speed(const BoundStep& step) noexcept {
+    const kernels::TurnsScope turns(cancelled_, max_turns_);
     if (step.window.empty()) return step.run(step.call);
     reader_.begin(step.call.weights, step.window);
     step.run(step.call);
@@ -243,6 +246,7 @@ class PlanExecutor final : public Executor {
   std::vector<bool> skipped_;  // by load: in a run that finds `held_`
   std::array<std::uint64_t, kPasses.size()> loads_in_{};
   double compute_slowdown_;
+  std::int64_t max_turns_;
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted
@@ -270,6 +274,7 @@ Status check_options(const ExecutorOptions& options) {
   if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
     return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
   }
+  if (options.max_turns < 0) return fail(ErrorCode::kInvalidArgument, "turns", "the most turns of a loop is a number of 0 or more");
   if (!is_compute_slowdown(options.compute_slowdown)) {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }

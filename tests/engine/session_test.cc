@@ -1,4 +1,5 @@
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -6,6 +7,7 @@
 #include <thread>
 
 #include "sluice/engine/engine.h"
+#include "sluice/engine/shared_arena.h"
 #include "sluice/plan/verify.h"
 #include "src/engine/process_memory.h"
 #include "tests/executor/toy_file.h"
@@ -119,6 +121,47 @@ TEST_CASE("in process scope the overhead covers the process as it is") {
   auto session = Session::create(fixture.model, options);
   REQUIRE(session);
   CHECK(fixture.run(**session) == true);
+}
+
+TEST_CASE("what the program says it will take itself is left for it in a process budget") {
+  if (!kResidentIsOurs) {
+    WARN("SKIPPED: under a sanitizer or an emulator the resident set is not the library's");
+    return;
+  }
+  const Fixture fixture;
+  const auto plain = minimum_budget(*fixture.model, {.scope = BudgetScope::kProcess});
+  const auto reserving = minimum_budget(*fixture.model, {.scope = BudgetScope::kProcess, .reserve = 8_MiB});
+  REQUIRE(plain);
+  REQUIRE(reserving);
+  CHECK(*reserving >= *plain + 7_MiB);
+  CHECK(*reserving <= *plain + 9_MiB);
+  CHECK(*minimum_budget(*fixture.model, {.reserve = 8_MiB}) == *minimum_budget(*fixture.model, {}));
+  CHECK_FALSE(Session::create(fixture.model, {.budget = *plain + 4_MiB, .scope = BudgetScope::kProcess, .reserve = 8_MiB}));
+  // A child's peak begins with what it holds.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const SessionOptions options{.budget = *reserving + 1_MiB, .scope = BudgetScope::kProcess, .reserve = 8_MiB, .repeat = true};
+    auto session = Session::create(fixture.model, options);
+    if (!session) ::_exit(1);
+    const std::vector<char> own(8 << 20, 'x');
+    if (*const_cast<const volatile char*>(&own.back()) != 'x') ::_exit(2);
+    for (int i = 0; i < 3; ++i)
+      if (fixture.run(**session) != true) ::_exit(3);
+    const MemoryReport memory = (*session)->memory();
+    ::_exit(memory.peak_resident <= memory.budget ? 0 : 4);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+TEST_CASE("a reserve is the shared arena's, and none may be without end") {
+  const Fixture fixture;
+  CHECK_FALSE(Session::create(fixture.model, {.reserve = kUnlimitedBytes}));
+  auto arena = SharedArena::create({.reserve = 2_MiB});
+  REQUIRE(arena);
+  CHECK_FALSE(Session::create(fixture.model, {.reserve = 1_MiB, .arena = *arena}));
+  CHECK(Session::create(fixture.model, {.reserve = 2_MiB, .arena = *arena}));
 }
 
 TEST_CASE("a plan of the caller's is verified and then run") {

@@ -26,6 +26,7 @@
 #include "sluice/core/shape.h"
 #include "sluice/core/units.h"
 #include "sluice/executor/executor.h"
+#include "sluice/kernels/turns.h"
 #include "sluice/model/model_file.h"
 #include "sluice/plan/plan.h"
 #include "sluice/planner/planner.h"
@@ -37,13 +38,18 @@ class SharedArena;  // shared_arena.h
 /// Measured (tests/fault/stack_test.cc), optimised: runs take up to 53 KiB, of which a tile's sums are 32, and planning up to 21.
 inline constexpr Bytes kLeastStack{96 * 1024};
 
-/// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it.
+/// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it: what it
+/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). What it
+/// takes beyond that nobody has counted.
 enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 struct SessionOptions {
   Bytes budget = kUnlimitedBytes;  // in a shared arena: what the session would take alone, the arena's budget if that is less
   Bytes largest_budget;            // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
+  /// Of a process budget, what the program itself will take after this session is made: its own buffers, other libraries. Default: nothing.
+  /// Costs as much of the arena. A library budget does not count it.
+  Bytes reserve;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
   bool repeat = false;                                     // plan for repeated runs
@@ -51,7 +57,9 @@ struct SessionOptions {
   std::uint64_t search_ms = 50;                            // how much counted work may go into a better plan (planner::PlanRequest)
   executor::ReadOptions read{.size = {}, .in_flight = 0};  // `size` and `in_flight`: 0: what `profile` found best
   double compute_slowdown = 1;                             // steps take so many times their time, up to 1000 (a slower CPU, emulated)
-  bool time_steps = false;                                 // keep what each step costs (Session::step_times)
+  /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
+  std::int64_t max_turns = kernels::kDefaultMaxTurns;
+  bool time_steps = false;  // keep what each step costs (Session::step_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
   /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the
   /// model's disk go (core/storage_interrupts.h), if a processor is left for it. The caller's own thread is limited during run().
@@ -62,8 +70,8 @@ struct SessionOptions {
   const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
   /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
   model::Extents dims;
-  /// Run in turn with the other sessions of this arena, within its budget. Scope, threads, compute_cpus and largest_budget are the arena's
-  /// then; here they are left as they are, or say the same.
+  /// Run in turn with the other sessions of this arena, within its budget. Scope, reserve, threads, compute_cpus and largest_budget are the
+  /// arena's then; here they are left as they are, or say the same.
   std::shared_ptr<SharedArena> arena;
 };
 
@@ -116,7 +124,8 @@ class Session {
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 
-  /// Makes the run that is under way, or the next one, end with kCancelled. From any thread, also beside set_budget.
+  /// Makes the run that is under way, or the next one, end with kCancelled, after the step or the turn of a loop that is under way. From
+  /// any thread, also beside set_budget.
   virtual void cancel() noexcept = 0;
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights

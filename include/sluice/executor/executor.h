@@ -24,6 +24,7 @@
 #include "sluice/executor/decoder.h"
 #include "sluice/executor/holding.h"
 #include "sluice/kernels/registry.h"
+#include "sluice/kernels/turns.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
@@ -66,6 +67,7 @@ struct ExecutorOptions {
   Holding held;
   bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
+  std::int64_t max_turns = kernels::kDefaultMaxTurns;                                          // of the loops of one step
   const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept = &kernels::find_kernel;  // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;                                       // what the stretches' stored forms mean
 };

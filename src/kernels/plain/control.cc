@@ -1,13 +1,11 @@
 // If and Loop whose course is known at run only: one step that runs its bodies (body.h). Of an If, only the branch that is taken.
+#include "sluice/kernels/turns.h"
 #include "src/kernels/plain/body.h"
 #include "src/kernels/plain/packed.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
 namespace {
-
-// Two hours at a microsecond each.
-constexpr std::int64_t kMaxIterations = std::int64_t{1} << 33;
 
 /// A checked node: its bodies, and how their inputs and outputs are the node's.
 struct Control {
@@ -152,7 +150,7 @@ PlainRefusal run_iterations(const PlainNode& node, const Control& c, const Plain
   const bool stacks = c.results() > c.carried;
   std::int64_t done = 0;
   for (; done < limit && *condition.as<std::uint8_t>() != 0; ++done) {
-    if (done >= kMaxIterations) return "it does not end";
+    if (const PlainRefusal none = take_turn()) return none;
     if (stacks && done >= c.most) return kOverBound;
     *number.as<std::int64_t>() = done;
     if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;

@@ -5,6 +5,7 @@
 //
 // The node's inputs: states, sequences, what the body captures. The body takes states and slices, which lie in its arena, then captured
 // values; it gives states, then a slice of each stacked result. A sequence may be shorter in a run than planned, along that axis alone.
+#include "sluice/kernels/turns.h"
 #include "src/kernels/plain/body.h"
 #include "src/kernels/plain/packed.h"
 #include "src/kernels/plain/table.h"
@@ -154,6 +155,7 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte* 
     packed.set_extents(i, planned.shape);
   }
   for (std::int64_t step = 0; step < length; ++step) {
+    if (const PlainRefusal none = take_counted_turn()) return none;
     const auto place = [&](const Course& course) { return course.backward ? length - 1 - step : step; };
     for (std::size_t i = 0; i < scan.sequences(); ++i) {
       const PlainTensor &from = inputs[scan.states + i], &to = tensors[body.input(scan.states + i)];
