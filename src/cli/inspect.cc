@@ -3,6 +3,7 @@
 
 #include "sluice/engine/engine.h"
 #include "sluice/kernels/plain.h"
+#include "sluice/operators/definition.h"
 #include "src/cli/commands.h"
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
@@ -16,6 +17,7 @@ namespace {
 using model::Graph;
 using model::Node;
 using model::OpKind;
+using operators::macs_of;
 
 struct OperatorCount {
   std::int64_t nodes = 0;
@@ -36,33 +38,6 @@ std::string operator_of(const Node& node) {
   if (node.op == OpKind::kPlain)
     if (const kernels::PlainOperator* plain = kernels::find_plain(node.as<model::PlainAttributes>().op)) return std::string(plain->name);
   return std::string(name_of(node.op));
-}
-
-/// Multiply-accumulates of a node, from its shapes.
-std::uint64_t macs_of(const Graph& graph, const Node& node) {
-  const auto outputs = static_cast<std::uint64_t>(graph.tensor(node.outputs.front()).shape.element_count());
-  switch (node.op) {
-    case OpKind::kConv: {
-      const auto& conv = node.as<model::ConvAttributes>();
-      return outputs * static_cast<std::uint64_t>(conv.window.taps() * conv.in_channels / conv.groups);
-    }
-    case OpKind::kConvTranspose: {
-      const auto& conv = node.as<model::ConvAttributes>();
-      const auto inputs = static_cast<std::uint64_t>(graph.tensor(node.inputs.front()).shape.element_count());
-      return inputs * static_cast<std::uint64_t>(conv.window.taps() * conv.out_channels / conv.groups);
-    }
-    case OpKind::kDense:
-      return outputs * static_cast<std::uint64_t>(node.as<model::DenseAttributes>().in_features);
-    case OpKind::kMatMul:
-      return outputs * static_cast<std::uint64_t>(graph.tensor(node.inputs.front()).shape.back());
-    case OpKind::kAttention: {
-      const Shape &q = graph.tensor(node.inputs[0]).shape, &k = graph.tensor(node.inputs[1]).shape;
-      const auto keys = static_cast<std::uint64_t>(k[k.rank() - 2]);
-      return (outputs + static_cast<std::uint64_t>(q.element_count())) * keys;
-    }
-    default:
-      return 0;
-  }
 }
 
 /// The largest sum of activations alive at one node, each from its making to its last use.

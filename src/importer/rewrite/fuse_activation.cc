@@ -1,3 +1,4 @@
+#include "sluice/operators/definition.h"
 #include "src/importer/rewrite/rewrite.h"
 
 namespace sluice::importer {
@@ -26,17 +27,7 @@ bool is_epilogue_function(Function function) noexcept {
 }
 
 bool takes_activation(const DraftNode& node) noexcept {
-  switch (node.op) {
-    case OpKind::kConv:
-    case OpKind::kConvTranspose:
-    case OpKind::kDense:
-    case OpKind::kPool:
-    case OpKind::kBinary:
-    case OpKind::kAffine:
-      return node.epilogue.activation.function == Function::kNone;
-    default:
-      return false;
-  }
+  return operators::definition_of(node.op).epilogue.activation && node.epilogue.activation.function == Function::kNone;
 }
 
 }  // namespace
