@@ -4,6 +4,7 @@
 //
 //     core/       words that every folder uses: Result, Bytes, Interval, RowView, Arena, ThreadPool, Lane
 //     model/      what is computed: Graph, its operators, and the file that holds it with its weights in panels
+//     operators/  what each operator is: rules, shape, how its axes depend on those of its inputs, cost
 //     plan/       what will happen: steps, loads, and one address for each buffer; and an independent judge of it (verify.h)
 //     kernels/    how one operator runs; start at kernels/kernel.h
 //     profiler/   what a device can do                        \  these two decide;

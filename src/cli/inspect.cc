@@ -18,6 +18,7 @@ namespace {
 using model::Graph;
 using model::Node;
 using model::OpKind;
+using operators::macs_of;
 
 struct OperatorCount {
   std::int64_t nodes = 0;

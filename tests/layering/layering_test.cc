@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -119,7 +120,40 @@ std::vector<std::string> objections_below(const fs::path& root, int& files) {
   return found;
 }
 
+/// Does a line decide by the kind of operator, as a case of a switch or as the value that one looks at?
+bool switches_over_operators(const std::string& line) {
+  static const std::regex pattern(R"((^|[^\w])(case\s+((sluice::)?model::)?OpKind::|switch\s*\(.*(\.|->)op\)))");
+  return std::regex_search(line, pattern);
+}
+
+/// Who may: the operators themselves, the importer's lowering table, and the verifier, which shares no code with the planner.
+bool may_switch_over_operators(const std::string& path) {
+  return path.starts_with("src/operators/") || path.starts_with("include/sluice/operators/") || path.starts_with("src/plan/verify") ||
+         path == "src/importer/lowering_table.cc";
+}
+
 }  // namespace
+
+TEST_CASE("nothing switches over operators but operators/, the lowering table and the verifier") {
+  std::vector<std::string> found;
+  for (const char* folder : {"include", "src"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(SLUICE_SOURCE_DIR) / folder)) {
+      const std::string path = fs::relative(entry.path(), SLUICE_SOURCE_DIR).generic_string();
+      if (!entry.is_regular_file() || may_switch_over_operators(path)) continue;
+      std::ifstream stream(entry.path());
+      std::string line;
+      for (int number = 1; std::getline(stream, line); ++number)
+        if (switches_over_operators(line)) found.push_back(path + ":" + std::to_string(number) + ": " + line);
+    }
+  }
+  for (const std::string& line : found) UNSCOPED_INFO(line);
+  CHECK(found.empty());
+  CHECK(switches_over_operators("    case model::OpKind::kConv:"));
+  CHECK(switches_over_operators("  switch (node.op) {"));
+  CHECK(switches_over_operators("  switch (graph.node(id)->op) {"));
+  CHECK_FALSE(switches_over_operators("  if (node.op == model::OpKind::kConv) return;"));
+  CHECK_FALSE(switches_over_operators("  switch (a.cell) {"));
+}
 
 TEST_CASE("includes go downwards only and public headers are free of third parties") {
   int files = 0;

@@ -3,8 +3,18 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/operators/validate.h"
+#include "src/operators/node_check.h"
 #include "tests/model/sample_graph.h"
 #include "tests/operators/problems.h"
+
+namespace walk_through {
+using namespace sluice;
+using namespace sluice::operators;
+struct OpKind {  // as if it were appended
+  static constexpr model::OpKind kGated{model::kOpKindCount};
+};
+#include "adding_a_definition.inc"
+}  // namespace walk_through
 
 namespace sluice::operators::test {
 
@@ -94,6 +104,22 @@ TEST_CASE("validation takes the parts of an epilogue that a definition names, an
     broken.epilogue.has_residual = true;
     if (!takes.residual) CHECK_FALSE(validate_node(sample, broken));
   }
+}
+
+TEST_CASE("the definition of docs/adding-an-operator.md") {
+  const OperatorDefinition& gated = walk_through::kGated;
+  model::GraphBuilder b;
+  const TensorId in = b.tensor("in", {3, 8}), out = b.tensor("out", {3, 4});
+  const model::Node node = b.node(OpKind::kUnary, {in}, out);
+  CHECK(gated.infer(b.graph, node) == Shape{3, 4});
+  const AxisRelations axes = gated.relate_input(b.graph, node, 0);
+  CHECK(axes[0] == same(0));
+  CHECK(positions_read(axes[1], {1, 2}, 8) == Interval<std::int64_t>{1, 6});
+  CHECK(axes[1].dilation == 4);
+  b.graph.tensors[in.index()].shape = {3, 7};
+  CHECK_FALSE(gated.infer(b.graph, node));
+  b.graph.tensors[in.index()].shape = {2, 8};
+  CHECK(gated.infer(b.graph, node) == Shape{2, 4});
 }
 
 }  // namespace sluice::operators::test

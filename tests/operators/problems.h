@@ -99,7 +99,8 @@ class RandomProblems {
   }
   /// One group, depthwise, or groups of several channels.
   model::ConvAttributes channels(const model::Window& w) {
-    const std::int64_t groups = coin() ? 1 : 2 + below(2), each = coin() ? 1 : upto(3), outputs = coin() ? each : upto(groups == 1 ? 18 : 12);
+    const std::int64_t groups = coin() ? 1 : 2 + below(2), each = coin() ? 1 : upto(3),
+                       outputs = coin() ? each : upto(groups == 1 ? 18 : 12);
     return {w, groups, groups * each, groups * outputs};
   }
 

@@ -20,7 +20,8 @@ TEST_CASE("a window reads its taps' rows, of its own image, in whole granules") 
   NetBuilder net("window");
   net.output(net.conv(net.input({2, 11, 6, 8}), {.channels = 8, .kernel = 5, .stride = 2}));  // 6 rows of output an image, padding 2
   const model::Graph graph = net.finish();
-  const auto read = [&](RowRange rows, std::int64_t granule) { return *rows_read(graph, graph.nodes[0], granule, 0, rows); };
+  const RowRelation by = *row_relation(graph, graph.nodes[0], 0);
+  const auto read = [&](RowRange rows, std::int64_t granule) { return rows_read(by, granule, rows); };
   CHECK(read({0, 1}, 1) == RowRange{0, 3});
   CHECK(read({2, 3}, 1) == RowRange{2, 7});
   CHECK(read({5, 6}, 1) == RowRange{8, 11});
@@ -28,8 +29,8 @@ TEST_CASE("a window reads its taps' rows, of its own image, in whole granules") 
   CHECK(read({5, 7}, 1) == RowRange{8, 14});
   CHECK(read({1, 2}, 4) == RowRange{0, 9});
   CHECK(read({5, 6}, 4) == RowRange{6, 11});
-  CHECK(round_row(graph, graph.nodes[0], 4, 5) == 6);
-  CHECK(round_row(graph, graph.nodes[0], 4, 7) == 10);
+  CHECK(round_row(rows_of_image(graph, graph.nodes[0]), 4, 5) == 6);
+  CHECK(round_row(rows_of_image(graph, graph.nodes[0]), 4, 7) == 10);
 }
 
 TEST_CASE("bands rise, keep the rows that two of them read, and hold no more") {

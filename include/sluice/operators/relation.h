@@ -12,7 +12,8 @@
 // verifier with code of its own. A wrong declaration would deceive both, so tests/operators/relations_test.cc probes each one.
 //
 // Invariants: (R1) kSame joins axes of one extent; (R2) `output_axis` names an axis of the output for kSame, kWindow and kBlocks, and for
-// kBroadcast the one along which the position is repeated; kReduced and kAny have none; (R3) too much may be declared, too little never.
+// kBroadcast the one along which the position is repeated; kReduced and kAny have none; (R3) too much may be declared, too little never;
+// (R4) they speak of what is computed: winograd4 computes squares of 4 x 4 outputs at once, so its windows are those of whole squares.
 #pragma once
 
 #include <algorithm>

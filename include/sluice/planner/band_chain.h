@@ -44,9 +44,13 @@ class BandCutter {
       maker_[out.index()] = p;
       of_position_[p].alone = tensors_in[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
-    for (std::size_t p = 0; p < views.order.size(); ++p)
-      for (std::size_t i = 0; i < node(p).inputs.size(); ++i)
+    for (std::size_t p = 0; p < views.order.size(); ++p) {
+      of_position_[p].image_rows = rows_of_image(graph, node(p));
+      for (std::size_t i = 0; i < node(p).inputs.size(); ++i) {
+        of_position_[p].inputs.push_back(row_relation(graph, node(p), i));
         if (const std::size_t by = maker_[node(p).inputs[i].index()]; by < kCaller) of_position_[by].readers.push_back({p, i});
+      }
+    }
   }
 
   /// Can its steps take part of the rows, from views of any kind?
@@ -77,7 +81,7 @@ class BandCutter {
     std::vector<std::int64_t> made(end - first, 0);  // rows of each position so far
     const std::int64_t rows = rows_of(end - 1);
     for (std::int64_t band = 1; band <= bands; ++band) {
-      const std::int64_t until = round_row(graph_, node(end - 1), granule(end - 1), rows * band / bands);
+      const std::int64_t until = round_row(of_position_[end - 1].image_rows, granule(end - 1), rows * band / bands);
       if (until == made.back()) continue;
       const std::vector<std::int64_t> wanted = rows_wanted(banded.chain, made, until);
       for (std::size_t p = first; p < end; ++p) {
@@ -122,6 +126,8 @@ class BandCutter {
   };
   struct Position {
     bool alone = false;  // nothing else lies in the block of its output
+    std::int64_t image_rows = 1;
+    std::vector<std::optional<RowRelation>> inputs;
     std::vector<Reader> readers;
   };
 
@@ -130,7 +136,8 @@ class BandCutter {
   std::int64_t granule(std::size_t p) const noexcept { return kernels_[views_.order[p].index()]->row_granule; }
   std::int64_t rows_of(std::size_t p) const noexcept { return row_extents(graph_.tensor(node(p).outputs[0]).shape).rows; }
   std::optional<RowRange> read_by(Reader r, RowRange rows) const noexcept {
-    return rows_read(graph_, node(r.position), granule(r.position), r.input, rows);
+    const std::optional<RowRelation>& by = of_position_[r.position].inputs[r.input];
+    return by ? std::optional(rows_read(*by, granule(r.position), rows)) : std::nullopt;
   }
 
   /// Rows that each position must have made for the last one to make `until`, by position - first.
@@ -150,7 +157,7 @@ class BandCutter {
       if (!asked) want = std::max(want, rows_of(p) * until / all);
       want = std::max<std::int64_t>(want, 1);  // all begin in the first band: loads come in the order of positions
       want = until == all ? rows_of(p) : want;
-      if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(graph_, node(p), granule(p), want);
+      if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(of_position_[p].image_rows, granule(p), want);
     }
     return wanted;
   }

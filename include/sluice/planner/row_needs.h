@@ -23,11 +23,19 @@ namespace sluice::planner {
 /// How many outer axes of a shape its rows fold.
 inline int row_axes(const Shape& shape) noexcept { return shape.rank() == 4 ? 2 : std::max(shape.rank() - 1, 0); }
 
-/// How the rows within an image, the innermost of the axes that rows fold, go with those of input `input`; nothing where bands are not
-/// connected. The axes outside of it are the same.
-inline std::optional<operators::AxisRelation> row_relation(const model::Graph& graph, const model::Node& node, std::size_t input) noexcept {
+/// How the rows of an output go with those of an input: within an image, the innermost of the axes that rows fold, by `relation`; the axes
+/// outside of it are the same.
+struct RowRelation {
+  operators::AxisRelation relation;
+  std::int64_t height = 1;        // rows of an image of the output
+  std::int64_t input_height = 1;  // and of the input
+  bool slides() const noexcept { return relation.kind == operators::AxisKind::kWindow; }
+};
+
+/// The rows of input `input`; nothing where bands are not connected.
+inline std::optional<RowRelation> row_relation(const model::Graph& graph, const model::Node& node, std::size_t input) noexcept {
   const operators::Relations relations(graph, node);
-  if (relations.is_residual(input)) return operators::same(0);
+  if (relations.is_residual(input)) return RowRelation{operators::same(0)};
   const Shape &in = graph.tensor(node.inputs[input]).shape, &out = graph.tensor(node.outputs[0]).shape;
   if (!relations.definition().in_bands || in.rank() != out.rank()) return std::nullopt;
   const operators::AxisRelations axes = relations.input(input);
@@ -37,36 +45,30 @@ inline std::optional<operators::AxisRelation> row_relation(const model::Graph& g
     const bool window = axis + 1 == folded && r.kind == operators::AxisKind::kWindow && r.output_axis == axis && r.divisor == 1;
     if (r != operators::same(axis) && !window) return std::nullopt;
   }
-  return folded == 0 ? operators::same(0) : axes[folded - 1];
+  if (folded == 0) return RowRelation{operators::same(0)};
+  return RowRelation{axes[folded - 1], out[folded - 1], in[folded - 1]};
 }
 
 /// Rows of the node's output between which nothing is shared: those of an image, where windows slide.
 inline std::int64_t rows_of_image(const model::Graph& graph, const model::Node& node) noexcept {
-  const Shape& out = graph.tensor(node.outputs[0]).shape;
-  const auto relation = node.inputs.empty() ? std::nullopt : row_relation(graph, node, 0);
-  return relation && relation->kind == operators::AxisKind::kWindow ? out[row_axes(out) - 1] : row_extents(out).rows;
+  const auto rows = node.inputs.empty() ? std::nullopt : row_relation(graph, node, 0);
+  return rows && rows->slides() ? rows->height : row_extents(graph.tensor(node.outputs[0]).shape).rows;
 }
 
-/// `row`, rounded up to the kernel's granule within its image.
-inline std::int64_t round_row(const model::Graph& graph, const model::Node& node, std::int64_t granule, std::int64_t row) noexcept {
-  const std::int64_t height = rows_of_image(graph, node);
+/// `row`, rounded up to the kernel's granule within its image of `height` rows.
+inline std::int64_t round_row(std::int64_t height, std::int64_t granule, std::int64_t row) noexcept {
   const std::int64_t image = row / height * height;
   return image + std::min(height, (row - image + granule - 1) / granule * granule);
 }
 
-/// Rows of input `input` that `rows` of the output read; nothing where they are not connected.
-inline std::optional<RowRange> rows_read(const model::Graph& graph, const model::Node& node, std::int64_t granule, std::size_t input,
-                                         RowRange rows) noexcept {
-  const auto relation = row_relation(graph, node, input);
-  if (!relation) return std::nullopt;
-  if (relation->kind == operators::AxisKind::kSame) return rows;
-  const Shape &in = graph.tensor(node.inputs[input]).shape, &out = graph.tensor(node.outputs[0]).shape;
-  const int axis = row_axes(out) - 1;
-  const std::int64_t height = out[axis], first_image = rows.begin / height, last_image = (rows.end - 1) / height;
-  const std::int64_t top = rows.begin % height / granule * granule;
-  const std::int64_t bottom = std::min(height, ((rows.end - 1) % height / granule + 1) * granule);
-  return RowRange{first_image * in[axis] + operators::positions_read(*relation, {top, top + 1}, in[axis]).begin,
-                  last_image * in[axis] + operators::positions_read(*relation, {bottom - 1, bottom}, in[axis]).end};
+/// Rows of the input that `rows` of the output read, widened to the kernel's granule within their image.
+inline RowRange rows_read(const RowRelation& by, std::int64_t granule, RowRange rows) noexcept {
+  if (!by.slides()) return rows;
+  const std::int64_t first_image = rows.begin / by.height, last_image = (rows.end - 1) / by.height;
+  const std::int64_t top = rows.begin % by.height / granule * granule;
+  const std::int64_t bottom = std::min(by.height, ((rows.end - 1) % by.height / granule + 1) * granule);
+  return {first_image * by.input_height + operators::positions_read(by.relation, {top, top + 1}, by.input_height).begin,
+          last_image * by.input_height + operators::positions_read(by.relation, {bottom - 1, bottom}, by.input_height).end};
 }
 
 }  // namespace sluice::planner

@@ -12,25 +12,6 @@ namespace {
 
 using model::OpKind;
 
-bool works_on_images(const Draft& draft, const DraftNode& node) {
-  switch (node.op) {
-    case OpKind::kConv:
-    case OpKind::kConvTranspose:
-    case OpKind::kPool:
-    case OpKind::kLrn:
-      return true;
-    case OpKind::kAffine:
-    case OpKind::kResize:
-      return draft.value(node.inputs[0]).shape.rank() > 2;
-    default:
-      return false;
-  }
-}
-
-bool takes_any_order(OpKind op) {
-  return op == OpKind::kUnary || op == OpKind::kBinary || op == OpKind::kConcat || op == OpKind::kSlice || op == OpKind::kPad;
-}
-
 class Layout {
  public:
   explicit Layout(Draft& draft) : draft_(draft), wants_last_(draft.values.size(), false), features_only_(draft.values.size(), false) {
@@ -50,6 +31,19 @@ class Layout {
   }
 
  private:
+  /// What an operator asks of the order of its axes.
+  struct Rule {
+    OpKind op = OpKind::kReshape;
+    void (Layout::*place)(DraftNode) = &Layout::place_in_order;
+    int image_above = Shape::kMaxRank;  // inputs of more axes than this are images, channels last
+    bool any_order = false;             // it passes on what its reader would like
+  };
+  /// Of operators that are not listed: ONNX's order.
+  static const Rule kRules[];
+  static const Rule& rule_of(OpKind op);
+
+  bool works_on_images(const DraftNode& node) const { return rank(node.inputs[0]) > rule_of(node.op).image_above; }
+
   bool wants_last(ValueId value) const { return value.index() < wants_last_.size() && wants_last_[value.index()]; }
 
   /// Which values are best NHWC: those that reach an image operator through nodes that take any order.
@@ -58,8 +52,8 @@ class Layout {
       const int rank = draft_.value(node->output).shape.rank();
       for (const ValueId input : node->inputs) {
         const Shape& in = draft_.value(input).shape;
-        const bool image = works_on_images(draft_, *node);
-        const bool passed = takes_any_order(node->op) && wants_last_[node->output.index()] && in.rank() == rank;
+        const bool image = works_on_images(*node);
+        const bool passed = rule_of(node->op).any_order && wants_last_[node->output.index()] && in.rank() == rank;
         const Shape& out = draft_.value(node->output).shape;
         const bool reshaped =
             node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
@@ -156,29 +150,11 @@ class Layout {
   int rank(ValueId value) const { return draft_.value(value).shape.rank(); }
 
   void place(DraftNode node) {
-    if (works_on_images(draft_, node)) return place_image(std::move(node));
-    switch (node.op) {
-      case OpKind::kUnary:
-        return place_unary(std::move(node));
-      case OpKind::kDense:
-        return place_dense(std::move(node));
-      case OpKind::kTranspose:
-        return place_transpose(std::move(node));
-      case OpKind::kReshape:
-        return place_reshape(std::move(node));
-      case OpKind::kSoftmax:
-      case OpKind::kLayerNorm:
-        return place_along_axis(std::move(node));
-      case OpKind::kBinary:
-      case OpKind::kConcat:
-        return place_several(std::move(node));
-      case OpKind::kSlice:
-      case OpKind::kPad:
-      case OpKind::kResize:
-        return place_axes(std::move(node));
-      default:
-        break;
-    }
+    if (works_on_images(node)) return place_image(std::move(node));
+    (this->*rule_of(node.op).place)(std::move(node));
+  }
+
+  void place_in_order(DraftNode node) {
     for (ValueId& input : node.inputs) input = require(input, kIdentityPerm);
     push(std::move(node));
   }
@@ -384,6 +360,31 @@ class Layout {
   std::vector<bool> features_only_;
   std::map<std::pair<ValueId, Perm>, ValueId> copies_;
 };
+
+const Layout::Rule Layout::kRules[] = {
+    {OpKind::kConv, &Layout::place_image, -1},
+    {OpKind::kConvTranspose, &Layout::place_image, -1},
+    {OpKind::kPool, &Layout::place_image, -1},
+    {OpKind::kLrn, &Layout::place_image, -1},
+    {OpKind::kAffine, &Layout::place_in_order, 2},
+    {OpKind::kResize, &Layout::place_axes, 2},
+    {OpKind::kSlice, &Layout::place_axes, Shape::kMaxRank, true},
+    {OpKind::kPad, &Layout::place_axes, Shape::kMaxRank, true},
+    {OpKind::kUnary, &Layout::place_unary, Shape::kMaxRank, true},
+    {OpKind::kBinary, &Layout::place_several, Shape::kMaxRank, true},
+    {OpKind::kConcat, &Layout::place_several, Shape::kMaxRank, true},
+    {OpKind::kDense, &Layout::place_dense},
+    {OpKind::kTranspose, &Layout::place_transpose},
+    {OpKind::kReshape, &Layout::place_reshape},
+    {OpKind::kSoftmax, &Layout::place_along_axis},
+    {OpKind::kLayerNorm, &Layout::place_along_axis},
+};
+
+const Layout::Rule& Layout::rule_of(OpKind op) {
+  static constexpr Rule kInOrder;
+  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [op](const Rule& r) { return r.op == op; });
+  return rule == std::end(kRules) ? kInOrder : *rule;
+}
 
 }  // namespace
 
