@@ -61,12 +61,13 @@ Status StepReader::drain(const Executor* next) noexcept {
   return wait_for_leftovers([next] { return next != nullptr && next->cancelled(); });
 }
 
-void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept {
+void StepReader::begin(std::span<const WeightId> weights, std::span<const kernels::WeightOperand> operands,
+                       std::span<std::byte> window) noexcept {
   weights_ = weights;
   if (in_flight_ > 0) status_ = fail(make_io_error(graph_.name, "reads of an earlier step have not ended", ETIMEDOUT));
   std::uint64_t least = 0;
-  for (const kernels::WeightOperand& weight : weights)
-    if (weight.data == nullptr) least = std::max(least, model::least_piece(graph_, *weight.weight).count());
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (operands[i].data == nullptr) least = std::max(least, model::least_piece(graph_, graph_.weight(weights[i])).count());
   const std::uint64_t half = window.size() / 2 / kBlock * kBlock;
   slot_count_ = half >= least ? 2 : 1;
   slot_bytes_ = slot_count_ == 2 ? half : window.size();
@@ -93,7 +94,7 @@ Status StepReader::end() noexcept {
 
 /// The piece of `weight` from a panel on: whole stretches, as many as fit.
 bool StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot) const noexcept {
-  const model::Weight& w = *weights_[weight].weight;
+  const model::Weight& w = graph_.weight(weights_[weight]);
   const auto stretches = graph_.stretches_of(w);
   const bool plain = w.panel_layout.layout == model::WeightLayout::kPlain;
   std::int64_t panel = 0;
@@ -123,7 +124,7 @@ bool StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot
 Status StepReader::start_read(std::size_t index, std::size_t weight, std::int64_t first_panel) noexcept {
   Slot& slot = slots_[index];
   if (!choose(weight, first_panel, slot))
-    return fail(ErrorCode::kInvalidPlan, weights_[weight].weight->name, "the plan leaves no room for a piece of the weight");
+    return fail(ErrorCode::kInvalidPlan, graph_.weight(weights_[weight]).name, "the plan leaves no room for a piece of the weight");
   slot.due_ns = 0;
   if (options_.bytes_per_second_limit > 0) {
     const double seconds = static_cast<double>(slot.range.size.count()) / options_.bytes_per_second_limit;
@@ -189,7 +190,7 @@ kernels::WeightPiece StepReader::take(std::size_t weight, std::int64_t first_pan
   if (!status_) return {};
   current_ = found;
   const Slot& slot = slots_[found];
-  const model::Weight& w = *weights_[weight].weight;
+  const model::Weight& w = graph_.weight(weights_[weight]);
   return {slot.at + (model::panel_range(w, slot.panels).offset - slot.range.offset).count(), slot.panels};
 }
 

@@ -16,7 +16,7 @@
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
-#include "sluice/model/graph.h"
+#include "sluice/operators/parameters/parameters.h"
 
 namespace sluice::kernels {
 
@@ -27,16 +27,16 @@ inline constexpr Bytes kReadTail{64};
 struct Operand {
   RowView view;
   Shape shape;
-  /// Of a bounded tensor (graph.h, G6): its extents in this run, dense at `view.data`. The step that makes it writes them. Else null.
+  /// Of a bounded tensor (model/graph.h, G6): its extents in this run, dense at `view.data`. The step that makes it writes them. Else null.
   Shape* extents = nullptr;
 };
 
-/// Weight bytes of a step: the panels [panels.begin, panels.end) of `weight`, contiguous at `data`, 64-byte aligned (kPanels,
-/// kDepthwise) or aligned to the element (kPlain).
+/// Weight bytes of a step: some panels of a weight, contiguous at `data`, 64-byte aligned (kPanels, kDepthwise) or aligned to the element
+/// (kPlain). Where `data` is null the step takes them from elsewhere: from derived panels, or from the reader, and `panels` are all.
 struct WeightOperand {
   const std::byte* data = nullptr;
   PanelRange panels;
-  const model::Weight* weight = nullptr;
+  Bytes panel_bytes;  // of each
 };
 
 /// Panels of a weight in memory; no data where they could not be read.
@@ -71,19 +71,29 @@ struct StepFault {
 
 /// One step, addresses resolved. Constant inputs appear in `inputs` as dense views (they are weights read into the arena).
 struct KernelCall {
-  const model::Graph* graph = nullptr;
-  const model::Node* node = nullptr;
-  std::span<const Operand> inputs;          // as Node::inputs
-  std::span<const Operand> outputs;         // as Node::outputs; whole views, of which `rows` x `channels` are to be written
-  std::span<const WeightOperand> weights;   // as Node::weights: panels, then bias (all of the bias, whatever the slice)
-  std::span<const std::byte> next_weights;  // a hint: what the next step with weights of some size will read, perhaps not loaded yet
-  DerivedOperand derived;                   // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
-  RowRange rows;                            // of outputs[0]
-  ChannelRange channels;                    // of outputs[0]; kEmbedding: rows of the table
-  std::byte* workspace = nullptr;           // as many bytes as `workspace` asked for, 64-byte aligned
+  const std::byte* parameter_data = nullptr;  // ResolvedCall::parameters of the node, which all its steps share
+  std::span<const Operand> inputs;            // as Node::inputs
+  std::span<const Operand> outputs;           // as Node::outputs; whole views, of which `rows` x `channels` are to be written
+  std::span<const WeightOperand> weights;     // as Node::weights: panels, then bias (all of the bias, whatever the slice)
+  std::span<const std::byte> next_weights;    // a hint: what the next step with weights of some size will read, perhaps not loaded yet
+  DerivedOperand derived;                     // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
+  RowRange rows;                              // of outputs[0]
+  ChannelRange channels;                      // of outputs[0]; of a lookup: rows of the table
+  ReductionRange reduction = kWholeReduction;
+  std::byte* workspace = nullptr;  // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
   WeightReader* reader = nullptr;  // where weights have no data and are not derived
   StepFault* fault = nullptr;      // never null for a step of a plan
+
+  /// Of the kind that the kernel's `resolve` made.
+  template <class T>
+  const T& parameters() const noexcept {
+    static_assert(operators::kIsParameters<T>);
+    return *reinterpret_cast<const T*>(parameter_data);
+  }
 };
+
+/// The code of a kernel for one instruction set and one choice of element types.
+using KernelEntry = void (*)(const KernelCall&) noexcept;
 
 }  // namespace sluice::kernels

@@ -1,10 +1,14 @@
-// How one operator runs: the descriptor that planner and executor read, and the call that a step becomes.
+// How one operator runs: the descriptor that planner, profiler and executor read. It is the one door of the kernels that sees a graph.
 //
 // Way to here: the planner asks `KernelRegistry` for the kernels that support a node, prices them with `cost` and `workspace`, and writes
-// steps {node, kernel, rows, channels}. The executor turns a step into a `KernelCall` (addresses resolved) and calls `run`.
+// steps {node, kernel, rows, channels}. The executor resolves each node once and turns its steps into calls (kernels/call.h):
+//
+//     node --resolve--> {entry, parameters} --+ views, ranges, workspace of a step--> KernelCall --> entry(call)
+//
 // Start reading at kernels/reference.h: every kernel computes what the reference computes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -14,11 +18,19 @@
 #include "sluice/core/work.h"
 #include "sluice/kernels/call.h"
 #include "sluice/model/graph.h"
+#include "sluice/operators/parameters/plain.h"
 
 namespace sluice::kernels {
 
 using sluice::CostFeatures;
 using sluice::StepExtent;
+
+/// A node as code and data, without addresses: what each of its steps runs, and what planner and profiler price.
+struct ResolvedCall {
+  KernelEntry run = nullptr;
+  KernelEntry prepare = nullptr;  // transforms the panels of `channels` from weights[0] into `derived`: no workspace, no input
+  operators::Parameters parameters;
+};
 
 /// One way to run one operator.
 struct KernelDescriptor {
@@ -40,9 +52,12 @@ struct KernelDescriptor {
   std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Do all inputs and the output take any pitch? If not, the planner keeps them dense.
   bool takes_pitches = true;
-  Bytes (*workspace)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
+  /// Code for an instruction set, which must be one that the CPU has, and parameters for a node that it supports.
+  ResolvedCall (*resolve)(const model::Graph&, const model::Node&, Isa) noexcept = nullptr;
+  std::size_t parameter_bytes = 0;  // of what `resolve` gives
+  /// nullptr: none.
+  Bytes (*workspace)(const operators::Parameters&, const StepExtent&) noexcept = nullptr;
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
-  void (*run)(const KernelCall&) noexcept = nullptr;
 
   /// A kernel that can read the weights of its node while it runs (KernelCall::reader), where a plan does not hold them: how often it then
   /// reads each of them, as far as is known; 0: this node has none. nullptr: a plan brings every weight before the step.
@@ -52,11 +67,26 @@ struct KernelDescriptor {
   std::int64_t (*pieces_wanted)(const model::Graph&, const model::Node&) noexcept = nullptr;
 
   /// A kernel that can work from transformed panels kept in place of the raw ones: bytes of one panel's transform, a multiple of 64.
-  /// nullptr: it has none. The result of `run` is the same bits with and without them.
-  Bytes (*derived_panel_bytes)(const model::Graph&, const model::Node&) noexcept = nullptr;
-  /// Transforms the panels of `channels` from weights[0] into `derived`. Needs no workspace, reads no input.
-  void (*prepare)(const KernelCall&) noexcept = nullptr;
+  /// nullptr: it has none, and `resolve` gives no `prepare`. The result is the same bits with and without them.
+  Bytes (*derived_panel_bytes)(const operators::Parameters&) noexcept = nullptr;
   CostFeatures (*prepare_cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
 };
+
+/// The kernel of a number; nullptr: there is none.
+using FindKernel = const KernelDescriptor* (*)(KernelId) noexcept;
+
+/// The attributes of a node of the long tail, as its operator reads them.
+inline operators::PlainForm form_of(const model::PlainAttributes& attributes) noexcept {
+  return {attributes.result, attributes.present, attributes.arguments};
+}
+
+/// What a kernel says of a node that is resolved for this alone.
+inline Bytes workspace_bytes(const KernelDescriptor& kernel, const model::Graph& graph, const model::Node& node,
+                             const StepExtent& extent) noexcept {
+  return kernel.workspace == nullptr ? Bytes() : kernel.workspace(kernel.resolve(graph, node, active_isa()).parameters, extent);
+}
+inline Bytes derived_panel_bytes(const KernelDescriptor& kernel, const model::Graph& graph, const model::Node& node) noexcept {
+  return kernel.derived_panel_bytes(kernel.resolve(graph, node, active_isa()).parameters);
+}
 
 }  // namespace sluice::kernels

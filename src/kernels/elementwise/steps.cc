@@ -14,8 +14,6 @@ namespace {
 // A task of fewer elements costs more to hand out than to do.
 constexpr std::int64_t kTaskElements = 16 * 1024;
 
-const RunTable& runs() noexcept { return run_table(active_isa()); }
-
 /// Calls body(row) for each row of the step; small rows are handed to a thread many at a time.
 template <class Body>
 void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
@@ -34,46 +32,47 @@ void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
 bool closed_rows(const RowView& view) noexcept { return view.pixel_pitch == view.channels * std::int64_t{sizeof(float)}; }
 
 /// The activation of a result, while it is still in the first cache. A second pass, so that no inner loop exists once a function.
-void activate(const KernelCall& call, float* out, std::int64_t n) noexcept {
-  const model::Activation& f = call.node->epilogue.activation;
-  if (f.function != model::Function::kNone) runs().unary(f, out, out, n);
+void activate(const RunTable& runs, const Activation& f, float* out, std::int64_t n) noexcept {
+  if (f.function != Function::kNone) runs.unary(f, out, out, n);
 }
 
 }  // namespace
 
-void unary_step(const KernelCall& call) noexcept {
+void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
+  const Activation& function = call.parameters<operators::UnaryParameters>().function;
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
-      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), n);
+      runs.unary(function, in.at<const float>(row, piece), out.at<float>(row, piece), n);
   });
 }
 
-void affine_step(const KernelCall& call) noexcept {
+void affine_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  const Activation& activation = call.parameters<operators::AffineParameters>().activation;
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
       float* to = out.at<float>(row, pixel);
-      runs().affine(in.at<const float>(row, pixel), scale, shift, to, out.channels);
-      activate(call, to, out.channels);
+      runs.affine(in.at<const float>(row, pixel), scale, shift, to, out.channels);
+      activate(runs, activation, to, out.channels);
     }
   });
 }
 
-void softmax_step(const KernelCall& call) noexcept {
+void softmax_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
-  const bool log = call.node->as<model::SoftmaxAttributes>().log;
+  const bool log = call.parameters<operators::SoftmaxParameters>().log;
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel)
-      runs().softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
+      runs.softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
   });
 }
 
@@ -115,9 +114,9 @@ class Walker {
 
 }  // namespace
 
-void binary_step(const KernelCall& call) noexcept {
+void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& out = call.outputs[0].view;
-  const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
+  const auto& parameters = call.parameters<operators::BinaryParameters>();
   const Walker a(call.inputs[0], call.outputs[0]), b(call.inputs[1], call.outputs[0]);
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
@@ -127,30 +126,30 @@ void binary_step(const KernelCall& call) noexcept {
     const std::byte* b_row = b.row(row);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       float* to = out.at<float>(row, piece);
-      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, n);
-      activate(call, to, n);
+      runs.binary(parameters.function, a.at(a_row, piece), b.at(b_row, piece), to, n);
+      activate(runs, parameters.activation, to, n);
     }
   });
 }
 
 namespace {
 
-void pool_row(const KernelCall& call, std::int64_t row, ChannelRange channels) noexcept {
-  const auto& a = call.node->as<model::PoolAttributes>();
+void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept {
+  const auto& a = call.parameters<operators::PoolParameters>();
   const RowView& out = call.outputs[0].view;
   PoolRun run{&call.inputs[0].view, pool_window(a, row, 0), channels.begin, channels.size()};
   for (std::int64_t x = 0; x < out.pixels; ++x) {
     move_to_column(a, x, run.window);
     float* to = out.at<float>(row, x) + channels.begin;
-    runs().pool(a.kind, run, to);
-    activate(call, to, channels.size());
+    runs.pool(a.kind, run, to);
+    activate(runs, a.activation, to, channels.size());
   }
 }
 
 }  // namespace
 
 /// A global pool has one row an image: its channels are shared among the threads, in blocks of whole cache lines.
-void pool_step(const KernelCall& call) noexcept {
+void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
@@ -159,20 +158,20 @@ void pool_step(const KernelCall& call) noexcept {
     const std::int64_t block = index % blocks;
     const ChannelRange part =
         blocks == 1 ? ChannelRange{0, channels} : ChannelRange{block * kBlock, std::min(channels, (block + 1) * kBlock)};
-    pool_row(call, call.rows.begin + index / blocks, part);
+    pool_row(call, runs, call.rows.begin + index / blocks, part);
   };
   const std::int64_t tasks = call.rows.size() * blocks;
   if (call.pool != nullptr) return parallel_for(*call.pool, tasks, task);
   for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
 }
 
-Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
-  return Bytes(static_cast<std::uint64_t>(graph.tensor(node.outputs[0]).shape[2]) * sizeof(ResizeTaps));
+Bytes resize_workspace(const operators::ResizeParameters& parameters, const StepExtent&) noexcept {
+  return Bytes(static_cast<std::uint64_t>(parameters.out_columns) * sizeof(ResizeTaps));
 }
 
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
-void resize_step(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ResizeAttributes>();
+void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
+  const auto& a = call.parameters<operators::ResizeParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
@@ -193,7 +192,7 @@ void resize_step(const KernelCall& call) noexcept {
           weights[taps] = y.weight[i] * x.weight[j];
         }
       }
-      runs().blend(from.data(), weights.data(), static_cast<int>(taps), out.view.at<float>(row, pixel), out.view.channels);
+      runs.blend(from.data(), weights.data(), static_cast<int>(taps), out.view.at<float>(row, pixel), out.view.channels);
     }
   });
 }

@@ -1,4 +1,6 @@
 // Operators that move elements and compute nothing: concatenation, slices, padding, transposition, reshaping. Any element type.
+#include "sluice/operators/parameters/movement.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -49,7 +51,7 @@ void concat_channels(const KernelCall& call, std::int64_t row, std::int64_t pixe
 
 void concat(const KernelCall& call) noexcept {
   const Operand& out = call.outputs[0];
-  const int axis = call.node->as<model::AxisAttributes>().axis;
+  const int axis = call.parameters<operators::ConcatParameters>().axis;
   if (axis == out.shape.rank() - 1) {
     for_pixels(call, [&](std::int64_t row, std::int64_t pixel) { concat_channels(call, row, pixel); });
     return;
@@ -63,7 +65,7 @@ void concat(const KernelCall& call) noexcept {
 }
 
 void slice(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::SliceAttributes>();
+  const auto& a = call.parameters<operators::SliceParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int last = out.shape.rank() - 1;
@@ -83,10 +85,10 @@ void slice(const KernelCall& call) noexcept {
 namespace {
 
 /// The source of padded position `i`, or -1 where the constant belongs. Reflection does not repeat the edge.
-std::int64_t pad_source(model::PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
+std::int64_t pad_source(PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
   if (i >= 0 && i < extent) return i;
-  if (mode == model::PadMode::kConstant || extent == 0) return -1;
-  if (mode == model::PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
+  if (mode == PadMode::kConstant || extent == 0) return -1;
+  if (mode == PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
   const std::int64_t period = 2 * (extent - 1);
   const std::int64_t folded = (i % period + period) % period;
   return folded < extent ? folded : period - folded;
@@ -109,7 +111,7 @@ std::array<std::byte, 8> element_of(DType dtype, float value) noexcept {
 }  // namespace
 
 void pad(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::PadAttributes>();
+  const auto& a = call.parameters<operators::PadParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int last = out.shape.rank() - 1;
@@ -136,7 +138,7 @@ void pad(const KernelCall& call) noexcept {
 }
 
 void transpose(const KernelCall& call) noexcept {
-  const auto& perm = call.node->as<model::TransposeAttributes>().perm;
+  const auto& perm = call.parameters<operators::TransposeParameters>().perm;
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int rank = out.shape.rank();
