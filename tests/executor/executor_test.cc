@@ -1,14 +1,11 @@
 #include "sluice/executor/executor.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <thread>
 
-#include "sluice/operators/parameters/weighted.h"
-#include "src/executor/bind.h"
 #include "src/kernels/reference/kernels.h"
 #include "tests/executor/memory_source.h"
 #include "tests/executor/toy.h"
@@ -158,26 +155,6 @@ TEST_CASE("derived panels are prepared in the prologue, and their raw panels nev
       CHECK(bench.right(**executor));
       CHECK(toy::prepare_count() == before + 2 * prepare_steps);  // a clean prologue
     }
-  }
-}
-
-TEST_CASE("steps of one node share its parameters and tensors, whatever lies between them") {
-  Bench bench({.panels_per_step = 1});
-  std::rotate(bench.plan.steps.begin(), bench.plan.steps.begin() + 1, bench.plan.steps.end());
-  const auto bound = bind({bench.model.graph, bench.plan, bench.arena.data(), *bench.pool, &toy::find_toy_kernel});
-  REQUIRE(bound);
-  REQUIRE(bench.plan.steps.front().node == bench.plan.steps.back().node);
-  const kernels::KernelCall &first = bound->steps.front().call, &last = bound->steps.back().call;
-  CHECK(first.parameter_data == last.parameter_data);
-  CHECK(first.inputs.data() == last.inputs.data());
-  CHECK(first.outputs.data() == last.outputs.data());
-  CHECK(bound->operands.size() == bench.model.graph.tensors.size());
-  const OperandCount counted = count_operands(bench.model.graph, bench.plan);
-  CHECK(bound->steps.size() * sizeof(BoundStep) + bound->operands.size() * sizeof(kernels::Operand) + bound->parameters.size() <=
-        bound->steps.size() * kStepTable + counted.tensors * sizeof(kernels::Operand));
-  for (std::size_t i = 0; i < bound->steps.size(); ++i) {
-    const auto& parameters = bound->steps[i].call.parameters<operators::DenseParameters>();
-    CHECK(parameters.out_features == bench.model.graph.node(bench.plan.steps[i].node).as<model::DenseAttributes>().out_features);
   }
 }
 
