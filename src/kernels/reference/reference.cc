@@ -82,6 +82,8 @@ bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept
 
 Bytes plain_workspace(const operators::PlainParameters& parameters, const StepExtent&) noexcept { return Bytes(parameters.scratch); }
 
+Bytes no_workspace(const operators::Parameters&, const StepExtent&) noexcept { return Bytes(); }
+
 /// Parameters by `kParameters`, run by `kRun`, which is the same code on every instruction set.
 template <auto kParameters, auto kRun>
 constexpr KernelDescriptor describe(std::string_view name, OpKind op) noexcept {
@@ -91,6 +93,7 @@ constexpr KernelDescriptor describe(std::string_view name, OpKind op) noexcept {
   kernel.op = op;
   kernel.supports = floats;
   kernel.in_place_inputs = none_in_place;
+  kernel.workspace = no_workspace;  // lookups have a window behind it
   kernel.cost = cost_of;
   kernel.resolve = resolve_as<kParameters, entry_for_any<kRun>>;
   kernel.parameter_bytes = kParameterBytes<kParameters>;
