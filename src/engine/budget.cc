@@ -24,9 +24,9 @@ constexpr Bytes kStaticProcessFloor = 448_KiB;
 // and grows with the kernels, so a quarter of a MiB comes on top.
 constexpr Bytes kPagesAfterOpen = 2_MiB + 576_KiB;
 constexpr Bytes kPagesAfterBuild = 2_MiB + 320_KiB;
-// And for models that use more of the kernels, one of 4 MiB or more all of this. How much code a run maps is the system's affair: with all of
-// program and libraries cached in large pieces (after a build), peaks were 0.9 to 1.2 MiB above those of other hours, 0.51 above a budget
-// that had a quarter of a MiB here. A static program has no libraries.
+// And for models that use more of the kernels, one of 4 MiB or more all of this. How much code a run maps is the system's affair: with all
+// of program and libraries cached in large pieces (after a build), peaks were 0.9 to 1.2 MiB above those of other hours, 0.51 above a
+// budget that had a quarter of a MiB here. A static program has no libraries.
 constexpr Bytes kMoreCode = 1_MiB;
 constexpr Bytes kMoreStaticCode = 256_KiB;
 constexpr std::uint64_t kWeightsForCode = 4;  // bytes of weights for one of that
@@ -64,8 +64,8 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   std::uint64_t sum = sizeof(plan) + vector_bytes(plan.buffers) + vector_bytes(plan.tensors) + vector_bytes(plan.steps) +
                       vector_bytes(plan.operands) + vector_bytes(plan.loads);
   const executor::OperandCount count = executor::count_operands(graph, plan);
-  sum += plan.steps.size() * sizeof(executor::BoundStep) + count.tensors * sizeof(kernels::Operand) +
-         count.weights * sizeof(kernels::WeightOperand);
+  sum +=
+      plan.steps.size() * executor::kStepTable + count.tensors * sizeof(kernels::Operand) + count.weights * sizeof(kernels::WeightOperand);
   const auto bounded = [](const model::Tensor& tensor) { return tensor.bounded != 0; };
   const auto extents = static_cast<std::uint64_t>(std::count_if(graph.tensors.begin(), graph.tensors.end(), bounded));
   return Bytes(sum + extents * (sizeof(Shape) + sizeof(TensorId)));
@@ -76,7 +76,7 @@ planner::TableCosts table_costs(const model::Graph& graph) noexcept {
   return {.set_aside = table_bound(graph).count(),
           .any_plan = sizeof(plan::Plan) + graph.tensors.size() * sizeof(plan::TensorPlacement) + kVectors * kAllocationHeader,
           .buffer = sizeof(plan::Buffer),
-          .step = sizeof(plan::Step) + sizeof(executor::BoundStep),
+          .step = sizeof(plan::Step) + executor::kStepTable,
           .load = sizeof(plan::Load),
           .tensor = sizeof(kernels::Operand),
           .weight = sizeof(kernels::WeightOperand),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "sluice/kernels/registry.h"
 
@@ -11,21 +12,64 @@ namespace {
 using kernels::KernelDescriptor;
 using kernels::Operand;
 
-/// Whether a step has the same tensors as the one before it, which is of the same node. A weight that is an input lies where each step's
-/// own load brings it; a prepare step has no places.
-bool shares_tensors(const model::Graph& graph, const model::Node& node, bool prepared_before, bool prepares) noexcept {
+/// Whether a step has the same tensors as the one before it. A weight that is an input lies where each step's own load brings it; a prepare
+/// step has no places.
+bool shares_tensors(const model::Graph& graph, const plan::Step* before, const plan::Step& step) noexcept {
+  if (before == nullptr || before->node != step.node || before->prepare != step.prepare) return false;
   const auto constant = [&](TensorId id) { return graph.tensor(id).weight.valid(); };
-  return prepared_before == prepares && std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+  const model::Node& node = graph.node(step.node);
+  return std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+}
+
+/// Where in the table of operands a list of tensors begins: that of a single one anywhere, those of several for each node. Constants lie
+/// where each step's own load brings them, and the tensors of a prepare step have no places: these lists are nobody else's.
+class OperandPlaces {
+ public:
+  explicit OperandPlaces(const model::Graph& graph)
+      : graph_(graph), of_tensor_(graph.tensors.size(), kNone), of_node_(graph.nodes.size(), kNone) {}
+
+  /// The place of the list; null: it is to be a new one. `kNone` there: it is new, and may be shared from now on.
+  std::uint32_t* find(const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) noexcept {
+    const auto constant = [&](TensorId id) { return graph_.tensor(id).weight.valid(); };
+    if (step.prepare || ids.empty() || std::any_of(ids.begin(), ids.end(), constant)) return nullptr;
+    if (ids.size() == 1) return &of_tensor_[ids[0].index()];
+    return inputs ? &of_node_[step.node.index()] : nullptr;
+  }
+
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+ private:
+  const model::Graph& graph_;
+  std::vector<std::uint32_t> of_tensor_, of_node_;
+};
+
+/// How many operands there are, shared as far as they may be.
+std::size_t count_shared_operands(const model::Graph& graph, const plan::Plan& plan) {
+  OperandPlaces places(graph);
+  std::size_t count = 0;
+  const auto add = [&](const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) {
+    std::uint32_t* place = places.find(step, ids, inputs);
+    if (place != nullptr && *place != OperandPlaces::kNone) return;
+    if (place != nullptr) *place = static_cast<std::uint32_t>(count);
+    count += ids.size();
+  };
+  for (const plan::Step& step : plan.steps) {
+    const model::Node& node = graph.node(step.node);
+    add(step, node.inputs, true);
+    add(step, node.outputs, false);
+  }
+  return count;
 }
 
 class Binder {
  public:
   explicit Binder(const BindContext& context) noexcept
-      : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool) {}
+      : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool), places_(graph_) {}
 
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    place_parameters();
     announce_weights();
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
@@ -39,10 +83,10 @@ class Binder {
  private:
   // Spans point into the vectors, so these must never grow while steps are bound.
   void reserve() {
-    const OperandCount count = count_operands(graph_, plan_);
     bound_.steps.reserve(plan_.steps.size());
-    bound_.operands.reserve(count.tensors);
-    bound_.weights.reserve(count.weights);
+    bound_.operands.reserve(count_shared_operands(graph_, plan_));
+    bound_.weights.reserve(count_operands(graph_, plan_).weights);
+    resolved_.resize(graph_.nodes.size());
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
     bound_.output_extents.reserve(graph_.outputs.size());
@@ -74,7 +118,7 @@ class Binder {
   static std::span<const std::byte> weights_of(const kernels::KernelCall& call) noexcept {
     if (call.derived.data != nullptr || call.weights.empty() || call.weights[0].data == nullptr) return {};
     const kernels::WeightOperand& weight = call.weights[0];
-    return {weight.data, model::panel_range(*weight.weight, weight.panels).size.count()};
+    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.panel_bytes.count()};
   }
 
   static Status refuse(const model::Node& node, const char* reason) { return fail(ErrorCode::kInvalidPlan, node.name, reason); }
@@ -83,31 +127,66 @@ class Binder {
     const model::Node& node = graph_.node(step.node);
     const KernelDescriptor* kernel = context_.find_kernel(step.kernel);
     SLUICE_RETURN_IF_ERROR(check_kernel(kernel, step, node));
+    SLUICE_ASSIGN_OR_RETURN(const Resolved resolved, resolve(*kernel, step, node));
     BoundStep bound;
-    bound.run = step.prepare ? kernel->prepare : kernel->run;
+    bound.run = step.prepare ? resolved.prepare : resolved.run;
     bound.prologue_only = step.prepare;
-    bound.call.graph = &graph_;
-    bound.call.node = &node;
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
-    const BoundStep* const before = bound_.steps.empty() ? nullptr : &bound_.steps.back();
-    if (before != nullptr && before->call.node == &node && shares_tensors(graph_, node, before->prologue_only, step.prepare)) {
-      bound.call.inputs = before->call.inputs;
-      bound.call.outputs = before->call.outputs;
-    } else {
-      SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs));
-      SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs));
-    }
+    SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs, true));
+    SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs, false));
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
     SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
     if (!step.prepare) {
-      SLUICE_RETURN_IF_ERROR(check_views(*kernel, bound.call));
+      SLUICE_RETURN_IF_ERROR(check_views(*kernel, node, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
-      SLUICE_ASSIGN_OR_RETURN(bound.window, bind_window(*kernel, step, node));
+      SLUICE_ASSIGN_OR_RETURN(const std::span<std::byte> window, bind_window(*kernel, step, node));
+      if (!window.empty()) {
+        bound_.windows.push_back(window);
+        bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
+      }
     }
     bound_.steps.push_back(bound);
     return {};
+  }
+
+  /// A node as its steps run it. The kernel is that of the node's last steps: a plan has no reason for another.
+  struct Resolved {
+    KernelId kernel = KernelId::kNone;
+    kernels::KernelEntry run = nullptr, prepare = nullptr;
+    std::size_t parameters = 0;  // where they begin
+  };
+  Result<Resolved> resolve(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) {
+    Resolved& resolved = resolved_[step.node.index()];
+    if (resolved.kernel != step.kernel) {
+      const kernels::ResolvedCall call = kernel.resolve(graph_, node, active_isa());
+      SLUICE_DCHECK(call.parameters.size() == kernel.parameter_bytes, "a descriptor says how large its parameters are");
+      resolved = {step.kernel, call.run, call.prepare, keep_parameters(call.parameters)};
+    }
+    if (step.prepare && resolved.prepare == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "the kernel has no derived weights");
+    parameters_of_step_.push_back(resolved.parameters);
+    return resolved;
+  }
+
+  /// Nodes of repeated blocks have the same.
+  std::size_t keep_parameters(const operators::Parameters& parameters) {
+    const std::span<const std::byte> bytes(parameters.data(), parameters.size());
+    for (const auto& [begin, size] : kept_parameters_)
+      if (size == bytes.size() && std::equal(bytes.begin(), bytes.end(), bound_.parameters.begin() + static_cast<std::ptrdiff_t>(begin)))
+        return begin;
+    const std::size_t begin = bound_.parameters.size();
+    kept_parameters_.emplace_back(begin, bytes.size());
+    bound_.parameters.insert(bound_.parameters.end(), bytes.begin(), bytes.end());
+    bound_.parameters.resize((bound_.parameters.size() + kWord - 1) / kWord * kWord);
+    return begin;
+  }
+
+  /// Once all are known: the table moves while it grows.
+  void place_parameters() {
+    bound_.parameters.shrink_to_fit();
+    for (std::size_t i = 0; i < bound_.steps.size(); ++i)
+      bound_.steps[i].call.parameter_data = bound_.parameters.data() + parameters_of_step_[i];
   }
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
@@ -117,7 +196,7 @@ class Binder {
     }
     if (node.outputs.empty()) return refuse(node, "a node without an output cannot be a step");
     if (step.prepare || step.derived.buffer.valid()) {
-      if (kernel->prepare == nullptr || kernel->derived_panel_bytes == nullptr || node.weights.empty()) {
+      if (kernel->derived_panel_bytes == nullptr || node.weights.empty()) {
         return refuse(node, "the kernel has no derived weights");
       }
     }
@@ -131,8 +210,12 @@ class Binder {
     return {};
   }
 
-  Result<std::span<const Operand>> bind_tensors(const plan::Step& step, const model::Node& node, const std::vector<TensorId>& ids) {
+  Result<std::span<const Operand>> bind_tensors(const plan::Step& step, const model::Node& node, const std::vector<TensorId>& ids,
+                                                bool inputs) {
+    std::uint32_t* const place = places_.find(step, ids, inputs);
+    if (place != nullptr && *place != OperandPlaces::kNone) return std::span<const Operand>(bound_.operands).subspan(*place, ids.size());
     const std::size_t first = bound_.operands.size();
+    if (place != nullptr) *place = static_cast<std::uint32_t>(first);
     for (TensorId id : ids) {
       const model::Tensor& tensor = graph_.tensor(id);
       RowView view;
@@ -159,13 +242,13 @@ class Binder {
     const std::size_t first = bound_.weights.size();
     for (std::size_t i = 0; i < node.weights.size(); ++i) {
       const WeightId id = node.weights[i];
+      const model::Weight& weight = graph_.weight(id);
       const plan::WeightOperand* operand = operand_of(step, id);
-      if (operand != nullptr && !operand->load.valid()) {
-        bound_.weights.push_back({nullptr, {}, &graph_.weight(id)});
-      } else if (operand != nullptr) {
-        bound_.weights.push_back({weight_address(*operand), operand->panels, &graph_.weight(id)});
-      } else if (i == 0 ? step.derived.buffer.valid() && !step.prepare : step.prepare) {
-        bound_.weights.push_back({nullptr, {}, &graph_.weight(id)});
+      const bool elsewhere = i == 0 ? step.derived.buffer.valid() && !step.prepare : step.prepare;
+      if (operand != nullptr && operand->load.valid()) {
+        bound_.weights.push_back({weight_address(*operand), operand->panels, weight.panel_bytes});
+      } else if (operand != nullptr || elsewhere) {
+        bound_.weights.push_back({nullptr, {0, weight.panels}, weight.panel_bytes});
       } else {
         return refuse_operand(node);
       }
@@ -184,7 +267,7 @@ class Binder {
     }
     const plan::Buffer& buffer = plan_.buffer(derived.buffer);
     const auto panels = static_cast<std::uint64_t>(derived.panels.end - derived.panels.begin);
-    const auto needed = checked_mul(kernel.derived_panel_bytes(graph_, node).count(), panels);
+    const auto needed = checked_mul(kernels::derived_panel_bytes(kernel, graph_, node).count(), panels);
     if (buffer.kind != plan::BufferKind::kDerived || !needed || *needed > buffer.size.count()) {
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the buffer of the derived panels is too small", needed.value_or(0),
                              buffer.size.count()));
@@ -193,19 +276,19 @@ class Binder {
   }
 
   // K4: a tensor may be read and written at the same bytes only where the kernel says so; K-contract on pitches likewise.
-  Status check_views(const KernelDescriptor& kernel, const kernels::KernelCall& call) const {
-    const std::uint32_t in_place = kernel.in_place_inputs == nullptr ? 0 : kernel.in_place_inputs(graph_, *call.node);
+  Status check_views(const KernelDescriptor& kernel, const model::Node& node, const kernels::KernelCall& call) const {
+    const std::uint32_t in_place = kernel.in_place_inputs == nullptr ? 0 : kernel.in_place_inputs(graph_, node);
     const RowView& output = call.outputs.front().view;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const RowView& input = call.inputs[i].view;
       if (input.data == output.data && (i >= 32 || (in_place >> i & 1u) == 0)) {
-        return refuse(*call.node, "the kernel does not run in place on this input");
+        return refuse(node, "the kernel does not run in place on this input");
       }
     }
     if (kernel.takes_pitches) return {};
     const auto dense = [](const Operand& operand) { return operand.view.dense(); };
     if (!std::all_of(call.inputs.begin(), call.inputs.end(), dense) || !std::all_of(call.outputs.begin(), call.outputs.end(), dense)) {
-      return refuse(*call.node, "the kernel wants dense tensors");
+      return refuse(node, "the kernel wants dense tensors");
     }
     return {};
   }
@@ -215,7 +298,7 @@ class Binder {
   }
 
   Result<std::byte*> bind_workspace(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
-    const Bytes needed = kernel.workspace == nullptr ? Bytes() : kernel.workspace(graph_, node, extent_of(step));
+    const Bytes needed = kernels::workspace_bytes(kernel, graph_, node, extent_of(step));
     const Bytes given = step.workspace.valid() ? plan_.buffer(step.workspace).size : Bytes();
     if (needed > given) {
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace is too small", needed.count(), given.count()));
@@ -233,7 +316,8 @@ class Binder {
     if (least == 0) return std::span<std::byte>();
     if (kernel.weight_turns == nullptr || !step.workspace.valid()) return refuse_operand(node);
     const plan::Buffer& buffer = plan_.buffer(step.workspace);
-    const std::uint64_t begin = align_up(buffer.offset.count() + kernel.workspace(graph_, node, extent_of(step)).count(), plan_.block);
+    const std::uint64_t begin =
+        align_up(buffer.offset.count() + kernels::workspace_bytes(kernel, graph_, node, extent_of(step)).count(), plan_.block);
     const std::uint64_t end = (buffer.offset + buffer.size).count();
     const std::uint64_t tail = kernels::kReadTail.count();
     if (end < begin + tail || end - begin - tail < least)
@@ -293,7 +377,13 @@ class Binder {
   std::byte* const arena_;
   ThreadPool& pool_;
   BoundPlan bound_;
-  std::vector<TensorId> bounded_;  // by place in bound_.extents
+  std::vector<TensorId> bounded_;                            // by place in bound_.extents
+  static constexpr std::size_t kWord = 8;                    // parameters are aligned to it
+  static constexpr std::uint32_t kMostWindows = 0x7fffffff;  // fewer than steps, which a file has fewer of
+  OperandPlaces places_;
+  std::vector<Resolved> resolved_;                                    // by node
+  std::vector<std::pair<std::size_t, std::size_t>> kept_parameters_;  // begin and size of those in the table
+  std::vector<std::size_t> parameters_of_step_;                       // where they begin
 };
 
 }  // namespace
@@ -304,8 +394,7 @@ OperandCount count_operands(const model::Graph& graph, const plan::Plan& plan) {
   for (const plan::Step& step : plan.steps) {
     const model::Node& node = graph.node(step.node);
     count.weights += node.weights.size();
-    const bool shared = before != nullptr && before->node == step.node && shares_tensors(graph, node, before->prepare, step.prepare);
-    if (!shared) count.tensors += node.inputs.size() + node.outputs.size();
+    if (!shares_tensors(graph, before, step)) count.tensors += node.inputs.size() + node.outputs.size();
     before = &step;
   }
   return count;

@@ -25,32 +25,40 @@ struct BindContext {
   const plan::Plan& plan;
   std::byte* arena;
   ThreadPool& pool;
-  const kernels::KernelDescriptor* (*find_kernel)(KernelId) noexcept;
+  kernels::FindKernel find_kernel;
 };
 
 /// One step, ready. `loads_needed` is how many loads of a pass must have ended before it; the executor counts them, as what is held
 /// changes.
 struct BoundStep {
-  void (*run)(const kernels::KernelCall&) noexcept = nullptr;  // of a prepare step: the kernel's `prepare`
-  bool prologue_only = false;
+  kernels::KernelEntry run = nullptr;  // of a prepare step: the entry that prepares
   kernels::KernelCall call;
-  std::span<std::byte> window;  // of a step that reads weights by itself: where to
   std::array<std::uint32_t, kPasses.size()> loads_needed{};
+  std::uint32_t prologue_only : 1 = false;
+  std::uint32_t window : 31 = 0;  // of a step that reads weights by itself: where to, BoundPlan::windows[window - 1]
 };
 
-/// The calls of one run, and the operands that their spans point to. Steps of one node share its tensors: a table of a step must be small,
-/// since a tight budget has many.
+/// What the budget counts for a step. Steps take less, and share operands that the budget counts for each: what nodes have as parameters is
+/// taken from that.
+inline constexpr std::size_t kStepTable = 216;
+static_assert(sizeof(BoundStep) + 16 <= kStepTable, "a tight budget has thousands of steps: what grows here is taken from its arena");
+
+/// The calls of one run, and what their pointers point to. A table of a step must be small, since a tight budget has many: steps of one
+/// node share its tensors and its parameters, nodes the operand of a tensor, and nodes with the same parameters these.
 struct BoundPlan {
   std::vector<BoundStep> steps;
   std::vector<kernels::Operand> operands;
   std::vector<kernels::WeightOperand> weights;
-  std::vector<Shape> extents;   // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
+  std::vector<std::byte> parameters;
+  std::vector<std::span<std::byte>> windows;
+  std::vector<Shape> extents;  // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
   std::vector<const Shape*> output_extents;  // by output port; null: those of the port
-  std::vector<RowView> inputs;  // of the graph's input ports; no data when no step reads the port
+  std::vector<RowView> inputs;               // of the graph's input ports; no data when no step reads the port
   std::vector<RowView> outputs;
 };
 
-/// How many operands the steps of a plan take together.
+/// How many operands the steps of a plan take together, where only steps of one node that follow each other share them: an estimate from
+/// above.
 struct OperandCount {
   std::size_t tensors = 0;
   std::size_t weights = 0;

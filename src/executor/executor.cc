@@ -36,7 +36,7 @@ class PlanExecutor final : public Executor {
     for (Pass pass : kPasses) count_loads(pass);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
-      if (step.window.empty()) continue;
+      if (step.window == 0) continue;
       step.call.reader = &reader_;
       reads_in_steps_ = true;
     }
@@ -118,6 +118,10 @@ class PlanExecutor final : public Executor {
     return read ? loaded : read;
   }
 
+  const model::Node& node_of(const BoundStep& step) const noexcept {
+    return graph_.node(plan_.steps[static_cast<std::size_t>(&step - bound_.steps.data())].node);
+  }
+
   /// The first step whose kernel met values that it cannot compute with.
   Status take_fault() noexcept {
     const model::Node* const node = std::exchange(faulty_node_, nullptr);
@@ -129,7 +133,7 @@ class PlanExecutor final : public Executor {
   void note_fault(const BoundStep& step) noexcept {
     const kernels::StepFault fault = std::exchange(fault_, {});
     if (faulty_node_ != nullptr) return;
-    faulty_node_ = step.call.node;
+    faulty_node_ = &node_of(step);
     first_fault_ = fault;
   }
 
@@ -221,8 +225,8 @@ class PlanExecutor final : public Executor {
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_at_full_speed(const BoundStep& step) noexcept {
     const kernels::TurnsScope turns(cancelled_, max_turns_);
-    if (step.window.empty()) return step.run(step.call);
-    reader_.begin(step.call.weights, step.window);
+    if (step.window == 0) return step.run(step.call);
+    reader_.begin(node_of(step).weights, step.call.weights, bound_.windows[step.window - 1]);
     step.run(step.call);
     const Status status = reader_.end();
     if (reader_status_) reader_status_ = status;

@@ -45,14 +45,15 @@ Status StepReader::ready() noexcept {
   return engine_.clear([this] { return look(); });
 }
 
-void StepReader::begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept {
+void StepReader::begin(std::span<const WeightId> weights, std::span<const kernels::WeightOperand> operands,
+                       std::span<std::byte> window) noexcept {
   weights_ = weights;
   patience_ns_ = engine_.in_flight() > 0 ? 0 : kPatienceNs;  // an earlier step has waited for them already
   if (engine_.in_flight() > 0)
     static_cast<void>(engine_.give_up(fail(make_io_error(graph_.name, "reads of an earlier step have not ended", ETIMEDOUT))));
   std::uint64_t least = 0;
-  for (const kernels::WeightOperand& weight : weights)
-    if (weight.data == nullptr) least = std::max(least, model::least_piece(graph_, *weight.weight).count());
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (operands[i].data == nullptr) least = std::max(least, model::least_piece(graph_, graph_.weight(weights[i])).count());
   const std::uint64_t half = window.size() / 2 / kBlock * kBlock;
   slot_count_ = half >= least ? 2 : 1;
   slot_bytes_ = slot_count_ == 2 ? half : window.size();
@@ -74,7 +75,7 @@ Status StepReader::end() noexcept {
 
 /// The piece of `weight` from a panel on: whole stretches, as many as fit.
 std::optional<ReadRequest> StepReader::choose(std::size_t weight, std::int64_t first_panel, Slot& slot) const noexcept {
-  const model::Weight& w = *weights_[weight].weight;
+  const model::Weight& w = graph_.weight(weights_[weight]);
   const auto stretches = graph_.stretches_of(w);
   const bool plain = w.panel_layout.layout == model::WeightLayout::kPlain;
   std::int64_t panel = 0;
@@ -106,7 +107,8 @@ std::optional<ReadRequest> StepReader::choose(std::size_t weight, std::int64_t f
 Status StepReader::start_read(Slot& slot, std::size_t weight, std::int64_t first_panel) noexcept {
   const std::optional<ReadRequest> request = choose(weight, first_panel, slot);
   slot.used = request.has_value();
-  if (!request) return fail(ErrorCode::kInvalidPlan, weights_[weight].weight->name, "the plan leaves no room for a piece of the weight");
+  if (!request)
+    return fail(ErrorCode::kInvalidPlan, graph_.weight(weights_[weight]).name, "the plan leaves no room for a piece of the weight");
   engine_.push(*request);
   slot.turn = engine_.pushed();
   slot.values = request->raw;

@@ -42,8 +42,8 @@ class StepReader final : public kernels::WeightReader {
   /// The same before another executor uses the arena; kCancelled when `next` (if there is one) is called off, or after `patience_ns`.
   Status drain(const Executor* next, std::int64_t patience_ns = kForever) noexcept { return engine_.clear(Successor(next, patience_ns)); }
 
-  /// A step's weights, and the bytes that it may read into.
-  void begin(std::span<const kernels::WeightOperand> weights, std::span<std::byte> window) noexcept;
+  /// A step's weights, those without data being its own to read, and the bytes that it may read into.
+  void begin(std::span<const WeightId> weights, std::span<const kernels::WeightOperand> operands, std::span<std::byte> window) noexcept;
   /// Waits for what is under way, and forgets the slots.
   Status end() noexcept;
 
@@ -82,7 +82,7 @@ class StepReader final : public kernels::WeightReader {
   const MakeDecoders make_decoders_;
   const std::atomic<bool>& cancelled_;
   ReadEngine engine_;
-  std::span<const kernels::WeightOperand> weights_;
+  std::span<const WeightId> weights_;
   std::array<Slot, 2> slots_;
   std::size_t slot_count_ = 1, current_ = 0;
   std::uint64_t slot_bytes_ = 0;

@@ -155,13 +155,8 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     write.variants = &variants;
     graph.weights = pool.weights();
   }
-<<<<<<< HEAD
-  SLUICE_RETURN_IF_ERROR(check_size(onnx, graph, report));
-  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
-=======
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
-  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, write));
->>>>>>> hostile
+  SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
   return {};

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "sluice/kernels/kernel.h"
 #include "src/importer/allowance.h"
 #include "src/importer/quantised.h"
 
@@ -135,7 +136,7 @@ Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAtt
     kept.push_back(dense_bytes(*c.constant(values[i]), inputs[i].dtype));
     inputs[i].data = kept.back()->data();
   }
-  const PlainNode node(op, attributes, inputs);
+  const PlainNode node(op, kernels::form_of(attributes), inputs);
   const std::uint64_t scratch_bytes = op.scratch == nullptr ? 0 : op.scratch(node);
   if (scratch_bytes > kMaxScratch) c.refuse("it takes more memory than the importer has for constants");
   AlignedBytes scratch(scratch_bytes);
@@ -200,7 +201,7 @@ std::uint8_t axes_that_vary(const NodeContext& c, const PlainOperator& op, const
         if ((c.draft().value(values[i]).bounded >> axis & 1u) != 0)
           trial[i].shape[axis] = std::max<std::int64_t>(shorter(trial[i].shape[axis]), 0);
     PlainTensor out;
-    const PlainNode shrunk(op, attributes, trial);
+    const PlainNode shrunk(op, kernels::form_of(attributes), trial);
     std::uint8_t axes = 0;
     const bool by_values = kernels::needs_bound(op, attributes.present);
     if ((by_values ? op.bound(shrunk, out, axes) : infer_plain(shrunk, out)) != nullptr || out.shape.rank() != most.rank()) continue;
@@ -232,7 +233,7 @@ void note_deciding_inputs(const NodeContext& c, const PlainOperator& op, const m
 Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
                     const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
   Result result;
-  const PlainNode node(op, attributes, inputs);
+  const PlainNode node(op, kernels::form_of(attributes), inputs);
   const bool by_values = kernels::needs_bound(op, attributes.present);
   const bool any_bounded = std::any_of(values.begin(), values.end(), [&](ValueId value) { return c.bounded(value); });
   const char* const refusal = by_values ? op.bound(node, result.tensor, result.bounded) : infer_plain(node, result.tensor);
@@ -285,7 +286,7 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   const bool covered = work <= kMaxFoldedElements && may_make(static_cast<std::uint64_t>(work), sizeof(double));
   if (weights || (foldable && covered)) {
     Constant made = evaluate(c, op, attributes, inputs, values, out);
-    if (weights) made.quantised = values_behind(PlainNode(op, attributes, inputs), c, values, made.data);
+    if (weights) made.quantised = values_behind(PlainNode(op, kernels::form_of(attributes), inputs), c, values, made.data);
     return c.add_constant(std::move(made));
   }
   if (empty) c.refuse("an input is empty");

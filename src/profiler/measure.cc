@@ -75,12 +75,12 @@ class Measurement {
   }
 
   void add_task(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
-    if (kernel.run == nullptr || kernel.cost == nullptr) return;
+    if (kernel.resolve == nullptr || kernel.cost == nullptr) return;
     tasks_.push_back({&graph, &node, &kernel});
     // Plans cut weights: what a slice costs more than its share is part of the fit.
     const bool cuts = kernel.slices_channels && !node.weights.empty() && graph.weight(node.weights[0]).panels >= 8;
     if (cuts) tasks_.push_back({&graph, &node, &kernel, KernelUse::kRun, 0.25});
-    if (kernel.derived_panel_bytes == nullptr || kernel.prepare == nullptr || node.weights.empty()) return;
+    if (kernel.derived_panel_bytes == nullptr || node.weights.empty()) return;
     tasks_.push_back({&graph, &node, &kernel, KernelUse::kRunDerived});
     tasks_.push_back({&graph, &node, &kernel, KernelUse::kPrepare});
   }

@@ -44,6 +44,7 @@ struct StepTimer::Call {
   std::vector<kernels::WeightOperand> weights;
   kernels::DerivedOperand derived;
   std::byte* workspace = nullptr;
+  kernels::ResolvedCall resolved;
 
   const model::Tensor& tensor(TensorId id) const { return request.graph.tensor(id); }
   const model::Weight& weight(std::size_t i) const { return request.graph.weight(request.node.weights[i]); }
@@ -57,7 +58,7 @@ struct StepTimer::Call {
   Bytes bytes_of_weight(std::size_t i) const { return weight(i).panel_bytes * static_cast<std::uint64_t>(panels_of(i).size()); }
   Bytes derived_bytes() const {
     if (request.use == KernelUse::kRun) return Bytes();
-    return request.kernel.derived_panel_bytes(request.graph, request.node) * static_cast<std::uint64_t>(panels_of(0).size());
+    return kernels::derived_panel_bytes(request.kernel, request.graph, request.node) * static_cast<std::uint64_t>(panels_of(0).size());
   }
   /// Bytes that one run reads from the ring: weights, raw or derived, and constant inputs.
   std::uint64_t ring_bytes() const {
@@ -88,7 +89,8 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
   const model::Weight& weight = request.graph.weight(node.weights[0]);
   const double panel_bytes =
       static_cast<double>(weight.panel_bytes.count()) +
-      (request.use == KernelUse::kRun ? 0.0 : static_cast<double>(request.kernel.derived_panel_bytes(request.graph, node).count()));
+      (request.use == KernelUse::kRun ? 0.0
+                                      : static_cast<double>(kernels::derived_panel_bytes(request.kernel, request.graph, node).count()));
   const double fits = static_cast<double>(kRingBytes) / 2 / (panel_bytes * static_cast<double>(weight.panels));
   const double taken = std::min(request.share, fits);
   if (taken >= 1) return extent;
@@ -100,7 +102,7 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
 /// Lays out inputs, output, workspace, and the derived weights that a preparation writes.
 Status StepTimer::place(Call& call) {
   const model::Node& node = call.request.node;
-  const auto workspace_of = call.request.use == KernelUse::kPrepare ? nullptr : call.request.kernel.workspace;
+  const bool prepares = call.request.use == KernelUse::kPrepare;
   std::uint64_t bytes = 0;
   const auto take = [&](Bytes size) {
     const std::uint64_t at = bytes;
@@ -110,7 +112,8 @@ Status StepTimer::place(Call& call) {
   std::vector<std::uint64_t> offsets;
   for (const auto& ids : {node.inputs, node.outputs})
     for (TensorId id : ids) offsets.push_back(take(call.tensor(id).bytes()));
-  const std::uint64_t workspace_at = take(workspace_of == nullptr ? Bytes() : workspace_of(call.request.graph, node, call.extent));
+  const std::uint64_t workspace_at =
+      take(prepares ? Bytes() : kernels::workspace_bytes(call.request.kernel, call.request.graph, node, call.extent));
   const std::uint64_t derived_at = take(call.derived_bytes());
   if (Bytes(bytes) > arena_.committed()) {
     SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(Bytes(bytes)));
@@ -124,9 +127,10 @@ Status StepTimer::place(Call& call) {
   };
   for (TensorId id : node.inputs) call.inputs.push_back(operand_of(id));
   for (TensorId id : node.outputs) call.outputs.push_back(operand_of(id));
-  for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), &call.weight(i)});
+  for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), call.weight(i).panel_bytes});
   if (call.request.use != KernelUse::kRun) call.derived = {arena_.data() + derived_at, call.panels_of(0)};
   call.workspace = arena_.data() + workspace_at;
+  call.resolved = call.request.kernel.resolve(call.request.graph, node, active_isa());
   return {};
 }
 
@@ -151,8 +155,8 @@ void StepTimer::place_weights(Call& call) {
 
 double StepTimer::run_once(Call& call) {
   place_weights(call);
-  const kernels::KernelCall step{.graph = &call.request.graph,
-                                 .node = &call.request.node,
+  const kernels::ResolvedCall& resolved = call.resolved;
+  const kernels::KernelCall step{.parameter_data = resolved.parameters.data(),
                                  .inputs = call.inputs,
                                  .outputs = call.outputs,
                                  .weights = call.weights,
@@ -161,7 +165,7 @@ double StepTimer::run_once(Call& call) {
                                  .channels = call.extent.channels,
                                  .workspace = call.workspace,
                                  .pool = pool_.get()};
-  const auto run = call.request.use == KernelUse::kPrepare ? call.request.kernel.prepare : call.request.kernel.run;
+  const kernels::KernelEntry run = call.request.use == KernelUse::kPrepare ? resolved.prepare : resolved.run;
   const Clock::time_point start = Clock::now();
   run(step);
   return std::chrono::duration<double>(Clock::now() - start).count();

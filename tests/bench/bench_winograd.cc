@@ -36,14 +36,15 @@ void measure(benchmark::State& state, Problem problem, Mode mode) {
   const Operand output = out.operand();
   const bool derived = mode == Mode::kDerived;
   const StepExtent extent{rows, channels, 1, derived};
+  const operators::ConvolutionParameters parameters = convolution_parameters(c.graph(), c.node());
   const auto workspace = mode == Mode::kDirect ? weighted::direct_workspace : weighted::winograd_workspace;
-  Buffer scratch(workspace(c.graph(), c.node(), extent).count() / 4 + 1, 0.0f);
+  Buffer scratch(workspace(parameters, extent).count() / 4 + 1, 0.0f);
   const PreparedWeights weights(c, channels);
   const std::int64_t panels = c.graph().weights[0].panels;
-  const Bytes panel_bytes = weighted::winograd_panel_bytes(c.graph(), c.node());
+  const Bytes panel_bytes = weighted::winograd_panel_bytes(parameters);
   Buffer transformed(static_cast<std::size_t>(panels) * panel_bytes.count() / 4, 0.0f);
-  KernelCall call{.graph = &c.graph(),
-                  .node = &c.node(),
+  const weighted::WinogradTable& loops = weighted::winograd_table(active_isa());
+  KernelCall call{.parameter_data = reinterpret_cast<const std::byte*>(&parameters),
                   .inputs = inputs,
                   .outputs = std::span(&output, 1),
                   .weights = weights.operands(),
@@ -51,11 +52,11 @@ void measure(benchmark::State& state, Problem problem, Mode mode) {
                   .rows = rows,
                   .channels = channels,
                   .workspace = scratch.bytes()};
-  weighted::prepare_winograd(call);
+  weighted::prepare_winograd(call, loops);
   if (!derived && mode != Mode::kPrepare) call.derived = {};
-  const std::function<void()> run = mode == Mode::kPrepare  ? std::function<void()>([&] { weighted::prepare_winograd(call); })
+  const std::function<void()> run = mode == Mode::kPrepare  ? std::function<void()>([&] { weighted::prepare_winograd(call, loops); })
                                     : mode == Mode::kDirect ? [&] { weighted::run_direct(call, weighted::tile_table(active_isa())); }
-                                                            : std::function<void()>([&] { weighted::run_winograd(call); });
+                                                            : std::function<void()>([&] { weighted::run_winograd(call, loops); });
   double best = 1e9;
   for (auto _ : state) {
     const double start = cpu_seconds();

@@ -69,21 +69,21 @@ class Steps {
  public:
   Steps(const Layer& layer, const test::Case& c, std::span<const Operand> inputs, std::span<const Operand> outputs,
         std::int64_t channels_of_step, std::int64_t rows_of_step)
-      : layer_(layer) {
+      : layer_(layer), parameters_(test::parameters_of(c.graph(), c.node())) {
     const std::int64_t channels = layer.problem.conv.out_channels, rows = c.out_rows();
     std::uint64_t workspace = 0;
     for (std::int64_t n = 0; n < channels; n += channels_of_step) {
       const ChannelRange slice{n, std::min(n + channels_of_step, channels)};
       weights_.emplace_back(c, slice);
       for (std::int64_t r = 0; r < rows; r += rows_of_step) {
-        calls_.push_back({.graph = &c.graph(),
-                          .node = &c.node(),
+        calls_.push_back({.parameter_data = parameters_.data(),
                           .inputs = inputs,
                           .outputs = outputs,
                           .weights = weights_.back().operands(),
                           .rows = {r, std::min(r + rows_of_step, rows)},
                           .channels = slice});
-        workspace = std::max(workspace, layer.workspace(c.graph(), c.node(), {calls_.back().rows, slice, 1}).count());
+        if (layer.workspace == nullptr) continue;
+        workspace = std::max(workspace, layer.workspace(parameters_, {calls_.back().rows, slice, 1}).count());
       }
     }
     scratch_ = std::make_unique<test::Buffer>(workspace / sizeof(float) + 1, 0.0f);
@@ -99,10 +99,11 @@ class Steps {
 
  private:
   static std::span<const std::byte> bytes_of(const kernels::WeightOperand& weight) {
-    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.weight->panel_bytes.count()};
+    return {weight.data, static_cast<std::size_t>(weight.panels.size()) * weight.panel_bytes.count()};
   }
 
   const Layer& layer_;
+  const operators::Parameters parameters_;
   std::deque<test::PreparedWeights> weights_;  // calls point into it
   std::vector<KernelCall> calls_;
   std::unique_ptr<test::Buffer> scratch_;

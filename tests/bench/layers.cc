@@ -11,18 +11,21 @@ namespace {
 using kernels::test::convolution;
 using namespace kernels::weighted;
 
-Layer direct(const char* name, const Problem& p, double prototype = 0) { return {name, p, run_direct, direct_workspace, prototype}; }
-Layer pointwise(const char* name, const Problem& p, double prototype = 0) { return {name, p, run_pointwise, no_workspace, prototype}; }
+Layer direct(const char* name, const Problem& p, double prototype = 0) {
+  return {name, p, run_direct, kernels::workspace_of<direct_workspace>, prototype};
+}
+Layer pointwise(const char* name, const Problem& p, double prototype = 0) { return {name, p, run_pointwise, nullptr, prototype}; }
 Layer dense(const char* name, std::int64_t rows, std::int64_t k, std::int64_t n, double prototype = 0) {
-  return {name, kernels::test::dense(rows, k, n), run_dense, no_workspace, prototype};
+  return {name, kernels::test::dense(rows, k, n), run_dense, nullptr, prototype};
 }
 /// Weights are transformed within the step. Shares count the flops of the direct sums.
 Layer winograd(const char* name, std::int64_t size, std::int64_t channels, double prototype) {
-  const auto run = [](const kernels::KernelCall& call, const TileTable&) noexcept { run_winograd(call); };
-  return {name, convolution(size, size, channels, channels, 3, 1, 1), run, winograd_workspace, prototype};
+  const auto run = [](const kernels::KernelCall& call, const TileTable&) noexcept { run_winograd(call, winograd_table(active_isa())); };
+  return {name, convolution(size, size, channels, channels, 3, 1, 1), run, kernels::workspace_of<winograd_workspace>, prototype};
 }
 Layer depthwise(const char* name, std::int64_t size, std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
-  return {name, convolution(size, size, channels, channels, kernel, stride, kernel / 2, channels), run_depthwise, depthwise_workspace, 0};
+  return {name, convolution(size, size, channels, channels, kernel, stride, kernel / 2, channels), run_depthwise,
+          kernels::workspace_of<depthwise_workspace>, 0};
 }
 
 Layer cut(Layer layer) {

@@ -224,13 +224,13 @@ class PooledRuns {
         follow(&operand.view.data, operand.view.data, weight.valid() ? buffer_of_weight(weight) : plan_.tensors[ids[k].index()].buffer);
       }
     };
-    follow_tensors(bound.call.inputs, bound.call.node->inputs);
-    follow_tensors(bound.call.outputs, bound.call.node->outputs);
+    follow_tensors(bound.call.inputs, graph_.node(step.node).inputs);
+    follow_tensors(bound.call.outputs, graph_.node(step.node).outputs);
     for (const kernels::WeightOperand& weight : bound.call.weights) {
       if (weight.data == nullptr) continue;
       const auto k = static_cast<std::size_t>(&weight - bound_.weights.data());
       const auto which = static_cast<std::size_t>(&weight - bound.call.weights.data());
-      follow(&bound_.weights[k].data, weight.data, buffer_of_weight(bound.call.node->weights[which]));
+      follow(&bound_.weights[k].data, weight.data, buffer_of_weight(graph_.node(step.node).weights[which]));
       if (which == 0) announce(i, steps_[i].pointers.back());
     }
     if (bound.call.workspace != nullptr) follow(&bound.call.workspace, bound.call.workspace, step.workspace);

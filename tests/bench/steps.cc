@@ -64,15 +64,14 @@ std::string what(const model::Graph& graph, const model::Node& node) {
   return text + (node.epilogue.has_residual ? " +residual" : "");
 }
 
-double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, std::size_t i, int threads) {
-  const kernels::KernelCall& call = bound.steps[i].call;
-  const auto cost = kernels::find_kernel(plan.steps[i].kernel)->cost;
-  return static_cast<double>(cost(*call.graph, *call.node, {call.rows, call.channels, threads}).flops);
+double flops_of(const model::Graph& graph, const plan::Step& step, int threads) {
+  const auto cost = kernels::find_kernel(step.kernel)->cost;
+  return static_cast<double>(cost(graph, graph.node(step.node), {step.rows, step.channels, threads}).flops);
 }
 
-double flops_of(const executor::BoundPlan& bound, const plan::Plan& plan, int threads) {
+double flops_of(const model::Graph& graph, const plan::Plan& plan, int threads) {
   double sum = 0;
-  for (std::size_t i = 0; i < bound.steps.size(); ++i) sum += bound.steps[i].prologue_only ? 0 : flops_of(bound, plan, i, threads);
+  for (const plan::Step& step : plan.steps) sum += step.prepare ? 0 : flops_of(graph, step, threads);
   return sum;
 }
 
@@ -103,19 +102,18 @@ void measure(const char* path, int threads, int runs) {
     peak = std::max(peak, after);
     for (std::size_t i = 0; i < spent.size(); ++i) least[i] = std::min(least[i], spent[i] * meanwhile);
     total = std::min(total, last - begin);
-    shares.push_back(flops_of(bound, plan, threads) * 1e-9 / ((last - begin) * meanwhile * threads));
+    shares.push_back(flops_of(model->graph(), plan, threads) * 1e-9 / ((last - begin) * meanwhile * threads));
   }
   for (double& step : least) step /= peak;
   std::sort(shares.begin(), shares.end());
   double sum = 0;
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
     if (bound.steps[i].prologue_only) continue;
-    const kernels::KernelCall& call = bound.steps[i].call;
     const kernels::KernelDescriptor& kernel = *kernels::find_kernel(plan.steps[i].kernel);
-    const double rate = flops_of(bound, plan, i, threads) / least[i] * 1e-9;
+    const double rate = flops_of(model->graph(), plan.steps[i], threads) / least[i] * 1e-9;
     sum += least[i];
     std::printf("%4zu %-20s %-58s %9.1f us %7.1f GFLOP/s %5.1f %%\n", i, std::string(kernel.name).c_str(),
-                what(*call.graph, *call.node).c_str(), least[i] * 1e6, rate, 100 * rate / (peak * threads));
+                what(model->graph(), model->graph().node(plan.steps[i].node)).c_str(), least[i] * 1e6, rate, 100 * rate / (peak * threads));
   }
   std::printf(
       "least run %.3f ms, sum of least steps %.3f ms, peak of a thread %.1f GFLOP/s, share of it: median run %.1f %%, best %.1f %%\n",

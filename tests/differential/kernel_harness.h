@@ -70,8 +70,8 @@ struct Cut {
   std::int64_t pixel_gap = 0;
   std::int64_t row_gap = 0;
   bool rings = false;
-  int in_place = -1;     // the input that the output replaces
-  bool derived = false;  // transformed weights in place of the raw ones
+  int in_place = -1;               // the input that the output replaces
+  bool derived = false;            // transformed weights in place of the raw ones
   WeightReader* reader = nullptr;  // brings the first weight: the step is not given it
 };
 
@@ -395,11 +395,12 @@ class Runner {
       bytes.emplace_back(static_cast<std::size_t>(part.size()) * weight.panel_bytes.count());
       std::memcpy(bytes.back().data(), p_.weights[i].data() + static_cast<std::size_t>(part.begin) * weight.panel_bytes.count(),
                   bytes.back().size());
-      weights.push_back({bytes.back().data(), part, &weight});
+      weights.push_back({bytes.back().data(), part, weight.panel_bytes});
     }
-    const AlignedBuffer workspace(kernel_.workspace(p_.graph, p_.node(), {rows, channels, cut_.threads, cut_.derived}).count());
-    KernelCall call{.graph = &p_.graph,
-                    .node = &p_.node(),
+    const ResolvedCall resolved = kernel_.resolve(p_.graph, p_.node(), active_isa());
+    const StepExtent extent{rows, channels, cut_.threads, cut_.derived};
+    const AlignedBuffer workspace(kernel_.workspace == nullptr ? 0 : kernel_.workspace(resolved.parameters, extent).count());
+    KernelCall call{.parameter_data = resolved.parameters.data(),
                     .inputs = operands,
                     .outputs = {&out, 1},
                     .weights = weights,
@@ -409,13 +410,13 @@ class Runner {
                     .pool = pool_.get()};
     call.reader = cut_.reader;
     if (cut_.reader != nullptr) weights[0].data = nullptr;
-    if (!cut_.derived) return kernel_.run(call);
-    const std::size_t panel_bytes = kernel_.derived_panel_bytes(p_.graph, p_.node()).count();
+    if (!cut_.derived) return resolved.run(call);
+    const std::size_t panel_bytes = kernel_.derived_panel_bytes(resolved.parameters).count();
     const AlignedBuffer derived(static_cast<std::size_t>(weights[0].panels.size()) * panel_bytes);
     call.derived = {derived.data(), weights[0].panels};
-    kernel_.prepare(call);
+    resolved.prepare(call);
     weights[0].data = nullptr;
-    kernel_.run(call);
+    resolved.run(call);
   }
 
   const Problem& p_;

@@ -89,10 +89,10 @@ TEST_CASE("Winograd's cost: a quarter of the products, and the transforms; deriv
   CHECK(from_raw.flops > prepare.flops);
   CHECK(from_raw.weight_bytes == direct.weight_bytes);
   CHECK(from_derived.weight_bytes == prepare.output_bytes);
-  CHECK(from_derived.weight_bytes == 4 * winograd().derived_panel_bytes(p.graph, p.node()).count());
+  CHECK(from_derived.weight_bytes == 4 * derived_panel_bytes(winograd(), p.graph, p.node()).count());
   const Problem large = winograd_problem(56, 56, 64, 64);  // read again for each of four blocks of squares
   CHECK(winograd().cost(large.graph, large.node(), {{0, 56}, {0, 64}, 1, true}).weight_bytes == 4 * prepare.output_bytes);
-  CHECK(winograd().workspace(p.graph, p.node(), raw) < Bytes(1 << 20));
+  CHECK(workspace_bytes(winograd(), p.graph, p.node(), raw) < Bytes(1 << 20));
 }
 
 TEST_CASE("Winograd stays within 2e-5 of the largest exact output") {

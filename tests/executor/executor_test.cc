@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "src/kernels/reference/kernels.h"
 #include "tests/executor/bench.h"
 
 namespace sluice::executor {
@@ -19,9 +20,13 @@ constexpr KernelId kDense = kernels::offset_id(kernels::kernel_id::kReferenceBas
 const kernels::KernelDescriptor* find_lasting_kernel(KernelId id) noexcept {
   static const kernels::KernelDescriptor lasting = [] {
     kernels::KernelDescriptor kernel = *kernels::find_kernel(kDense);
-    kernel.run = [](const kernels::KernelCall& call) noexcept {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      kernels::find_kernel(kDense)->run(call);
+    kernel.resolve = [](const model::Graph& graph, const model::Node& node, Isa isa) noexcept {
+      kernels::ResolvedCall call = kernels::find_kernel(kDense)->resolve(graph, node, isa);
+      call.run = [](const kernels::KernelCall& step) noexcept {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        kernels::reference::dense(step);
+      };
+      return call;
     };
     return kernel;
   }();

@@ -5,6 +5,8 @@
 #include <atomic>
 
 #include "sluice/core/hash.h"
+#include "sluice/operators/parameters/weighted.h"
+#include "src/kernels/reference/kernels.h"
 
 namespace sluice::toy {
 namespace {
@@ -17,7 +19,9 @@ std::atomic<int> prepared{0};
 
 const kernels::KernelDescriptor& reference_dense() noexcept { return *kernels::find_kernel(kReferenceDense); }
 
-Bytes derived_panel_bytes(const model::Graph& graph, const model::Node& node) noexcept { return graph.weight(node.weights[0]).panel_bytes; }
+Bytes derived_panel_bytes(const operators::Parameters& parameters) noexcept {
+  return parameters.as<operators::DenseParameters>().weighted.panels.panel_bytes;
+}
 
 void scramble(const std::byte* from, std::size_t size, std::byte* to) noexcept {
   std::transform(from, from + size, to, [](std::byte b) { return b ^ kScramble; });
@@ -26,28 +30,28 @@ void scramble(const std::byte* from, std::size_t size, std::byte* to) noexcept {
 void prepare_dense(const kernels::KernelCall& call) noexcept {
   ++prepared;
   const kernels::WeightOperand& raw = call.weights[0];
-  const std::uint64_t each = raw.weight->panel_bytes.count();
+  const std::uint64_t each = raw.panel_bytes.count();
   const auto first = static_cast<std::uint64_t>(raw.panels.begin - call.derived.panels.begin);
   scramble(raw.data, each * static_cast<std::uint64_t>(raw.panels.end - raw.panels.begin), call.derived.data + first * each);
 }
 
 /// The reference, after the raw panels were made again in the workspace.
 void run_dense(const kernels::KernelCall& call) noexcept {
-  if (call.derived.data == nullptr) return reference_dense().run(call);
+  if (call.derived.data == nullptr) return kernels::reference::dense(call);
   const PanelRange panels{call.channels.begin / kPanelLanes, ceil_div(call.channels.end, kPanelLanes)};
-  const std::uint64_t each = call.weights[0].weight->panel_bytes.count();
+  const std::uint64_t each = call.weights[0].panel_bytes.count();
   const auto first = static_cast<std::uint64_t>(panels.begin - call.derived.panels.begin);
   scramble(call.derived.data + first * each, each * static_cast<std::uint64_t>(panels.end - panels.begin), call.workspace);
-  const std::array<kernels::WeightOperand, 2> weights = {{{call.workspace, panels, call.weights[0].weight}, call.weights[1]}};
+  const std::array<kernels::WeightOperand, 2> weights = {{{call.workspace, panels, call.weights[0].panel_bytes}, call.weights[1]}};
   kernels::KernelCall raw = call;
   raw.weights = weights;
   raw.derived = {};
-  reference_dense().run(raw);
+  kernels::reference::dense(raw);
 }
 
-Bytes dense_workspace(const model::Graph& graph, const model::Node& node, const kernels::StepExtent& extent) noexcept {
+Bytes dense_workspace(const operators::Parameters& parameters, const kernels::StepExtent& extent) noexcept {
   const std::int64_t panels = ceil_div(extent.channels.end - extent.channels.begin, kPanelLanes);
-  return extent.derived ? derived_panel_bytes(graph, node) * static_cast<std::uint64_t>(panels) : Bytes();
+  return extent.derived ? derived_panel_bytes(parameters) * static_cast<std::uint64_t>(panels) : Bytes();
 }
 
 kernels::KernelDescriptor make_deriving_kernel() noexcept {
@@ -55,9 +59,13 @@ kernels::KernelDescriptor make_deriving_kernel() noexcept {
   kernel.id = kDerivingKernel;
   kernel.name = "toy/deriving";
   kernel.workspace = &dense_workspace;
-  kernel.run = &run_dense;
+  kernel.resolve = [](const model::Graph& graph, const model::Node& node, Isa isa) noexcept {
+    kernels::ResolvedCall call = reference_dense().resolve(graph, node, isa);
+    call.run = &run_dense;
+    call.prepare = &prepare_dense;
+    return call;
+  };
   kernel.derived_panel_bytes = &derived_panel_bytes;
-  kernel.prepare = &prepare_dense;
   return kernel;
 }
 
@@ -255,9 +263,9 @@ class PlanBuilder {
 
   BufferId workspace_for(const model::Node& node, const plan::Step& step) {
     const kernels::KernelDescriptor* kernel = find_toy_kernel(step.kernel);
-    if (kernel == nullptr || kernel->workspace == nullptr) return BufferId();
-    const Bytes bytes =
-        kernel->workspace(graph_, node, {step.rows, step.channels, static_cast<int>(options_.threads), step.derived.buffer.valid()});
+    if (kernel == nullptr) return BufferId();
+    const Bytes bytes = kernels::workspace_bytes(
+        *kernel, graph_, node, {step.rows, step.channels, static_cast<int>(options_.threads), step.derived.buffer.valid()});
     return bytes == Bytes() ? BufferId() : add_buffer(plan::BufferKind::kWorkspace, bytes.count());
   }
 

@@ -5,6 +5,7 @@
 
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
+#include "sluice/kernels/kernel.h"
 #include "sluice/kernels/plain.h"
 #include "tests/cli/temporary.h"
 #include "tests/importer/onnx_builder.h"
@@ -495,7 +496,7 @@ TEST_CASE("a body that a file has changed is refused, or stays within its own by
       bytes.emplace_back(tensor.bytes().count(), std::byte{static_cast<unsigned char>(trial % 2)});
       inputs.push_back({tensor.dtype, tensor.shape, bytes.back().data()});
     }
-    const kernels::PlainNode node(op, attributes, inputs);
+    const kernels::PlainNode node(op, kernels::form_of(attributes), inputs);
     kernels::PlainTensor out;
     if (kernels::infer_plain(node, out) != nullptr || out.count() > 1 << 20) continue;
     const std::uint64_t scratch_bytes = op.scratch(node);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/kernels/kernel.h"
 #include "src/kernels/plain/body.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/kernel.h"
@@ -109,7 +110,7 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
     inputs.push_back(
         {hostile.pick(0, 3) == 0 ? kTypes[hostile.pick(0, 7)] : main_type, hostile.pick(0, 1) == 0 ? common : hostile.shape(), nullptr});
   }
-  const PlainNode shapes(op, attributes, inputs);
+  const PlainNode shapes(op, form_of(attributes), inputs);
   PlainTensor out;
   if (infer_plain(shapes, out) != nullptr || out.count() > 100000) return false;
   const std::uint64_t scratch_bytes = op.scratch == nullptr ? 0 : op.scratch(shapes);
@@ -123,9 +124,9 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
   Block result(static_cast<std::size_t>(out.count()) * size_of(out.dtype)), scratch(scratch_bytes);
   out.data = result.data();
   if (op.run_sized != nullptr)
-    op.run_sized(PlainNode(op, attributes, inputs), out, scratch.data());
+    op.run_sized(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
   else
-    op.run(PlainNode(op, attributes, inputs), out, scratch.data());
+    op.run(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
   return true;
 }
 
@@ -164,12 +165,12 @@ TEST_CASE("a plain operator with other arguments than its list is refused") {
   attributes.present = 1;
   const PlainTensor x{DType::kF32, Shape{4}, nullptr};
   PlainTensor out;
-  CHECK(infer_plain(PlainNode(op, attributes, {&x, 1}), out) != nullptr);
+  CHECK(infer_plain(PlainNode(op, form_of(attributes), {&x, 1}), out) != nullptr);
   attributes.arguments = pack({{2}, {-1}, {1}, {1}});
-  CHECK(infer_plain(PlainNode(op, attributes, {&x, 1}), out) == nullptr);
+  CHECK(infer_plain(PlainNode(op, form_of(attributes), {&x, 1}), out) == nullptr);
   CHECK(out.shape == Shape{2});
   attributes.result = 2;  // TopK has two outputs
-  CHECK(infer_plain(PlainNode(op, attributes, {&x, 1}), out) != nullptr);
+  CHECK(infer_plain(PlainNode(op, form_of(attributes), {&x, 1}), out) != nullptr);
 }
 
 TEST_CASE("an index outside the table is a fault, not an address") {
@@ -183,7 +184,7 @@ TEST_CASE("an index outside the table is a fault, not an address") {
   const PlainTensor inputs[] = {{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(table)},
                                 {DType::kI64, Shape{3}, reinterpret_cast<std::byte*>(indices)}};
   const PlainTensor out{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(result)};
-  CHECK(op.run(PlainNode(op, attributes, inputs), out, nullptr) != nullptr);
+  CHECK(op.run(PlainNode(op, form_of(attributes), inputs), out, nullptr) != nullptr);
   CHECK(result[0] == 3.0f);
   CHECK(result[1] == 0.0f);
 }
@@ -197,7 +198,7 @@ TEST_CASE("the operator of docs/adding-an-operator.md") {
   float x[] = {1, -2, 3};
   float y[3] = {};
   const PlainTensor input{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(x)};
-  const PlainNode node(op, attributes, {&input, 1});
+  const PlainNode node(op, form_of(attributes), {&input, 1});
   PlainTensor out;
   REQUIRE(infer_plain(node, out) == nullptr);
   CHECK(out.shape == Shape{3});
@@ -213,7 +214,7 @@ TEST_CASE("what a file states of a result is no room where the values decide les
   std::vector<float> values(4 * 4, 1.0f);
   const PlainTensor x{DType::kF32, Shape{1, 2, 2, 4}, reinterpret_cast<std::byte*>(values.data())};
   const model::PlainAttributes attributes{540, 0, 1, {}};
-  const PlainNode node(*find_plain(540), attributes, std::span(&x, 1));
+  const PlainNode node(*find_plain(540), form_of(attributes), std::span(&x, 1));
   for (const Shape& stated : {Shape{1, 16}, Shape{0, 16}, Shape{4, 15}, Shape{16}}) {
     Block room(static_cast<std::size_t>(stated.element_count()) * sizeof(std::int64_t));
     const std::vector<std::byte> before = room.bytes;

@@ -10,12 +10,12 @@ namespace sluice::kernels::test {
 namespace {
 
 void sweep_direct(const Problem& p) {
-  sweep(p, weighted::run_direct, weighted::direct_workspace);
-  sweep(p, weighted::run_in_strips, weighted::strips_workspace);
-  if (p.conv.window.taps() <= weighted::kMostTapsInPlace) sweep(p, weighted::run_in_place, weighted::no_workspace);
+  sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>);
+  sweep(p, weighted::run_in_strips, workspace_of<weighted::strips_workspace>);
+  if (p.conv.window.taps() <= weighted::kMostTapsInPlace) sweep(p, weighted::run_in_place, nullptr);
 }
-void sweep_pointwise(const Problem& p) { sweep(p, weighted::run_pointwise, weighted::no_workspace); }
-void sweep_dense(const Problem& p) { sweep(p, weighted::run_dense, weighted::no_workspace); }
+void sweep_pointwise(const Problem& p) { sweep(p, weighted::run_pointwise, nullptr); }
+void sweep_dense(const Problem& p) { sweep(p, weighted::run_dense, nullptr); }
 
 TEST_CASE("3x3 convolutions of every small channel count") {
   for (std::int64_t c : {1, 2, 3, 5, 8, 17})

@@ -12,6 +12,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/kernels/packing.h"
 #include "src/kernels/reference/functions.h"
+#include "src/kernels/resolve.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::test {
@@ -68,7 +69,13 @@ struct Form {
 };
 
 using Run = void (*)(const KernelCall&, const weighted::TileTable&) noexcept;
-using Workspace = Bytes (*)(const model::Graph&, const model::Node&, const StepExtent&) noexcept;
+using Workspace = Bytes (*)(const operators::Parameters&, const StepExtent&) noexcept;  // null: none
+
+/// The parameters of a convolution or dense layer.
+inline operators::Parameters parameters_of(const model::Graph& graph, const model::Node& node) {
+  if (node.op == model::OpKind::kDense) return operators::Parameters(dense_parameters(graph, node));
+  return operators::Parameters(convolution_parameters(graph, node));
+}
 
 /// A 64-byte aligned buffer of floats, all of one value at first.
 class Buffer {
@@ -211,10 +218,10 @@ class Case {
             RowRange rows, ChannelRange channels, ThreadPool* pool) const {
     const int threads = pool == nullptr ? 1 : pool->thread_count();
     const PreparedWeights weights(*this, channels);
-    const Bytes bytes = workspace(graph_, node(), {rows, channels, threads});
+    const operators::Parameters parameters = parameters_of(graph_, node());
+    const Bytes bytes = workspace == nullptr ? Bytes() : workspace(parameters, {rows, channels, threads});
     Buffer scratch((bytes.count() + 3) / 4, std::nanf(""));
-    kernel({.graph = &graph_,
-            .node = &node(),
+    kernel({.parameter_data = parameters.data(),
             .inputs = inputs,
             .outputs = std::span(&output, 1),
             .weights = weights.operands(),
@@ -346,8 +353,8 @@ inline PreparedWeights::PreparedWeights(const Case& c, ChannelRange channels) : 
   const auto panel_floats = static_cast<std::int64_t>(weight.panel_bytes.count() / 4);
   slice_ = std::make_unique<Buffer>(static_cast<std::size_t>(panels.size() * panel_floats), 0.0f);
   std::memcpy(slice_->data(), c.packed().data() + panels.begin * panel_floats, slice_->size() * 4);
-  operands_[0] = {slice_->bytes(), panels, &weight};
-  operands_[1] = {reinterpret_cast<const std::byte*>(c.bias().data()), {0, 1}, &c.graph().weights[1]};
+  operands_[0] = {slice_->bytes(), panels, weight.panel_bytes};
+  operands_[1] = {reinterpret_cast<const std::byte*>(c.bias().data()), {0, 1}, c.graph().weights[1].panel_bytes};
 }
 
 /// The instruction sets this machine runs.

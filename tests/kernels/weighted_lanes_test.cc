@@ -7,8 +7,8 @@
 namespace sluice::kernels::test {
 namespace {
 
-void sweep_depthwise(const Problem& p) { sweep(p, weighted::run_depthwise, weighted::depthwise_workspace); }
-void sweep_grouped(const Problem& p) { sweep(p, weighted::run_grouped_lanes, weighted::grouped_lanes_workspace); }
+void sweep_depthwise(const Problem& p) { sweep(p, weighted::run_depthwise, workspace_of<weighted::depthwise_workspace>); }
+void sweep_grouped(const Problem& p) { sweep(p, weighted::run_grouped_lanes, workspace_of<weighted::grouped_lanes_workspace>); }
 
 TEST_CASE("depthwise convolutions of every small channel count") {
   for (std::int64_t c : {2, 3, 8, 15, 16, 17, 31, 32, 33, 64}) sweep_depthwise(convolution(7, 9, c, c, 3, 1, 1, c));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/kernels/registry.h"
+#include "src/kernels/reference/quantised.h"
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/pointwise.h"
 #include "src/kernels/weighted/quantised_tile.h"
@@ -18,13 +19,13 @@ const weighted::TileTable& eight_bits(Isa isa) noexcept { return weighted::quant
 const weighted::TileTable& four_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kFour); }
 const weighted::TileTable& two_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kTwo); }
 
-template <KernelId kId>
+template <KernelEntry kRun>
 void run_reference(const KernelCall& call, const weighted::TileTable&) noexcept {
-  find_kernel(kId)->run(call);
+  kRun(call);
 }
 template <KernelId kId>
-Bytes reference_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  return find_kernel(kId)->workspace(graph, node, extent);
+Bytes reference_workspace(const operators::Parameters& parameters, const StepExtent& extent) noexcept {
+  return find_kernel(kId)->workspace(parameters, extent);
 }
 
 Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
@@ -36,9 +37,9 @@ Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
 }
 
 void sweep_dense(const Problem& p) {
-  sweep(p, weighted::run_dense, weighted::no_workspace, p.bits == 8 ? eight_bits : p.bits == 4 ? four_bits : two_bits);
+  sweep(p, weighted::run_dense, nullptr, p.bits == 8 ? eight_bits : p.bits == 4 ? four_bits : two_bits);
   constexpr KernelId kId = kernel_id::kReferenceDenseQuantised;
-  sweep(p, run_reference<kId>, reference_workspace<kId>);
+  sweep(p, run_reference<reference::quantised_dense>, reference_workspace<kId>);
 }
 
 TEST_CASE("dense layers of 8 bits") {
@@ -79,10 +80,10 @@ TEST_CASE("convolutions of 4 bits") {
   for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
                                convolution(13, 9, 3, 16, 5, 1, 2, 1, 2)}) {
     const Problem p = with_bits(plain, 4);
-    sweep(p, weighted::run_direct, weighted::direct_workspace, four_bits);
-    sweep(p, run_reference<kId>, reference_workspace<kId>);
+    sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>, four_bits);
+    sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kId>);
   }
-  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 4, 8), weighted::run_pointwise, weighted::no_workspace, four_bits);
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 4, 8), weighted::run_pointwise, nullptr, four_bits);
 }
 
 TEST_CASE("convolutions of 8 bits") {
@@ -90,10 +91,10 @@ TEST_CASE("convolutions of 8 bits") {
   for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 70, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
                                convolution(13, 9, 3, 16, 5, 1, 2, 1, 2)}) {
     const Problem p = with_bits(plain, 8);
-    sweep(p, weighted::run_direct, weighted::direct_workspace, eight_bits);
-    sweep(p, run_reference<kId>, reference_workspace<kId>);
+    sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>, eight_bits);
+    sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kId>);
   }
-  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 8), weighted::run_pointwise, weighted::no_workspace, eight_bits);
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 8), weighted::run_pointwise, nullptr, eight_bits);
 }
 
 }  // namespace

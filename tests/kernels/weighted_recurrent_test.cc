@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/kernels/reference.h"
+#include "src/kernels/reference/kernels.h"
+#include "src/kernels/resolve.h"
 #include "src/kernels/weighted/recurrent.h"
 #include "tests/kernels/weighted_harness.h"
 #include "tests/kernels/weighted_sweep.h"
@@ -70,15 +72,15 @@ class RecurrentNode {
       const PanelRange panels = model::panels_of_channels(channels, outputs_);
       const auto* data =
           reinterpret_cast<const std::byte*>(packed_.data()) + model::panel_range(graph_.weights[0], {0, panels.begin}).size.count();
-      std::vector<WeightOperand> weights{{data, panels, &graph_.weights[0]}};
-      if (case_.bias) weights.push_back({reinterpret_cast<const std::byte*>(bias_.data()), {0, 1}, &graph_.weights[1]});
+      std::vector<WeightOperand> weights{{data, panels, graph_.weights[0].panel_bytes}};
+      if (case_.bias) weights.push_back({reinterpret_cast<const std::byte*>(bias_.data()), {0, 1}, graph_.weights[1].panel_bytes});
       if (case_.attributes.peepholes)
-        weights.push_back({reinterpret_cast<const std::byte*>(peepholes_.data()), {0, 1}, &graph_.weights[2]});
+        weights.push_back({reinterpret_cast<const std::byte*>(peepholes_.data()), {0, 1}, graph_.weights[2].panel_bytes});
       const int threads = pool == nullptr ? 1 : pool->thread_count();
-      const Bytes bytes = weighted::recurrent_workspace(graph_, graph_.nodes[0], {rows, channels, threads});
+      const operators::Parameters parameters(recurrent_parameters(graph_, graph_.nodes[0]));
+      const Bytes bytes = weighted::recurrent_workspace(parameters.as<operators::RecurrentParameters>(), {rows, channels, threads});
       Buffer scratch(bytes.count() / 4, std::nanf(""));
-      step({.graph = &graph_,
-            .node = &graph_.nodes[0],
+      step({.parameter_data = parameters.data(),
             .inputs = inputs,
             .outputs = std::span(&output, 1),
             .weights = weights,
@@ -132,13 +134,13 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) { retur
 
 void sweep_cuts(const RecurrentCase& c) {
   const RecurrentNode node(c);
-  const auto reference = [](const KernelCall& call) { reference_kernel(model::OpKind::kRecurrent).run(call); };
+  const auto reference = [](const KernelCall& call) { reference::recurrent(call); };
   const std::vector<float> want = node.run(reference, 0, 0, false, nullptr);
   CHECK(same_bits(node.run(reference, 1, 3, true, nullptr), want));
   for (const Isa isa : instruction_sets())
     for (const std::int64_t slice : {0, 1, 3})
       for (const int threads : {1, 2, 3}) {
-        const auto fast = [&](const KernelCall& call) { weighted::run_recurrent(call, weighted::tile_table(isa)); };
+        const auto fast = [&](const KernelCall& call) { weighted::run_recurrent(call, weighted::recurrent_table(isa)); };
         INFO(name_of(isa) << ", slices of " << slice << " panels, " << threads << " threads, " << name_of(c.attributes.cell) << ", hidden "
                           << c.attributes.hidden);
         CHECK(same_bits(node.run(fast, slice, slice == 1 ? 5 : 0, threads != 1, pool_of(threads)), want));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/kernels/kernel.h"
+#include "sluice/operators/parameters/weighted.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/choose.h"
 #include "sluice/planner/emit.h"
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kExpansion = 4;
 
-Bytes toy_panel_bytes(const model::Graph& graph, const model::Node& node) noexcept {
-  return Bytes(graph.weight(node.weights[0]).panel_bytes.count() * kExpansion);
+Bytes toy_panel_bytes(const operators::Parameters& parameters) noexcept {
+  return parameters.as<operators::ConvolutionParameters>().weighted.panels.panel_bytes * kExpansion;
 }
 kernels::CostFeatures toy_prepare_cost(const model::Graph&, const model::Node&, const kernels::StepExtent&) noexcept {
   return {.flops = 1000};
@@ -28,14 +29,13 @@ kernels::CostFeatures toy_cost(const model::Graph&, const model::Node& node, con
   const auto flops = static_cast<std::uint64_t>(extent.rows.size() * extent.channels.size() * window.out_w * 1000);
   return {.flops = extent.derived ? flops / 2 : flops};
 }
-Bytes toy_workspace(const model::Graph&, const model::Node&, const kernels::StepExtent& extent) noexcept {
+Bytes toy_workspace(const operators::Parameters&, const kernels::StepExtent& extent) noexcept {
   return Bytes(extent.derived ? 1024u : 8192u);
 }
 /// More than weights take.
-Bytes hungry_workspace(const model::Graph& graph, const model::Node& node, const kernels::StepExtent& extent) noexcept {
-  return toy_workspace(graph, node, extent) + Bytes(200'000);
+Bytes hungry_workspace(const operators::Parameters& parameters, const kernels::StepExtent& extent) noexcept {
+  return toy_workspace(parameters, extent) + Bytes(200'000);
 }
-void toy_prepare(const kernels::KernelCall&) noexcept {}
 
 /// A network whose 3x3 convolutions run by a kernel that knows transforms.
 struct Toy {
@@ -54,7 +54,6 @@ struct Toy {
       if (conv == nullptr || conv->window.kernel_h != 3 || conv->depthwise()) continue;
       kernels.push_back(*problem.kernels[n]);
       kernels.back().derived_panel_bytes = toy_panel_bytes;
-      kernels.back().prepare = toy_prepare;
       kernels.back().prepare_cost = toy_prepare_cost;
       kernels.back().cost = toy_cost;
       kernels.back().workspace = toy_workspace;

@@ -152,7 +152,8 @@ TEST_CASE("slices leave room for the workspace that they ask for") {
   NetBuilder net("dense");
   net.output(net.dense(net.input({1, 1024}), 1024));  // 64 panels of 64 KiB
   Fixture f(net);
-  f.kernel.workspace = [](const model::Graph&, const model::Node&, const kernels::StepExtent& extent) noexcept {
+  f.kernel.resolve = [](const model::Graph&, const model::Node&, Isa) noexcept { return kernels::ResolvedCall(); };
+  f.kernel.workspace = [](const operators::Parameters&, const kernels::StepExtent& extent) noexcept {
     return Bytes(static_cast<std::uint64_t>(extent.channels.size()) * 4096u * 3u);  // three times the weights
   };
   const Schedule schedule = f.cut({.target = 4 << 20, .ramp = false, .room = {2u << 20}});

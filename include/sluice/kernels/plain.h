@@ -1,9 +1,9 @@
 // The long tail: operators whose kernels are plain, correct and short. One table; adding an operator is adding a line to it
 // (docs/adding-an-operator.md).
 //
-// Way to here: the importer finds an ONNX operator's line by name, reads its attributes as `arguments` says, asks `infer` for type and shape
-// of the result and makes a kPlain node. Planner and executor ask the kernel of kPlain, which finds the line by number, asks `infer` again
-// (so no file can state another shape) and runs it. What depends on constants only is run at import, by the same functions.
+// Way to here: the importer finds an ONNX operator's line by name, reads its attributes as `arguments` says, asks `infer` for type and
+// shape of the result and makes a kPlain node. Planner and executor ask the kernel of kPlain, which finds the line by number, asks `infer`
+// again (so no file can state another shape) and runs it. What depends on constants only is run at import, by the same functions.
 //
 // Invariants: tensors are dense, in ONNX's order of axes; an operator with several outputs is a node for each one that is used; `infer`
 // refuses whatever `run` cannot take, and depends on types, shapes and arguments only; `run` checks values that come from tensors (indices)
@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "sluice/core/dtype.h"
+#include "sluice/core/panels.h"
 #include "sluice/core/shape.h"
 #include "sluice/core/threads.h"
-#include "sluice/model/attributes.h"
-#include "sluice/model/graph.h"
+#include "sluice/operators/parameters/plain.h"
 
 namespace sluice::kernels {
 
@@ -44,18 +44,14 @@ struct KernelCall;
 /// A node as its operator sees it: ONNX inputs by their ONNX numbers, arguments by their place in the operator's list.
 class PlainNode {
  public:
-  PlainNode(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const PlainTensor> inputs) noexcept
-      : PlainNode(op, attributes, attributes.arguments, inputs) {}
-  /// With other arguments than those of the node.
-  PlainNode(const PlainOperator& op, const model::PlainAttributes& attributes, std::span<const std::int64_t> arguments,
-            std::span<const PlainTensor> inputs) noexcept
-      : op_(op), attributes_(attributes), arguments_(arguments), inputs_(inputs) {}
+  PlainNode(const PlainOperator& op, const operators::PlainForm& form, std::span<const PlainTensor> inputs) noexcept
+      : op_(op), form_(form), inputs_(inputs) {}
 
   const PlainOperator& op() const noexcept { return op_; }
   /// Which of the ONNX node's outputs is asked for.
-  int result() const noexcept { return attributes_.result; }
+  int result() const noexcept { return form_.result; }
 
-  bool has(int input) const noexcept { return input >= 0 && input < 32 && (attributes_.present >> input & 1u) != 0; }
+  bool has(int input) const noexcept { return input >= 0 && input < 32 && (form_.present >> input & 1u) != 0; }
   /// Only where `has`.
   const PlainTensor& in(int input) const noexcept;
   /// Inputs that are there.
@@ -65,7 +61,7 @@ class PlainNode {
   bool late() const noexcept;
   /// The same node with other arguments.
   PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
-    return PlainNode(op_, attributes_, arguments, inputs_).in_call(call_).in_bodies(bodies_);
+    return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_).in_bodies(bodies_);
   }
   /// The same node as a step: with weights and compute threads.
   PlainNode in_call(const KernelCall* call) const noexcept {
@@ -91,19 +87,34 @@ class PlainNode {
 
  private:
   const PlainOperator& op_;
-  const model::PlainAttributes& attributes_;
-  std::span<const std::int64_t> arguments_;
+  operators::PlainForm form_;
   std::span<const PlainTensor> inputs_;
   const KernelCall* call_ = nullptr;
   int bodies_ = 0;
+};
+
+/// A weight of a node that runs bodies, as they see it.
+struct PlainWeight {
+  PanelLayout layout;
+  Shape shape;
+  std::int64_t panels = 1;
+  Bytes panel_bytes;
+};
+/// All of them, asked one by one of whoever has them.
+struct PlainWeights {
+  std::size_t count = 0;
+  PlainWeight (*at)(const void* context, std::size_t i) noexcept = nullptr;
+  const void* context = nullptr;
+
+  PlainWeight operator[](std::size_t i) const noexcept { return at(context, i); }
 };
 
 /// Why not: a clause for the user, or nullptr when all is well.
 using PlainRefusal = const char*;
 
 struct PlainOperator {
-  std::uint16_t number = 0;   // stored in model files: never reuse one, append only
-  std::string_view name;      // the ONNX operator; with a domain: "com.microsoft::FastGelu"
+  std::uint16_t number = 0;  // stored in model files: never reuse one, append only
+  std::string_view name;     // the ONNX operator; with a domain: "com.microsoft::FastGelu"
   /// Arguments in their order, separated by blanks. `axis:i=0` an integer attribute with its default, `alpha:f=1` a real one (`r`: an
   /// integer stored as a real), `axes:I` and
   /// `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its place in the list is stored).
@@ -131,7 +142,7 @@ struct PlainOperator {
 
   /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
   /// its bodies want. nullptr: its nodes have no weights.
-  std::int64_t (*weight_turns)(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept = nullptr;
+  std::int64_t (*weight_turns)(const PlainNode& node, const PlainWeights& weights) noexcept = nullptr;
 };
 
 /// Do values decide the extents of the node's result?

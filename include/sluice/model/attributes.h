@@ -11,9 +11,26 @@
 #include <variant>
 #include <vector>
 
+#include "sluice/core/activation.h"
 #include "sluice/core/shape.h"
+#include "sluice/core/window.h"
 
 namespace sluice::model {
+
+// Words that kernels share (core/activation.h, core/window.h).
+using sluice::Activation;
+using sluice::BinaryFunction;
+using sluice::Cell;
+using sluice::Epilogue;
+using sluice::Function;
+using sluice::kFunctionCount;
+using sluice::name_of;
+using sluice::PadMode;
+using PoolKind = sluice::PoolingKind;  // sluice::PoolKind is a kind of thread pool
+using sluice::ResizeCoordinates;
+using sluice::ResizeMode;
+using sluice::ResizeRounding;
+using sluice::Window;
 
 /// The numbers are stored in model files: append only. The comment names the ONNX operators that become it.
 enum class OpKind : std::uint8_t {
@@ -48,61 +65,6 @@ std::string_view name_of(OpKind op) noexcept;
 enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1 };
 std::string_view name_of(NumericClass numeric) noexcept;
 
-/// y = f(x). `a` and `b` as the comment says.
-enum class Function : std::uint8_t {
-  kNone = 0,
-  kRelu = 1,
-  kClip = 2,       // min(max(x, a), b): Relu6 too
-  kLeakyRelu = 3,  // x < 0 ? a * x : x
-  kSigmoid = 4,
-  kHardSigmoid = 5,  // max(0, min(1, a * x + b))
-  kHardSwish = 6,    // x * max(0, min(1, x / 6 + 1 / 2))
-  kSilu = 7,         // x * sigmoid(x)
-  kTanh = 8,
-  kExp = 9,
-  kSqrt = 10,
-  kErf = 11,
-  kGelu = 12,  // x / 2 * (1 + erf(x / sqrt 2))
-  kNeg = 13,
-  kAbs = 14,
-  kLog = 15,
-  kReciprocal = 16,
-  kElu = 17,  // x < 0 ? a * (exp(x) - 1) : x
-  kSoftplus = 18,
-  kFloor = 19,
-  kCeil = 20,
-  kGeluTanh = 21,  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-};
-inline constexpr int kFunctionCount = 22;
-std::string_view name_of(Function function) noexcept;
-
-struct Activation {
-  Function function = Function::kNone;
-  float a = 0.0f;
-  float b = 0.0f;
-  friend bool operator==(const Activation&, const Activation&) = default;
-};
-
-/// What is done to each output of a node before it is stored, in this order: + bias[c], + residual, activation.
-/// Conv, ConvTranspose and Dense take all three; Pool, Binary and Affine take the activation.
-struct Epilogue {
-  bool has_bias = false;      // the node's second weight: f32, channels padded to whole panels with zeros
-  bool has_residual = false;  // the node's last input: same shape as the output
-  Activation activation;
-  friend bool operator==(const Epilogue&, const Epilogue&) = default;
-};
-
-/// Kernel geometry of convolutions and pools. Input [N, in_h, in_w, C], output [N, out_h, out_w, C'].
-struct Window {
-  std::int64_t in_h = 1, in_w = 1, out_h = 1, out_w = 1;
-  std::int64_t kernel_h = 1, kernel_w = 1;
-  std::int64_t stride_h = 1, stride_w = 1;
-  std::int64_t dilation_h = 1, dilation_w = 1;
-  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-  std::int64_t taps() const noexcept { return kernel_h * kernel_w; }
-  friend bool operator==(const Window&, const Window&) = default;
-};
-
 struct ConvAttributes {  // kConv, kConvTranspose
   Window window;
   std::int64_t groups = 1;
@@ -117,15 +79,11 @@ struct DenseAttributes {
   std::int64_t out_features = 0;  // N
 };
 
-enum class PoolKind : std::uint8_t { kMax = 0, kAverage = 1 };
-
 struct PoolAttributes {
   PoolKind kind = PoolKind::kMax;
   Window window;                   // out_h, out_w already say what ceil_mode decided
   bool count_include_pad = false;  // averages only: divide by the taps inside the padded image, else by those inside the image
 };
-
-enum class BinaryFunction : std::uint8_t { kAdd = 0, kSub = 1, kMul = 2, kDiv = 3, kPrelu = 4, kMax = 5, kMin = 6, kPow = 7 };
 
 struct BinaryAttributes {  // numpy broadcasting of the two input shapes
   BinaryFunction function = BinaryFunction::kAdd;
@@ -149,19 +107,12 @@ struct SliceAttributes {  // out[i] = in[start + i * step], per axis; rank of th
   std::array<std::int64_t, Shape::kMaxRank> step{1, 1, 1, 1, 1, 1, 1, 1};
 };
 
-enum class PadMode : std::uint8_t { kConstant = 0, kReflect = 1, kEdge = 2 };
-
 struct PadAttributes {  // negative amounts crop
   PadMode mode = PadMode::kConstant;
   float value = 0.0f;
   std::array<std::int64_t, Shape::kMaxRank> before{};
   std::array<std::int64_t, Shape::kMaxRank> after{};
 };
-
-enum class ResizeMode : std::uint8_t { kNearest = 0, kLinear = 1, kCubic = 2 };
-/// How an output index becomes a source coordinate (ONNX Resize, coordinate_transformation_mode).
-enum class ResizeCoordinates : std::uint8_t { kHalfPixel = 0, kAsymmetric = 1, kAlignCorners = 2, kPytorchHalfPixel = 3 };
-enum class ResizeRounding : std::uint8_t { kRoundPreferFloor = 0, kRoundPreferCeil = 1, kFloor = 2, kCeil = 3 };
 
 struct ResizeAttributes {  // one scale an axis; axes that keep their extent have scale 1
   ResizeMode mode = ResizeMode::kNearest;
@@ -196,9 +147,6 @@ struct EmbeddingAttributes {
   std::int64_t features = 0;
 };
 
-enum class Cell : std::uint8_t { kRnn = 0, kGru = 1, kLstm = 2 };
-std::string_view name_of(Cell cell) noexcept;
-
 /// [T, B, gates * hidden], what the input matrix of all time steps gave, to the same shape: the state after each of them. Channels of gate
 /// g are [g * hidden, (g + 1) * hidden); what a cell leaves there is
 ///
@@ -224,10 +172,10 @@ struct RecurrentAttributes {
 
 /// kPlain: an operator of the table in kernels/plain.h, which alone knows what the arguments mean.
 struct PlainAttributes {
-  std::uint16_t op = 0;                     // its number there
-  std::uint8_t result = 0;                  // which of the ONNX node's outputs this node makes
-  std::uint32_t present = 0;                // bit i: ONNX input i is there; Node::inputs holds those that are, in order
-  std::vector<std::int64_t> arguments;      // for each argument its length, then its values (reals as the bits of a double)
+  std::uint16_t op = 0;                 // its number there
+  std::uint8_t result = 0;              // which of the ONNX node's outputs this node makes
+  std::uint32_t present = 0;            // bit i: ONNX input i is there; Node::inputs holds those that are, in order
+  std::vector<std::int64_t> arguments;  // for each argument its length, then its values (reals as the bits of a double)
 };
 
 /// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.

@@ -4,26 +4,13 @@
 
 #include <cstdint>
 
-#include "sluice/core/interval.h"
+#include "sluice/core/work.h"
 #include "sluice/model/graph.h"
 
 namespace sluice::operators {
 
-/// What part of a node a step is to do.
-struct StepExtent {
-  RowRange rows;
-  ChannelRange channels;
-  int threads = 1;
-  bool derived = false;  // the derived panels of `channels` are given: the workspace need not hold them
-};
-
-/// How much work a step is.
-struct CostFeatures {
-  std::uint64_t flops = 0;         // multiply and add are two
-  std::uint64_t input_bytes = 0;   // activations read
-  std::uint64_t output_bytes = 0;  // activations written
-  std::uint64_t weight_bytes = 0;  // weights read
-};
+using sluice::CostFeatures;
+using sluice::StepExtent;
 
 /// `part` of `all` parts of a whole.
 std::uint64_t share_of(std::uint64_t whole, std::int64_t part, std::int64_t all) noexcept;

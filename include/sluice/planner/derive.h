@@ -23,7 +23,7 @@ namespace sluice::planner {
 
 /// A buffer of the transforms of `panels`, with the tail that kernels may read.
 inline std::uint64_t derived_bytes(const model::Graph& graph, NodeId id, const kernels::KernelDescriptor& kernel, PanelRange panels) {
-  const std::uint64_t each = kernel.derived_panel_bytes(graph, graph.node(id)).count();
+  const std::uint64_t each = kernels::derived_panel_bytes(kernel, graph, graph.node(id)).count();
   return align_up(each * static_cast<std::uint64_t>(panels.end - panels.begin) + kernels::kReadTail.count(), model::kWeightAlignment);
 }
 
@@ -49,7 +49,7 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
   for (std::size_t p = 0; p < order.size(); ++p) {
     const model::Node& node = graph.node(order[p]);
     const kernels::KernelDescriptor& kernel = *kernels[order[p].index()];
-    if (kernel.derived_panel_bytes == nullptr || kernel.prepare == nullptr || node.weights.empty()) continue;
+    if (kernel.derived_panel_bytes == nullptr || node.weights.empty()) continue;
     const model::Weight& weight = graph.weight(node.weights.front());
     if (weight.always_resident || readers[node.weights.front().index()] > 1) continue;
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);

@@ -6,6 +6,7 @@
 #include "src/kernels/elementwise/steps.h"
 #include "src/kernels/families.h"
 #include "src/kernels/reference/resize_taps.h"
+#include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
 namespace {
@@ -30,38 +31,40 @@ bool takes_binary(const model::Graph& graph, const model::Node& node) noexcept {
 bool takes_resize(const model::Graph& graph, const model::Node& node) noexcept {
   const Shape& in = graph.tensor(node.inputs[0]).shape;
   const Shape& out = graph.tensor(node.outputs[0]).shape;
-  const auto& a = node.as<model::ResizeAttributes>();
+  const operators::ResizeParameters a = resize_parameters(graph, node);
   return floats<OpKind::kResize>(graph, node) && out.rank() == 4 && keeps_extent(a, in, out, 0) && keeps_extent(a, in, out, 3);
 }
 
 /// Sharing with the reference whatever does not depend on the code: cuts, places, costs.
-constexpr KernelDescriptor describe(KernelId id, std::string_view name, OpKind op,
-                                    bool (*supports)(const model::Graph&, const model::Node&) noexcept,
-                                    void (*run)(const KernelCall&) noexcept) noexcept {
+template <auto kParameters, auto kRun, auto kTable = elementwise::run_table>
+KernelDescriptor describe(KernelId id, std::string_view name, OpKind op,
+                          bool (*supports)(const model::Graph&, const model::Node&) noexcept) noexcept {
   KernelDescriptor kernel;
   kernel.id = id;
   kernel.name = name;
   kernel.op = op;
   kernel.supports = supports;
-  kernel.run = run;
+  kernel.resolve = resolve_as<kParameters, entry_for<kRun, kTable>>;
+  kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
 std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
   std::array<KernelDescriptor, kKernelCount> kernels = {
-      describe(kernel_id::kPool, "pool", OpKind::kPool, floats<OpKind::kPool>, elementwise::pool_step),
-      describe(kernel_id::kBinary, "binary", OpKind::kBinary, takes_binary, elementwise::binary_step),
-      describe(kernel_id::kUnary, "unary", OpKind::kUnary, floats<OpKind::kUnary>, elementwise::unary_step),
-      describe(kernel_id::kAffine, "affine", OpKind::kAffine, floats<OpKind::kAffine>, elementwise::affine_step),
-      describe(kernel_id::kSoftmax, "softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>, elementwise::softmax_step),
-      describe(kernel_id::kResize, "resize", OpKind::kResize, takes_resize, elementwise::resize_step),
-      describe(kernel_id::kMatMul, "matmul", OpKind::kMatMul, floats<OpKind::kMatMul>, elementwise::matmul_step),
+      describe<pool_parameters, elementwise::pool_step>(kernel_id::kPool, "pool", OpKind::kPool, floats<OpKind::kPool>),
+      describe<binary_parameters, elementwise::binary_step>(kernel_id::kBinary, "binary", OpKind::kBinary, takes_binary),
+      describe<unary_parameters, elementwise::unary_step>(kernel_id::kUnary, "unary", OpKind::kUnary, floats<OpKind::kUnary>),
+      describe<affine_parameters, elementwise::affine_step>(kernel_id::kAffine, "affine", OpKind::kAffine, floats<OpKind::kAffine>),
+      describe<softmax_parameters, elementwise::softmax_step>(kernel_id::kSoftmax, "softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>),
+      describe<resize_parameters, elementwise::resize_step>(kernel_id::kResize, "resize", OpKind::kResize, takes_resize),
+      describe<matmul_parameters, elementwise::matmul_step, elementwise::product_run>(kernel_id::kMatMul, "matmul", OpKind::kMatMul,
+                                                                                      floats<OpKind::kMatMul>),
   };
   for (KernelDescriptor& kernel : kernels) {
     const KernelDescriptor& reference = reference_kernel(kernel.op);
     kernel.slices_rows = reference.slices_rows;
     kernel.in_place_inputs = reference.in_place_inputs;
-    kernel.workspace = kernel.op == OpKind::kResize ? elementwise::resize_workspace : reference.workspace;
+    kernel.workspace = kernel.op == OpKind::kResize ? workspace_of<elementwise::resize_workspace> : reference.workspace;
     kernel.cost = reference.cost;
   }
   return kernels;

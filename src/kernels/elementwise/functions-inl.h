@@ -14,7 +14,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
-#include "sluice/model/attributes.h"
+#include "sluice/core/activation.h"
 #include "src/kernels/elementwise/function_constants.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -190,8 +190,7 @@ HWY_INLINE V softplus(D d, V x) {
 
 /// y = f(x). Called with a constant function inside a loop, or with any outside of one: the switch is not free.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V apply(D d, const model::Activation& f, V x) {
-  using model::Function;
+HWY_INLINE V apply(D d, const Activation& f, V x) {
   const V zero = hn::Zero(d);
   const V one = hn::Set(d, 1.0f);
   const V a = hn::Set(d, f.a), b = hn::Set(d, f.b);

@@ -49,7 +49,7 @@ class Lines {
 
 }  // namespace
 
-void matmul_step(const KernelCall& call) noexcept {
+void matmul_step(const KernelCall& call, ProductRun product) noexcept {
   const RowView& right = call.inputs[1].view;
   // Rows of a ring do not lie at one distance.
   if (right.ring_rows != 0) return reference::matmul(call);
@@ -57,7 +57,6 @@ void matmul_step(const KernelCall& call) noexcept {
   const RowView& out = call.outputs[0].view;
   const Interval<std::int64_t> all{call.rows.begin * out.pixels, call.rows.end * out.pixels};
   const std::int64_t right_pitch = call.inputs[1].shape.rank() == 4 ? right.pixel_pitch : right.row_pitch;
-  const ProductRun product = product_run(active_isa());
 
   const std::int64_t depth = call.inputs[0].view.channels, columns = block_columns(depth, out.channels);
   const std::int64_t tiles = ceil_div(all.size(), kMaxProductRows), blocks = ceil_div(out.channels, std::max<std::int64_t>(1, columns));

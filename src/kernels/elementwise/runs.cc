@@ -56,35 +56,34 @@ void affine(const float* in, const float* scale, const float* shift, float* out,
   each(Affine{in, scale, shift}, out, n);
 }
 
-template <model::Function f>
+template <Function f>
 struct Unary {
   const float* in;
   float a, b;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
-    return fn::apply(D(), model::Activation{f, a, b}, load(in, i));
+    return fn::apply(D(), Activation{f, a, b}, load(in, i));
   }
 };
 
 template <int f>
-void unary_as(const model::Activation& activation, const float* in, float* out, std::int64_t n) noexcept {
-  each(Unary<static_cast<model::Function>(f)>{in, activation.a, activation.b}, out, n);
+void unary_as(const Activation& activation, const float* in, float* out, std::int64_t n) noexcept {
+  each(Unary<static_cast<Function>(f)>{in, activation.a, activation.b}, out, n);
 }
 
-using UnaryRun = void (*)(const model::Activation&, const float*, float*, std::int64_t) noexcept;
+using UnaryRun = void (*)(const Activation&, const float*, float*, std::int64_t) noexcept;
 template <int... f>
 constexpr std::array<UnaryRun, sizeof...(f)> unary_runs(std::integer_sequence<int, f...>) {
   return {unary_as<f>...};
 }
 
-void unary(const model::Activation& f, const float* in, float* out, std::int64_t n) noexcept {
-  static constexpr auto kRuns = unary_runs(std::make_integer_sequence<int, model::kFunctionCount>());
+void unary(const Activation& f, const float* in, float* out, std::int64_t n) noexcept {
+  static constexpr auto kRuns = unary_runs(std::make_integer_sequence<int, kFunctionCount>());
   kRuns[static_cast<std::size_t>(f.function)](f, in, out, n);
 }
 
-template <model::BinaryFunction op>
+template <BinaryFunction op>
 HWY_INLINE V combine(V a, V b) {
-  using model::BinaryFunction;
   if constexpr (op == BinaryFunction::kAdd) return hn::Add(a, b);
   if constexpr (op == BinaryFunction::kSub) return hn::Sub(a, b);
   if constexpr (op == BinaryFunction::kMul) return hn::Mul(a, b);
@@ -94,7 +93,7 @@ HWY_INLINE V combine(V a, V b) {
   return fn::at_most(a, b);
 }
 
-template <model::BinaryFunction op, int a_step, int b_step>
+template <BinaryFunction op, int a_step, int b_step>
 struct Binary {
   const float *a, *b;
   template <class Load>
@@ -112,7 +111,7 @@ struct Binary {
   }
 };
 
-template <model::BinaryFunction op>
+template <BinaryFunction op>
 void binary_as(Stream a, Stream b, float* out, std::int64_t n) noexcept {
   if (a.step == 1 && b.step == 1) return each(Binary<op, 1, 1>{a.values, b.values}, out, n);
   if (a.step == 1) return each(Binary<op, 1, 0>{a.values, b.values}, out, n);
@@ -120,8 +119,7 @@ void binary_as(Stream a, Stream b, float* out, std::int64_t n) noexcept {
   each(Binary<op, 0, 0>{a.values, b.values}, out, n);
 }
 
-void binary(model::BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
-  using model::BinaryFunction;
+void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
   switch (op) {
     case BinaryFunction::kAdd:
       return binary_as<BinaryFunction::kAdd>(a, b, out, n);
@@ -179,7 +177,7 @@ struct AddExponentials {
 void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
   const float greatest = maximum(in, n);
   const float sum = lanes::lane_sum(D(), n, AddExponentials{in, log ? nullptr : out, greatest});
-  if (!log) return each(Binary<model::BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
+  if (!log) return each(Binary<BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
   const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
   each(Shifted{in, greatest}, out, n);
   each(Shifted{out, log_sum}, out, n);
@@ -216,16 +214,16 @@ HWY_INLINE void pool_mean(const PoolRun& run, const Load& load, std::int64_t cha
   for (V& a : acc) a = hn::Div(a, divisor);
 }
 
-template <model::PoolKind kind, int kVectors, class Load>
+template <PoolingKind kind, int kVectors, class Load>
 HWY_INLINE void pool_vectors(const PoolRun& run, const Load& load, std::int64_t channel, V (&acc)[kVectors]) {
-  if constexpr (kind == model::PoolKind::kMax) {
+  if constexpr (kind == PoolingKind::kMax) {
     pool_maximum(run, load, channel, acc);
   } else {
     pool_mean(run, load, channel, acc);
   }
 }
 
-template <model::PoolKind kind>
+template <PoolingKind kind>
 void pool_as(const PoolRun& run, float* out) noexcept {
   constexpr int kWide = 4;
   std::int64_t i = 0;
@@ -247,8 +245,8 @@ void pool_as(const PoolRun& run, float* out) noexcept {
   }
 }
 
-void pool(model::PoolKind kind, const PoolRun& run, float* out) noexcept {
-  kind == model::PoolKind::kMax ? pool_as<model::PoolKind::kMax>(run, out) : pool_as<model::PoolKind::kAverage>(run, out);
+void pool(PoolingKind kind, const PoolRun& run, float* out) noexcept {
+  kind == PoolingKind::kMax ? pool_as<PoolingKind::kMax>(run, out) : pool_as<PoolingKind::kAverage>(run, out);
 }
 
 struct Blend {

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
+#include "sluice/core/activation.h"
 #include "sluice/core/cpu.h"
 #include "sluice/core/tensor.h"
-#include "sluice/model/attributes.h"
 #include "src/kernels/reference/pool_window.h"
 
 namespace sluice::kernels::elementwise {
@@ -42,15 +42,15 @@ struct PlaceRun {
 
 struct RunTable {
   /// out[i] = f(in[i])
-  void (*unary)(const model::Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  void (*unary)(const Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
   /// out[i] = in[i] * scale[i] + shift[i], rounded once
   void (*affine)(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept = nullptr;
   /// out[i] = a[i] op b[i]; not kPow
-  void (*binary)(model::BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
+  void (*binary)(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
   /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
   void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;
   /// out[0, count); summed as reference/pool.cc says.
-  void (*pool)(model::PoolKind kind, const PoolRun& run, float* out) noexcept = nullptr;
+  void (*pool)(PoolingKind kind, const PoolRun& run, float* out) noexcept = nullptr;
   /// out[i] = sum over t < taps of weights[t] * from[t][i], a chain of fused multiply-adds from 0
   void (*blend)(const float* const* from, const float* weights, int taps, float* out, std::int64_t n) noexcept = nullptr;
   /// As `softmax`, of `count` pixels of n <= kFewChannels channels that lie behind each other: pixels are the lanes.

@@ -15,8 +15,6 @@ namespace {
 // A task of fewer elements costs more to hand out than to do.
 constexpr std::int64_t kTaskElements = 16 * 1024;
 
-const RunTable& runs() noexcept { return run_table(active_isa()); }
-
 /// Calls body(row, rows) for the rows of the step; small rows are handed to a thread many at a time, and to `body` too where they are
 /// `joined`: neighbours in memory, so that many of them are one run.
 template <class Body>
@@ -43,22 +41,22 @@ void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
 bool closed_rows(const RowView& view) noexcept { return view.pixel_pitch == view.channels * std::int64_t{sizeof(float)}; }
 
 /// The activation of a result, while it is still in the first cache. A second pass, so that no inner loop exists once a function.
-void activate(const KernelCall& call, float* out, std::int64_t n) noexcept {
-  const model::Activation& f = call.node->epilogue.activation;
-  if (f.function != model::Function::kNone) runs().unary(f, out, out, n);
+void activate(const RunTable& runs, const Activation& f, float* out, std::int64_t n) noexcept {
+  if (f.function != Function::kNone) runs.unary(f, out, out, n);
 }
 
 }  // namespace
 
-void unary_step(const KernelCall& call) noexcept {
+void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
+  const Activation& function = call.parameters<operators::UnaryParameters>().function;
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
   for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
-      runs().unary(call.node->epilogue.activation, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
+      runs.unary(function, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
   });
 }
 
@@ -83,11 +81,12 @@ class RepeatedChannels {
 
 }  // namespace
 
-void affine_step(const KernelCall& call) noexcept {
+void affine_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  const Activation& activation = call.parameters<operators::AffineParameters>().activation;
   if (closed_rows(in) && closed_rows(out) && out.channels > 0 && out.channels <= RepeatedChannels::kMostChannels) {
     const RepeatedChannels scales(scale, out.channels), shifts(shift, out.channels);
     for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
@@ -95,8 +94,8 @@ void affine_step(const KernelCall& call) noexcept {
       for (std::int64_t i = 0; i < count; i += scales.size()) {
         const std::int64_t n = std::min(scales.size(), count - i);
         float* to = out.at<float>(row) + i;
-        runs().affine(in.at<const float>(row) + i, scales.values(), shifts.values(), to, n);
-        activate(call, to, n);
+        runs.affine(in.at<const float>(row) + i, scales.values(), shifts.values(), to, n);
+        activate(runs, activation, to, n);
       }
     });
     return;
@@ -104,25 +103,25 @@ void affine_step(const KernelCall& call) noexcept {
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
       float* to = out.at<float>(row, pixel);
-      runs().affine(in.at<const float>(row, pixel), scale, shift, to, out.channels);
-      activate(call, to, out.channels);
+      runs.affine(in.at<const float>(row, pixel), scale, shift, to, out.channels);
+      activate(runs, activation, to, out.channels);
     }
   });
 }
 
-void softmax_step(const KernelCall& call) noexcept {
+void softmax_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
-  const bool log = call.node->as<model::SoftmaxAttributes>().log;
+  const bool log = call.parameters<operators::SoftmaxParameters>().log;
   if (out.channels <= kFewChannels && closed_rows(in) && closed_rows(out)) {
     for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
-      runs().softmax_pixels(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
+      runs.softmax_pixels(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
     });
     return;
   }
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel)
-      runs().softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
+      runs.softmax(log, in.at<const float>(row, pixel), out.at<float>(row, pixel), out.channels);
   });
 }
 
@@ -181,9 +180,9 @@ class Walker {
 namespace {
 
 /// Where one operand is the same few channels at each pixel, and the other's rows are runs.
-void repeat_binary(const KernelCall& call, const Walker& a, const Walker& b) noexcept {
+void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a, const Walker& b) noexcept {
   const RowView& out = call.outputs[0].view;
-  const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
+  const auto& parameters = call.parameters<operators::BinaryParameters>();
   const bool first_repeats = a.repeats();
   const Walker& walked = first_repeats ? b : a;
   const Stream channels = (first_repeats ? a : b).at((first_repeats ? a : b).row(0), 0);
@@ -196,26 +195,26 @@ void repeat_binary(const KernelCall& call, const Walker& a, const Walker& b) noe
       const std::int64_t n = std::min(repeated.size(), count - i);
       float* to = out.at<float>(row) + i;
       const Stream other{from.values + i * from.step, from.step}, same{repeated.values(), 1};
-      runs().binary(op, first_repeats ? same : other, first_repeats ? other : same, to, n);
-      activate(call, to, n);
+      runs.binary(parameters.function, first_repeats ? same : other, first_repeats ? other : same, to, n);
+      activate(runs, parameters.activation, to, n);
     }
   });
 }
 
 }  // namespace
 
-void binary_step(const KernelCall& call) noexcept {
+void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& out = call.outputs[0].view;
-  const model::BinaryFunction op = call.node->as<model::BinaryAttributes>().function;
+  const auto& parameters = call.parameters<operators::BinaryParameters>();
   const Walker a(call.inputs[0], call.outputs[0]), b(call.inputs[1], call.outputs[0]);
   if (closed_rows(out) && out.pixels * call.rows.size() > 1 && a.repeats() != b.repeats() && (a.repeats() ? b : a).whole_rows())
-    return repeat_binary(call, a, b);
+    return repeat_binary(call, runs, a, b);
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
   if (out.dense() && a.joined() && b.joined()) {
     for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
       const std::int64_t n = rows * out.pixels * out.channels;
-      runs().binary(op, a.along(a.row(row)), b.along(b.row(row)), out.at<float>(row), n);
-      activate(call, out.at<float>(row), n);
+      runs.binary(parameters.function, a.along(a.row(row)), b.along(b.row(row)), out.at<float>(row), n);
+      activate(runs, parameters.activation, out.at<float>(row), n);
     });
     return;
   }
@@ -226,30 +225,30 @@ void binary_step(const KernelCall& call) noexcept {
     const std::byte* b_row = b.row(row);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       float* to = out.at<float>(row, piece);
-      runs().binary(op, a.at(a_row, piece), b.at(b_row, piece), to, n);
-      activate(call, to, n);
+      runs.binary(parameters.function, a.at(a_row, piece), b.at(b_row, piece), to, n);
+      activate(runs, parameters.activation, to, n);
     }
   });
 }
 
 namespace {
 
-void pool_row(const KernelCall& call, std::int64_t row, ChannelRange channels) noexcept {
-  const auto& a = call.node->as<model::PoolAttributes>();
+void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept {
+  const auto& a = call.parameters<operators::PoolParameters>();
   const RowView& out = call.outputs[0].view;
   PoolRun run{&call.inputs[0].view, pool_window(a, row, 0), channels.begin, channels.size()};
   for (std::int64_t x = 0; x < out.pixels; ++x) {
     move_to_column(a, x, run.window);
     float* to = out.at<float>(row, x) + channels.begin;
-    runs().pool(a.kind, run, to);
-    activate(call, to, channels.size());
+    runs.pool(a.kind, run, to);
+    activate(runs, a.activation, to, channels.size());
   }
 }
 
 }  // namespace
 
 /// A global pool has one row an image: its channels are shared among the threads, in blocks of whole cache lines.
-void pool_step(const KernelCall& call) noexcept {
+void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
@@ -258,7 +257,7 @@ void pool_step(const KernelCall& call) noexcept {
     const std::int64_t block = index % blocks;
     const ChannelRange part =
         blocks == 1 ? ChannelRange{0, channels} : ChannelRange{block * kBlock, std::min(channels, (block + 1) * kBlock)};
-    pool_row(call, call.rows.begin + index / blocks, part);
+    pool_row(call, runs, call.rows.begin + index / blocks, part);
   };
   const std::int64_t tasks = call.rows.size() * blocks;
   if (call.pool != nullptr) return parallel_for(*call.pool, tasks, task);
@@ -271,14 +270,13 @@ std::uint64_t columns_bytes(std::int64_t pixels) noexcept { return align_up(stat
 
 }  // namespace
 
-Bytes resize_workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
-  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-  return Bytes(columns_bytes(out.pixels) + (PlaceTables::fits(out.channels) ? PlaceTables::bytes(out.pixels * out.channels) : 0));
+Bytes resize_workspace(const operators::ResizeParameters& p, const StepExtent&) noexcept {
+  return Bytes(columns_bytes(p.out_columns) + (PlaceTables::fits(p.out_channels) ? PlaceTables::bytes(p.out_columns * p.out_channels) : 0));
 }
 
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
-void resize_step(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ResizeAttributes>();
+void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
+  const auto& a = call.parameters<operators::ResizeParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
@@ -293,7 +291,7 @@ void resize_step(const KernelCall& call) noexcept {
     const PlaceTables tables(columns, in.view, out.view, call.workspace + columns_bytes(out.view.pixels));
     for_grouped_rows(call, [&](std::int64_t row) {
       const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-      runs().blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
+      runs.blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
     });
     return;
   }
@@ -311,7 +309,7 @@ void resize_step(const KernelCall& call) noexcept {
           weights[taps] = y.weight[i] * x.weight[j];
         }
       }
-      runs().blend(from.data(), weights.data(), static_cast<int>(taps), out.view.at<float>(row, pixel), out.view.channels);
+      runs.blend(from.data(), weights.data(), static_cast<int>(taps), out.view.at<float>(row, pixel), out.view.channels);
     }
   });
 }

@@ -5,15 +5,21 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "src/kernels/movement/steps.h"
+#include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
 namespace {
 
-KernelDescriptor describe(KernelId id, std::string_view name, model::OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
+/// The steps' table of an instruction set is its name: the engine below looks its loops up by that.
+constexpr Isa loops_of(Isa isa) noexcept { return isa; }
+
+template <auto kParameters, auto kRun>
+KernelDescriptor describe(KernelId id, std::string_view name, model::OpKind op) noexcept {
   KernelDescriptor kernel = reference_kernel(op);
   kernel.id = id;
   kernel.name = name;
-  kernel.run = run;
+  kernel.resolve = resolve_as<kParameters, entry_for<kRun, loops_of>>;
+  kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
@@ -22,11 +28,11 @@ KernelDescriptor describe(KernelId id, std::string_view name, model::OpKind op, 
 std::span<const KernelDescriptor> movement_kernels() noexcept {
   using model::OpKind;
   static const std::array kKernels{
-      describe(kernel_id::kConcat, "concat", OpKind::kConcat, movement::concat_step),
-      describe(kernel_id::kSlice, "slice", OpKind::kSlice, movement::slice_step),
-      describe(kernel_id::kPad, "pad", OpKind::kPad, movement::pad_step),
-      describe(kernel_id::kTranspose, "transpose", OpKind::kTranspose, movement::transpose_step),
-      describe(kernel_id::kReshape, "reshape", OpKind::kReshape, movement::reshape_step),
+      describe<concat_parameters, movement::concat_step>(kernel_id::kConcat, "concat", OpKind::kConcat),
+      describe<slice_parameters, movement::slice_step>(kernel_id::kSlice, "slice", OpKind::kSlice),
+      describe<pad_parameters, movement::pad_step>(kernel_id::kPad, "pad", OpKind::kPad),
+      describe<transpose_parameters, movement::transpose_step>(kernel_id::kTranspose, "transpose", OpKind::kTranspose),
+      describe<reshape_parameters, movement::reshape_step>(kernel_id::kReshape, "reshape", OpKind::kReshape),
   };
   return kKernels;
 }

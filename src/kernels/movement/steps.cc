@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "sluice/operators/parameters/movement.h"
 #include "src/kernels/movement/regions.h"
 #include "src/kernels/movement/strided_copy.h"
 #include "src/kernels/reference/kernels.h"
@@ -51,23 +52,24 @@ StridedCopy copy_between(const Operand& in, const Operand& out) noexcept {
 /// Gathers copies and runs many at once, so that threads share them.
 class Batch {
  public:
-  explicit Batch(ThreadPool* pool) noexcept : pool_(pool) {}
+  Batch(ThreadPool* pool, Isa isa) noexcept : pool_(pool), isa_(isa) {}
   void add(const StridedCopy& copy) noexcept {
     copies_[count_++] = copy;
     if (count_ == copies_.size()) flush();
   }
   void flush() noexcept {
-    run(std::span<const StridedCopy>(copies_.data(), count_), pool_, active_isa());
+    run(std::span<const StridedCopy>(copies_.data(), count_), pool_, isa_);
     count_ = 0;
   }
 
  private:
   ThreadPool* pool_;
+  Isa isa_;
   std::array<StridedCopy, 8> copies_;
   std::size_t count_ = 0;
 };
 
-void run_here(const KernelCall& call, const StridedCopy& copy) noexcept { run(copy, call.pool, active_isa()); }
+void run_here(const KernelCall& call, Isa isa, const StridedCopy& copy) noexcept { run(copy, call.pool, isa); }
 
 /// The first row behind `row` that does not follow it in memory.
 std::int64_t end_of_run(const RowView& view, std::int64_t row, std::int64_t end) noexcept {
@@ -75,9 +77,9 @@ std::int64_t end_of_run(const RowView& view, std::int64_t row, std::int64_t end)
 }
 
 /// Along the channels: rows by rows, up to where one of the operands wraps.
-void concat_channels(const KernelCall& call) noexcept {
+void concat_channels(const KernelCall& call, Isa isa) noexcept {
   const Operand& out = call.outputs[0];
-  Batch batch(call.pool);
+  Batch batch(call.pool, isa);
   for (std::int64_t row = call.rows.begin; row < call.rows.end;) {
     std::int64_t end = end_of_run(out.view, row, call.rows.end);
     for (const Operand& in : call.inputs) end = end_of_run(in.view, row, end);
@@ -99,15 +101,15 @@ void concat_channels(const KernelCall& call) noexcept {
 
 }  // namespace
 
-void concat_step(const KernelCall& call) noexcept {
+void concat_step(const KernelCall& call, Isa isa) noexcept {
   const Operand& out = call.outputs[0];
-  const int axis = call.node->as<model::AxisAttributes>().axis, rank = out.shape.rank();
-  if (axis == rank - 1) return concat_channels(call);
+  const int axis = call.parameters<operators::ConcatParameters>().axis, rank = out.shape.rank();
+  if (axis == rank - 1) return concat_channels(call, isa);
   const auto wrapping = [](const Operand& operand) { return wraps(operand.view); };
   const bool part = call.rows.size() != out.view.rows || wrapping(out) || std::any_of(call.inputs.begin(), call.inputs.end(), wrapping);
   if (part) return reference::concat(call);
   const Steps to = steps_along(out.shape, out.view);
-  Batch batch(call.pool);
+  Batch batch(call.pool, isa);
   std::int64_t first = 0;
   for (const Operand& in : call.inputs) {
     const Steps from = steps_along(in.shape, in.view);
@@ -120,8 +122,8 @@ void concat_step(const KernelCall& call) noexcept {
   batch.flush();
 }
 
-void slice_step(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::SliceAttributes>();
+void slice_step(const KernelCall& call, Isa isa) noexcept {
+  const auto& a = call.parameters<operators::SliceParameters>();
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const auto from = whole(in), to = whole(out);
   if (!from || !to) return reference::slice(call);
@@ -130,11 +132,11 @@ void slice_step(const KernelCall& call) noexcept {
     copy.from += a.start[at(axis)] * (*from)[at(axis)];
     copy.add(out.shape[axis], a.step[at(axis)] * (*from)[at(axis)], (*to)[at(axis)]);
   }
-  run_here(call, copy);
+  run_here(call, isa, copy);
 }
 
-void pad_step(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::PadAttributes>();
+void pad_step(const KernelCall& call, Isa isa) noexcept {
+  const auto& a = call.parameters<operators::PadParameters>();
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const auto from = whole(in), to = whole(out);
   if (!from || !to) return reference::pad(call);
@@ -147,21 +149,21 @@ void pad_step(const KernelCall& call) noexcept {
     if (!pieces[at(axis)].find(out.shape[axis], extent, place)) return reference::pad(call);
   }
   const auto outside = reference::element_of(out.view.dtype, a.value);
-  for_each_region(copy, pieces, outside.data(), [&](const StridedCopy& region) { run_here(call, region); });
+  for_each_region(copy, pieces, outside.data(), [&](const StridedCopy& region) { run_here(call, isa, region); });
 }
 
-void transpose_step(const KernelCall& call) noexcept {
-  const auto& perm = call.node->as<model::TransposeAttributes>().perm;
+void transpose_step(const KernelCall& call, Isa isa) noexcept {
+  const auto& perm = call.parameters<operators::TransposeParameters>().perm;
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const auto from = whole(in), to = whole(out);
   if (!from || !to) return reference::transpose(call);
   StridedCopy copy = copy_between(in, out);
   for (int axis = 0; axis < out.shape.rank(); ++axis) copy.add(out.shape[axis], (*from)[at(perm[at(axis)])], (*to)[at(axis)]);
-  run_here(call, copy);
+  run_here(call, isa, copy);
 }
 
 /// One side has no gaps, so it lies as the other's rows, pixels and channels do.
-void reshape_step(const KernelCall& call) noexcept {
+void reshape_step(const KernelCall& call, Isa isa) noexcept {
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   if (wraps(in.view) || wraps(out.view) || !(in.view.dense() || out.view.dense())) return reference::reshape(call);
   const RowView& shaped = in.view.dense() ? out.view : in.view;
@@ -173,7 +175,7 @@ void reshape_step(const KernelCall& call) noexcept {
   add(shaped.rows, shaped.row_pitch, row);
   add(shaped.pixels, shaped.pixel_pitch, pixel);
   add(shaped.channels, size, size);
-  run_here(call, copy);
+  run_here(call, isa, copy);
 }
 
 }  // namespace sluice::kernels::movement

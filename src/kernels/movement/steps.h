@@ -2,14 +2,15 @@
 // which no strided copy describes, the reference runs.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/core/cpu.h"
+#include "sluice/kernels/call.h"
 
 namespace sluice::kernels::movement {
 
-void concat_step(const KernelCall& call) noexcept;
-void slice_step(const KernelCall& call) noexcept;
-void pad_step(const KernelCall& call) noexcept;
-void transpose_step(const KernelCall& call) noexcept;
-void reshape_step(const KernelCall& call) noexcept;
+void concat_step(const KernelCall& call, Isa isa) noexcept;
+void slice_step(const KernelCall& call, Isa isa) noexcept;
+void pad_step(const KernelCall& call, Isa isa) noexcept;
+void transpose_step(const KernelCall& call, Isa isa) noexcept;
+void reshape_step(const KernelCall& call, Isa isa) noexcept;
 
 }  // namespace sluice::kernels::movement

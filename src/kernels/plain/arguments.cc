@@ -41,7 +41,7 @@ bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept
   return false;
 }
 
-bool PlainNode::late() const noexcept { return has_late_arguments(op_, attributes_.present); }
+bool PlainNode::late() const noexcept { return has_late_arguments(op_, form_.present); }
 
 bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept {
   return op.run_sized != nullptr || has_late_arguments(op, present);

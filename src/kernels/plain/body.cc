@@ -42,10 +42,10 @@ bool Body::next_constant(std::size_t& at, Constant& out) const noexcept {
 
 bool Body::next_node(std::size_t& at, Node& out) const noexcept {
   std::span<const std::int64_t> head, tail;
-  if (!take(at, 4, head) || !take(at, head[3], out.inputs) || !take(at, 2, tail) || !take(at, tail[1], out.arguments)) return false;
+  if (!take(at, 4, head) || !take(at, head[3], out.inputs) || !take(at, 2, tail) || !take(at, tail[1], out.form.arguments)) return false;
   out.op = head[0] < 0 || head[0] > 65535 ? nullptr : find_plain(static_cast<std::uint16_t>(head[0]));
-  out.attributes.result = static_cast<std::uint8_t>(head[1]);
-  out.attributes.present = static_cast<std::uint32_t>(head[2]);
+  out.form.result = static_cast<std::uint8_t>(head[1]);
+  out.form.present = static_cast<std::uint32_t>(head[2]);
   out.output = static_cast<std::size_t>(tail[0]);
   return true;
 }
@@ -139,8 +139,7 @@ PlainRefusal Body::check_nodes() noexcept {
     Node node;
     if (!next_node(at, node) || node.op == nullptr || node.output >= tensors() || made[node.output] || !in_arena(node.output))
       return kWrongBody;
-    if (node.inputs.size() > 32 || static_cast<std::size_t>(std::popcount(node.attributes.present)) != node.inputs.size())
-      return kWrongBody;
+    if (node.inputs.size() > 32 || static_cast<std::size_t>(std::popcount(node.form.present)) != node.inputs.size()) return kWrongBody;
     std::array<PlainTensor, 32> operands;
     const auto begins = place(node.output), ends = begins + static_cast<std::int64_t>(bytes(node.output));
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -151,13 +150,12 @@ PlainRefusal Body::check_nodes() noexcept {
     }
     if (const PlainRefusal refusal = check_node_weights(node)) return refusal;
     std::size_t argument = 0;
-    for (std::span<const std::int64_t> list; argument < node.arguments.size(); argument += list.size() + 1) {
-      const std::int64_t length = node.arguments[argument];
-      if (length < 0 || static_cast<std::uint64_t>(length) >= node.arguments.size() - argument) return kWrongBody;
-      list = node.arguments.subspan(argument + 1, static_cast<std::size_t>(length));
+    for (std::span<const std::int64_t> list; argument < node.form.arguments.size(); argument += list.size() + 1) {
+      const std::int64_t length = node.form.arguments[argument];
+      if (length < 0 || static_cast<std::uint64_t>(length) >= node.form.arguments.size() - argument) return kWrongBody;
+      list = node.form.arguments.subspan(argument + 1, static_cast<std::size_t>(length));
     }
-    const PlainNode plain =
-        PlainNode(*node.op, node.attributes, node.arguments, std::span(operands).first(node.inputs.size())).in_bodies(bodies_ + 1);
+    const PlainNode plain = PlainNode(*node.op, node.form, std::span(operands).first(node.inputs.size())).in_bodies(bodies_ + 1);
     scratch_ = std::max(scratch_, scratch_of(plain));
     made.set(node.output);
   }
@@ -169,13 +167,13 @@ PlainRefusal Body::check_nodes() noexcept {
 WeightPiece BodyWeights::take(std::size_t weight, std::int64_t first_panel) const noexcept {
   const WeightOperand& operand = call_->weights[first_ + weight];
   if (operand.data == nullptr) return call_->reader == nullptr ? WeightPiece{} : call_->reader->take(first_ + weight, first_panel);
-  const std::int64_t panel_bytes = operand.weight->panels > 1 ? static_cast<std::int64_t>(operand.weight->panel_bytes.count()) : 0;
-  return {operand.data + first_panel * panel_bytes, {first_panel, operand.weight->panels}};
+  const std::int64_t panel_bytes = operand.panels.end > 1 ? static_cast<std::int64_t>(operand.panel_bytes.count()) : 0;
+  return {operand.data + first_panel * panel_bytes, {first_panel, operand.panels.end}};
 }
 
 void BodyWeights::expect_after(std::size_t weight, const WeightPiece& taken) const noexcept {
   if (call_->reader == nullptr) return;
-  if (taken.panels.end < call_->weights[first_ + weight].weight->panels) {
+  if (taken.panels.end < call_->weights[first_ + weight].panels.end) {
     call_->reader->expect(first_ + weight, taken.panels.end);
     return;
   }
@@ -187,29 +185,29 @@ void BodyWeights::expect_after(std::size_t weight, const WeightPiece& taken) con
   }
 }
 
-bool weights_fit(std::span<const Body* const> bodies, const model::Graph& graph, const model::Node& node) noexcept {
+bool weights_fit(std::span<const Body* const> bodies, const PlainWeights& weights) noexcept {
   std::size_t at = 0;
   for (const Body* body : bodies) {
     for (std::size_t w = 0; w < body->weights(); ++w, ++at) {
-      if (at == node.weights.size()) return false;
-      const model::Weight& weight = graph.weight(node.weights[at]);
+      if (at == weights.count) return false;
+      const PlainWeight weight = weights[at];
       const std::size_t tensor = body->input(body->given() + w);
       const Planned planned = body->planned(tensor);
-      const model::PanelLayout& form = weight.panel_layout;
+      const PanelLayout& form = weight.layout;
       if (form.dtype != planned.dtype || !(weight.shape == planned.shape)) return false;
       if (!body->in_panels(tensor)) {
         const auto values = static_cast<std::uint64_t>(planned.shape.element_count()) * size_of(planned.dtype);
-        if (form.layout != model::WeightLayout::kPlain || weight.panel_bytes.count() < values) return false;
+        if (form.layout != WeightLayout::kPlain || weight.panel_bytes.count() < values) return false;
         continue;
       }
-      const std::int64_t panels = (planned.shape[0] + model::kPanelLanes - 1) / model::kPanelLanes;
-      const auto bytes = static_cast<std::uint64_t>(planned.shape[1] * model::kPanelLanes) * sizeof(float);
-      if (form.layout != model::WeightLayout::kPanels || form.lanes != model::kPanelLanes || form.k_block != 1 || form.k_group != 0 ||
+      const std::int64_t panels = (planned.shape[0] + kPanelLanes - 1) / kPanelLanes;
+      const auto bytes = static_cast<std::uint64_t>(planned.shape[1] * kPanelLanes) * sizeof(float);
+      if (form.layout != WeightLayout::kPanels || form.lanes != kPanelLanes || form.k_block != 1 || form.k_group != 0 ||
           weight.panels != panels || weight.panel_bytes.count() != bytes)
         return false;
     }
   }
-  return at == node.weights.size();
+  return at == weights.count;
 }
 
 std::span<PlainTensor> Body::begin(std::byte* workspace) const noexcept {
@@ -239,7 +237,7 @@ PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace, con
     p.scratch = scratch_;
     const std::size_t weight = weight_of(node);
     if (weight < weights_ && node.op->number == kBodyDense) {
-      const PlainNode dense(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs));
+      const PlainNode dense(*node.op, node.form, gather(node, tensors, inputs));
       PlainTensor made;
       if (const PlainRefusal refusal = infer_plain(dense, made)) return refusal;
       if (!within(made.shape, p)) return kOverBound;
@@ -253,7 +251,7 @@ PlainRefusal Body::run(std::span<PlainTensor> tensors, std::byte* workspace, con
       tensors[input(given() + weight)].data = const_cast<std::byte*>(piece.data);  // plain operators write to their outputs alone
       weights.expect_after(weight, piece);
     }
-    const PlainNode plain = PlainNode(*node.op, node.attributes, node.arguments, gather(node, tensors, inputs)).in_bodies(bodies_ + 1);
+    const PlainNode plain = PlainNode(*node.op, node.form, gather(node, tensors, inputs)).in_bodies(bodies_ + 1);
     if (const PlainRefusal fault = run_within(plain, p, tensors[node.output], scratch)) return fault;
   }
   return nullptr;

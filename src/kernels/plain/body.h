@@ -18,7 +18,7 @@
 
 #include <array>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 #include "src/kernels/plain/kernel.h"
 
 namespace sluice::kernels::plain {
@@ -88,10 +88,9 @@ class Body {
  private:
   struct Node {
     const PlainOperator* op = nullptr;
-    model::PlainAttributes attributes;  // result and present; no arguments of its own
+    operators::PlainForm form;
     std::span<const std::int64_t> inputs;
     std::size_t output = 0;
-    std::span<const std::int64_t> arguments;
   };
   struct Constant {
     std::size_t tensor = 0;
@@ -130,6 +129,6 @@ class Body {
 };
 
 /// Are the weights of the node those that its bodies want, one body after the other?
-bool weights_fit(std::span<const Body* const> bodies, const model::Graph& graph, const model::Node& node) noexcept;
+bool weights_fit(std::span<const Body* const> bodies, const PlainWeights& weights) noexcept;
 
 }  // namespace sluice::kernels::plain

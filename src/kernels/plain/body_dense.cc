@@ -23,9 +23,9 @@ void form(const Product& p, const float* data, PanelRange panels) noexcept {
   const weighted::TileTable& tiles = weighted::tile_table(active_isa());
   TileJob job;
   job.panels = data;
-  job.panel_floats = p.k * model::kPanelLanes;
+  job.panel_floats = p.k * kPanelLanes;
   job.panel_count = static_cast<int>(panels.size());
-  job.last_lanes = static_cast<int>(std::min(p.n, panels.end * model::kPanelLanes) - (panels.end - 1) * model::kPanelLanes);
+  job.last_lanes = static_cast<int>(std::min(p.n, panels.end * kPanelLanes) - (panels.end - 1) * kPanelLanes);
   job.segment_offsets = &kNoOffset;
   job.depth = p.k;
   for (std::int64_t r = 0; r < p.rows; r += tiles.rows) {
@@ -33,7 +33,7 @@ void form(const Product& p, const float* data, PanelRange panels) noexcept {
     rows.count = static_cast<int>(std::min<std::int64_t>(tiles.rows, p.rows - r));
     for (int m = 0; m < rows.count; ++m) {
       rows.a[m] = p.x + (r + m) * p.k;
-      rows.out[m] = p.out + (r + m) * p.n + panels.begin * model::kPanelLanes;
+      rows.out[m] = p.out + (r + m) * p.n + panels.begin * kPanelLanes;
       rows.residual[m] = nullptr;
     }
     tiles.panels(rows, job);
@@ -42,7 +42,7 @@ void form(const Product& p, const float* data, PanelRange panels) noexcept {
 
 void form_piece(const Product& p, const WeightPiece& piece, ThreadPool* pool) noexcept {
   const auto* data = reinterpret_cast<const float*>(piece.data);
-  const std::int64_t panel_floats = p.k * model::kPanelLanes;
+  const std::int64_t panel_floats = p.k * kPanelLanes;
   // Blocks that stay in the cache while all rows pass by.
   const std::int64_t most = std::max<std::int64_t>(1, weighted::kBlockBytes / (panel_floats * static_cast<std::int64_t>(sizeof(float))));
   const std::int64_t granules = ceil_div(piece.panels.size(), kGranule);
@@ -64,7 +64,7 @@ PlainRefusal run_body_dense(const PlainTensor& x, const PlainTensor& out, const 
   const std::int64_t k = x.shape.back(), n = out.shape.back();
   if (out.count() == 0) return nullptr;
   const Product product{x.as<const float>(), out.as<float>(), out.count() / n, k, n};
-  const std::int64_t panels = ceil_div(n, model::kPanelLanes);
+  const std::int64_t panels = ceil_div(n, kPanelLanes);
   for (WeightPiece piece; piece.panels.end < panels;) {
     piece = weights.take(weight, piece.panels.end);
     if (piece.data == nullptr) return kUnreadWeight;

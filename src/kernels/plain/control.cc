@@ -94,12 +94,12 @@ PlainRefusal read_control(const PlainNode& node, Control& c) noexcept {
   return check_loop(node, c);
 }
 
-std::int64_t control_turns(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept {
+std::int64_t control_turns(const PlainNode& node, const PlainWeights& weights) noexcept {
   constexpr std::int64_t kGuess = 16;
   Control c;
   if (read_control(node, c) != nullptr) return -1;
   const Body* const bodies[] = {&c.first, &c.second};
-  if (!weights_fit(std::span(bodies).first(c.loop ? 1 : 2), graph, of)) return -1;
+  if (!weights_fit(std::span(bodies).first(c.loop ? 1 : 2), weights)) return -1;
   return !c.loop ? 1 : c.most == 0 ? kGuess : c.most;
 }
 

@@ -391,14 +391,13 @@ PlainRefusal run_fill(const PlainNode& node, const PlainTensor& out, std::byte*)
 PlainRefusal infer_function(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   if (!is_f32(node.in(0).dtype)) return kWrongType;
-  if (node.integer(0) < 0 || node.integer(0) >= model::kFunctionCount) return kWrongArgument;
+  if (node.integer(0) < 0 || node.integer(0) >= kFunctionCount) return kWrongArgument;
   out = {DType::kF32, node.in(0).shape};
   return nullptr;
 }
 
 PlainRefusal run_function(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const model::Activation activation{static_cast<model::Function>(node.integer(0)), static_cast<float>(node.real(1)),
-                                     static_cast<float>(node.real(2))};
+  const Activation activation{static_cast<Function>(node.integer(0)), static_cast<float>(node.real(1)), static_cast<float>(node.real(2))};
   for (std::int64_t i = 0; i < out.count(); ++i) out.as<float>()[i] = reference::apply(activation, node.in(0).as<const float>()[i]);
   return nullptr;
 }

@@ -9,19 +9,19 @@
 namespace sluice::kernels {
 
 const PlainTensor& PlainNode::in(int input) const noexcept {
-  const auto before = static_cast<std::size_t>(std::popcount(attributes_.present & ((1u << input) - 1u)));
+  const auto before = static_cast<std::size_t>(std::popcount(form_.present & ((1u << input) - 1u)));
   return inputs_[before];
 }
 
 std::size_t PlainNode::argument_count() const noexcept {
   std::size_t count = 0;
-  const auto a = arguments_;
+  const auto a = form_.arguments;
   for (std::size_t at = 0; at < a.size(); at += static_cast<std::size_t>(a[at]) + 1) ++count;
   return count;
 }
 
 std::span<const std::int64_t> PlainNode::list(std::size_t argument) const noexcept {
-  const auto a = arguments_;
+  const auto a = form_.arguments;
   std::size_t at = 0;
   for (; at < a.size() && argument > 0; --argument) at += static_cast<std::size_t>(a[at]) + 1;
   return at < a.size() ? a.subspan(at + 1, static_cast<std::size_t>(a[at])) : std::span<const std::int64_t>();
@@ -39,26 +39,6 @@ double PlainNode::real(std::size_t argument, std::size_t at) const noexcept {
 
 namespace plain {
 namespace {
-
-constexpr std::size_t kMaxInputs = 32;
-
-/// The node's operands without bytes.
-struct Operands {
-  std::array<PlainTensor, kMaxInputs> tensors;
-  std::size_t count = 0;
-  std::span<const PlainTensor> span() const noexcept { return {tensors.data(), count}; }
-};
-
-Operands operands_of(const model::Graph& graph, const model::Node& node) noexcept {
-  Operands operands;
-  for (const TensorId id : node.inputs) {
-    if (operands.count == kMaxInputs) break;
-    operands.tensors[operands.count++] = {graph.tensor(id).dtype, graph.tensor(id).shape, nullptr};
-  }
-  return operands;
-}
-
-bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
 
 /// Is there room for the most, `made`, on every axis that the values do not decide? On the others `run_sized` looks itself.
 bool has_room(const PlainNode& node, const Shape& made, const Shape& planned) noexcept {
@@ -129,64 +109,28 @@ PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTe
 
 namespace {
 
-std::int64_t turns_of(const PlainOperator& op, const model::Graph& graph, const model::Node& node) noexcept {
-  return op.weight_turns(PlainNode(op, node.as<model::PlainAttributes>(), operands_of(graph, node).span()), graph, node);
-}
-
-}  // namespace
-
-std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept {
-  const PlainOperator* op = node.weights.empty() ? nullptr : find_plain(node.as<model::PlainAttributes>().op);
-  return op == nullptr || op->weight_turns == nullptr ? 0 : std::max<std::int64_t>(turns_of(*op, graph, node), 0);
-}
-
-bool supports(const model::Graph& graph, const model::Node& node) noexcept {
-  const auto& attributes = node.as<model::PlainAttributes>();
-  const PlainOperator* op = find_plain(attributes.op);
-  if (op == nullptr || node.inputs.size() > kMaxInputs) return false;
-  const Operands operands = operands_of(graph, node);
-  if (op->weight_turns == nullptr ? !node.weights.empty() : turns_of(*op, graph, node) < 0) return false;
-  const model::Tensor& stated = graph.tensor(node.outputs[0]);
-  PlainTensor out;
-  const PlainRefusal refusal = infer_bound(PlainNode(*op, attributes, operands.span()), out);
-  // Where extents are known at run only, the run compares them with the plan's; a bound may be stated that does not follow.
-  if (stated.bounded != 0 || std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) { return bounded(graph, id); }))
-    return true;
-  return refusal == nullptr && out.dtype == stated.dtype && out.shape == stated.shape;
-}
-
-Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent&) noexcept {
-  const auto& attributes = node.as<model::PlainAttributes>();
-  const PlainOperator* op = find_plain(attributes.op);
-  return op == nullptr ? Bytes(0) : Bytes(scratch_of(PlainNode(*op, attributes, operands_of(graph, node).span())));
-}
-
-namespace {
-
 /// A step with late arguments or bounded tensors.
-PlainRefusal run_bounded(const KernelCall& call, const PlainOperator& op, std::span<const PlainTensor> inputs, PlainTensor& out) noexcept {
-  const model::Tensor& planned = call.graph->tensor(call.node->outputs[0]);
-  return run_within(PlainNode(op, call.node->as<model::PlainAttributes>(), inputs).in_call(&call),
-                    {planned.dtype, planned.shape, planned.bounded, workspace(*call.graph, *call.node, {}).count()}, out, call.workspace);
+PlainRefusal run_bounded(const KernelCall& call, const PlainNode& node, PlainTensor& out) noexcept {
+  const auto& p = call.parameters<operators::PlainParameters>();
+  return run_within(node, {p.dtype, p.shape, p.bounded, p.scratch}, out, call.workspace);
 }
 
 }  // namespace
 
 void run(const KernelCall& call) noexcept {
-  const auto& attributes = call.node->as<model::PlainAttributes>();
-  const PlainOperator* op = find_plain(attributes.op);
+  const auto& parameters = call.parameters<operators::PlainParameters>();
+  const PlainOperator* op = find_plain(parameters.op);
   std::array<PlainTensor, kMaxInputs> inputs;
   Shape* const extents = call.outputs[0].extents;
-  bool fixed = extents == nullptr && !needs_bound(*op, attributes.present);
+  bool fixed = extents == nullptr && !needs_bound(*op, parameters.form.present);
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& input = call.inputs[i];
     inputs[i] = {input.view.dtype, input.extents != nullptr ? *input.extents : input.shape, input.view.data};
     fixed = fixed && input.extents == nullptr;
   }
   PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
-  const std::span<const PlainTensor> given(inputs.data(), call.inputs.size());
-  const PlainRefusal fault =
-      fixed ? op->run(PlainNode(*op, attributes, given).in_call(&call), out, call.workspace) : run_bounded(call, *op, given, out);
+  const PlainNode node = PlainNode(*op, parameters.form, std::span(inputs).first(call.inputs.size())).in_call(&call);
+  const PlainRefusal fault = fixed ? op->run(node, out, call.workspace) : run_bounded(call, node, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
   if (extents == nullptr) return;
   // After a fault those that follow find nothing.

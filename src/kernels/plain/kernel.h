@@ -1,14 +1,13 @@
 // The one kernel of all plain operators: it finds the operator's line and hands it dense tensors.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 #include "sluice/kernels/plain.h"
 
 namespace sluice::kernels::plain {
 
-bool supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
-std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept;
+inline constexpr std::size_t kMaxInputs = 32;
+
 void run(const KernelCall& call) noexcept;
 
 /// What the plan says of a result.

@@ -244,7 +244,6 @@ class Resolved {
       add(list.first(std::min<std::size_t>(1, list.size())));
     }
     add({});  // the region
-    attributes_.present = 1;
     return node.integer(common(kCoordinates)) == kCrop ? "its region comes at run" : nullptr;
   }
   /// Lives as long as this and `of`.
@@ -257,7 +256,6 @@ class Resolved {
   }
   std::array<std::int64_t, 2 * (Shape::kMaxRank + 1) + 2 * (kAntialias - kMode + 1) + 1> words_{};
   std::size_t count_ = 0;
-  model::PlainAttributes attributes_;
 };
 
 PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
@@ -312,7 +310,7 @@ constexpr PlainOperator kOperators[] = {
 };
 
 PlainNode Resolved::node(const PlainNode& of) const noexcept {
-  return PlainNode(kOperators[0], attributes_, std::span(words_).first(count_), of.inputs().first(1));
+  return PlainNode(kOperators[0], {.present = 1, .arguments = std::span(words_).first(count_)}, of.inputs().first(1));
 }
 
 }  // namespace

@@ -98,11 +98,11 @@ PlainRefusal read_scan(const PlainNode& node, Scan& scan, std::int64_t& length) 
   return nullptr;
 }
 
-std::int64_t scan_turns(const PlainNode& node, const model::Graph& graph, const model::Node& of) noexcept {
+std::int64_t scan_turns(const PlainNode& node, const PlainWeights& weights) noexcept {
   Scan scan;
   std::int64_t length = 0;
   const Body* const bodies[] = {&scan.body};
-  return read_scan(node, scan, length) == nullptr && weights_fit(bodies, graph, of) ? std::max<std::int64_t>(scan.most, 1) : -1;
+  return read_scan(node, scan, length) == nullptr && weights_fit(bodies, weights) ? std::max<std::int64_t>(scan.most, 1) : -1;
 }
 
 PlainRefusal infer_scan(const PlainNode& node, PlainTensor& out) noexcept {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sluice/operators/parameters/transformer.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/lane_sum.h"
@@ -56,7 +57,7 @@ struct HeadRow {
 }  // namespace
 
 void attention(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::AttentionAttributes>();
+  const auto& a = call.parameters<operators::AttentionParameters>();
   const Operand &queries = call.inputs[0], &keys = call.inputs[1], &values = call.inputs[2];
   const RowView& out = call.outputs[0].view;
   const int rank = queries.shape.rank();

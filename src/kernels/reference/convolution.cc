@@ -13,7 +13,7 @@ namespace {
 
 /// The channels of one pixel that a group reads, times the weights of one tap.
 float add_tap(float sum, const float* pixel, const float* weights, std::int64_t depth) noexcept {
-  for (std::int64_t k = 0; k < depth; ++k) sum = std::fma(pixel[k], weights[k * model::kPanelLanes], sum);
+  for (std::int64_t k = 0; k < depth; ++k) sum = std::fma(pixel[k], weights[k * kPanelLanes], sum);
   return sum;
 }
 
@@ -22,8 +22,8 @@ bool inside(std::int64_t i, std::int64_t extent) noexcept { return i >= 0 && i <
 }  // namespace
 
 void conv(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ConvAttributes>();
-  const model::Window& w = a.window;
+  const auto& a = call.parameters<operators::ConvolutionParameters>();
+  const Window& w = a.window;
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const std::int64_t depth = a.in_channels / a.groups;
@@ -39,7 +39,7 @@ void conv(const KernelCall& call) noexcept {
       const float* tap = weights.channel(n);
       float sum = 0.0f;
       for (std::int64_t ky = 0; ky < w.kernel_h; ++ky) {
-        for (std::int64_t kx = 0; kx < w.kernel_w; ++kx, tap += depth * model::kPanelLanes) {
+        for (std::int64_t kx = 0; kx < w.kernel_w; ++kx, tap += depth * kPanelLanes) {
           const std::int64_t iy = y * w.stride_h - w.pad_top + ky * w.dilation_h;
           const std::int64_t ix = x * w.stride_w - w.pad_left + kx * w.dilation_w;
           if (!inside(iy, w.in_h) || !inside(ix, w.in_w)) continue;
@@ -78,8 +78,8 @@ void for_transposed_taps(const TransposedAxis& v, const TransposedAxis& h, const
 }  // namespace
 
 void conv_transpose(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ConvAttributes>();
-  const model::Window& w = a.window;
+  const auto& a = call.parameters<operators::ConvolutionParameters>();
+  const Window& w = a.window;
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const std::int64_t depth = a.in_channels / a.groups;
@@ -100,7 +100,7 @@ void conv_transpose(const KernelCall& call) noexcept {
           const float* pixel = in.at<const float>(image * w.in_h + vertical.source(y, ky), horizontal.source(x, kx));
           sum = add_tap(sum, pixel + first_channel, tap, depth);
         }
-        tap += depth * model::kPanelLanes;
+        tap += depth * kPanelLanes;
       });
       out.at<float>(row, x)[n] = finish(sum, row, x, n);
     }

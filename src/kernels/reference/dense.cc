@@ -9,7 +9,7 @@ namespace sluice::kernels::reference {
 
 /// [..., K] x panels -> [..., N]. The place to start reading: a sum, a finish, nothing else.
 void dense(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::DenseAttributes>();
+  const auto& a = call.parameters<operators::DenseParameters>();
   const RowView& out = call.outputs[0].view;
   const PanelReader weights(call.weights[0], a.out_features, 1, a.in_features);
   const Finish finish(call);
@@ -19,7 +19,7 @@ void dense(const KernelCall& call) noexcept {
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
       const float* column = weights.channel(n);
       float sum = 0.0f;
-      for (std::int64_t k = 0; k < a.in_features; ++k) sum = std::fma(in[k], column[k * model::kPanelLanes], sum);
+      for (std::int64_t k = 0; k < a.in_features; ++k) sum = std::fma(in[k], column[k * kPanelLanes], sum);
       out.at<float>(row, pixel)[n] = finish(sum, row, pixel, n);
     }
   });

@@ -1,4 +1,6 @@
 // One value in, one value out: unary functions, binary functions with broadcasting, scale and shift.
+#include "sluice/operators/parameters/elementwise.h"
+
 #include <cmath>
 #include <type_traits>
 
@@ -10,9 +12,10 @@ namespace sluice::kernels::reference {
 
 void unary(const KernelCall& call) noexcept {
   const RowView& out = call.outputs[0].view;
+  const Activation& function = call.parameters<operators::UnaryParameters>().function;
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
-    for (std::int64_t c = 0; c < out.channels; ++c) out.at<float>(row, pixel)[c] = apply(call.node->epilogue.activation, in[c]);
+    for (std::int64_t c = 0; c < out.channels; ++c) out.at<float>(row, pixel)[c] = apply(function, in[c]);
   });
 }
 
@@ -20,16 +23,14 @@ void affine(const KernelCall& call) noexcept {
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
+  const Activation& activation = call.parameters<operators::AffineParameters>().activation;
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
-    for (std::int64_t c = 0; c < out.channels; ++c)
-      out.at<float>(row, pixel)[c] = apply(call.node->epilogue.activation, std::fma(in[c], scale[c], shift[c]));
+    for (std::int64_t c = 0; c < out.channels; ++c) out.at<float>(row, pixel)[c] = apply(activation, std::fma(in[c], scale[c], shift[c]));
   });
 }
 
 namespace {
-
-using model::BinaryFunction;
 
 float combine(BinaryFunction f, float a, float b) noexcept {
   switch (f) {
@@ -100,7 +101,7 @@ void for_operand_pixels(const KernelCall& call, const Body& body) noexcept {
 
 template <class Int>
 void binary_integers(const KernelCall& call) noexcept {
-  const BinaryFunction f = call.node->as<model::BinaryAttributes>().function;
+  const BinaryFunction f = call.parameters<operators::BinaryParameters>().function;
   const std::int64_t channels = call.outputs[0].view.channels;
   for_operand_pixels<Int>(call, [&](Int* out, const Int* a, int a_step, const Int* b, int b_step) {
     for (std::int64_t c = 0; c < channels; ++c) out[c] = combine_integers(f, a[c * a_step], b[c * b_step]);
@@ -108,10 +109,11 @@ void binary_integers(const KernelCall& call) noexcept {
 }
 
 void binary_floats(const KernelCall& call) noexcept {
-  const BinaryFunction f = call.node->as<model::BinaryAttributes>().function;
+  const BinaryFunction f = call.parameters<operators::BinaryParameters>().function;
+  const Activation& activation = call.parameters<operators::BinaryParameters>().activation;
   const std::int64_t channels = call.outputs[0].view.channels;
   for_operand_pixels<float>(call, [&](float* out, const float* a, int a_step, const float* b, int b_step) {
-    for (std::int64_t c = 0; c < channels; ++c) out[c] = apply(call.node->epilogue.activation, combine(f, a[c * a_step], b[c * b_step]));
+    for (std::int64_t c = 0; c < channels; ++c) out[c] = apply(activation, combine(f, a[c * a_step], b[c * b_step]));
   });
 }
 

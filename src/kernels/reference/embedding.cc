@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "sluice/operators/parameters/transformer.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
 #include "src/kernels/reference/quantised.h"
@@ -19,7 +20,7 @@ void report_outside(const KernelCall& call) noexcept {
 /// The indices of the call's pixels.
 class Indices {
  public:
-  explicit Indices(const KernelCall& call) noexcept : call_(call), rows_(call.node->as<model::EmbeddingAttributes>().table_rows) {}
+  explicit Indices(const KernelCall& call) noexcept : call_(call), rows_(call.parameters<operators::EmbeddingParameters>().table_rows) {}
 
   bool exists(std::int64_t index) const noexcept { return index >= 0 && index < rows_; }
 
@@ -54,7 +55,7 @@ class Indices {
 /// `copy(table, row, to)` writes one from the panels of `table`.
 template <class Copy>
 void look_up_held(const KernelCall& call, const Copy& copy) noexcept {
-  const auto features = call.node->as<model::EmbeddingAttributes>().features;
+  const auto features = call.parameters<operators::EmbeddingParameters>().features;
   const Indices indices(call);
   indices.for_each([&](std::int64_t index, float* to) {
     if (call.channels.contains(index)) {
@@ -66,22 +67,17 @@ void look_up_held(const KernelCall& call, const Copy& copy) noexcept {
   });
 }
 
-/// The first panel of the stretch that holds a row of the table: where a piece can begin.
+/// The first panel of the piece that holds a row of the table.
 std::int64_t first_panel_of(const KernelCall& call, std::int64_t index) noexcept {
-  const model::Weight& weight = *call.weights[0].weight;
-  const std::int64_t panel = index / model::kPanelLanes;
-  const Bytes at = model::panel_range(weight, {panel, panel + 1}).offset;
-  const auto stretches = call.graph->stretches_of(weight);
-  const auto after = std::upper_bound(stretches.begin(), stretches.end(), at,
-                                      [](Bytes offset, const model::Stretch& stretch) { return offset < stretch.offset; });
-  return static_cast<std::int64_t>(((after - 1)->offset - weight.offset).count() / weight.panel_bytes.count());
+  const std::int64_t each = call.parameters<operators::EmbeddingParameters>().panels_of_piece;
+  return index / kPanelLanes / each * each;
 }
 
 /// The same of a table that the step does not hold: it reads the pieces that its indices ask for, in rising order, each once. Where one
 /// cannot be read it stops: the run is an error then.
 template <class Copy>
 void look_up_in_pieces(const KernelCall& call, const Copy& copy) noexcept {
-  const auto& a = call.node->as<model::EmbeddingAttributes>();
+  const auto& a = call.parameters<operators::EmbeddingParameters>();
   const Indices indices(call);
   indices.for_each([&](std::int64_t index, float* to) {
     std::fill_n(to, a.features, 0.0f);
@@ -93,7 +89,7 @@ void look_up_in_pieces(const KernelCall& call, const Copy& copy) noexcept {
     if (taken.data == nullptr) return;
     piece.data = taken.data;
     piece.panels = taken.panels;
-    const ChannelRange rows = model::channels_of_panels(taken.panels, a.table_rows, a.table_rows);
+    const ChannelRange rows = channels_of_panels(taken.panels, a.table_rows, a.table_rows);
     next = indices.least_from(rows.end);
     if (next < a.table_rows) call.reader->expect(0, first_panel_of(call, next));
     indices.for_each([&](std::int64_t index, float* to) {
@@ -107,39 +103,25 @@ void look_up(const KernelCall& call, const Copy& copy) noexcept {
   call.weights[0].data == nullptr ? look_up_in_pieces(call, copy) : look_up_held(call, copy);
 }
 
-/// Looking for the next of so many indices, once a piece, takes no longer than reading it.
-constexpr std::int64_t kMostLookups = 4096;
-
 }  // namespace
 
 /// [...] indices x panels [rows of the table, features] -> [..., features].
 void embedding(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::EmbeddingAttributes>();
+  const auto& a = call.parameters<operators::EmbeddingParameters>();
   look_up(call, [&](const WeightOperand& table, std::int64_t index, float* to) {
     const float* lane = PanelReader(table, a.table_rows, 1, a.features).channel(index);
-    for (std::int64_t c = 0; c < a.features; ++c) to[c] = lane[c * model::kPanelLanes];
+    for (std::int64_t c = 0; c < a.features; ++c) to[c] = lane[c * kPanelLanes];
   });
 }
 
 /// The same of a table in quantised panels.
 void quantised_embedding(const KernelCall& call) noexcept {
-  const model::Weight& weight = *call.weights[0].weight;
-  const std::int64_t features = call.node->as<model::EmbeddingAttributes>().features;
+  const auto& a = call.parameters<operators::EmbeddingParameters>();
   look_up(call, [&](const WeightOperand& table, std::int64_t index, float* to) {
-    const std::int64_t panel = index / model::kPanelLanes - table.panels.begin;
-    const std::byte* const at = table.data + panel * static_cast<std::int64_t>(weight.panel_bytes.count());
-    for (std::int64_t c = 0; c < features; ++c) to[c] = quantised_value(weight.panel_layout, at, c, index % model::kPanelLanes);
+    const std::int64_t panel = index / kPanelLanes - table.panels.begin;
+    const std::byte* const at = table.data + panel * static_cast<std::int64_t>(a.panels.panel_bytes.count());
+    for (std::int64_t c = 0; c < a.features; ++c) to[c] = quantised_value(a.panels.layout, at, c, index % kPanelLanes);
   });
 }
-
-std::int64_t pieces_looked_up(const model::Graph& graph, const model::Node& node) noexcept {
-  const model::Weight& table = graph.weight(node.weights[0]);
-  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-  const std::int64_t lookups = out.rows * out.pixels;
-  const bool in_pieces = table.panel_layout.layout != model::WeightLayout::kPlain && lookups <= kMostLookups;
-  return in_pieces ? std::min<std::int64_t>(lookups, table.stretch_count) : 0;
-}
-
-std::int64_t lookup_turns(const model::Graph& graph, const model::Node& node) noexcept { return pieces_looked_up(graph, node) > 0 ? 1 : 0; }
 
 }  // namespace sluice::kernels::reference

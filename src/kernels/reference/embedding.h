@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 
 namespace sluice::kernels {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "sluice/model/attributes.h"
+#include "sluice/core/activation.h"
 #include "src/kernels/elementwise/function_constants.h"
 
 namespace sluice::kernels::reference {
@@ -101,8 +101,7 @@ inline float softplus(float x) noexcept {
 }
 
 /// y = f(x).
-inline float apply(const model::Activation& f, float x) noexcept {
-  using model::Function;
+inline float apply(const Activation& f, float x) noexcept {
   switch (f.function) {
     case Function::kNone:
       return x;

@@ -1,7 +1,7 @@
 // The run functions of the reference, one an operator, each in the file of its family. `reference.cc` makes descriptors of them.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 
 namespace sluice::kernels::reference {
 
@@ -27,8 +27,5 @@ void attention(const KernelCall& call) noexcept;       // attention.cc
 void recurrent(const KernelCall& call) noexcept;       // recurrent.cc
 void embedding(const KernelCall& call) noexcept;       // embedding.cc
 void quantised_embedding(const KernelCall& call) noexcept;
-/// Of an embedding: KernelDescriptor::pieces_wanted and weight_turns.
-std::int64_t pieces_looked_up(const model::Graph& graph, const model::Node& node) noexcept;
-std::int64_t lookup_turns(const model::Graph& graph, const model::Node& node) noexcept;
 
 }  // namespace sluice::kernels::reference

@@ -1,4 +1,6 @@
 // Operators that move elements and compute nothing: concatenation, slices, padding, transposition, reshaping. Any element type.
+#include "sluice/operators/parameters/movement.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -50,7 +52,7 @@ void concat_channels(const KernelCall& call, std::int64_t row, std::int64_t pixe
 
 void concat(const KernelCall& call) noexcept {
   const Operand& out = call.outputs[0];
-  const int axis = call.node->as<model::AxisAttributes>().axis;
+  const int axis = call.parameters<operators::ConcatParameters>().axis;
   if (axis == out.shape.rank() - 1) {
     for_pixels(call, [&](std::int64_t row, std::int64_t pixel) { concat_channels(call, row, pixel); });
     return;
@@ -64,7 +66,7 @@ void concat(const KernelCall& call) noexcept {
 }
 
 void slice(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::SliceAttributes>();
+  const auto& a = call.parameters<operators::SliceParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int last = out.shape.rank() - 1;
@@ -82,7 +84,7 @@ void slice(const KernelCall& call) noexcept {
 }
 
 void pad(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::PadAttributes>();
+  const auto& a = call.parameters<operators::PadParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int last = out.shape.rank() - 1;
@@ -109,7 +111,7 @@ void pad(const KernelCall& call) noexcept {
 }
 
 void transpose(const KernelCall& call) noexcept {
-  const auto& perm = call.node->as<model::TransposeAttributes>().perm;
+  const auto& perm = call.parameters<operators::TransposeParameters>().perm;
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int rank = out.shape.rank();

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sluice/operators/parameters/elementwise.h"
+#include "sluice/operators/parameters/transformer.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/lane_sum.h"
@@ -11,7 +13,7 @@
 namespace sluice::kernels::reference {
 /// exp(x - max) / sum, or x - max - log(sum).
 void softmax(const KernelCall& call) noexcept {
-  const bool log = call.node->as<model::SoftmaxAttributes>().log;
+  const bool log = call.parameters<operators::SoftmaxParameters>().log;
   const RowView& view = call.outputs[0].view;
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, view, row, pixel);
@@ -33,7 +35,7 @@ void softmax(const KernelCall& call) noexcept {
 
 /// (x - mean) / sqrt(variance + epsilon) * scale + shift
 void layer_norm(const KernelCall& call) noexcept {
-  const float epsilon = call.node->as<model::LayerNormAttributes>().epsilon;
+  const float epsilon = call.parameters<operators::LayerNormParameters>().epsilon;
   const RowView& view = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
@@ -52,7 +54,7 @@ void layer_norm(const KernelCall& call) noexcept {
 
 /// x / (bias + alpha / size * sum of squares of `size` neighbouring channels) ^ beta
 void lrn(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::LrnAttributes>();
+  const auto& a = call.parameters<operators::LrnParameters>();
   const RowView& view = call.outputs[0].view;
   const std::int64_t before = (a.size - 1) / 2, after = a.size / 2;
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {

@@ -8,15 +8,15 @@
 #include <cstring>
 
 #include "sluice/core/dtype.h"
-#include "sluice/model/attributes.h"
+#include "sluice/core/window.h"
 
 namespace sluice::kernels::reference {
 
 /// The source of padded position `i`, or -1 where the constant belongs. Reflection does not repeat the edge.
-inline std::int64_t pad_source(model::PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
+inline std::int64_t pad_source(PadMode mode, std::int64_t i, std::int64_t extent) noexcept {
   if (i >= 0 && i < extent) return i;
-  if (mode == model::PadMode::kConstant || extent == 0) return -1;
-  if (mode == model::PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
+  if (mode == PadMode::kConstant || extent == 0) return -1;
+  if (mode == PadMode::kEdge || extent == 1) return i < 0 ? 0 : extent - 1;
   const std::int64_t period = 2 * (extent - 1);
   const std::int64_t folded = (i % period + period) % period;
   return folded < extent ? folded : period - folded;

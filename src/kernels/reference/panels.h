@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
+#include "sluice/operators/parameters/weighted.h"
 #include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::reference {
 
-/// The panels of a step, seen as values w(n, tap, k) (model/weight.h has the picture).
+/// The panels of a step, seen as values w(n, tap, k) (core/panels.h has the picture).
 class PanelReader {
  public:
   PanelReader(const WeightOperand& operand, std::int64_t outputs_per_group, std::int64_t taps, std::int64_t depth) noexcept
@@ -20,24 +21,22 @@ class PanelReader {
 
   /// The weights of output channel n: value (tap, k) lies at [(tap * depth + k) * kPanelLanes].
   const float* channel(std::int64_t n) const noexcept {
-    const PanelRange panel = model::panels_of_channels({n - lane(n), n + 1}, outputs_per_group_);
-    return values_ + (panel.begin - first_panel_) * taps_ * depth_ * model::kPanelLanes + lane(n);
+    const PanelRange panel = panels_of_channels({n - lane(n), n + 1}, outputs_per_group_);
+    return values_ + (panel.begin - first_panel_) * taps_ * depth_ * kPanelLanes + lane(n);
   }
 
  private:
-  std::int64_t lane(std::int64_t n) const noexcept {
-    return (outputs_per_group_ < model::kPanelLanes ? n : n % outputs_per_group_) % model::kPanelLanes;
-  }
+  std::int64_t lane(std::int64_t n) const noexcept { return (outputs_per_group_ < kPanelLanes ? n : n % outputs_per_group_) % kPanelLanes; }
 
   const float* values_;
   std::int64_t first_panel_, outputs_per_group_, taps_, depth_;
 };
 
-/// Adds bias and residual to a finished sum and activates it, in the order that model::Epilogue states.
+/// Adds bias and residual to a finished sum and activates it, in the order that Epilogue states.
 class Finish {
  public:
   explicit Finish(const KernelCall& call) noexcept
-      : epilogue_(call.node->epilogue),
+      : epilogue_(call.parameters<operators::WeightedParameters>().epilogue),
         bias_(epilogue_.has_bias ? reinterpret_cast<const float*>(call.weights[1].data) : nullptr),
         residual_(epilogue_.has_residual ? &call.inputs.back().view : nullptr) {}
 
@@ -48,7 +47,7 @@ class Finish {
   }
 
  private:
-  const model::Epilogue& epilogue_;
+  const Epilogue& epilogue_;
   const float* bias_;
   const RowView* residual_;
 };

@@ -37,14 +37,14 @@ float mean(const RowView& in, const PoolWindow& window, std::int64_t channel) no
 }  // namespace
 
 void pool(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::PoolAttributes>();
+  const auto& a = call.parameters<operators::PoolParameters>();
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   for_pixels(call, [&](std::int64_t row, std::int64_t x) {
     const PoolWindow window = pool_window(a, row, x);
     for (std::int64_t c = call.channels.begin; c < call.channels.end; ++c) {
-      const float value = a.kind == model::PoolKind::kMax ? maximum(in, window, c) : mean(in, window, c);
-      out.at<float>(row, x)[c] = apply(call.node->epilogue.activation, value);
+      const float value = a.kind == PoolingKind::kMax ? maximum(in, window, c) : mean(in, window, c);
+      out.at<float>(row, x)[c] = apply(a.activation, value);
     }
   });
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sluice/model/attributes.h"
+#include "sluice/operators/parameters/elementwise.h"
 
 namespace sluice::kernels {
 
@@ -40,16 +40,16 @@ inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t sta
 }
 
 /// Moves the window along its row to output column `x`.
-inline void move_to_column(const model::PoolAttributes& a, std::int64_t x, PoolWindow& window) noexcept {
-  const model::Window& w = a.window;
+inline void move_to_column(const operators::PoolParameters& a, std::int64_t x, PoolWindow& window) noexcept {
+  const Window& w = a.window;
   window.x = pool_axis(w.in_w, w.kernel_w, x * w.stride_w - w.pad_left, w.dilation_w, w.pad_right);
   const std::int64_t taps = a.count_include_pad ? window.y.padded_count * window.x.padded_count : window.y.count * window.x.count;
   window.divisor = std::max<std::int64_t>(1, taps);
 }
 
 /// The window of output row `row` (of N * out_h) and output column `x`.
-inline PoolWindow pool_window(const model::PoolAttributes& a, std::int64_t row, std::int64_t x) noexcept {
-  const model::Window& w = a.window;
+inline PoolWindow pool_window(const operators::PoolParameters& a, std::int64_t row, std::int64_t x) noexcept {
+  const Window& w = a.window;
   PoolWindow window;
   window.first_row = row / w.out_h * w.in_h;
   window.y = pool_axis(w.in_h, w.kernel_h, row % w.out_h * w.stride_h - w.pad_top, w.dilation_h, w.pad_bottom);

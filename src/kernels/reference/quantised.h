@@ -1,17 +1,18 @@
-// Quantised panels, read one value at a time: what their bytes mean (`model/weight.h` has the picture).
+// Quantised panels, read one value at a time: what their bytes mean (core/panels.h has the picture).
 #pragma once
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/core/work.h"
+#include "sluice/kernels/call.h"
+#include "sluice/operators/parameters/weighted.h"
 
 namespace sluice::kernels::reference {
 
 /// Value i of a lane of one panel.
-float quantised_value(const model::PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept;
+float quantised_value(const PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept;
 /// The panels as f32 panels.
-void decode_panels(const WeightOperand& operand, float* values) noexcept;
+void decode_panels(const operators::PanelGeometry& geometry, const WeightOperand& operand, float* values) noexcept;
 
-bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes quantised_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes quantised_workspace(const operators::WeightedParameters& weighted, const StepExtent& extent) noexcept;
 void quantised_dense(const KernelCall& call) noexcept;
 void quantised_conv(const KernelCall& call) noexcept;
 void quantised_conv_transpose(const KernelCall& call) noexcept;

@@ -9,16 +9,14 @@
 namespace sluice::kernels::reference {
 namespace {
 
-using model::Cell;
-
 class Recurrence {
  public:
   explicit Recurrence(const KernelCall& call) noexcept
       : call_(call),
-        a_(call.node->as<model::RecurrentAttributes>()),
-        batches_(call.outputs[0].shape[1]),
+        a_(call.parameters<operators::RecurrentParameters>()),
+        batches_(a_.batches),
         weights_(call.weights[0], a_.gates() * a_.hidden, 1, a_.hidden),
-        bias_(call.node->epilogue.has_bias ? reinterpret_cast<const float*>(call.weights[1].data) : nullptr),
+        bias_(a_.weighted.epilogue.has_bias ? reinterpret_cast<const float*>(call.weights[1].data) : nullptr),
         peepholes_(a_.peepholes ? reinterpret_cast<const float*>(call.weights.back().data) : nullptr) {}
 
   void run() noexcept {
@@ -50,7 +48,7 @@ class Recurrence {
   float sum(std::int64_t n, const float* state) const noexcept {
     float sum = 0.0f;
     const float* column = weights_.channel(n);
-    for (std::int64_t k = 0; state != nullptr && k < a_.hidden; ++k) sum = std::fma(state[k], column[k * model::kPanelLanes], sum);
+    for (std::int64_t k = 0; state != nullptr && k < a_.hidden; ++k) sum = std::fma(state[k], column[k * kPanelLanes], sum);
     return bias_ == nullptr ? sum : sum + bias_[n];
   }
 
@@ -90,7 +88,7 @@ class Recurrence {
   }
 
   const KernelCall& call_;
-  const model::RecurrentAttributes& a_;
+  const operators::RecurrentParameters& a_;
   std::int64_t batches_;
   PanelReader weights_;
   const float* bias_;

@@ -1,14 +1,17 @@
 // The table of the reference: one descriptor an operator.
 #include "sluice/kernels/reference.h"
 
+#include <algorithm>
 #include <array>
 
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "src/kernels/plain/kernel.h"
+#include "src/kernels/plain/resolve.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/quantised.h"
+#include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
 namespace {
@@ -57,23 +60,48 @@ std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) no
 
 std::uint32_t first_in_place(const model::Graph&, const model::Node&) noexcept { return 1; }
 
-Bytes no_workspace(const model::Graph&, const model::Node&, const StepExtent&) noexcept { return Bytes(0); }
+/// Looking for the next of so many indices, once a piece, takes no longer than reading it.
+constexpr std::int64_t kMostLookups = 4096;
 
-constexpr KernelDescriptor describe(std::string_view name, OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
+std::int64_t pieces_looked_up(const model::Graph& graph, const model::Node& node) noexcept {
+  const model::Weight& table = graph.weight(node.weights[0]);
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  const std::int64_t lookups = out.rows * out.pixels;
+  const bool in_pieces = table.panel_layout.layout != WeightLayout::kPlain && lookups <= kMostLookups;
+  return in_pieces ? std::min<std::int64_t>(lookups, table.stretch_count) : 0;
+}
+
+std::int64_t lookup_turns(const model::Graph& graph, const model::Node& node) noexcept { return pieces_looked_up(graph, node) > 0 ? 1 : 0; }
+
+bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept {
+  if (node.weights.empty() || !is_quantised(graph.weight(node.weights[0]).panel_layout)) return false;
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  return all_are(graph, node, DType::kF32) && (conv == nullptr || !conv->depthwise());
+}
+
+Bytes plain_workspace(const operators::PlainParameters& parameters, const StepExtent&) noexcept { return Bytes(parameters.scratch); }
+
+Bytes no_workspace(const operators::Parameters&, const StepExtent&) noexcept { return Bytes(); }
+
+/// Parameters by `kParameters`, run by `kRun`, which is the same code on every instruction set.
+template <auto kParameters, auto kRun>
+constexpr KernelDescriptor describe(std::string_view name, OpKind op) noexcept {
   KernelDescriptor kernel;
   kernel.id = offset_id(kernel_id::kReferenceBase, static_cast<int>(op));
   kernel.name = name;
   kernel.op = op;
   kernel.supports = floats;
   kernel.in_place_inputs = none_in_place;
-  kernel.workspace = no_workspace;
+  kernel.workspace = no_workspace;  // lookups have a window behind it
   kernel.cost = operators::cost_of;
-  kernel.run = run;
+  kernel.resolve = resolve_as<kParameters, entry_for_any<kRun>>;
+  kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
-constexpr KernelDescriptor weighted(std::string_view name, OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
-  KernelDescriptor kernel = describe(name, op, run);
+template <auto kParameters, auto kRun>
+constexpr KernelDescriptor weighted(std::string_view name, OpKind op) noexcept {
+  KernelDescriptor kernel = describe<kParameters, kRun>(name, op);
   kernel.slices_rows = true;
   kernel.slices_channels = true;
   kernel.in_place_inputs = residual_in_place;
@@ -81,8 +109,9 @@ constexpr KernelDescriptor weighted(std::string_view name, OpKind op, void (*run
 }
 
 /// Output rows need the input rows of the same numbers (pools: those of their windows).
-constexpr KernelDescriptor banded(std::string_view name, OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
-  KernelDescriptor kernel = describe(name, op, run);
+template <auto kParameters, auto kRun>
+constexpr KernelDescriptor banded(std::string_view name, OpKind op) noexcept {
+  KernelDescriptor kernel = describe<kParameters, kRun>(name, op);
   kernel.slices_rows = true;
   return kernel;
 }
@@ -99,73 +128,84 @@ constexpr KernelDescriptor of_types(KernelDescriptor kernel, bool (*supports)(co
 }
 
 constexpr KernelDescriptor winograd() noexcept {
-  KernelDescriptor kernel = weighted("reference/conv_winograd", OpKind::kConv, reference::conv_winograd);
+  KernelDescriptor kernel = weighted<convolution_parameters, reference::conv_winograd>("reference/conv_winograd", OpKind::kConv);
   kernel.id = kernel_id::kReferenceWinograd;
   kernel.numeric = model::NumericClass::kWinograd4;
   kernel.row_granule = 4;
   return kernel;
 }
 
-constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId id, void (*run)(const KernelCall&) noexcept) noexcept {
-  KernelDescriptor kernel = weighted(name, op, run);
+Bytes convolution_workspace(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return reference::quantised_workspace(conv.weighted, extent);
+}
+Bytes dense_workspace(const operators::DenseParameters& dense, const StepExtent& extent) noexcept {
+  return reference::quantised_workspace(dense.weighted, extent);
+}
+
+template <auto kParameters, auto kRun, auto kWorkspace>
+constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId id) noexcept {
+  KernelDescriptor kernel = weighted<kParameters, kRun>(name, op);
   kernel.id = id;
-  kernel.supports = reference::quantised_fits;
-  kernel.workspace = reference::quantised_workspace;
+  kernel.supports = quantised_fits;
+  kernel.workspace = workspace_of<kWorkspace>;
   return kernel;
 }
 
 /// Reads the parts of its table that are asked for by itself, where a plan does not hold all of it.
-constexpr KernelDescriptor lookup(std::string_view name, void (*run)(const KernelCall&) noexcept) noexcept {
-  KernelDescriptor kernel = in_place(weighted(name, OpKind::kEmbedding, run), none_in_place);
-  kernel.weight_turns = reference::lookup_turns;
-  kernel.pieces_wanted = reference::pieces_looked_up;
+template <auto kRun>
+constexpr KernelDescriptor lookup(std::string_view name) noexcept {
+  KernelDescriptor kernel = in_place(weighted<embedding_parameters, kRun>(name, OpKind::kEmbedding), none_in_place);
+  kernel.weight_turns = lookup_turns;
+  kernel.pieces_wanted = pieces_looked_up;
   return kernel;
 }
 
 /// A lookup is a copy, which takes no tiles.
 constexpr KernelDescriptor quantised_embedding() noexcept {
-  KernelDescriptor kernel = lookup("embedding/quantised", reference::quantised_embedding);
+  KernelDescriptor kernel = lookup<reference::quantised_embedding>("embedding/quantised");
   kernel.id = kernel_id::kEmbeddingQuantised;
   kernel.supports = quantised_table;
   return kernel;
 }
 
 constexpr KernelDescriptor plain_kernel() noexcept {
-  KernelDescriptor kernel = describe("plain", OpKind::kPlain, plain::run);
+  KernelDescriptor kernel = describe<plain::parameters_of, plain::run>("plain", OpKind::kPlain);
   kernel.supports = plain::supports;
   kernel.takes_pitches = false;
-  kernel.workspace = plain::workspace;
+  kernel.workspace = workspace_of<plain_workspace>;
   kernel.weight_turns = plain::weight_turns;
   return kernel;
 }
 
 constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
-    weighted("reference/conv", OpKind::kConv, reference::conv),
-    weighted("reference/conv_transpose", OpKind::kConvTranspose, reference::conv_transpose),
-    weighted("reference/dense", OpKind::kDense, reference::dense),
-    banded("reference/pool", OpKind::kPool, reference::pool),
-    in_place(banded("reference/unary", OpKind::kUnary, reference::unary), full_shape_inputs),
-    of_types(in_place(banded("reference/binary", OpKind::kBinary, reference::binary), full_shape_inputs), numbers),
-    in_place(banded("reference/affine", OpKind::kAffine, reference::affine), full_shape_inputs),
-    in_place(banded("reference/softmax", OpKind::kSoftmax, reference::softmax), full_shape_inputs),
-    banded("reference/lrn", OpKind::kLrn, reference::lrn),
-    of_types(banded("reference/concat", OpKind::kConcat, reference::concat), same_types),
-    of_types(describe("reference/slice", OpKind::kSlice, reference::slice), same_types),
-    of_types(describe("reference/pad", OpKind::kPad, reference::pad), same_types),
-    describe("reference/resize", OpKind::kResize, reference::resize),
-    of_types(describe("reference/transpose", OpKind::kTranspose, reference::transpose), same_types),
-    of_types(describe("reference/reshape", OpKind::kReshape, reference::reshape), same_types),
-    of_types(describe("reference/matmul", OpKind::kMatMul, reference::matmul), matrices),
-    in_place(banded("reference/layer_norm", OpKind::kLayerNorm, reference::layer_norm), full_shape_inputs),
-    banded("reference/attention", OpKind::kAttention, reference::attention),
-    of_types(lookup("reference/embedding", reference::embedding), table_of_floats),
+    weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv),
+    weighted<convolution_parameters, reference::conv_transpose>("reference/conv_transpose", OpKind::kConvTranspose),
+    weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense),
+    banded<pool_parameters, reference::pool>("reference/pool", OpKind::kPool),
+    in_place(banded<unary_parameters, reference::unary>("reference/unary", OpKind::kUnary), full_shape_inputs),
+    of_types(in_place(banded<binary_parameters, reference::binary>("reference/binary", OpKind::kBinary), full_shape_inputs), numbers),
+    in_place(banded<affine_parameters, reference::affine>("reference/affine", OpKind::kAffine), full_shape_inputs),
+    in_place(banded<softmax_parameters, reference::softmax>("reference/softmax", OpKind::kSoftmax), full_shape_inputs),
+    banded<lrn_parameters, reference::lrn>("reference/lrn", OpKind::kLrn),
+    of_types(banded<concat_parameters, reference::concat>("reference/concat", OpKind::kConcat), same_types),
+    of_types(describe<slice_parameters, reference::slice>("reference/slice", OpKind::kSlice), same_types),
+    of_types(describe<pad_parameters, reference::pad>("reference/pad", OpKind::kPad), same_types),
+    describe<resize_parameters, reference::resize>("reference/resize", OpKind::kResize),
+    of_types(describe<transpose_parameters, reference::transpose>("reference/transpose", OpKind::kTranspose), same_types),
+    of_types(describe<reshape_parameters, reference::reshape>("reference/reshape", OpKind::kReshape), same_types),
+    of_types(describe<matmul_parameters, reference::matmul>("reference/matmul", OpKind::kMatMul), matrices),
+    in_place(banded<layer_norm_parameters, reference::layer_norm>("reference/layer_norm", OpKind::kLayerNorm), full_shape_inputs),
+    banded<attention_parameters, reference::attention>("reference/attention", OpKind::kAttention),
+    of_types(lookup<reference::embedding>("reference/embedding"), table_of_floats),
     plain_kernel(),
-    in_place(weighted("reference/recurrent", OpKind::kRecurrent, reference::recurrent), first_in_place),
+    in_place(weighted<recurrent_parameters, reference::recurrent>("reference/recurrent", OpKind::kRecurrent), first_in_place),
     winograd(),
-    quantised("reference/dense_quantised", OpKind::kDense, kernel_id::kReferenceDenseQuantised, reference::quantised_dense),
-    quantised("reference/conv_quantised", OpKind::kConv, kernel_id::kReferenceConvQuantised, reference::quantised_conv),
-    quantised("reference/conv_transpose_quantised", OpKind::kConvTranspose, kernel_id::kReferenceConvTransposeQuantised,
-              reference::quantised_conv_transpose),
+    quantised<dense_parameters, reference::quantised_dense, dense_workspace>("reference/dense_quantised", OpKind::kDense,
+                                                                             kernel_id::kReferenceDenseQuantised),
+    quantised<convolution_parameters, reference::quantised_conv, convolution_workspace>("reference/conv_quantised", OpKind::kConv,
+                                                                                        kernel_id::kReferenceConvQuantised),
+    quantised<convolution_parameters, reference::quantised_conv_transpose, convolution_workspace>(
+        "reference/conv_transpose_quantised", OpKind::kConvTranspose, kernel_id::kReferenceConvTransposeQuantised),
     quantised_embedding(),
 };
 

@@ -46,7 +46,7 @@ void weighted_sum(const Operand& in, const Sources& sources, float* out, std::in
 }  // namespace
 
 void resize(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ResizeAttributes>();
+  const auto& a = call.parameters<operators::ResizeParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
   const int rank = out.shape.rank();

@@ -7,7 +7,8 @@
 #include <cstdint>
 
 #include "sluice/core/shape.h"
-#include "sluice/model/attributes.h"
+#include "sluice/core/window.h"
+#include "sluice/operators/parameters/movement.h"
 
 namespace sluice::kernels {
 
@@ -18,36 +19,36 @@ struct ResizeTaps {
   std::array<float, 4> weight{1.0f, 0.0f, 0.0f, 0.0f};
 };
 
-inline bool keeps_extent(const model::ResizeAttributes& a, const Shape& in, const Shape& out, int axis) noexcept {
+inline bool keeps_extent(const operators::ResizeParameters& a, const Shape& in, const Shape& out, int axis) noexcept {
   return in[axis] == out[axis] && a.scale[static_cast<std::size_t>(axis)] == 1.0f;
 }
 
 /// The source coordinate of output index `i`, in single precision: a scale such as 7/3 is itself rounded, and only a rounded quotient
 /// lands on the whole numbers that the exact ratio has.
-inline float resize_coordinate(model::ResizeCoordinates rule, std::int64_t i, std::int64_t in, std::int64_t out, float scale) noexcept {
+inline float resize_coordinate(ResizeCoordinates rule, std::int64_t i, std::int64_t in, std::int64_t out, float scale) noexcept {
   const auto x = static_cast<float>(i);
   switch (rule) {
-    case model::ResizeCoordinates::kAsymmetric:
+    case ResizeCoordinates::kAsymmetric:
       return x / scale;
-    case model::ResizeCoordinates::kAlignCorners:
+    case ResizeCoordinates::kAlignCorners:
       return out <= 1 ? 0.0f : x * static_cast<float>(in - 1) / static_cast<float>(out - 1);
-    case model::ResizeCoordinates::kPytorchHalfPixel:
+    case ResizeCoordinates::kPytorchHalfPixel:
       return out <= 1 ? 0.0f : (x + 0.5f) / scale - 0.5f;
-    case model::ResizeCoordinates::kHalfPixel:
+    case ResizeCoordinates::kHalfPixel:
       break;
   }
   return (x + 0.5f) / scale - 0.5f;
 }
 
-inline std::int64_t resize_nearest(model::ResizeRounding rounding, float x) noexcept {
+inline std::int64_t resize_nearest(ResizeRounding rounding, float x) noexcept {
   switch (rounding) {
-    case model::ResizeRounding::kRoundPreferFloor:
+    case ResizeRounding::kRoundPreferFloor:
       return static_cast<std::int64_t>(std::ceil(x - 0.5f));
-    case model::ResizeRounding::kRoundPreferCeil:
+    case ResizeRounding::kRoundPreferCeil:
       return static_cast<std::int64_t>(std::floor(x + 0.5f));
-    case model::ResizeRounding::kFloor:
+    case ResizeRounding::kFloor:
       return static_cast<std::int64_t>(std::floor(x));
-    case model::ResizeRounding::kCeil:
+    case ResizeRounding::kCeil:
       break;
   }
   return static_cast<std::int64_t>(std::ceil(x));
@@ -60,7 +61,7 @@ inline std::array<float, 4> cubic_weights(float a, float t) noexcept {
   return {far(t + 1.0f), near(t), near(1.0f - t), far(2.0f - t)};
 }
 
-inline ResizeTaps resize_taps(const model::ResizeAttributes& a, const Shape& in, const Shape& out, int axis, std::int64_t i) noexcept {
+inline ResizeTaps resize_taps(const operators::ResizeParameters& a, const Shape& in, const Shape& out, int axis, std::int64_t i) noexcept {
   ResizeTaps taps;
   taps.source[0] = i;
   if (keeps_extent(a, in, out, axis)) return taps;
@@ -69,14 +70,14 @@ inline ResizeTaps resize_taps(const model::ResizeAttributes& a, const Shape& in,
   const float coordinate = resize_coordinate(a.coordinates, i, in[axis], out[axis], a.scale[static_cast<std::size_t>(axis)]);
   // Also keeps the conversions below defined when a model's scale contradicts its shapes.
   const float x = std::fmin(std::fmax(coordinate, -1.0f), static_cast<float>(last) + 1.0f);
-  if (a.mode == model::ResizeMode::kNearest) {
+  if (a.mode == ResizeMode::kNearest) {
     taps.source[0] = edge(resize_nearest(a.rounding, x));
     return taps;
   }
   const float floor = std::floor(x);
   const auto first = static_cast<std::int64_t>(floor);
   const float t = x - floor;
-  if (a.mode == model::ResizeMode::kLinear) {
+  if (a.mode == ResizeMode::kLinear) {
     taps.count = 2;
     taps.source = {edge(first), edge(first + 1), 0, 0};
     taps.weight = {1.0f - t, t, 0.0f, 0.0f};

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 
 namespace sluice::kernels::reference {
 

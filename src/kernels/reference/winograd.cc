@@ -63,8 +63,7 @@ Matrix<to> both_axes(const Matrix<from>& x, Line<to> (*transform)(const Line<fro
 }
 
 /// The inputs of channel k that the square at (y, x) reads; zeros outside of the image.
-Matrix<6> input_square(const RowView& in, const model::Window& w, std::int64_t image, std::int64_t y, std::int64_t x,
-                       std::int64_t k) noexcept {
+Matrix<6> input_square(const RowView& in, const Window& w, std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t k) noexcept {
   Matrix<6> d{};
   for (std::int64_t i = 0; i < kInTile; ++i)
     for (std::int64_t j = 0; j < kInTile; ++j) {
@@ -85,8 +84,8 @@ Matrix<3> weight_square(const float* taps, std::int64_t step) noexcept {
 }  // namespace
 
 void conv_winograd(const KernelCall& call) noexcept {
-  const auto& a = call.node->as<model::ConvAttributes>();
-  const model::Window& w = a.window;
+  const auto& a = call.parameters<operators::ConvolutionParameters>();
+  const Window& w = a.window;
   const RowView& out = call.outputs[0].view;
   const PanelReader weights(call.weights[0], a.out_channels, w.taps(), a.in_channels);
   const Finish finish(call);
@@ -95,8 +94,7 @@ void conv_winograd(const KernelCall& call) noexcept {
     Matrix<6> m{};
     for (std::int64_t k = 0; k < a.in_channels; ++k) {
       const Matrix<6> v = both_axes<6, 6>(input_square(call.inputs[0].view, w, image, y, x, k), input_points);
-      const Matrix<6> u =
-          both_axes<6, 3>(weight_square(weights.channel(n) + k * model::kPanelLanes, a.in_channels * model::kPanelLanes), weight_points);
+      const Matrix<6> u = both_axes<6, 3>(weight_square(weights.channel(n) + k * kPanelLanes, a.in_channels * kPanelLanes), weight_points);
       for (std::size_t i = 0; i < 6; ++i)
         for (std::size_t j = 0; j < 6; ++j) m[i][j] = std::fma(v[i][j], u[i][j], m[i][j]);
     }

@@ -14,15 +14,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/kernels/elementwise/product.h"
 #include "src/kernels/reference/kernels.h"
-#include "src/kernels/transformer/rows.h"
 
 namespace sluice::kernels::transformer {
 namespace {
 
 using elementwise::kMaxProductRows;
 using elementwise::ProductTile;
+using operators::AttentionParameters;
 
 constexpr std::int64_t kVector = 16;    // floats; lines of the workspace are whole ones
 constexpr std::int64_t kKeyBlock = 64;  // keys whose turned values stay in the first cache
@@ -36,12 +35,12 @@ struct Sizes {
   std::int64_t value_pitch;
   std::int64_t block_rows;
 
-  Sizes(const model::AttentionAttributes& a, const Shape& q, const Shape& v) noexcept
+  explicit Sizes(const AttentionParameters& a) noexcept
       : heads(a.heads),
-        depth(q.back() / a.heads),
-        width(v.back() / a.heads),
-        queries(q[q.rank() - 2]),
-        keys(v[v.rank() - 2]),
+        depth(a.depth),
+        width(a.width),
+        queries(a.queries),
+        keys(a.keys),
         key_pitch(ceil_div(keys, kVector) * kVector),
         value_pitch(ceil_div(width, kVector) * kVector),
         block_rows(std::clamp(kScoreFloats / key_pitch / kMaxProductRows * kMaxProductRows, std::int64_t{kMaxProductRows}, kMaxBlockRows)) {
@@ -61,14 +60,14 @@ struct Room {
 
 class HeadStep {
  public:
-  HeadStep(const KernelCall& call, const Sizes& sizes, std::int64_t head, const Room& room) noexcept
+  HeadStep(const KernelCall& call, const AttentionTable& table, const Sizes& sizes, std::int64_t head, const Room& room) noexcept
       : call_(call),
-        attributes_(call.node->as<model::AttentionAttributes>()),
+        parameters_(call.parameters<AttentionParameters>()),
         s_(sizes),
         head_(head),
         room_(room),
-        rows_(row_table(active_isa())),
-        product_(elementwise::product_run(active_isa())) {}
+        rows_(table.rows),
+        product_(table.product) {}
 
   /// Query rows [begin, end) of one batch.
   void run(std::int64_t batch, RowRange rows) noexcept {
@@ -84,7 +83,7 @@ class HeadStep {
 
  private:
   /// How many keys the query of that place in its batch sees.
-  std::int64_t seen(std::int64_t query) const noexcept { return attributes_.causal ? s_.keys - s_.queries + query + 1 : s_.keys; }
+  std::int64_t seen(std::int64_t query) const noexcept { return parameters_.causal ? s_.keys - s_.queries + query + 1 : s_.keys; }
 
   void gather(std::int64_t batch, std::int64_t keys) noexcept {
     const RowView &k = call_.inputs[1].view, &v = call_.inputs[2].view;
@@ -120,7 +119,7 @@ class HeadStep {
     float totals[kMaxProductRows];
     for (std::int64_t row = rows.begin; row < rows.end; ++row, ++tile.rows) {
       float* scores = scores_of(row - block_begin);
-      totals[tile.rows] = rows_.weigh(attributes_.scale, scores, seen(row - first_query));
+      totals[tile.rows] = rows_.weigh(parameters_.scale, scores, seen(row - first_query));
       tile.left[tile.rows] = scores;
       tile.out[tile.rows] = call_.outputs[0].view.at<float>(row) + head_ * s_.width;
     }
@@ -139,7 +138,7 @@ class HeadStep {
   }
 
   const KernelCall& call_;
-  const model::AttentionAttributes& attributes_;
+  const AttentionParameters& parameters_;
   const Sizes& s_;
   const std::int64_t head_;
   const Room room_;
@@ -152,19 +151,18 @@ bool turned(const RowView& view) noexcept { return view.ring_rows != 0 && view.r
 
 }  // namespace
 
-Bytes attention_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  const Sizes sizes(node.as<model::AttentionAttributes>(), graph.tensor(node.inputs[0]).shape, graph.tensor(node.inputs[2]).shape);
-  return Bytes(static_cast<std::uint64_t>(sizes.workspace_floats() * extent.threads) * sizeof(float));
+Bytes attention_workspace(const AttentionParameters& parameters, const StepExtent& extent) noexcept {
+  return Bytes(static_cast<std::uint64_t>(Sizes(parameters).workspace_floats() * extent.threads) * sizeof(float));
 }
 
-void attention_step(const KernelCall& call) noexcept {
+void attention_step(const KernelCall& call, const AttentionTable& table) noexcept {
   if (turned(call.inputs[1].view)) return reference::attention(call);
-  const Sizes sizes(call.node->as<model::AttentionAttributes>(), call.inputs[0].shape, call.inputs[2].shape);
+  const Sizes sizes(call.parameters<AttentionParameters>());
   const std::int64_t first = call.rows.begin / sizes.queries, batches = ceil_div(call.rows.end, sizes.queries) - first;
   const auto task = [&](std::int64_t index, int thread) {
     const std::int64_t batch = first + index / sizes.heads;
     const RowRange rows{std::max(call.rows.begin, batch * sizes.queries), std::min(call.rows.end, (batch + 1) * sizes.queries)};
-    HeadStep(call, sizes, index % sizes.heads, Room(sizes, call.workspace, thread)).run(batch, rows);
+    HeadStep(call, table, sizes, index % sizes.heads, Room(sizes, call.workspace, thread)).run(batch, rows);
   };
   if (call.pool != nullptr) return parallel_for(*call.pool, batches * sizes.heads, task);
   for (std::int64_t index = 0; index < batches * sizes.heads; ++index) task(index, 0);

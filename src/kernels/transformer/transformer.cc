@@ -5,38 +5,43 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "src/kernels/reference/walk.h"
+#include "src/kernels/resolve.h"
 #include "src/kernels/transformer/attention.h"
 #include "src/kernels/transformer/rows.h"
 
 namespace sluice::kernels {
 namespace {
 
-void layer_norm_step(const KernelCall& call) noexcept {
-  const float epsilon = call.node->as<model::LayerNormAttributes>().epsilon;
+void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) noexcept {
+  const float epsilon = call.parameters<operators::LayerNormParameters>().epsilon;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
   const RowView& out = call.outputs[0].view;
-  const auto run = transformer::row_table(active_isa()).layer_norm;
   reference::for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
-    run(reference::same_pixel<float>(call.inputs[0].view, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel), out.channels);
+    rows.layer_norm(reference::same_pixel<float>(call.inputs[0].view, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel),
+                    out.channels);
   });
 }
 
 /// What the reference says of the operator, with other code.
-KernelDescriptor like_reference(KernelId id, std::string_view name, model::OpKind op, void (*run)(const KernelCall&) noexcept) noexcept {
+template <auto kParameters, auto kRun, auto kTable>
+KernelDescriptor like_reference(KernelId id, std::string_view name, model::OpKind op) noexcept {
   KernelDescriptor kernel = reference_kernel(op);
   kernel.id = id;
   kernel.name = name;
-  kernel.run = run;
+  kernel.resolve = resolve_as<kParameters, entry_for<kRun, kTable>>;
+  kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
 std::array<KernelDescriptor, 2> make_kernels() noexcept {
   std::array<KernelDescriptor, 2> kernels = {
-      like_reference(kernel_id::kLayerNorm, "layer_norm", model::OpKind::kLayerNorm, layer_norm_step),
-      like_reference(kernel_id::kAttention, "attention", model::OpKind::kAttention, transformer::attention_step),
+      like_reference<layer_norm_parameters, layer_norm_step, transformer::row_table>(kernel_id::kLayerNorm, "layer_norm",
+                                                                                     model::OpKind::kLayerNorm),
+      like_reference<attention_parameters, transformer::attention_step, transformer::attention_table>(kernel_id::kAttention, "attention",
+                                                                                                      model::OpKind::kAttention),
   };
-  kernels[1].workspace = transformer::attention_workspace;
+  kernels[1].workspace = workspace_of<transformer::attention_workspace>;
   return kernels;
 }
 

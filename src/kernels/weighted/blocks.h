@@ -7,10 +7,20 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/core/work.h"
+#include "sluice/kernels/call.h"
+#include "sluice/operators/parameters/weighted.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::weighted {
+
+using operators::ConvolutionParameters;
+using operators::DenseParameters;
+using operators::PanelGeometry;
+using operators::WeightedParameters;
+
+/// What the parameters of all kernels of this family begin with.
+inline const WeightedParameters& weighted_of(const KernelCall& call) noexcept { return call.parameters<WeightedParameters>(); }
 
 /// Weights that stay in L2 beside a strip: half of the smallest L2 we care for (1 MiB).
 inline constexpr std::int64_t kBlockBytes = 512 * 1024;
@@ -44,8 +54,8 @@ struct Block {
 class Blocks {
  public:
   /// `block_bytes` bounds the weights of a block; `granule` panels stay together.
-  Blocks(const model::Weight& weight, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group, std::int64_t block_bytes,
-         std::int64_t granule) noexcept;
+  Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group,
+         std::int64_t block_bytes, std::int64_t granule) noexcept;
 
   std::int64_t count() const noexcept { return count_; }
   std::int64_t panels() const noexcept { return panels_.size(); }
@@ -100,7 +110,7 @@ struct UnitGrid {
 
 /// Should threads share a step by pixels rather than by blocks? Then each reads all weights; else each reads all inputs, and half of them,
 /// like half of what it writes, is in another core's cache. That costs 4 times as much a byte, measured on 14x14 and 7x7 maps.
-bool shares_pixels(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+bool shares_pixels(const WeightedParameters& weighted, const StepExtent& extent) noexcept;
 
 /// The weights that a thread will most likely want next: those of its next block, fetched by the first tiles of this one, for memory alone
 /// is slower than the first tile of a block; or those of the next step, fetched by the last tiles.
@@ -142,7 +152,7 @@ class OutputWalk {
   /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows begin at pixel `first_column`.
   OutputWalk(const KernelCall& call, std::int64_t row, std::int64_t x, Interval<std::int64_t> columns, std::int64_t channel) noexcept
       : out_view_(call.outputs[0].view),
-        residual_view_(call.node->epilogue.has_residual ? &call.inputs.back().view : nullptr),
+        residual_view_(weighted_of(call).epilogue.has_residual ? &call.inputs.back().view : nullptr),
         row_(row),
         x_(x),
         columns_(columns),
@@ -238,14 +248,11 @@ void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body)
   }
 }
 
-// What the descriptors of this family have in common.
-bool tensors_fit(const model::Graph& graph, const model::Node& node) noexcept;
-bool tensors_and_weights_fit(const model::Graph& graph, const model::Node& node, model::WeightLayout layout) noexcept;
 /// One group, or groups that fill whole panels each.
-inline bool groups_fill_panels(const model::ConvAttributes& conv) noexcept {
-  return conv.groups == 1 || conv.out_channels / conv.groups >= model::kPanelLanes;
+inline bool groups_fill_panels(const ConvolutionParameters& conv) noexcept {
+  return conv.groups == 1 || conv.out_channels / conv.groups >= kPanelLanes;
 }
-std::uint32_t residual_input(const model::Graph& graph, const model::Node& node) noexcept;
-CostFeatures weighted_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+/// How much work a part of a node is, for all kernels of this family.
+CostFeatures weighted_cost(const WeightedParameters& weighted, const StepExtent& extent) noexcept;
 
 }  // namespace sluice::kernels::weighted

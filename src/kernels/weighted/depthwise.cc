@@ -15,7 +15,7 @@ constexpr std::int64_t kMostBandRows = 16;
 /// Panels of a block: 1 KiB of a pixel at a time is read at full speed, and the block's weights stay in the first cache.
 constexpr std::int64_t kMostPanels = 16;
 
-std::uint64_t table_bytes(const model::Window& w) noexcept {
+std::uint64_t table_bytes(const Window& w) noexcept {
   return align_up(static_cast<std::uint64_t>(w.kernel_h * kMostBandRows) * sizeof(std::int64_t), 64);
 }
 
@@ -38,7 +38,7 @@ class RowRunner {
   RowRunner(const KernelCall& call, const TileTable& tiles) noexcept
       : call_(call),
         tiles_(tiles),
-        w_(call.node->as<model::ConvAttributes>().window),
+        w_(call.parameters<ConvolutionParameters>().window),
         inner_(interior_columns(w_)),
         pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
         inputs_are_far_(w_.kernel_w > 1 && is_far(call.inputs[0].view)) {}
@@ -46,7 +46,7 @@ class RowRunner {
   /// A job for the panels of `block`, to be used with `run`.
   TileJob job_of(const Block& block) const noexcept {
     TileJob job = make_job(call_, block);
-    job.segment_floats = w_.kernel_w * model::kPanelLanes;
+    job.segment_floats = w_.kernel_w * kPanelLanes;
     job.a_step = w_.dilation_w * pixel_floats_;
     return job;
   }
@@ -60,9 +60,9 @@ class RowRunner {
     const int slid = slide(job, in, row, channel);
     if (slid == job.panel_count) return;
     job.panels += slid * job.panel_floats;
-    if (job.bias != nullptr) job.bias += slid * model::kPanelLanes;
+    if (job.bias != nullptr) job.bias += slid * kPanelLanes;
     job.panel_count -= slid;
-    channel += slid * model::kPanelLanes;
+    channel += slid * kPanelLanes;
     for (std::int64_t x = 0; x < inner_.begin; ++x) run_border(job, in, row, channel, x);
     if (!inner_.empty()) tiles_.lane_run(run_of(job, in, row, channel, inner_, 0), job);
     for (std::int64_t x = inner_.end; x < w_.out_w; ++x) run_border(job, in, row, channel, x);
@@ -71,8 +71,8 @@ class RowRunner {
  private:
   /// Does the whole row for whole panels, if the instruction set slides over such windows. How many panels are done.
   int slide(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel) const noexcept {
-    if (job.last_lanes < model::kPanelLanes) --job.panel_count;
-    job.last_lanes = model::kPanelLanes;
+    if (job.last_lanes < kPanelLanes) --job.panel_count;
+    job.last_lanes = kPanelLanes;
     if (job.panel_count == 0 || w_.dilation_w != 1) return 0;
     PixelRun run = run_of(job, in, row, channel, {0, w_.out_w}, 0);
     run.first_input = w_.pad_left;
@@ -83,7 +83,7 @@ class RowRunner {
   void run_border(TileJob job, const InputRows& in, std::int64_t row, std::int64_t channel, std::int64_t x) const noexcept {
     const auto taps_x = taps_inside(x * w_.stride_w - w_.pad_left, w_.kernel_w, w_.dilation_w, w_.in_w);
     job.depth = taps_x.size();
-    job.panels += taps_x.begin * model::kPanelLanes;
+    job.panels += taps_x.begin * kPanelLanes;
     tiles_.lane_run(run_of(job, in, row, channel, {x, x + 1}, taps_x.begin), job);
   }
 
@@ -108,7 +108,7 @@ class RowRunner {
 
   const KernelCall& call_;
   const TileTable& tiles_;
-  const model::Window& w_;
+  const Window& w_;
   Interval<std::int64_t> inner_;
   std::int64_t pixel_floats_;
   bool inputs_are_far_;
@@ -116,22 +116,18 @@ class RowRunner {
 
 }  // namespace
 
-bool depthwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kDepthwise) && node.as<model::ConvAttributes>().depthwise();
-}
-
-Bytes depthwise_workspace(const model::Graph&, const model::Node& node, const StepExtent& extent) noexcept {
-  return Bytes(table_bytes(node.as<model::ConvAttributes>().window) * static_cast<std::uint64_t>(extent.threads));
+Bytes depthwise_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return Bytes(table_bytes(conv.window) * static_cast<std::uint64_t>(extent.threads));
 }
 
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
+  const auto& conv = call.parameters<ConvolutionParameters>();
   const RowRunner runner(call, tiles);
   const RowView& in = call.inputs[0].view;
   // Rows that are too few for all threads are shared by panels.
   const std::int64_t threads = thread_count(call);
   const std::int64_t row_parts = row_parts_of(call.rows.size(), threads);
-  Blocks blocks(*call.weights[0].weight, call.channels, conv.out_channels, 1, INT64_MAX / 2, 1);
+  Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, 1, INT64_MAX / 2, 1);
   blocks.set_count(std::max(ceil_div(blocks.panels(), kMostPanels), row_parts % threads == 0 ? 1 : threads));
   const std::int64_t block_parts = row_parts % threads == 0 ? 1 : std::min(blocks.count(), threads);
   for_each_unit(call, row_parts * block_parts, [&](std::int64_t unit, int thread) noexcept {

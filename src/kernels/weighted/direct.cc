@@ -13,15 +13,14 @@ constexpr std::int64_t kInPlaceBytes = 1024 * 1024;
 /// Borders give tiles of few pixels, each of which reads the weights again: 7x7 maps are a tenth slower in place.
 constexpr std::int64_t kLeastWholeWindows = 64;
 
-bool mostly_whole_windows(const model::Window& w) noexcept {
+bool mostly_whole_windows(const Window& w) noexcept {
   const std::int64_t whole = interior_rows(w).size() * interior_columns(w).size();
   return whole >= kLeastWholeWindows && 2 * whole >= w.out_h * w.out_w;
 }
 
-bool reads_windows_in_place(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  const auto& conv = node.as<model::ConvAttributes>();
-  const model::Window& w = conv.window;
-  if (model::is_quantised(graph.weight(node.weights[0]).panel_layout)) return false;
+bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  const Window& w = conv.window;
+  if (is_quantised(conv.weighted.panels.layout)) return false;
   if (w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
@@ -29,20 +28,15 @@ bool reads_windows_in_place(const model::Graph& graph, const model::Node& node, 
 
 }  // namespace
 
-bool direct_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
-  return groups_fill_panels(node.as<model::ConvAttributes>());
-}
-
-Bytes strips_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  return strip_workspace(cut_strips(graph, node, extent, Direction::kForward).strip, extent.threads);
+Bytes strips_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return strip_workspace(cut_strips(conv, extent, Direction::kForward).strip, extent.threads);
 }
 
 void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
-  const model::Window& w = conv.window;
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
   const int threads = thread_count(call);
-  const StripCut cut = cut_strips(*call.graph, *call.node, {call.rows, call.channels, threads}, Direction::kForward);
+  const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kForward);
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
   const Strips strips(call.workspace, plan, threads);
@@ -66,12 +60,13 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
   });
 }
 
-Bytes direct_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  return reads_windows_in_place(graph, node, extent) ? Bytes() : strips_workspace(graph, node, extent);
+Bytes direct_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return reads_windows_in_place(conv, extent) ? Bytes() : strips_workspace(conv, extent);
 }
 
 void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
-  const bool in_place = reads_windows_in_place(*call.graph, *call.node, {call.rows, call.channels, thread_count(call)});
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const bool in_place = reads_windows_in_place(conv, {call.rows, call.channels, thread_count(call)});
   in_place ? run_in_place(call, tiles) : run_in_strips(call, tiles);
 }
 

@@ -5,24 +5,21 @@
 // with padding. Else tiles run over zero-padded strips (strip.h), which bring the inputs from far away in long runs.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
-#include "src/kernels/weighted/tile.h"
+#include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
 
-bool direct_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes direct_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes direct_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_direct(const KernelCall& call, const TileTable& tiles) noexcept;
 
 // The two ways, of which `run_direct` takes one for a node and extent.
-Bytes strips_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes strips_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept;
 /// Taps of a kernel that may be read in place.
 inline constexpr std::int64_t kMostTapsInPlace = 64;
 void run_in_place(const KernelCall& call, const TileTable& tiles) noexcept;
 
-bool transposed_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes transposed_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -45,14 +45,13 @@ HWY_INLINE void store_lanes(V v, float* to, int count) {
   }
 }
 
-template <model::Function kFunction>
-HWY_INLINE void activate_as(V* values, int count, const model::Activation& activation) {
+template <Function kFunction>
+HWY_INLINE void activate_as(V* values, int count, const Activation& activation) {
   for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), {kFunction, activation.a, activation.b}, values[i]);
 }
 
 // Out of line and on memory, so that tiles stay small; the common functions have loops of their own, without the switch.
-inline HWY_NOINLINE void activate(V* values, int count, const model::Activation& activation) {
-  using model::Function;
+inline HWY_NOINLINE void activate(V* values, int count, const Activation& activation) {
   switch (activation.function) {
     case Function::kSigmoid:
       return activate_as<Function::kSigmoid>(values, count, activation);
@@ -110,16 +109,15 @@ HWY_INLINE void store_live(V v, float* to, [[maybe_unused]] int count) {
 }
 
 /// Functions that registers do: each is two bounds, of which those that change no value stand for none.
-inline bool is_bounds(model::Function function) {
-  return function == model::Function::kNone || function == model::Function::kRelu || function == model::Function::kClip;
+inline bool is_bounds(Function function) {
+  return function == Function::kNone || function == Function::kRelu || function == Function::kClip;
 }
-HWY_INLINE float low_bound(const model::Activation& activation) {
-  using model::Function;
+HWY_INLINE float low_bound(const Activation& activation) {
   const Function function = activation.function;
   return function == Function::kClip ? activation.a : function == Function::kRelu ? 0.0f : -std::numeric_limits<float>::infinity();
 }
-HWY_INLINE float high_bound(const model::Activation& activation) {
-  return activation.function == model::Function::kClip ? activation.b : std::numeric_limits<float>::infinity();
+HWY_INLINE float high_bound(const Activation& activation) {
+  return activation.function == Function::kClip ? activation.b : std::numeric_limits<float>::infinity();
 }
 
 /// The epilogue in registers: no function, ReLU or clip; all lanes are outputs, unless masks are free. A value is stored as soon as it is

@@ -9,18 +9,18 @@
 namespace sluice::kernels::weighted {
 namespace {
 
-std::int64_t group_depth(const model::ConvAttributes& conv) noexcept { return conv.in_channels / conv.groups; }
+std::int64_t group_depth(const ConvolutionParameters& conv) noexcept { return conv.in_channels / conv.groups; }
 
-StripPlan plan_of(const model::ConvAttributes& conv, const StepExtent& extent) noexcept {
-  const std::int64_t panels = model::panels_of_channels(extent.channels, 1).size();
-  return plan_strips(conv.window, group_depth(conv) * model::kPanelLanes, extent, panels);
+StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  const std::int64_t panels = panels_of_channels(extent.channels, 1).size();
+  return plan_strips(conv.window, group_depth(conv) * kPanelLanes, extent, panels);
 }
 
-void fill_lanes(const RowView& in, const model::ConvAttributes& conv, const StripArea& area, const Block& block, const StripPlan& plan,
+void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
                 float* strip) noexcept {
-  const model::Window& w = conv.window;
+  const Window& w = conv.window;
   const std::int64_t depth = group_depth(conv);
-  std::int64_t source[model::kPanelLanes] = {};
+  std::int64_t source[kPanelLanes] = {};
   for (int lane = 0; lane < block.last_lanes; ++lane) source[lane] = (block.channel + lane) / (conv.out_channels / conv.groups) * depth;
   for (std::int64_t r = 0; r < area.rows; ++r)
     for (std::int64_t x = 0; x < area.columns; ++x) {
@@ -33,29 +33,23 @@ void fill_lanes(const RowView& in, const model::ConvAttributes& conv, const Stri
       }
       const float* from = in.at<float>(area.image * w.in_h + row, column);
       for (std::int64_t k = 0; k < depth; ++k)
-        for (int lane = 0; lane < model::kPanelLanes; ++lane) *to++ = from[source[lane] + k];
+        for (int lane = 0; lane < kPanelLanes; ++lane) *to++ = from[source[lane] + k];
     }
 }
 
 }  // namespace
 
-bool grouped_lanes_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  if (!tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels)) return false;
-  const auto& conv = node.as<model::ConvAttributes>();
-  return conv.groups > 1 && conv.out_channels / conv.groups < model::kPanelLanes;
-}
-
-Bytes grouped_lanes_workspace(const model::Graph&, const model::Node& node, const StepExtent& extent) noexcept {
-  return strip_workspace(plan_of(node.as<model::ConvAttributes>(), extent), extent.threads);
+Bytes grouped_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return strip_workspace(plan_of(conv, extent), extent.threads);
 }
 
 void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
-  const model::Window& w = conv.window;
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
   const int threads = thread_count(call);
   const StripPlan plan = plan_of(conv, {call.rows, call.channels, threads});
   const OutAreas areas(call.rows, w, plan);
-  const Blocks panels(*call.weights[0].weight, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
+  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
@@ -72,7 +66,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * group_depth(conv);
-    job.segment_floats = job.depth * model::kPanelLanes;
+    job.segment_floats = job.depth * kPanelLanes;
     for_each_tile({call, w, plan, area, strip, panels, place}, job, tiles.lane_rows, tiles.lanes);
   });
 }

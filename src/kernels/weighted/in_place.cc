@@ -24,15 +24,15 @@ struct Cut {
 };
 
 Cut cut_step(const KernelCall& call) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
+  const auto& conv = call.parameters<ConvolutionParameters>();
   const int threads = thread_count(call);
   const std::int64_t rows = call.rows.size();
   const bool even = rows % threads == 0 || rows >= 8 * threads;
-  const bool by_rows = threads > 1 && even && shares_pixels(*call.graph, *call.node, {call.rows, call.channels, threads});
+  const bool by_rows = threads > 1 && even && shares_pixels(conv.weighted, {call.rows, call.channels, threads});
   const std::int64_t parts = by_rows ? threads : 1;
   // Few tiles earn no large block: the next is fetched while this one is used, but the first makes its first tile wait.
   const bool few = (by_rows || threads == 1) && rows / parts * conv.window.out_w <= kFewTiles * kMaxTileRows;
-  Blocks blocks(*call.weights[0].weight, call.channels, conv.out_channels, conv.out_channels / conv.groups,
+  Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups,
                 few ? kSmallBlockBytes : kBlockBytes, 2);
   if (threads > 1 && !by_rows && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   return {blocks, {.parts = parts, .blocks = blocks.count(), .runs = 1}};
@@ -55,7 +55,7 @@ bool same_windows(const InputRows& a, const InputRows& b) noexcept {
 
 /// Calls body(rectangle) for all rectangles of `rows`.
 template <class Body>
-void for_each_rectangle(const RowView& in, const model::Window& w, RowRange rows, const Body& body) noexcept {
+void for_each_rectangle(const RowView& in, const Window& w, RowRange rows, const Body& body) noexcept {
   const auto taps_of = [&](std::int64_t x) { return taps_inside(x * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w); };
   std::int64_t row = rows.begin;
   while (row < rows.end) {
@@ -78,7 +78,7 @@ class Unit {
   Unit(const KernelCall& call, const TileTable& tiles, const Cut& cut, const UnitPlace& place) noexcept
       : call_(call),
         tiles_(tiles),
-        conv_(call.node->as<model::ConvAttributes>()),
+        conv_(call.parameters<ConvolutionParameters>()),
         w_(conv_.window),
         in_(call.inputs[0].view),
         cut_(cut),
@@ -127,7 +127,7 @@ class Unit {
     for (std::int64_t ky = 0; ky < part.inputs.taps.size(); ++ky)
       for (std::int64_t kx = 0; kx < columns; ++kx, ++count) {
         offsets[count] = part.inputs.offsets[ky] + kx * tap_floats;
-        weights[count] = ((part.inputs.taps.begin + ky) * w_.kernel_w + part.taps_x.begin + kx) * depth_ * model::kPanelLanes;
+        weights[count] = ((part.inputs.taps.begin + ky) * w_.kernel_w + part.taps_x.begin + kx) * depth_ * kPanelLanes;
       }
     return count;
   }
@@ -182,8 +182,8 @@ class Unit {
 
   const KernelCall& call_;
   const TileTable& tiles_;
-  const model::ConvAttributes& conv_;
-  const model::Window& w_;
+  const ConvolutionParameters& conv_;
+  const Window& w_;
   const RowView& in_;
   const Cut& cut_;
   const UnitPlace place_;

@@ -7,7 +7,7 @@
 
 #include "sluice/core/interval.h"
 #include "sluice/core/tensor.h"
-#include "sluice/model/attributes.h"
+#include "sluice/core/window.h"
 
 namespace sluice::kernels::weighted {
 
@@ -26,10 +26,10 @@ inline Interval<std::int64_t> interior(std::int64_t in, std::int64_t out, std::i
   const std::int64_t end = room < 0 ? 0 : std::min(out, room / stride + 1);
   return {begin, std::max(begin, end)};
 }
-inline Interval<std::int64_t> interior_rows(const model::Window& w) noexcept {
+inline Interval<std::int64_t> interior_rows(const Window& w) noexcept {
   return interior(w.in_h, w.out_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
 }
-inline Interval<std::int64_t> interior_columns(const model::Window& w) noexcept {
+inline Interval<std::int64_t> interior_columns(const Window& w) noexcept {
   return interior(w.in_w, w.out_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
 }
 
@@ -41,7 +41,7 @@ struct InputRows {
 };
 
 /// `row` counts the rows of all images; `offsets` has room for kernel_h.
-inline InputRows input_rows(const RowView& in, const model::Window& w, std::int64_t row, std::int64_t* offsets) noexcept {
+inline InputRows input_rows(const RowView& in, const Window& w, std::int64_t row, std::int64_t* offsets) noexcept {
   const std::int64_t image = row / w.out_h * w.in_h;
   const std::int64_t first = row % w.out_h * w.stride_h - w.pad_top;
   InputRows rows{in.at<float>(0), offsets, taps_inside(first, w.kernel_h, w.dilation_h, w.in_h)};

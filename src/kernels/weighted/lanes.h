@@ -2,17 +2,14 @@
 // to one value a lane in the workspace).
 #pragma once
 
-#include "sluice/kernels/kernel.h"
-#include "src/kernels/weighted/tile.h"
+#include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
 
-bool depthwise_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes depthwise_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes depthwise_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept;
 
-bool grouped_lanes_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes grouped_lanes_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes grouped_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 
 }  // namespace sluice::kernels::weighted

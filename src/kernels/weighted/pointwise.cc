@@ -40,7 +40,7 @@ bool rows_are_one(const KernelCall& call, const Reading& reading) noexcept {
   const auto follow_each_other = [](const RowView& view) {
     return view.ring_rows == 0 && view.row_pitch == view.pixels * view.pixel_pitch;
   };
-  const bool residual = call.node->epilogue.has_residual;
+  const bool residual = weighted_of(call).epilogue.has_residual;
   return reading.stride_h == 1 && reading.stride_w == 1 && reading.in_rows == reading.out_rows && follow_each_other(call.inputs[0].view) &&
          follow_each_other(call.outputs[0].view) && (!residual || follow_each_other(call.inputs.back().view));
 }
@@ -55,7 +55,7 @@ bool runs_short(const KernelCall& call, const Reading& reading, const TileTable&
 /// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums have tiles of their own
 /// (tile.h).
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
-  const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{model::kPanelLanes});
+  const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{kPanelLanes});
   if (pixels <= table.rows) return table.rows;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
@@ -66,12 +66,12 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
   const int tile_rows = rows_of_tile(call, reading, table, pixels);
   std::int64_t tiles = ceil_div(pixels, tile_rows);
-  const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(*call.graph, *call.node, {call.rows, call.channels, threads});
+  const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(weighted_of(call), {call.rows, call.channels, threads});
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
   const std::int64_t block_bytes = tiles == 1 ? INT64_MAX / 2 : pixels <= kFewTiles * table.rows ? kSmallBlockBytes : kBlockBytes;
   const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
-  Blocks blocks(*call.weights[0].weight, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
+  Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
   const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
@@ -110,11 +110,11 @@ class Unit {
     for (std::int64_t i = 0; i < cut_.depths; ++i) {
       const auto part = even_part({0, reading_.depth}, i, cut_.depths);
       job_.depth = part.size();
-      job_.panels = panels + part.begin * model::kPanelLanes;
+      job_.panels = panels + part.begin * kPanelLanes;
       job_.begins = i == 0;
       job_.ends = i + 1 == cut_.depths;
       sums_ = sums;
-      run_tiles(part, job_.ends ? NextPanels(call_, cut_.blocks, place_, run_.size()) : NextPanels(panels + part.end * model::kPanelLanes));
+      run_tiles(part, job_.ends ? NextPanels(call_, cut_.blocks, place_, run_.size()) : NextPanels(panels + part.end * kPanelLanes));
     }
   }
 
@@ -170,25 +170,15 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
 
 }  // namespace
 
-bool reads_in_place(const model::ConvAttributes& conv) noexcept {
-  const model::Window& w = conv.window;
+bool reads_in_place(const ConvolutionParameters& conv) noexcept {
+  const Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
   return w.taps() == 1 && inside && groups_fill_panels(conv);
 }
 
-bool pointwise_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && reads_in_place(node.as<model::ConvAttributes>());
-}
-
-bool dense_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels);
-}
-
-Bytes no_workspace(const model::Graph&, const model::Node&, const StepExtent&) noexcept { return {}; }
-
 void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
-  const model::Window& w = conv.window;
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
   run(call, tiles,
       {.in_rows = w.in_h,
        .out_rows = w.out_h,
@@ -200,7 +190,7 @@ void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
 }
 
 void run_dense(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& dense = call.node->as<model::DenseAttributes>();
+  const auto& dense = call.parameters<DenseParameters>();
   run(call, tiles, {.depth = dense.in_features, .outputs = dense.out_features, .outputs_per_group = dense.out_features});
 }
 

@@ -1,28 +1,24 @@
 #include "src/kernels/weighted/recurrent.h"
 
-#include "src/kernels/elementwise/runs.h"
-#include "src/kernels/weighted/blocks.h"
-
 namespace sluice::kernels::weighted {
 namespace {
 
 using elementwise::RunTable;
-using model::BinaryFunction;
-using model::Cell;
+using operators::RecurrentParameters;
 
 /// Sums of fewer bytes of weights are formed by one thread: the others would take longer to come.
 constexpr std::int64_t kWorthThreads = 64 * 1024;
 constexpr std::int64_t kGranule = 4;  // panels that a tile of few rows takes at once
 
 /// Floats of the workspace that a batch entry has: its sums, and two runs of intermediate values.
-std::int64_t floats_of_batch(const model::RecurrentAttributes& a, ChannelRange channels) noexcept {
-  return ceil_div(channels.size() + 2 * a.hidden, model::kPanelLanes) * model::kPanelLanes;
+std::int64_t floats_of_batch(const RecurrentParameters& a, ChannelRange channels) noexcept {
+  return ceil_div(channels.size() + 2 * a.hidden, kPanelLanes) * kPanelLanes;
 }
 
 /// Units [begin, end) of one gate of one batch entry: elementwise arithmetic on runs.
 class GateRun {
  public:
-  GateRun(const RunTable& runs, const model::RecurrentAttributes& a, std::int64_t count) noexcept : runs_(runs), a_(a), count_(count) {}
+  GateRun(const RunTable& runs, const RecurrentParameters& a, std::int64_t count) noexcept : runs_(runs), a_(a), count_(count) {}
 
   void add(const float* a, const float* b, float* out) const noexcept { binary(BinaryFunction::kAdd, {a, 1}, b, out); }
   void multiply(const float* a, const float* b, float* out) const noexcept { binary(BinaryFunction::kMul, {a, 1}, b, out); }
@@ -38,19 +34,19 @@ class GateRun {
   }
 
   const RunTable& runs_;
-  const model::RecurrentAttributes& a_;
+  const RecurrentParameters& a_;
   std::int64_t count_;
 };
 
 /// A step's time steps, one after the other.
 class Recurrence {
  public:
-  Recurrence(const KernelCall& call, const TileTable& tiles) noexcept
+  Recurrence(const KernelCall& call, const RecurrentTable& table) noexcept
       : call_(call),
-        tiles_(tiles),
-        runs_(elementwise::run_table(active_isa())),
-        a_(call.node->as<model::RecurrentAttributes>()),
-        batches_(call.outputs[0].shape[1]),
+        tiles_(table.tiles),
+        runs_(table.runs),
+        a_(call.parameters<RecurrentParameters>()),
+        batches_(a_.batches),
         outputs_(a_.gates() * a_.hidden),
         workspace_(reinterpret_cast<float*>(call.workspace)),
         pitch_(floats_of_batch(a_, call.channels)),
@@ -90,7 +86,7 @@ class Recurrence {
     if (h_before(0) == nullptr) {
       for (std::int64_t b = 0; b < batches_; ++b) fill_bias(channels, sums(b));
     } else {
-      form_sums({channels.begin / model::kPanelLanes, ceil_div(channels.end, model::kPanelLanes)}, gate, reset);
+      form_sums({channels.begin / kPanelLanes, ceil_div(channels.end, kPanelLanes)}, gate, reset);
     }
     const auto cells = [&](std::int64_t batch, int) noexcept {
       for (std::int64_t g = channels.begin / a_.hidden; g * a_.hidden < channels.end; ++g)
@@ -101,7 +97,7 @@ class Recurrence {
   }
 
   void fill_bias(ChannelRange channels, float* sums) const noexcept {
-    const float* bias = call_.node->epilogue.has_bias ? reinterpret_cast<const float*>(call_.weights[1].data) : nullptr;
+    const float* bias = a_.weighted.epilogue.has_bias ? reinterpret_cast<const float*>(call_.weights[1].data) : nullptr;
     for (std::int64_t n = channels.begin; n < channels.end; ++n) sums[n] = bias == nullptr ? 0.0f : 0.0f + bias[n];
   }
 
@@ -110,11 +106,11 @@ class Recurrence {
     const auto part = [&](std::int64_t unit, std::int64_t units) noexcept {
       const auto g = even_part({0, granules}, unit, units);
       const PanelRange p{panels.begin + g.begin * kGranule, std::min(panels.end, panels.begin + g.end * kGranule)};
-      const std::int64_t end = std::min(p.end * model::kPanelLanes, outputs_);
-      const Block block{p.begin, p.size(), 0, p.begin * model::kPanelLanes, static_cast<int>(end - (p.end - 1) * model::kPanelLanes)};
+      const std::int64_t end = std::min(p.end * kPanelLanes, outputs_);
+      const Block block{p.begin, p.size(), 0, p.begin * kPanelLanes, static_cast<int>(end - (p.end - 1) * kPanelLanes)};
       form_block(block, gate, reset);
     };
-    const std::int64_t bytes = panels.size() * static_cast<std::int64_t>(call_.weights[0].weight->panel_bytes.count());
+    const std::int64_t bytes = panels.size() * static_cast<std::int64_t>(a_.weighted.panels.panel_bytes.count());
     const std::int64_t units = bytes < kWorthThreads ? 1 : std::min<std::int64_t>(granules, 2 * thread_count(call_));
     if (units <= 1) return part(0, 1);
     for_each_unit(call_, units, [&](std::int64_t unit, int) noexcept { part(unit, units); });
@@ -211,7 +207,7 @@ class Recurrence {
   const KernelCall& call_;
   const TileTable& tiles_;
   const RunTable& runs_;
-  const model::RecurrentAttributes& a_;
+  const RecurrentParameters& a_;
   std::int64_t batches_;
   std::int64_t outputs_;
   float* workspace_;
@@ -222,25 +218,18 @@ class Recurrence {
 
 }  // namespace
 
-bool recurrent_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels);
-}
-
-Bytes recurrent_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  const auto& a = node.as<model::RecurrentAttributes>();
-  const std::int64_t floats = graph.tensor(node.outputs[0]).shape[1] * floats_of_batch(a, extent.channels);
+Bytes recurrent_workspace(const RecurrentParameters& parameters, const StepExtent& extent) noexcept {
+  const std::int64_t floats = parameters.batches * floats_of_batch(parameters, extent.channels);
   return Bytes(static_cast<std::uint64_t>(floats) * sizeof(float));
 }
 
-CostFeatures recurrent_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  CostFeatures cost = weighted_cost(graph, node, extent);
+CostFeatures recurrent_cost(const RecurrentParameters& parameters, const StepExtent& extent) noexcept {
+  CostFeatures cost = weighted_cost(parameters.weighted, extent);
   // Each time step reads its panels again.
-  cost.weight_bytes *= static_cast<std::uint64_t>(extent.rows.size() / graph.tensor(node.outputs[0]).shape[1]);
+  cost.weight_bytes *= static_cast<std::uint64_t>(extent.rows.size() / parameters.batches);
   return cost;
 }
 
-std::uint32_t recurrent_in_place(const model::Graph&, const model::Node&) noexcept { return 1; }
-
-void run_recurrent(const KernelCall& call, const TileTable& tiles) noexcept { Recurrence(call, tiles).run(); }
+void run_recurrent(const KernelCall& call, const RecurrentTable& table) noexcept { Recurrence(call, table).run(); }
 
 }  // namespace sluice::kernels::weighted

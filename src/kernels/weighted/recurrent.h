@@ -6,15 +6,20 @@
 // Sums lie in the workspace. A GRU whose r multiplies h first has two rounds: the sums of its last gate need r of all units.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
-#include "src/kernels/weighted/tile.h"
+#include "src/kernels/elementwise/runs.h"
+#include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
 
-bool recurrent_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes recurrent_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
-CostFeatures recurrent_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
-std::uint32_t recurrent_in_place(const model::Graph& graph, const model::Node& node) noexcept;
-void run_recurrent(const KernelCall& call, const TileTable& tiles) noexcept;
+/// The inner loops of one instruction set.
+struct RecurrentTable {
+  const TileTable& tiles;
+  const elementwise::RunTable& runs;
+};
+inline RecurrentTable recurrent_table(Isa isa) noexcept { return {tile_table(isa), elementwise::run_table(isa)}; }
+
+Bytes recurrent_workspace(const operators::RecurrentParameters& parameters, const StepExtent& extent) noexcept;
+CostFeatures recurrent_cost(const operators::RecurrentParameters& parameters, const StepExtent& extent) noexcept;
+void run_recurrent(const KernelCall& call, const RecurrentTable& table) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -28,7 +28,7 @@ std::int64_t transposed_span(std::int64_t outputs, std::int64_t stride, std::int
   return ceil_div(outputs + (kernel - 1) * dilation, stride) + 1;
 }
 
-void set_area(const model::Window& w, Direction direction, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
+void set_area(const Window& w, Direction direction, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
   const auto span = direction == Direction::kForward ? input_span : transposed_span;
   plan.out_rows = rows;
   plan.out_columns = columns;
@@ -50,7 +50,7 @@ bool fits(const StripPlan& plan) noexcept { return strip_bytes(plan) <= kStripBy
 bool few_tiles(const StripPlan& plan) noexcept { return plan.out_rows * plan.out_columns <= 3 * kMaxTileRows; }
 
 /// The most output rows of `columns` that fit, at least one.
-std::int64_t most_rows(const model::Window& w, Direction direction, std::int64_t most, std::int64_t columns, StripPlan plan) noexcept {
+std::int64_t most_rows(const Window& w, Direction direction, std::int64_t most, std::int64_t columns, StripPlan plan) noexcept {
   std::int64_t low = 1, high = most;
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
@@ -62,7 +62,7 @@ std::int64_t most_rows(const model::Window& w, Direction direction, std::int64_t
 
 // Neighbouring strips overlap, and what overlaps is copied twice: of the ways to cut the columns evenly, the one that copies least for an
 // output, unless rows of the whole width copy hardly more.
-std::int64_t best_columns(const model::Window& w, Direction direction, std::int64_t most, StripPlan plan) noexcept {
+std::int64_t best_columns(const Window& w, Direction direction, std::int64_t most, StripPlan plan) noexcept {
   std::int64_t best = w.out_w;
   bool best_fits = false;
   double least = 0.0;
@@ -81,8 +81,7 @@ std::int64_t best_columns(const model::Window& w, Direction direction, std::int6
 
 }  // namespace
 
-StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
-                      Direction direction) noexcept {
+StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks, Direction direction) noexcept {
   StripPlan plan;
   plan.depth = depth;
   plan.segments = direction == Direction::kForward && w.dilation_w == 1 ? w.kernel_h : w.taps();
@@ -105,13 +104,12 @@ StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExte
   return plan;
 }
 
-StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept {
-  const auto& conv = node.as<model::ConvAttributes>();
+StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent, Direction direction) noexcept {
   const auto blocks_of = [&](std::int64_t bytes) {
-    return Blocks(graph.weight(node.weights[0]), extent.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
+    return Blocks(conv.weighted.panels, extent.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
   };
   Blocks blocks = blocks_of(kBlockBytes);
-  bool by_pixels = extent.threads > 1 && shares_pixels(graph, node, extent);
+  bool by_pixels = extent.threads > 1 && shares_pixels(conv.weighted, extent);
   if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
   const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
@@ -125,7 +123,7 @@ StripCut cut_strips(const model::Graph& graph, const model::Node& node, const St
   return {strip, blocks, {parts, blocks.count(), areas / parts, areas_outside}};
 }
 
-void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
+void set_segments(const Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
   const std::int64_t row = (plan.rows_apart ? plan.out_rows : w.dilation_h) * plan.in_columns * plan.depth;
   const std::int64_t column = (plan.columns_apart ? plan.out_columns : w.dilation_w) * plan.depth;
   const std::int64_t taps_in_segment = w.taps() / plan.segments;
@@ -135,7 +133,7 @@ void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* o
   }
 }
 
-OutAreas::OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept
+OutAreas::OutAreas(RowRange rows, const Window& w, const StripPlan& plan) noexcept
     : rows_(rows), out_h_(w.out_h), out_w_(w.out_w), area_rows_(plan.out_rows), column_parts_(ceil_div(w.out_w, plan.out_columns)) {
   for (std::int64_t image = rows.begin / out_h_; image * out_h_ < rows.end; ++image)
     row_parts_ += ceil_div(of_image(image).size(), area_rows_);
@@ -176,7 +174,7 @@ bool Strips::holds(int thread, std::int64_t key) const noexcept {
   return held == key;
 }
 
-void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
+void fill_strip(const RowView& in, const Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept {
   const std::int64_t depth = plan.depth, step = area.column_step;
   const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
@@ -202,7 +200,7 @@ void fill_strip(const RowView& in, const model::Window& w, const StripArea& area
 }
 
 void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*run_tile)(const TileRows&, const TileJob&) noexcept) noexcept {
-  const model::Window& w = unit.window;
+  const Window& w = unit.window;
   const OutArea& area = unit.area;
   const std::int64_t pixels = area.rows.size() * area.columns.size();
   const std::int64_t count = ceil_div(pixels, tile_rows);

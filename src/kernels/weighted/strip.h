@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 #include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
@@ -49,19 +49,19 @@ enum class Direction { kForward, kTransposed };
 
 /// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
 /// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
-StripPlan plan_strips(const model::Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
+StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
                       Direction direction = Direction::kForward) noexcept;
 
-/// How a step is cut into units. A function of node and extent alone, so that `workspace` and `run` agree.
+/// How a step is cut into units. A function of parameters and extent alone, so that `workspace` and `run` agree.
 struct StripCut {
   StripPlan strip;
   Blocks blocks;
   UnitGrid units;  // a run is an output area
 };
-StripCut cut_strips(const model::Graph& graph, const model::Node& node, const StepExtent& extent, Direction direction) noexcept;
+StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent, Direction direction) noexcept;
 
 /// The distances, in floats, from an output pixel's first input to each segment: kernel rows, or single taps if those are dilated.
-void set_segments(const model::Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept;
+void set_segments(const Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept;
 
 /// An output rectangle of one image, the work of one unit.
 struct OutArea {
@@ -73,7 +73,7 @@ struct OutArea {
 /// The output areas of a step: each image's rows cut evenly, then columns.
 class OutAreas {
  public:
-  OutAreas(RowRange rows, const model::Window& w, const StripPlan& plan) noexcept;
+  OutAreas(RowRange rows, const Window& w, const StripPlan& plan) noexcept;
   std::int64_t count() const noexcept { return row_parts_ * column_parts_; }
   OutArea operator[](std::int64_t i) const noexcept;
 
@@ -91,7 +91,7 @@ class OutAreas {
 /// Calls body(area, first) for the inputs that an output area reads: all of them, or those of one tap after the other; `first` counts the
 /// pixels of the strip before them.
 template <class Body>
-void for_each_area(const model::Window& w, const OutArea& area, const StripPlan& plan, const Body& body) noexcept {
+void for_each_area(const Window& w, const OutArea& area, const StripPlan& plan, const Body& body) noexcept {
   const auto inside = [](std::int64_t outputs, std::int64_t stride, std::int64_t kernel, std::int64_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
   };
@@ -139,13 +139,13 @@ class Strips {
 };
 
 /// Copies channels [first_channel, + plan.depth) of `area` to `strip`.
-void fill_strip(const RowView& in, const model::Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
+void fill_strip(const RowView& in, const Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept;
 
 /// A unit of a step whose strip is filled.
 struct StripUnit {
   const KernelCall& call;
-  const model::Window& window;
+  const Window& window;
   const StripPlan& plan;
   const OutArea& area;
   const float* strip;

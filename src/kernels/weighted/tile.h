@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
+#include "sluice/core/activation.h"
 #include "sluice/core/cpu.h"
-#include "sluice/model/attributes.h"
 
 namespace sluice::kernels::weighted {
 
@@ -57,8 +57,8 @@ struct TileJob {
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
   bool outputs_are_far = false;  // beyond L2
-  model::Activation activation;
-  // Quantised panels only: see model::PanelLayout, and which value of a lane the first segment begins with.
+  Activation activation;
+  // Quantised panels only: see PanelLayout, and which value of a lane the first segment begins with.
   std::int64_t k_group = 0;
   std::int64_t first_value = 0;
 };

@@ -21,8 +21,8 @@ struct Axis {
   }
 };
 
-Axis vertical(const model::Window& w) noexcept { return {w.kernel_h, w.stride_h, w.dilation_h, w.pad_top}; }
-Axis horizontal(const model::Window& w) noexcept { return {w.kernel_w, w.stride_w, w.dilation_w, w.pad_left}; }
+Axis vertical(const Window& w) noexcept { return {w.kernel_h, w.stride_h, w.dilation_h, w.pad_top}; }
+Axis horizontal(const Window& w) noexcept { return {w.kernel_w, w.stride_w, w.dilation_w, w.pad_left}; }
 
 /// Outputs begin..end of one phase: o = phase + stride * q.
 Interval<std::int64_t> outputs_of_phase(Interval<std::int64_t> outputs, std::int64_t phase, std::int64_t stride) noexcept {
@@ -30,7 +30,7 @@ Interval<std::int64_t> outputs_of_phase(Interval<std::int64_t> outputs, std::int
   return {first_q(outputs.begin), first_q(outputs.end)};
 }
 
-StripArea strip_of(const model::Window& w, const OutArea& area, const StripPlan& plan) noexcept {
+StripArea strip_of(const Window& w, const OutArea& area, const StripPlan& plan) noexcept {
   return {area.image, vertical(w).first_input(area.rows.begin), horizontal(w).first_input(area.columns.begin), plan.in_rows,
           plan.in_columns};
 }
@@ -41,7 +41,7 @@ class PhaseRunner {
   PhaseRunner(const KernelCall& call, const TileTable& tiles, const StripPlan& plan, const OutArea& area, const float* strip) noexcept
       : call_(call),
         tiles_(tiles),
-        w_(call.node->as<model::ConvAttributes>().window),
+        w_(call.parameters<ConvolutionParameters>().window),
         plan_(plan),
         area_(area),
         source_(strip_of(w_, area, plan)),
@@ -61,7 +61,7 @@ class PhaseRunner {
         if (tiles_.quantised)
           job.first_value += job.segments * job.depth;
         else
-          job.panels += job.segments * job.depth * model::kPanelLanes;
+          job.panels += job.segments * job.depth * kPanelLanes;
       }
   }
 
@@ -91,7 +91,7 @@ class PhaseRunner {
 
   const KernelCall& call_;
   const TileTable& tiles_;
-  const model::Window& w_;
+  const Window& w_;
   const StripPlan& plan_;
   const OutArea& area_;
   StripArea source_;
@@ -100,18 +100,14 @@ class PhaseRunner {
 
 }  // namespace
 
-bool transposed_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && groups_fill_panels(node.as<model::ConvAttributes>());
-}
-
-Bytes transposed_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  return strip_workspace(cut_strips(graph, node, extent, Direction::kTransposed).strip, extent.threads);
+Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads);
 }
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.node->as<model::ConvAttributes>();
+  const auto& conv = call.parameters<ConvolutionParameters>();
   const int threads = thread_count(call);
-  const StripCut cut = cut_strips(*call.graph, *call.node, {call.rows, call.channels, threads}, Direction::kTransposed);
+  const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
   const Strips strips(call.workspace, cut.strip, threads);
 

@@ -1,8 +1,10 @@
-// The family's descriptors, in order of preference.
+// The family's descriptors, in order of preference: which nodes each kernel takes, and what they resolve to. The key of an entry is
+// (operator, input type, weight type, instruction set); a table of tiles exists for each weight type.
 #include <array>
 
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
+#include "src/kernels/resolve.h"
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
@@ -14,92 +16,180 @@
 namespace sluice::kernels {
 namespace {
 
-template <void (*kRun)(const KernelCall&, const weighted::TileTable&) noexcept>
-void run_here(const KernelCall& call) noexcept {
-  kRun(call, weighted::tile_table(active_isa()));
+using model::Graph;
+using model::Node;
+using model::OpKind;
+using weighted::QuantisedBits;
+
+// ---- which nodes: inputs of f32, weights of f32 or of so many bits
+
+bool tensors_fit(const Graph& graph, const Node& node) noexcept {
+  const auto fits = [&](TensorId id) { return graph.tensor(id).dtype == DType::kF32; };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), fits) && std::all_of(node.outputs.begin(), node.outputs.end(), fits);
 }
 
-template <void (*kRun)(const KernelCall&, const weighted::TileTable&) noexcept, weighted::QuantisedBits kBits>
-void run_quantised_here(const KernelCall& call) noexcept {
-  kRun(call, weighted::quantised_tile_table(active_isa(), kBits));
+template <WeightLayout kLayout>
+bool f32_fits(const Graph& graph, const Node& node) noexcept {
+  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
+  const PanelLayout& panel = graph.weight(node.weights[0]).panel_layout;
+  return panel.layout == kLayout && panel.dtype == DType::kF32 && panel.lanes == kPanelLanes && panel.k_block == 1;
+}
+template <int kBits>
+bool bits_fit(const Graph& graph, const Node& node) noexcept {
+  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  return is_quantised(layout) && bits_of(layout) == kBits;
 }
 
-template <int kBits>
-bool quantised(const model::Graph& graph, const model::Node& node) noexcept {
-  if (node.weights.empty() || !weighted::tensors_fit(graph, node)) return false;
-  const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return model::is_quantised(layout) && model::bits_of(layout) == kBits;
+using Fits = bool (*)(const Graph&, const Node&) noexcept;
+using Takes = bool (*)(const operators::ConvolutionParameters&) noexcept;
+
+/// A convolution whose types fit and whose geometry the kernel takes.
+template <Fits kFits, Takes kTakes>
+bool convolution_fits(const Graph& graph, const Node& node) noexcept {
+  return kFits(graph, node) && kTakes(convolution_parameters(graph, node));
 }
-template <int kBits>
-bool quantised_direct(const model::Graph& graph, const model::Node& node) noexcept {
-  return quantised<kBits>(graph, node) && weighted::groups_fill_panels(node.as<model::ConvAttributes>());
+
+bool fills_panels(const operators::ConvolutionParameters& conv) noexcept { return weighted::groups_fill_panels(conv); }
+bool shares_panels(const operators::ConvolutionParameters& conv) noexcept { return !weighted::groups_fill_panels(conv); }
+bool is_depthwise(const operators::ConvolutionParameters& conv) noexcept { return conv.depthwise(); }
+bool is_pointwise(const operators::ConvolutionParameters& conv) noexcept { return weighted::reads_in_place(conv); }
+bool takes_winograd(const operators::ConvolutionParameters& conv) noexcept {
+  const Window& w = conv.window;
+  return conv.groups == 1 && w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 &&
+         w.dilation_w == 1;
 }
-template <int kBits>
-bool quantised_pointwise(const model::Graph& graph, const model::Node& node) noexcept {
-  return quantised_direct<kBits>(graph, node) && weighted::reads_in_place(node.as<model::ConvAttributes>());
+
+std::uint32_t residual_input(const Graph&, const Node& node) noexcept {
+  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
+}
+std::uint32_t first_input(const Graph&, const Node&) noexcept { return 1; }
+
+// ---- what they cost
+
+template <auto kParameters>
+CostFeatures weighted_cost(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
+  return weighted::weighted_cost(kParameters(graph, node).weighted, extent);
+}
+template <auto kParameters, auto kCost>
+CostFeatures cost_by(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
+  return kCost(kParameters(graph, node), extent);
+}
+
+// ---- what they resolve to
+
+template <QuantisedBits kBits>
+const weighted::TileTable& tiles_of(Isa isa) noexcept {
+  return weighted::quantised_tile_table(isa, kBits);
+}
+constexpr auto kF32 = weighted::tile_table;
+constexpr auto kEight = tiles_of<QuantisedBits::kEight>;
+constexpr auto kFour = tiles_of<QuantisedBits::kFour>;
+constexpr auto kTwo = tiles_of<QuantisedBits::kTwo>;
+
+struct Described {
+  KernelId id = KernelId::kNone;
+  std::string_view name;
+  OpKind op = OpKind::kConv;
+};
+
+/// A kernel of nodes whose parameters `kParameters` makes, run by `kRun` over the inner loops of `kTable`.
+template <auto kParameters, auto kRun, auto kTable>
+KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
+  return {.id = what.id,
+          .name = what.name,
+          .op = what.op,
+          .supports = supports,
+          .slices_channels = true,
+          .slices_rows = true,
+          .in_place_inputs = residual_input,
+          .resolve = resolve_as<kParameters, entry_for<kRun, kTable>>,
+          .parameter_bytes = kParameterBytes<kParameters>,
+          .cost = weighted_cost<kParameters>};
+}
+
+template <auto kTable, Fits kFits>
+KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
+  return kernel<dense_parameters, weighted::run_dense, kTable>({id, name, OpKind::kDense}, kFits);
+}
+
+template <auto kRun, auto kTable, Fits kFits, Takes kTakes>
+KernelDescriptor convolution(KernelId id, std::string_view name) noexcept {
+  return kernel<convolution_parameters, kRun, kTable>({id, name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
+}
+
+template <auto kWorkspace>
+KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
+  descriptor.workspace = workspace_of<kWorkspace>;
+  return descriptor;
+}
+
+template <auto kTable, Fits kFits>
+KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
+  return convolution<weighted::run_pointwise, kTable, kFits, is_pointwise>(id, name);
+}
+template <auto kTable, Fits kFits>
+KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
+  return with_workspace<weighted::direct_workspace>(convolution<weighted::run_direct, kTable, kFits, fills_panels>(id, name));
+}
+template <auto kTable, Fits kFits>
+KernelDescriptor transposed(KernelId id, std::string_view name) noexcept {
+  KernelDescriptor descriptor =
+      with_workspace<weighted::transposed_workspace>(convolution<weighted::run_transposed, kTable, kFits, fills_panels>(id, name));
+  descriptor.op = OpKind::kConvTranspose;
+  return descriptor;
+}
+
+KernelDescriptor winograd_kernel() noexcept {
+  KernelDescriptor descriptor = with_workspace<weighted::winograd_workspace>(
+      convolution<weighted::run_winograd, weighted::winograd_table, f32_fits<WeightLayout::kPanels>, takes_winograd>(
+          kernel_id::kConvWinograd, "conv/winograd"));
+  descriptor.numeric = model::NumericClass::kWinograd4;
+  descriptor.resolve = resolve_as<convolution_parameters, entry_for<weighted::run_winograd, weighted::winograd_table>,
+                                  entry_for<weighted::prepare_winograd, weighted::winograd_table>>;
+  descriptor.cost = cost_by<convolution_parameters, weighted::winograd_cost>;
+  descriptor.prepare_cost = cost_by<convolution_parameters, weighted::winograd_prepare_cost>;
+  descriptor.derived_panel_bytes = [](const operators::Parameters& parameters) noexcept {
+    return weighted::winograd_panel_bytes(parameters.as<operators::ConvolutionParameters>());
+  };
+  descriptor.row_granule = weighted::kWinogradRowGranule;
+  return descriptor;
+}
+
+KernelDescriptor recurrent_kernel() noexcept {
+  KernelDescriptor descriptor =
+      with_workspace<weighted::recurrent_workspace>(kernel<recurrent_parameters, weighted::run_recurrent, weighted::recurrent_table>(
+          {kernel_id::kRecurrent, "recurrent", OpKind::kRecurrent}, f32_fits<WeightLayout::kPanels>));
+  descriptor.in_place_inputs = first_input;
+  descriptor.cost = cost_by<recurrent_parameters, weighted::recurrent_cost>;
+  return descriptor;
 }
 
 }  // namespace
 
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
-  using model::OpKind;
-  using weighted::QuantisedBits;
-  const auto kernel = [](KernelId id, std::string_view name, OpKind op, auto supports, auto workspace, auto run) {
-    return KernelDescriptor{.id = id,
-                            .name = name,
-                            .op = op,
-                            .supports = supports,
-                            .slices_channels = true,
-                            .slices_rows = true,
-                            .in_place_inputs = weighted::residual_input,
-                            .workspace = workspace,
-                            .cost = weighted::weighted_cost,
-                            .run = run};
-  };
-  KernelDescriptor winograd = kernel(kernel_id::kConvWinograd, "conv/winograd", OpKind::kConv, weighted::winograd_supports,
-                                     weighted::winograd_workspace, weighted::run_winograd);
-  winograd.numeric = model::NumericClass::kWinograd4;
-  winograd.cost = weighted::winograd_cost;
-  winograd.derived_panel_bytes = weighted::winograd_panel_bytes;
-  winograd.prepare = weighted::prepare_winograd;
-  winograd.prepare_cost = weighted::winograd_prepare_cost;
-  winograd.row_granule = weighted::kWinogradRowGranule;
-  KernelDescriptor recurrent = kernel(kernel_id::kRecurrent, "recurrent", OpKind::kRecurrent, weighted::recurrent_supports,
-                                      weighted::recurrent_workspace, run_here<weighted::run_recurrent>);
-  recurrent.in_place_inputs = weighted::recurrent_in_place;
-  recurrent.cost = weighted::recurrent_cost;
+  constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
   static const std::array kKernels{
-      kernel(kernel_id::kConvPointwise, "conv/pointwise", OpKind::kConv, weighted::pointwise_supports, weighted::no_workspace,
-             run_here<weighted::run_pointwise>),
-      kernel(kernel_id::kConvDirect, "conv/direct", OpKind::kConv, weighted::direct_supports, weighted::direct_workspace,
-             run_here<weighted::run_direct>),
-      kernel(kernel_id::kDense, "dense", OpKind::kDense, weighted::dense_supports, weighted::no_workspace, run_here<weighted::run_dense>),
-      kernel(kernel_id::kConvDepthwise, "conv/depthwise", OpKind::kConv, weighted::depthwise_supports, weighted::depthwise_workspace,
-             run_here<weighted::run_depthwise>),
-      kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports,
-             weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
-      kernel(kernel_id::kConvTransposed, "conv/transposed", OpKind::kConvTranspose, weighted::transposed_supports,
-             weighted::transposed_workspace, run_here<weighted::run_transposed>),
-      winograd,
-      recurrent,
-      kernel(kernel_id::kDenseEightBits, "dense/8bit", OpKind::kDense, quantised<8>, weighted::no_workspace,
-             run_quantised_here<weighted::run_dense, QuantisedBits::kEight>),
-      kernel(kernel_id::kDenseFourBits, "dense/4bit", OpKind::kDense, quantised<4>, weighted::no_workspace,
-             run_quantised_here<weighted::run_dense, QuantisedBits::kFour>),
-      kernel(kernel_id::kDenseTwoBits, "dense/2bit", OpKind::kDense, quantised<2>, weighted::no_workspace,
-             run_quantised_here<weighted::run_dense, QuantisedBits::kTwo>),
-      kernel(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit", OpKind::kConv, quantised_pointwise<8>, weighted::no_workspace,
-             run_quantised_here<weighted::run_pointwise, QuantisedBits::kEight>),
-      kernel(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit", OpKind::kConv, quantised_pointwise<4>, weighted::no_workspace,
-             run_quantised_here<weighted::run_pointwise, QuantisedBits::kFour>),
-      kernel(kernel_id::kConvDirectEightBits, "conv/direct_8bit", OpKind::kConv, quantised_direct<8>, weighted::direct_workspace,
-             run_quantised_here<weighted::run_direct, QuantisedBits::kEight>),
-      kernel(kernel_id::kConvDirectFourBits, "conv/direct_4bit", OpKind::kConv, quantised_direct<4>, weighted::direct_workspace,
-             run_quantised_here<weighted::run_direct, QuantisedBits::kFour>),
-      kernel(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit", OpKind::kConvTranspose, quantised_direct<8>,
-             weighted::transposed_workspace, run_quantised_here<weighted::run_transposed, QuantisedBits::kEight>),
-      kernel(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit", OpKind::kConvTranspose, quantised_direct<4>,
-             weighted::transposed_workspace, run_quantised_here<weighted::run_transposed, QuantisedBits::kFour>),
+      pointwise<kF32, kPanelsOfF32>(kernel_id::kConvPointwise, "conv/pointwise"),
+      direct<kF32, kPanelsOfF32>(kernel_id::kConvDirect, "conv/direct"),
+      dense<kF32, kPanelsOfF32>(kernel_id::kDense, "dense"),
+      with_workspace<weighted::depthwise_workspace>(
+          convolution<weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(kernel_id::kConvDepthwise,
+                                                                                                       "conv/depthwise")),
+      with_workspace<weighted::grouped_lanes_workspace>(
+          convolution<weighted::run_grouped_lanes, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
+      transposed<kF32, kPanelsOfF32>(kernel_id::kConvTransposed, "conv/transposed"),
+      winograd_kernel(),
+      recurrent_kernel(),
+      dense<kEight, bits_fit<8>>(kernel_id::kDenseEightBits, "dense/8bit"),
+      dense<kFour, bits_fit<4>>(kernel_id::kDenseFourBits, "dense/4bit"),
+      dense<kTwo, bits_fit<2>>(kernel_id::kDenseTwoBits, "dense/2bit"),
+      pointwise<kEight, bits_fit<8>>(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit"),
+      pointwise<kFour, bits_fit<4>>(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit"),
+      direct<kEight, bits_fit<8>>(kernel_id::kConvDirectEightBits, "conv/direct_8bit"),
+      direct<kFour, bits_fit<4>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
+      transposed<kEight, bits_fit<8>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
+      transposed<kFour, bits_fit<4>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
   };
   return kKernels;
 }

@@ -14,7 +14,7 @@ using winograd::kInTile;
 using winograd::kOutTile;
 using winograd::kPoints;
 
-constexpr std::int64_t kLanes = model::kPanelLanes;
+constexpr std::int64_t kLanes = kPanelLanes;
 /// What one transform of 36 values takes of the time of the products, in flops: 38 ns for 16 of them at 178 GFLOP/s, four times their
 /// arithmetic, because what they read and write passes through L2.
 constexpr std::uint64_t kTransformFlops = 400;
@@ -22,7 +22,7 @@ constexpr std::uint64_t kTransformFlops = 400;
 /// convolutions of VGG-19 take 155 ms instead of 138, those of ResNet-50 50 instead of 46.
 constexpr std::uint64_t kDerivedByteFlops = 4;
 
-const model::ConvAttributes& conv_of(const KernelCall& call) noexcept { return call.node->as<model::ConvAttributes>(); }
+const ConvolutionParameters& conv_of(const KernelCall& call) noexcept { return call.parameters<ConvolutionParameters>(); }
 
 const float* raw_panel(const KernelCall& call, std::int64_t panel) noexcept {
   const WeightOperand& weight = call.weights[0];
@@ -37,11 +37,8 @@ float* derived_panel(const KernelCall& call, std::int64_t panel) noexcept {
 /// One thread at work on a step.
 class Worker {
  public:
-  Worker(const KernelCall& call, const WinogradCut& cut, int thread) noexcept
-      : call_(call),
-        cut_(cut),
-        loops_(winograd_table(active_isa())),
-        memory_(reinterpret_cast<float*>(call.workspace) + thread * cut.memory.size) {}
+  Worker(const KernelCall& call, const WinogradCut& cut, const WinogradTable& loops, int thread) noexcept
+      : call_(call), cut_(cut), loops_(loops), memory_(reinterpret_cast<float*>(call.workspace) + thread * cut.memory.size) {}
 
   /// Before the first unit: v and u hold nothing, zeros are zeros.
   void reset() const noexcept {
@@ -71,7 +68,7 @@ class Worker {
   float* m() const noexcept { return memory_ + cut_.memory.m; }
 
   void transform_inputs(Interval<std::int64_t> squares) const noexcept {
-    const model::Window& w = conv_of(call_).window;
+    const Window& w = conv_of(call_).window;
     const RowView& in = call_.inputs[0].view;
     const float* const zeros = memory_ + cut_.memory.zeros;
     float* to = v();
@@ -147,7 +144,7 @@ class Worker {
   }
 
   void transform_outputs(Interval<std::int64_t> squares, PanelRange panels) const noexcept {
-    const model::Epilogue& epilogue = call_.node->epilogue;
+    const Epilogue& epilogue = weighted_of(call_).epilogue;
     const std::int64_t channel = panels.begin * kLanes;
     TileJob job;
     job.panel_count = static_cast<int>(panels.size());
@@ -177,14 +174,14 @@ class Worker {
     TileRows rows;
     rows.count = kOutTile * kOutTile;
     set_pixels(call_.outputs[0].view, square, channel, rows.out);
-    if (call_.node->epilogue.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
+    if (weighted_of(call_).epilogue.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
     return rows;
   }
 
   /// Where the pixels of a square lie in a view. Those outside of the step are read and written in `dump`.
   template <class Float>
   void set_pixels(const RowView& view, const Square& square, std::int64_t channel, Float** pixels) const noexcept {
-    const model::Window& w = conv_of(call_).window;
+    const Window& w = conv_of(call_).window;
     float* const dump = memory_ + cut_.memory.dump;
     for (std::int64_t i = 0; i < kOutTile; ++i) {
       const std::int64_t y = square.y + i, row = square.image * w.out_h + y;
@@ -204,36 +201,28 @@ class Worker {
 
 }  // namespace
 
-bool winograd_supports(const model::Graph& graph, const model::Node& node) noexcept {
-  const auto& conv = node.as<model::ConvAttributes>();
-  const model::Window& w = conv.window;
-  return tensors_and_weights_fit(graph, node, model::WeightLayout::kPanels) && conv.groups == 1 && w.kernel_h == 3 && w.kernel_w == 3 &&
-         w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1;
-}
-
-Bytes winograd_workspace(const model::Graph&, const model::Node& node, const StepExtent& extent) noexcept {
-  const auto floats = static_cast<std::uint64_t>(WinogradCut(node, extent).memory.size);
+Bytes winograd_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  const auto floats = static_cast<std::uint64_t>(WinogradCut(conv, extent).memory.size);
   return Bytes(floats * sizeof(float) * static_cast<std::uint64_t>(extent.threads));
 }
 
-void run_winograd(const KernelCall& call) noexcept {
+void run_winograd(const KernelCall& call, const WinogradTable& loops) noexcept {
   const int threads = thread_count(call);
-  const WinogradCut cut(*call.node, {call.rows, call.channels, threads, call.derived.data != nullptr});
-  for (int thread = 0; thread < threads; ++thread) Worker(call, cut, thread).reset();
-  for_each_unit(call, cut.units(), [&](std::int64_t unit, int thread) noexcept { Worker(call, cut, thread).run(unit); });
+  const WinogradCut cut(conv_of(call), {call.rows, call.channels, threads, call.derived.data != nullptr});
+  for (int thread = 0; thread < threads; ++thread) Worker(call, cut, loops, thread).reset();
+  for_each_unit(call, cut.units(), [&](std::int64_t unit, int thread) noexcept { Worker(call, cut, loops, thread).run(unit); });
 }
 
-Bytes winograd_panel_bytes(const model::Graph&, const model::Node& node) noexcept {
-  const std::int64_t floats = kPoints * winograd_u_point(node.as<model::ConvAttributes>().in_channels);
+Bytes winograd_panel_bytes(const ConvolutionParameters& conv) noexcept {
+  const std::int64_t floats = kPoints * winograd_u_point(conv.in_channels);
   return Bytes(static_cast<std::uint64_t>(floats) * sizeof(float));
 }
 
-void prepare_winograd(const KernelCall& call) noexcept {
+void prepare_winograd(const KernelCall& call, const WinogradTable& loops) noexcept {
   constexpr std::int64_t kUnitDepth = 64;
   const std::int64_t depth = conv_of(call).in_channels;
   const std::int64_t parts = ceil_div(depth, kUnitDepth);
-  const PanelRange panels = model::panels_of_channels(call.channels, conv_of(call).out_channels);
-  const WinogradTable& loops = winograd_table(active_isa());
+  const PanelRange panels = panels_of_channels(call.channels, conv_of(call).out_channels);
   for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
     const std::int64_t panel = panels.begin + unit / parts;
     const auto k = even_part({0, depth}, unit % parts, parts);
@@ -242,16 +231,16 @@ void prepare_winograd(const KernelCall& call) noexcept {
   });
 }
 
-CostFeatures winograd_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+CostFeatures winograd_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const auto unsigned_of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-  const WinogradCut cut(node, extent);
+  const WinogradCut cut(conv, extent);
   const std::uint64_t squares = unsigned_of(cut.squares.count()), depth = unsigned_of(cut.depth);
   const std::uint64_t outputs = unsigned_of(cut.panels.size() * kLanes);
-  CostFeatures cost = weighted_cost(graph, node, extent);
+  CostFeatures cost = weighted_cost(conv.weighted, extent);
   cost.flops = squares * outputs * depth * unsigned_of(kPoints) * 2 + squares * (depth + outputs) * kTransformFlops;
   const std::uint64_t readings = unsigned_of(cut.keeps_weights ? 1 : cut.blocks);
   if (extent.derived) {
-    cost.weight_bytes = unsigned_of(cut.panels.size()) * winograd_panel_bytes(graph, node).count();
+    cost.weight_bytes = unsigned_of(cut.panels.size()) * winograd_panel_bytes(conv).count();
     cost.flops += cost.weight_bytes * kDerivedByteFlops * readings;
   } else {
     cost.flops += outputs * depth * kTransformFlops * readings;
@@ -260,13 +249,12 @@ CostFeatures winograd_cost(const model::Graph& graph, const model::Node& node, c
   return cost;
 }
 
-CostFeatures winograd_prepare_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
-  const auto& conv = node.as<model::ConvAttributes>();
-  const auto panels = static_cast<std::uint64_t>(model::panels_of_channels(extent.channels, conv.out_channels).size());
+CostFeatures winograd_prepare_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  const auto panels = static_cast<std::uint64_t>(panels_of_channels(extent.channels, conv.out_channels).size());
   CostFeatures cost;
   cost.flops = panels * kLanes * static_cast<std::uint64_t>(conv.in_channels) * kTransformFlops;
-  cost.weight_bytes = panels * graph.weight(node.weights[0]).panel_bytes.count();
-  cost.output_bytes = panels * winograd_panel_bytes(graph, node).count();
+  cost.weight_bytes = panels * conv.weighted.panels.panel_bytes.count();
+  cost.output_bytes = panels * winograd_panel_bytes(conv).count();
   return cost;
 }
 

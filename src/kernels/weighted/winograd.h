@@ -14,19 +14,19 @@
 
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/winograd_tile.h"
 
 namespace sluice::kernels::weighted {
 
 inline constexpr std::int64_t kWinogradRowGranule = 4;
 
-bool winograd_supports(const model::Graph& graph, const model::Node& node) noexcept;
-Bytes winograd_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
-CostFeatures winograd_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
-void run_winograd(const KernelCall& call) noexcept;
+Bytes winograd_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
+CostFeatures winograd_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
+void run_winograd(const KernelCall& call, const WinogradTable& loops) noexcept;
 
-Bytes winograd_panel_bytes(const model::Graph& graph, const model::Node& node) noexcept;
-void prepare_winograd(const KernelCall& call) noexcept;
-CostFeatures winograd_prepare_cost(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+Bytes winograd_panel_bytes(const ConvolutionParameters& conv) noexcept;
+void prepare_winograd(const KernelCall& call, const WinogradTable& loops) noexcept;
+CostFeatures winograd_prepare_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 
 }  // namespace sluice::kernels::weighted

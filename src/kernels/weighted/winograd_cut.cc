@@ -32,7 +32,7 @@ std::int64_t odd_lines(std::int64_t floats) noexcept { return (ceil_div(floats, 
 
 }  // namespace
 
-Squares::Squares(RowRange rows, const model::Window& w) noexcept : rows_(rows), out_h_(w.out_h), columns_(ceil_div(w.out_w, kOutTile)) {
+Squares::Squares(RowRange rows, const Window& w) noexcept : rows_(rows), out_h_(w.out_h), columns_(ceil_div(w.out_w, kOutTile)) {
   for (std::int64_t image = rows.begin / out_h_; image * out_h_ < rows.end; ++image) count_ += of_image(image).size() * columns_;
 }
 
@@ -49,10 +49,8 @@ Square Squares::operator[](std::int64_t i) const noexcept {
   }
 }
 
-WinogradCut::WinogradCut(const model::Node& node, const StepExtent& extent) noexcept
-    : squares(extent.rows, node.as<model::ConvAttributes>().window),
-      panels(model::panels_of_channels(extent.channels, node.as<model::ConvAttributes>().out_channels)),
-      depth(node.as<model::ConvAttributes>().in_channels) {
+WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& extent) noexcept
+    : squares(extent.rows, conv.window), panels(panels_of_channels(extent.channels, conv.out_channels)), depth(conv.in_channels) {
   const std::int64_t all_u = panels.size() * kPoints * winograd_u_point(depth);
   keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of(all_u) <= kKeptBytes;
   u_depth = keeps_weights ? depth : std::min(depth, kDepthAtATime);
@@ -85,6 +83,6 @@ PanelRange WinogradCut::panels_of(std::int64_t run) const noexcept {
   return {panels.begin + pairs.begin * kPairPanels, std::min(panels.end, panels.begin + pairs.end * kPairPanels)};
 }
 
-std::int64_t winograd_u_point(std::int64_t depth) noexcept { return odd_lines(depth * model::kPanelLanes); }
+std::int64_t winograd_u_point(std::int64_t depth) noexcept { return odd_lines(depth * kPanelLanes); }
 
 }  // namespace sluice::kernels::weighted

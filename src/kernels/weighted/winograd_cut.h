@@ -1,10 +1,10 @@
-// How a Winograd step is cut into units, and where each thread keeps what it transforms: a function of node and extent alone, so that
+// How a Winograd step is cut into units, and where each thread keeps what it transforms: a function of parameters and extent alone, so that
 // `workspace` and `run` agree.
 #pragma once
 
 #include <cstdint>
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/winograd_points.h"
 
@@ -20,7 +20,7 @@ struct Square {
 /// The squares that a step's rows touch, image by image, row by row.
 class Squares {
  public:
-  Squares(RowRange rows, const model::Window& w) noexcept;
+  Squares(RowRange rows, const Window& w) noexcept;
   std::int64_t count() const noexcept { return count_; }
   Square operator[](std::int64_t i) const noexcept;
 
@@ -43,7 +43,7 @@ struct WinogradMemory {
 };
 
 struct WinogradCut {
-  WinogradCut(const model::Node& node, const StepExtent& extent) noexcept;
+  WinogradCut(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 
   std::int64_t units() const noexcept { return blocks * runs; }
   std::int64_t block_of(std::int64_t unit) const noexcept { return keeps_weights ? unit % blocks : unit / runs; }

@@ -1,0 +1,87 @@
+// From a node to the parameters of its kernels: what `resolve` of every family is made of. Of the kernels, the tables of the families and
+// this alone see a graph.
+#pragma once
+
+#include <type_traits>
+
+#include "sluice/kernels/kernel.h"
+#include "sluice/operators/parameters/elementwise.h"
+#include "sluice/operators/parameters/movement.h"
+#include "sluice/operators/parameters/plain.h"
+#include "sluice/operators/parameters/transformer.h"
+#include "sluice/operators/parameters/weighted.h"
+
+namespace sluice::kernels {
+
+operators::ConvolutionParameters convolution_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::DenseParameters dense_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::RecurrentParameters recurrent_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::UnaryParameters unary_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::BinaryParameters binary_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::AffineParameters affine_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::PoolParameters pool_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::SoftmaxParameters softmax_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::LrnParameters lrn_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::MatMulParameters matmul_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::ConcatParameters concat_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::SliceParameters slice_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::PadParameters pad_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::ResizeParameters resize_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::TransposeParameters transpose_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::ReshapeParameters reshape_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::LayerNormParameters layer_norm_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::AttentionParameters attention_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::EmbeddingParameters embedding_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+
+/// What a function of parameters takes first, or a function of a node gives.
+template <class T>
+struct ParametersOf;
+template <class T, class R, class... More>
+struct ParametersOf<R (*)(const T&, More...) noexcept> {
+  using Type = T;
+};
+
+/// The entry of an instruction set: `kRun` with the inner loops that `kTable` has for it. Chosen at resolve; a call knows no Isa.
+template <auto kRun, auto kTable, Isa kIsa>
+void run_entry(const KernelCall& call) noexcept {
+  kRun(call, kTable(kIsa));
+}
+template <auto kRun, auto kTable>
+KernelEntry entry_for(Isa isa) noexcept {
+  switch (isa) {
+    case Isa::kAvx512:
+      return run_entry<kRun, kTable, Isa::kAvx512>;
+    case Isa::kAvx2:
+      return run_entry<kRun, kTable, Isa::kAvx2>;
+    case Isa::kNeon:
+      return run_entry<kRun, kTable, Isa::kNeon>;
+    case Isa::kScalar:
+      break;
+  }
+  return run_entry<kRun, kTable, Isa::kScalar>;
+}
+/// The same of code that is the same for all of them.
+template <auto kRun>
+KernelEntry entry_for_any(Isa) noexcept {
+  return kRun;
+}
+
+/// KernelDescriptor::resolve: parameters by `kParameters(graph, node)`, entries by `kRun(isa)` and, where there is one, `kPrepare(isa)`.
+template <auto kParameters, auto kRun>
+ResolvedCall resolve_as(const model::Graph& graph, const model::Node& node, Isa isa) noexcept {
+  return {.run = kRun(isa), .parameters = operators::Parameters(kParameters(graph, node))};
+}
+template <auto kParameters, auto kRun, auto kPrepare>
+ResolvedCall resolve_as(const model::Graph& graph, const model::Node& node, Isa isa) noexcept {
+  return {.run = kRun(isa), .prepare = kPrepare(isa), .parameters = operators::Parameters(kParameters(graph, node))};
+}
+template <auto kParameters>
+inline constexpr std::size_t kParameterBytes = sizeof(std::invoke_result_t<decltype(kParameters), const model::Graph&, const model::Node&>);
+
+/// KernelDescriptor::workspace, answered by a function of the kernel's own kind of parameters.
+template <auto kAnswer>
+Bytes workspace_of(const operators::Parameters& parameters, const StepExtent& extent) noexcept {
+  return kAnswer(parameters.as<typename ParametersOf<decltype(kAnswer)>::Type>(), extent);
+}
+
+}  // namespace sluice::kernels
