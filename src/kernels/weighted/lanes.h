@@ -15,4 +15,9 @@ bool grouped_lanes_supports(const model::Graph& graph, const model::Node& node) 
 Bytes grouped_lanes_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 
+/// The same with pixels as lanes, for long sums; `sums_pixels` says where that is the better way. The bits are the same.
+bool sums_pixels(const model::ConvAttributes& conv) noexcept;
+Bytes grouped_pixels_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+void run_grouped_pixels(const KernelCall& call, const TileTable& tiles) noexcept;
+
 }  // namespace sluice::kernels::weighted

@@ -24,6 +24,17 @@ void run_quantised_here(const KernelCall& call) noexcept {
   kRun(call, weighted::quantised_tile_table(active_isa(), kBits));
 }
 
+Bytes grouped_workspace(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const auto workspace =
+      weighted::sums_pixels(node.as<model::ConvAttributes>()) ? weighted::grouped_pixels_workspace : weighted::grouped_lanes_workspace;
+  return workspace(graph, node, extent);
+}
+void run_grouped(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
+  const auto run =
+      weighted::sums_pixels(call.node->as<model::ConvAttributes>()) ? weighted::run_grouped_pixels : weighted::run_grouped_lanes;
+  run(call, tiles);
+}
+
 template <int kBits>
 bool quantised(const model::Graph& graph, const model::Node& node) noexcept {
   if (node.weights.empty() || !weighted::tensors_fit(graph, node)) return false;
@@ -76,8 +87,8 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       kernel(kernel_id::kDense, "dense", OpKind::kDense, weighted::dense_supports, weighted::no_workspace, run_here<weighted::run_dense>),
       kernel(kernel_id::kConvDepthwise, "conv/depthwise", OpKind::kConv, weighted::depthwise_supports, weighted::depthwise_workspace,
              run_here<weighted::run_depthwise>),
-      kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports,
-             weighted::grouped_lanes_workspace, run_here<weighted::run_grouped_lanes>),
+      kernel(kernel_id::kConvGroupedLanes, "conv/grouped_lanes", OpKind::kConv, weighted::grouped_lanes_supports, grouped_workspace,
+             run_here<run_grouped>),
       kernel(kernel_id::kConvTransposed, "conv/transposed", OpKind::kConvTranspose, weighted::transposed_supports,
              weighted::transposed_workspace, run_here<weighted::run_transposed>),
       winograd,
