@@ -8,7 +8,10 @@ namespace sluice::kernels::test {
 namespace {
 
 void sweep_depthwise(const Problem& p) { sweep(p, weighted::run_depthwise, workspace_of<weighted::depthwise_workspace>); }
-void sweep_grouped(const Problem& p) { sweep(p, weighted::run_grouped_lanes, workspace_of<weighted::grouped_lanes_workspace>); }
+void sweep_grouped(const Problem& p) {
+  sweep(p, weighted::run_grouped_lanes, workspace_of<weighted::grouped_lanes_workspace>);
+  if (p.conv.window.stride_w == 1) sweep(p, weighted::run_grouped_pixels, workspace_of<weighted::grouped_pixels_workspace>);
+}
 
 TEST_CASE("depthwise convolutions of every small channel count") {
   for (std::int64_t c : {2, 3, 8, 15, 16, 17, 31, 32, 33, 64}) sweep_depthwise(convolution(7, 9, c, c, 3, 1, 1, c));
@@ -48,6 +51,11 @@ TEST_CASE("groups of fewer than sixteen outputs") {
       }
   sweep_grouped(convolution(9, 12, 12, 24, 3, 2, 1, 4, 2));
   sweep_grouped(convolution(9, 12, 12, 24, 1, 1, 0, 4));
+  for (std::int64_t columns : {1, 2, 8, 15, 16, 17, 40}) sweep_grouped(convolution(3, columns, 12, 9, 3, 1, 1, 3));
+  Problem wide = convolution(5, 70, 600, 4, 3, 1, 1, 2);  // several strips
+  wide.residual = true;
+  wide.activation = {model::Function::kSilu};
+  sweep_grouped(wide);
   for (std::int64_t stride : {1, 2}) sweep_grouped(convolution(31, 29, 12, 24, 3, stride, 11, 4, 11));
 }
 

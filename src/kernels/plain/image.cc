@@ -118,6 +118,17 @@ Samples samples_of(const std::array<Taps, kMaxGridAxes>& taps, int axes, int com
   return samples;
 }
 
+/// Channels whose sums are formed at the same time: each waits for its own last addition, not for another's.
+constexpr std::int64_t kChannelsTogether = 4;
+
+template <std::int64_t kChannels>
+void sum_samples(const Samples& samples, const float* image, std::int64_t image_step, float* to, std::int64_t to_step) noexcept {
+  double sums[kChannels] = {};
+  for (std::size_t k = 0; k < samples.count; ++k)
+    for (std::int64_t c = 0; c < kChannels; ++c) sums[c] += samples.weight[k] * image[c * image_step + samples.place[k]];
+  for (std::int64_t c = 0; c < kChannels; ++c) to[c * to_step] = static_cast<float>(sums[c]);
+}
+
 PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Shape& x = node.in(0).shape;
   const int axes = x.rank() - 2;
@@ -132,12 +143,12 @@ PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*)
         combinations *= taps[static_cast<std::size_t>(a)].count;
       }
       const Samples samples = samples_of(taps, axes, combinations, x);
-      for (std::int64_t c = 0; c < x[1]; ++c) {
-        const float* image = node.in(0).as<const float>() + (n * x[1] + c) * inputs;
-        double sum = 0;
-        for (std::size_t k = 0; k < samples.count; ++k) sum += samples.weight[k] * image[samples.place[k]];
-        out.as<float>()[(n * x[1] + c) * outputs + at] = static_cast<float>(sum);
-      }
+      const float* const images = node.in(0).as<const float>() + n * x[1] * inputs;
+      float* const to = out.as<float>() + n * x[1] * outputs + at;
+      std::int64_t c = 0;
+      for (; c + kChannelsTogether <= x[1]; c += kChannelsTogether)
+        sum_samples<kChannelsTogether>(samples, images + c * inputs, inputs, to + c * outputs, outputs);
+      for (; c < x[1]; ++c) sum_samples<1>(samples, images + c * inputs, inputs, to + c * outputs, outputs);
     }
   return nullptr;
 }

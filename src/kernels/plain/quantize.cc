@@ -64,12 +64,13 @@ PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::by
   const std::int64_t count = out.count();
   with_type(out.dtype, [&](auto type) {
     using T = decltype(type);
-    const auto quantize = [&](const auto* from) {
+    T* const to = out.as<T>();  // a local: bytes written through it may be anything's
+    const auto quantize = [&, to](const auto* from) {
       for (std::int64_t i = 0; i < count;) {
         const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
         const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
         const float scale = node.in(1).as<const float>()[s];
-        for (; i < end; ++i) out.as<T>()[i] = quantized<T>(static_cast<float>(from[i]) / scale, zero);
+        for (; i < end; ++i) to[i] = quantized<T>(static_cast<float>(from[i]) / scale, zero);
       }
     };
     is_f32(x.dtype) ? quantize(x.as<const float>()) : quantize(x.as<const std::int32_t>());
@@ -92,12 +93,14 @@ PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::
   scales_of(node, scales);
   const std::int64_t count = out.count();
   with_type(node.in(0).dtype, [&](auto type) {
+    using Wide = std::conditional_t<sizeof(type) <= 2, std::int32_t, std::int64_t>;  // holds differences; vectors convert the shorter
     const auto* from = node.in(0).as<const decltype(type)>();
+    auto* const to = out.as<float>();
     for (std::int64_t i = 0; i < count;) {
       const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
       const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
       const float scale = node.in(1).as<const float>()[s];
-      for (; i < end; ++i) out.as<float>()[i] = static_cast<float>(static_cast<std::int64_t>(from[i]) - zero) * scale;
+      for (; i < end; ++i) to[i] = static_cast<float>(static_cast<Wide>(from[i]) - static_cast<Wide>(zero)) * scale;
     }
   });
   return nullptr;

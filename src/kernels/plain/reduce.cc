@@ -309,6 +309,20 @@ constexpr std::int64_t kPlacesTogether = 64;
 /// Of each of `places` neighbours the number of the extreme along the axis: the first of equals, or the last. NaN is never better.
 template <class T>
 void find_extremes(const T* from, const AxisView& view, std::int64_t places, bool largest, bool last, std::int64_t* best) noexcept {
+  const auto better_than = [&](T value, T champion) {
+    return (largest ? value > champion : value < champion) || (last && value == champion);
+  };
+  if (places == 1) {  // one place needs no table
+    T champion = *from;
+    *best = 0;
+    for (std::int64_t k = 1; k < view.extent; ++k) {
+      const T value = from[k * view.inner];
+      if (!better_than(value, champion)) continue;
+      *best = k;
+      champion = value;
+    }
+    return;
+  }
   std::array<T, kPlacesTogether> champions;
   std::copy_n(from, places, champions.begin());
   std::fill_n(best, places, 0);
@@ -316,7 +330,7 @@ void find_extremes(const T* from, const AxisView& view, std::int64_t places, boo
     for (std::int64_t i = 0; i < places; ++i) {
       T& champion = champions[static_cast<std::size_t>(i)];
       const T value = from[k * view.inner + i];
-      const bool better = (largest ? value > champion : value < champion) || (last && value == champion);
+      const bool better = better_than(value, champion);
       best[i] = better ? k : best[i];
       champion = better ? value : champion;
     }

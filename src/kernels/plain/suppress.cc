@@ -80,18 +80,21 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
     std::int64_t candidates = 0;
     for (std::int64_t i = 0; i < counts.boxes; ++i)
       if (!std::isnan(scores[i]) && (!node.given(kScore) || scores[i] > least)) order[candidates++] = i;
-    std::sort(order, order + candidates,
-              [&](std::int64_t a, std::int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+    // A heap with the best on top: of many candidates few are looked at before enough are selected.
+    const auto worse = [&](std::int64_t a, std::int64_t b) { return scores[a] != scores[b] ? scores[a] < scores[b] : a > b; };
+    std::make_heap(order, order + candidates, worse);
     const std::int64_t first = selected;
-    for (std::int64_t c = 0; c < candidates && selected - first < most; ++c) {
-      const Box box = box_at(boxes + order[c] * 4, centre);
+    for (; candidates > 0 && selected - first < most; --candidates) {
+      const std::int64_t best = order[0];
+      std::pop_heap(order, order + candidates, worse);
+      const Box box = box_at(boxes + best * 4, centre);
       bool keep = true;
       for (std::int64_t s = first; s < selected && keep; ++s) keep = !(overlap(box, box_at(boxes + rows[s * 3 + 2] * 4, centre)) > limit);
       if (!keep) continue;
       if (selected == room) return kOverBound;
       rows[selected * 3] = list / counts.classes;
       rows[selected * 3 + 1] = list % counts.classes;
-      rows[selected * 3 + 2] = order[c];
+      rows[selected * 3 + 2] = best;
       ++selected;
     }
   }

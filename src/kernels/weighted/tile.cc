@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
@@ -610,8 +611,14 @@ int products_of_short_sums() {
   return avx512_takes_two_passes() ? kMostShortProducts : 64;
 }
 
+inline constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
+                            : HWY_TARGET == HWY_AVX2 ? Isa::kAvx2
+                            : HWY_TARGET == HWY_NEON ? Isa::kNeon
+                                                     : Isa::kScalar;
+
 const TileTable& table() noexcept {
-  static const TileTable kTable{.rows = kTileRows,
+  static const TileTable kTable{.isa = kIsa,
+                                .rows = kTileRows,
                                 .few_rows = kFewRows,
                                 .short_rows = kShortRows,
                                 .short_products = products_of_short_sums(),
@@ -620,7 +627,8 @@ const TileTable& table() noexcept {
                                 .short_run = run_short,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
-                                .slide = run_slide};
+                                .slide = run_slide,
+                                .pixel_lanes = run_pixels};
   return kTable;
 }
 

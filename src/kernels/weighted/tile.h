@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "sluice/core/activation.h"
 #include "sluice/core/cpu.h"
@@ -77,8 +78,23 @@ struct PixelRun {
   std::int64_t end_input = 0;
 };
 
+/// Planes of pixels, one for each input channel of a group, and the lanes of a panel that are its outputs.
+///
+///     sum of output o at pixel p: over taps t, then k < depth, of first[tap_offsets[t] + k * plane_floats + p] * weight(t, k, o)
+struct PixelPlanes {
+  const float* first = nullptr;
+  std::int64_t plane_floats = 0;
+  const std::int64_t* tap_offsets = nullptr;
+  std::int64_t taps = 0;
+  std::int64_t depth = 0;
+  const float* weights = nullptr;  // of the panel: [taps][depth][16]
+  int first_lane = 0;
+  int end_lane = 0;
+};
+
 /// The inner loops of one instruction set.
 struct TileTable {
+  Isa isa = Isa::kScalar;
   int rows = 1;            // of a full tile with panels
   int few_rows = 0;        // of a full one that takes four panels at once
   int short_rows = 0;      // of a full one of `short_run`
@@ -92,6 +108,9 @@ struct TileTable {
   void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
+
+  // The pixels of `rows`, which lie behind each other from `pixel` on in all planes; up to a vector behind them is read.
+  void (*pixel_lanes)(std::span<const PixelPlanes> groups, std::int64_t pixel, const TileRows& rows, const TileJob& job) noexcept = nullptr;
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
   /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and

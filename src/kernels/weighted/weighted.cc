@@ -41,6 +41,15 @@ bool bits_fit(const Graph& graph, const Node& node) noexcept {
   return is_quantised(layout) && bits_of(layout) == kBits;
 }
 
+Bytes grouped_workspace(const operators::ConvolutionParameters& parameters, const StepExtent& extent) noexcept {
+  const auto workspace = weighted::sums_pixels(parameters) ? weighted::grouped_pixels_workspace : weighted::grouped_lanes_workspace;
+  return workspace(parameters, extent);
+}
+void run_grouped(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
+  const bool pixels = weighted::sums_pixels(call.parameters<operators::ConvolutionParameters>());
+  (pixels ? weighted::run_grouped_pixels : weighted::run_grouped_lanes)(call, tiles);
+}
+
 using Fits = bool (*)(const Graph&, const Node&) noexcept;
 using Takes = bool (*)(const operators::ConvolutionParameters&) noexcept;
 
@@ -176,8 +185,8 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       with_workspace<weighted::depthwise_workspace>(
           convolution<weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(kernel_id::kConvDepthwise,
                                                                                                        "conv/depthwise")),
-      with_workspace<weighted::grouped_lanes_workspace>(
-          convolution<weighted::run_grouped_lanes, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
+      with_workspace<grouped_workspace>(
+          convolution<run_grouped, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
       transposed<kF32, kPanelsOfF32>(kernel_id::kConvTransposed, "conv/transposed"),
       winograd_kernel(),
       recurrent_kernel(),

@@ -1,0 +1,82 @@
+// Sums of a few outputs over planes of pixels: pixels are the lanes, each product's weight is one for all of them. For groups of so few
+// outputs that a panel's lanes would be empty, or each of them would want an input of its own. The sums are those of `lanes` tiles.
+#if defined(SLUICE_WEIGHTED_PIXEL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_WEIGHTED_PIXEL_TILE_INL_H_
+#undef SLUICE_WEIGHTED_PIXEL_TILE_INL_H_
+#else
+#define SLUICE_WEIGHTED_PIXEL_TILE_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+/// kVectors vectors of pixels from `pixel` on, kOutputs lanes of the panel from `lane` on. Sums go to [pixel][16].
+template <int kVectors, int kOutputs>
+HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int lane, float* sums) {
+  V acc[kVectors][kOutputs];
+  for (auto& of_vector : acc)
+    for (V& sum : of_vector) sum = hn::Zero(D());
+  const float* weight = planes.weights + lane;
+  for (std::int64_t tap = 0; tap < planes.taps; ++tap) {
+    const float* a = planes.first + planes.tap_offsets[tap] + pixel;
+    for (std::int64_t k = 0; k < planes.depth; ++k, a += planes.plane_floats, weight += 16) {
+      V in[kVectors];
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) in[v] = hn::LoadU(D(), a + v * kVectorLanes);
+      HWY_UNROLL(4)
+      for (int o = 0; o < kOutputs; ++o) {
+        const V w = hn::Set(D(), weight[o]);
+        HWY_UNROLL(4)
+        for (int v = 0; v < kVectors; ++v) acc[v][o] = functions::fused(in[v], w, acc[v][o]);
+      }
+    }
+  }
+  HWY_ALIGN float line[kVectorLanes];
+  for (int v = 0; v < kVectors; ++v)
+    for (int o = 0; o < kOutputs; ++o) {
+      hn::Store(acc[v][o], D(), line);
+      for (int i = 0; i < kVectorLanes; ++i) sums[(v * kVectorLanes + i) * 16 + lane + o] = line[i];
+    }
+}
+
+template <int kVectors>
+HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, float* sums) {
+  int lane = planes.first_lane;
+  for (; lane + 4 <= planes.end_lane; lane += 4) sum_pixels<kVectors, 4>(planes, pixel, lane, sums);
+  if (lane + 2 <= planes.end_lane) {
+    sum_pixels<kVectors, 2>(planes, pixel, lane, sums);
+    lane += 2;
+  }
+  if (lane < planes.end_lane) sum_pixels<kVectors, 1>(planes, pixel, lane, sums);
+}
+
+/// Up to kMaxTileRows pixels, from all groups that meet in the panel.
+void run_pixels(std::span<const PixelPlanes> groups, std::int64_t pixel, const TileRows& rows, const TileJob& job) noexcept {
+  HWY_ALIGN float sums[kMaxTileRows * 16] = {};
+  constexpr int kVectors = kMaxTileRows / kVectorLanes < 4 ? kMaxTileRows / kVectorLanes : 4;
+  for (const PixelPlanes& planes : groups)
+    for (int p = 0; p < rows.count;) {
+      if (rows.count - p > (kVectors - 1) * kVectorLanes) {
+        sum_outputs<kVectors>(planes, pixel + p, sums + p * 16);
+        p += kVectors * kVectorLanes;
+      } else {
+        sum_outputs<1>(planes, pixel + p, sums + p * 16);
+        p += kVectorLanes;
+      }
+    }
+  V values[kMaxTileRows * kPanelVectors];
+  for (int i = 0; i < rows.count * kPanelVectors; ++i) values[i] = hn::Load(D(), sums + i * kVectorLanes);
+  finish_values(values, kPanelVectors, job.last_lanes, rows, job, 0);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#endif  // SLUICE_WEIGHTED_PIXEL_TILE_INL_H_

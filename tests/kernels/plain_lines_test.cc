@@ -1,0 +1,292 @@
+// Plain operators that walk lines, several rows at once or strided copies, against loops over single elements: sizes 1 to 10, odd and
+// larger than what is done at once; element types of every size; results bit by bit.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "sluice/kernels/plain.h"
+#include "src/kernels/plain/elements.h"
+
+using namespace sluice;
+using namespace sluice::kernels;
+using namespace sluice::kernels::plain;
+
+namespace {
+
+constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 67};
+constexpr DType kTypes[] = {DType::kF32, DType::kU8, DType::kI16, DType::kI32, DType::kI64};
+
+using Lists = std::vector<std::vector<std::int64_t>>;
+
+struct Values {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+
+  template <class T>
+  T at(std::int64_t i) const {
+    T value;
+    std::memcpy(&value, bytes.data() + i * std::int64_t{sizeof(T)}, sizeof(T));
+    return value;
+  }
+  bool same(std::int64_t i, const Values& other, std::int64_t k) const {
+    const std::size_t size = size_of(dtype);
+    return std::memcmp(bytes.data() + static_cast<std::size_t>(i) * size, other.bytes.data() + static_cast<std::size_t>(k) * size, size) ==
+           0;
+  }
+};
+
+/// Small numbers with many equals; of floats also NaN, infinities and both zeros when `strange`.
+Values random_values(DType dtype, const Shape& shape, unsigned seed, bool strange = false) {
+  std::mt19937 random(seed);
+  Values v{dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.element_count()) * size_of(dtype))};
+  const PlainTensor tensor{dtype, shape, v.bytes.data()};
+  constexpr float kStrange[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
+  for (std::int64_t i = 0; i < shape.element_count(); ++i) {
+    const auto number = static_cast<std::int64_t>(random() % 21);
+    if (dtype == DType::kF32)
+      tensor.as<float>()[i] = strange && random() % 5 == 0 ? kStrange[random() % 5] : static_cast<float>(number - 10) * 0.37f;
+    else if (dtype == DType::kBool)
+      tensor.as<std::uint8_t>()[i] = random() % 2;
+    else
+      set_integer(tensor, i, number - (dtype == DType::kU8 ? 0 : 10));
+  }
+  return v;
+}
+
+Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists& arguments, int result = 0) {
+  model::PlainAttributes attributes;
+  const PlainOperator& op = *find_plain(name);
+  attributes.op = op.number;
+  attributes.result = static_cast<std::uint8_t>(result);
+  std::vector<PlainTensor> tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].bytes.empty()) continue;
+    attributes.present |= 1u << i;
+    tensors.push_back({inputs[i].dtype, inputs[i].shape, inputs[i].bytes.data()});
+  }
+  for (const auto& list : arguments) {
+    attributes.arguments.push_back(static_cast<std::int64_t>(list.size()));
+    attributes.arguments.insert(attributes.arguments.end(), list.begin(), list.end());
+  }
+  const PlainNode node(op, attributes, tensors);
+  PlainTensor out;
+  REQUIRE(infer_plain(node, out) == nullptr);
+  Values made{out.dtype, out.shape, std::vector<std::byte>(static_cast<std::size_t>(out.count()) * size_of(out.dtype))};
+  std::vector<std::byte> scratch(op.scratch == nullptr ? 0 : op.scratch(node));
+  out.data = made.bytes.data();
+  REQUIRE(op.run(node, out, scratch.data()) == nullptr);
+  return made;
+}
+
+std::int64_t bits(double x) { return std::bit_cast<std::int64_t>(x); }
+
+/// The places of element i of `shape`.
+std::vector<std::int64_t> index_of(const Shape& shape, std::int64_t i) {
+  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+  for (int axis = shape.rank() - 1; axis >= 0; i /= shape[axis--]) index[static_cast<std::size_t>(axis)] = i % shape[axis];
+  return index;
+}
+std::int64_t offset_of(const Shape& shape, const std::vector<std::int64_t>& index) {
+  std::int64_t offset = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) offset = offset * shape[axis] + index[static_cast<std::size_t>(axis)];
+  return offset;
+}
+
+}  // namespace
+
+TEST_CASE("reductions over any axes add values in their order") {
+  for (const std::int64_t size : kSizes)
+    for (const auto& axes : Lists{{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}})
+      for (const std::string_view name : {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL1"}) {
+        const Values x = random_values(DType::kF32, Shape{9, 3, size}, 1, true);
+        const Values y = run_plain(name, {x}, {axes, {1}, {0}});
+        std::vector<double> sums(static_cast<std::size_t>(y.shape.element_count()), name == "ReduceMax"   ? -HUGE_VAL
+                                                                                    : name == "ReduceMin" ? HUGE_VAL
+                                                                                                          : 0.0);
+        for (std::int64_t i = 0; i < x.shape.element_count(); ++i) {
+          auto index = index_of(x.shape, i);
+          for (const std::int64_t axis : axes) index[static_cast<std::size_t>(axis)] = 0;
+          double& sum = sums[static_cast<std::size_t>(offset_of(y.shape, index))];
+          const double v = x.at<float>(i);
+          if (name == "ReduceMax") sum = v > sum || v != v ? v : sum;
+          if (name == "ReduceMin") sum = v < sum || v != v ? v : sum;
+          if (name == "ReduceSum") sum += v;
+          if (name == "ReduceSumSquare") sum += v * v;
+          if (name == "ReduceL1") sum += v < 0 ? -v : v;
+        }
+        INFO(name << " of " << size);
+        bool same = true;
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          const auto want = static_cast<float>(sums[i]), got = y.at<float>(static_cast<std::int64_t>(i));
+          same = same && (want == got ? std::signbit(want) == std::signbit(got) : want != want && got != got);
+        }
+        CHECK(same);
+      }
+}
+
+TEST_CASE("extremes are the first of equals, or the last") {
+  for (const std::int64_t size : kSizes)
+    for (const bool largest : {false, true})
+      for (const bool last : {false, true}) {
+        const Values x = random_values(DType::kF32, Shape{2, 7, size}, 2);
+        const Values y = run_plain(largest ? "ArgMax" : "ArgMin", {x}, {{1}, {0}, {last ? 1 : 0}});
+        bool same = true;
+        for (std::int64_t o = 0; o < 2; ++o)
+          for (std::int64_t i = 0; i < size; ++i) {
+            std::int64_t best = 0;
+            const auto at = [&](std::int64_t k) { return x.at<float>((o * 7 + k) * size + i); };
+            for (std::int64_t k = 1; k < 7; ++k)
+              if ((largest ? at(k) > at(best) : at(k) < at(best)) || (last && at(k) == at(best))) best = k;
+            same = same && y.at<std::int64_t>(o * size + i) == best;
+          }
+        CHECK(same);
+      }
+}
+
+TEST_CASE("the k best come in order, NaN last, of equals the first") {
+  for (const std::int64_t size : kSizes)
+    for (std::int64_t k = 0; k <= std::min<std::int64_t>(size, 12); ++k)
+      for (const bool largest : {false, true}) {
+        const Values x = random_values(DType::kF32, Shape{3, size, 2}, 3, true);
+        if (k == 0) continue;
+        const Values places = run_plain("TopK", {x}, {{k}, {1}, {largest ? 1 : 0}, {1}}, 1);
+        for (std::int64_t o = 0; o < 3; ++o)
+          for (std::int64_t i = 0; i < 2; ++i) {
+            const auto at = [&](std::int64_t p) { return x.at<float>((o * size + p) * 2 + i); };
+            std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+            for (std::int64_t p = 0; p < size; ++p) order[static_cast<std::size_t>(p)] = p;
+            std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+              if (at(a) != at(a) || at(b) != at(b)) return at(a) == at(a) && at(b) != at(b);
+              return largest ? at(a) > at(b) : at(a) < at(b);
+            });
+            bool same = true;
+            for (std::int64_t p = 0; p < k; ++p)
+              same = same && places.at<std::int64_t>((o * k + p) * 2 + i) == order[static_cast<std::size_t>(p)];
+            INFO(k << " of " << size);
+            CHECK(same);
+          }
+      }
+}
+
+TEST_CASE("comparisons and choices broadcast") {
+  for (const std::int64_t size : kSizes)
+    for (const DType dtype : kTypes)
+      for (const Shape& other : {Shape{2, 3, size}, Shape{size}, Shape{3, 1}, Shape{1}}) {
+        const Values x = random_values(dtype, Shape{2, 3, size}, 4, true), y = random_values(dtype, other, 5, true);
+        const auto beside = [&](const Shape& shape, std::int64_t i) {
+          auto index = index_of(x.shape, i);
+          index.erase(index.begin(), index.begin() + (3 - shape.rank()));
+          for (int axis = 0; axis < shape.rank(); ++axis)
+            if (shape[axis] == 1) index[static_cast<std::size_t>(axis)] = 0;
+          return offset_of(shape, index);
+        };
+        const Values less = run_plain("Less", {x, y}, {}), equal = run_plain("Equal", {x, y}, {});
+        const Values condition = random_values(DType::kBool, other, 6), chosen = run_plain("Where", {condition, x, y}, {});
+        bool same = true;
+        for (std::int64_t i = 0; i < x.shape.element_count(); ++i) {
+          const std::int64_t k = beside(other, i);
+          with_type(dtype, [&](auto zero) {
+            using T = decltype(zero);
+            same = same && (x.at<T>(i) < y.at<T>(k)) == (less.at<std::uint8_t>(i) != 0);
+            same = same && (x.at<T>(i) == y.at<T>(k)) == (equal.at<std::uint8_t>(i) != 0);
+          });
+          same = same && (condition.at<std::uint8_t>(k) != 0 ? chosen.same(i, x, i) : chosen.same(i, y, k));
+        }
+        INFO(size << " beside " << other.to_string());
+        CHECK(same);
+      }
+}
+
+TEST_CASE("quantised values are rounded to the nearest, halves to even, and cut at the ends") {
+  const auto check = [](float value, std::int64_t zero, auto type) {
+    using T = decltype(type);
+    constexpr DType kType = std::is_same_v<T, std::uint8_t> ? DType::kU8 : std::is_same_v<T, std::int8_t> ? DType::kI8 : DType::kI16;
+    Values x{DType::kF32, Shape{3}, {}}, scale{DType::kF32, Shape{}, {}}, point{kType, Shape{}, {}};
+    const float values[] = {value, value, value}, one = 0.5f;
+    const auto z = static_cast<T>(zero);
+    x.bytes.assign(reinterpret_cast<const std::byte*>(values), reinterpret_cast<const std::byte*>(values + 3));
+    scale.bytes.assign(reinterpret_cast<const std::byte*>(&one), reinterpret_cast<const std::byte*>(&one + 1));
+    point.bytes.assign(reinterpret_cast<const std::byte*>(&z), reinterpret_cast<const std::byte*>(&z + 1));
+    const Values y = run_plain("QuantizeLinear", {x, scale, point}, {{1}, {0}, {0}, {1}});
+    const double wanted = std::nearbyint(static_cast<double>(value / one)) + static_cast<double>(zero);
+    const double low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+    const T want = wanted >= high ? std::numeric_limits<T>::max() : wanted > low ? static_cast<T>(wanted) : std::numeric_limits<T>::min();
+    INFO(value << " at " << zero);
+    CHECK(y.at<T>(1) == want);
+  };
+  std::vector<float> values{0.0f, -0.0f, 1e9f, -1e9f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 0.24999999f, 16383.5f, -16384.25f};
+  for (int i = -600; i <= 600; ++i) values.push_back(static_cast<float>(i) * 0.125f);
+  for (const float value : values)
+    for (const std::int64_t zero : {0, 3, 127}) {
+      check(value, zero, std::uint8_t{});
+      check(value, -zero, std::int8_t{});
+      check(value, zero * 200, std::int16_t{});
+    }
+}
+
+TEST_CASE("values move to their places, of every size") {
+  for (const std::int64_t size : kSizes)
+    for (const DType dtype : kTypes) {
+      const Values x = random_values(dtype, Shape{2, 3, size}, 7);
+      const Values turned = run_plain("Transpose", {x}, {{2, 0, 1}}), tiled = run_plain("Tile", {x}, {{2, 1, 3}});
+      const Values row = random_values(dtype, Shape{3, 1}, 8), expanded = run_plain("Expand", {row}, {{2, 3, size}});
+      const Values sliced = run_plain("Slice", {x}, {{-1}, {-size - 1}, {2}, {-2}}), joined = run_plain("Concat", {x, x}, {{1}});
+      const Values mirrored = run_plain("Pad", {x}, {{0, 1, 0, 0, 2, 0}, {}, {1}, {bits(0)}});
+      bool same = true;
+      for (std::int64_t i = 0; i < turned.shape.element_count(); ++i) {
+        const auto at = index_of(turned.shape, i);
+        same = same && turned.same(i, x, (at[1] * 3 + at[2]) * size + at[0]);
+      }
+      for (std::int64_t i = 0; i < tiled.shape.element_count(); ++i) {
+        const auto at = index_of(tiled.shape, i);
+        same = same && tiled.same(i, x, (at[0] % 2 * 3 + at[1]) * size + at[2] % size);
+      }
+      for (std::int64_t i = 0; i < expanded.shape.element_count(); ++i) same = same && expanded.same(i, row, i / size % 3);
+      for (std::int64_t i = 0; i < sliced.shape.element_count(); ++i) {
+        const auto at = index_of(sliced.shape, i);
+        same = same && sliced.same(i, x, (at[0] * 3 + at[1]) * size + size - 1 - 2 * at[2]);
+      }
+      for (std::int64_t i = 0; i < joined.shape.element_count(); ++i) {
+        const auto at = index_of(joined.shape, i);
+        same = same && joined.same(i, x, (at[0] * 3 + at[1] % 3) * size + at[2]);
+      }
+      for (std::int64_t i = 0; i < mirrored.shape.element_count(); ++i) {
+        const auto at = index_of(mirrored.shape, i);
+        const std::int64_t place = std::abs(at[1] - 1), folded = place > 2 ? 4 - place : place;
+        same = same && mirrored.same(i, x, (at[0] * 3 + folded) * size + at[2]);
+      }
+      INFO("size " << size << ", " << size_of(dtype) << " bytes");
+      CHECK(same);
+    }
+}
+
+TEST_CASE("values are gathered from either end") {
+  for (const std::int64_t size : kSizes)
+    for (const DType dtype : kTypes)
+      for (const std::int64_t outer : {1, 2, 33}) {
+        const Values x = random_values(dtype, Shape{outer, 5, size}, 9);
+        Values places{DType::kI64, Shape{4}, {}}, each{DType::kI64, Shape{outer, 2, size}, {}};
+        const std::int64_t four[] = {4, -1, 0, -5};
+        places.bytes.assign(reinterpret_cast<const std::byte*>(four), reinterpret_cast<const std::byte*>(four + 4));
+        std::vector<std::int64_t> wanted(static_cast<std::size_t>(each.shape.element_count()));
+        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = static_cast<std::int64_t>(i * 7 % 10) - 5;
+        each.bytes.resize(wanted.size() * sizeof(std::int64_t));
+        std::memcpy(each.bytes.data(), wanted.data(), each.bytes.size());
+        const Values gathered = run_plain("Gather", {x, places}, {{1}}), elements = run_plain("GatherElements", {x, each}, {{1}});
+        bool same = true;
+        for (std::int64_t i = 0; i < gathered.shape.element_count(); ++i) {
+          const auto at = index_of(gathered.shape, i);
+          same = same && gathered.same(i, x, (at[0] * 5 + (four[at[1]] + 5) % 5) * size + at[2]);
+        }
+        for (std::int64_t i = 0; i < elements.shape.element_count(); ++i) {
+          const auto at = index_of(elements.shape, i);
+          same = same && elements.same(i, x, (at[0] * 5 + (wanted[static_cast<std::size_t>(i)] + 5) % 5) * size + at[2]);
+        }
+        CHECK(same);
+      }
+}
