@@ -1,6 +1,6 @@
 #include "src/kernels/plain/move.h"
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/call.h"
 
 namespace sluice::kernels::plain {
 
