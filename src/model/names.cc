@@ -16,7 +16,10 @@ std::string_view name_of(Cell cell) noexcept {
   return kNames[static_cast<int>(cell)];
 }
 
-std::string_view name_of(NumericClass numeric) noexcept { return numeric == NumericClass::kExact ? "exact" : "winograd4"; }
+std::string_view name_of(NumericClass numeric) noexcept {
+  constexpr std::string_view kNames[kNumericClassCount] = {"exact", "winograd4", "int8"};
+  return kNames[static_cast<int>(numeric)];
+}
 
 std::string_view name_of(Function function) noexcept {
   constexpr std::string_view kNames[kFunctionCount] = {

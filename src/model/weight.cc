@@ -6,27 +6,65 @@
 
 namespace sluice::model {
 
-FileRange panel_range(const Weight& weight, PanelRange p) noexcept {
-  SLUICE_DCHECK(p.begin >= 0 && p.begin <= p.end && p.end <= weight.panels, "a slice is a run of the weight's own panels");
-  if (p.begin == 0 && p.end == weight.panels) return weight.range();
-  return {weight.offset + static_cast<std::uint64_t>(p.begin) * weight.panel_bytes, static_cast<std::uint64_t>(p.size()) * weight.panel_bytes};
+namespace {
+
+// Far below where products of it wrap.
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 56;
+
+std::uint64_t end_of_panels(const Weight& weight, std::int64_t count) noexcept {
+  if (weight.panel_ends.empty()) return static_cast<std::uint64_t>(count) * weight.panel_bytes.count();
+  return count == 0 ? 0 : weight.panel_ends[static_cast<std::size_t>(count - 1)] * kWeightAlignment;
 }
 
-std::uint64_t values_of_lane(const Weight& weight) noexcept {
-  return static_cast<std::uint64_t>(weight.shape.count(1, weight.shape.rank()));
+/// Values without scales; nothing where the fields do not go together.
+std::optional<std::uint64_t> bare_bytes(const PanelLayout& layout, std::uint64_t values) noexcept {
+  const bool real = layout.dtype == DType::kF32 || layout.dtype == DType::kF16 || layout.dtype == DType::kBF16;
+  const bool integer = layout.dtype == DType::kI8;
+  if (layout.k_block != 1 || layout.k_group != 0 || layout.scale != PanelScale::kNone || !(real || integer)) return std::nullopt;
+  if (integer && layout.k_interleave != 4 && layout.layout != WeightLayout::kSparse) return std::nullopt;
+  if ((real && layout.k_interleave != 1) || values % layout.k_interleave != 0) return std::nullopt;
+  return values * kPanelLanes * size_of(layout.dtype);
 }
 
-std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
-  if (values > kMost || layout.lanes != kPanelLanes) return std::nullopt;
+/// Values with scales.
+std::optional<std::uint64_t> scaled_bytes(const PanelLayout& layout, std::uint64_t values) noexcept {
+  if (layout.layout != WeightLayout::kPanels || layout.k_interleave != 1) return std::nullopt;
   const std::uint64_t each = layout.k_group;
-  if (layout.dtype == DType::kF32 && layout.k_block == 1 && each == 0) return Bytes(values * kPanelLanes * sizeof(float));
-  if (!is_quantised(layout)) return std::nullopt;
   const bool bytes = layout.dtype == DType::kI8 && layout.k_block == 1;
   const bool parts = layout.dtype == DType::kU8 && (layout.k_block == 2 || layout.k_block == 4) && each != 0 && each % layout.k_block == 0;
   if (!bytes && !parts) return std::nullopt;
-  if (each == 0) return Bytes(align_up(static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes, kWeightAlignment));
-  return Bytes(align_up((values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout)), kWeightAlignment));
+  if (each == 0 && layout.scale == PanelScale::kF16) return std::nullopt;
+  if (each == 0) return static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes;
+  return (values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout));
+}
+
+}  // namespace
+
+FileRange panel_range(const Weight& weight, PanelRange p) noexcept {
+  SLUICE_DCHECK(p.begin >= 0 && p.begin <= p.end && p.end <= weight.panels, "a slice is a run of the weight's own panels");
+  if (p.begin == 0 && p.end == weight.panels) return weight.range();
+  const std::uint64_t begin = end_of_panels(weight, p.begin);
+  return {weight.offset + Bytes(begin), Bytes(end_of_panels(weight, p.end) - begin)};
+}
+
+std::uint64_t values_of_lane(const Weight& weight) noexcept {
+  const Shape& shape = weight.shape;
+  const auto values = static_cast<std::uint64_t>(shape.count(1, shape.rank()));
+  const std::uint64_t interleave = weight.panel_layout.k_interleave;
+  if (interleave <= 1 || shape.rank() < 2 || shape[shape.rank() - 1] == 0) return values;
+  const auto depth = static_cast<std::uint64_t>(shape[shape.rank() - 1]);
+  return values / depth * ((depth + interleave - 1) / interleave * interleave);
+}
+
+std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
+  const bool sparse = layout.layout == WeightLayout::kSparse;
+  const bool interleaved = layout.k_interleave == 1 || layout.k_interleave == 4;
+  if (values > kMostValues || layout.lanes != kPanelLanes || !interleaved || (layout.side == PanelSide::kInputs && sparse))
+    return std::nullopt;
+  const auto bytes = layout.scale == PanelScale::kNone ? bare_bytes(layout, values) : scaled_bytes(layout, values);
+  if (!bytes) return std::nullopt;
+  const std::uint64_t bitmap = sparse ? align_up((values / layout.k_interleave + 7) / 8, kWeightAlignment) : 0;
+  return Bytes(bitmap + align_up(*bytes, kWeightAlignment));
 }
 
 // Groups of 16 outputs and more fill whole panels each, so that a panel reads one group's input; narrower ones share panels.
