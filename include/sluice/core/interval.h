@@ -17,15 +17,17 @@ struct Interval {
   constexpr bool contains(T value) const noexcept { return begin <= value && value < end; }
   constexpr bool contains(Interval other) const noexcept { return begin <= other.begin && other.end <= end; }
   constexpr bool overlaps(Interval other) const noexcept { return begin < other.end && other.begin < end; }
-  constexpr Interval hull(Interval other) const noexcept {
-    return {std::min(begin, other.begin), std::max(end, other.end)};
-  }
+  constexpr Interval hull(Interval other) const noexcept { return {std::min(begin, other.begin), std::max(end, other.end)}; }
 
   friend constexpr bool operator==(const Interval&, const Interval&) noexcept = default;
 };
 
-using RowRange = Interval<std::int64_t>;      // rows of a step's output
-using ChannelRange = Interval<std::int64_t>;  // output channels of a step
-using PanelRange = Interval<std::int64_t>;    // panels of a weight
+using RowRange = Interval<std::int64_t>;        // rows of a step's output
+using ChannelRange = Interval<std::int64_t>;    // output channels of a step
+using PanelRange = Interval<std::int64_t>;      // panels of a weight
+using ReductionRange = Interval<std::int64_t>;  // products of a sum, in the order in which they are added
+
+/// All products of a sum, however many: what steps do that are not cut along it.
+inline constexpr ReductionRange kWholeReduction{0, INT64_MAX};
 
 }  // namespace sluice

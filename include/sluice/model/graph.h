@@ -164,6 +164,10 @@ Bytes least_piece(const Graph& graph, const Weight& weight) noexcept;
 /// The same for a piece of so many bytes, wherever in the file it lies.
 constexpr Bytes piece_region(Bytes bytes) noexcept { return Bytes((bytes.count() + 4095) / 4096 * 4096 + 4096); }
 
+/// Products in each sum of a node that adds them with the input feature outermost, so that its sums may be cut there (plan.h): dense layers
+/// and 1x1 convolutions in one group, of the class `exact`, over f32 panels. 0: any other node.
+std::int64_t reduction_of(const Graph& graph, const Node& node) noexcept;
+
 /// How many channels the steps of a node share out: its output's, or the rows of an embedding's table.
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept;
 
