@@ -18,6 +18,20 @@ struct Half {
   std::uint16_t bits;
 };
 
+/// bf16: the upper half of an f32.
+struct Brain {
+  std::uint16_t bits;
+};
+
+float brain_to_float(std::uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+/// Rounds to the nearest, ties to even. A NaN stays one.
+std::uint16_t float_to_brain(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
 /// Calls `body` with a null pointer of the C++ type that holds `dtype`.
 template <class Body>
 auto with_type(DType dtype, const Body& body) {
@@ -26,6 +40,8 @@ auto with_type(DType dtype, const Body& body) {
       return body(static_cast<float*>(nullptr));
     case DType::kF16:
       return body(static_cast<Half*>(nullptr));
+    case DType::kBF16:
+      return body(static_cast<Brain*>(nullptr));
     case DType::kF64:
       return body(static_cast<double*>(nullptr));
     case DType::kI8:
@@ -60,6 +76,8 @@ template <class T>
 auto plain(T value) noexcept {
   if constexpr (std::is_same_v<T, Half>) {
     return half_to_float(value.bits);
+  } else if constexpr (std::is_same_v<T, Brain>) {
+    return brain_to_float(value.bits);
   } else {
     return value;
   }
@@ -70,6 +88,9 @@ template <class To, class From>
 bool store(From value, To& out) noexcept {
   if constexpr (std::is_same_v<To, Half>) {
     out = Half{float_to_half(static_cast<float>(value))};
+    return true;
+  } else if constexpr (std::is_same_v<To, Brain>) {
+    out = Brain{float_to_brain(static_cast<float>(value))};
     return true;
   } else if constexpr (std::is_floating_point_v<To>) {
     out = static_cast<To>(value);
@@ -82,7 +103,9 @@ bool store(From value, To& out) noexcept {
   }
 }
 
-bool is_float(DType dtype) noexcept { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64; }
+bool is_float(DType dtype) noexcept {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64 || dtype == DType::kBF16;
+}
 
 }  // namespace
 

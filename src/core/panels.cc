@@ -4,17 +4,44 @@
 
 namespace sluice {
 
-std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
-  if (values > kMost || layout.lanes != kPanelLanes) return std::nullopt;
+namespace {
+
+// Far below where products of it wrap.
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 56;
+
+/// Values without scales; nothing where the fields do not go together.
+std::optional<std::uint64_t> bare_bytes(const PanelLayout& layout, std::uint64_t values) noexcept {
+  const bool real = layout.dtype == DType::kF32 || layout.dtype == DType::kF16 || layout.dtype == DType::kBF16;
+  const bool integer = layout.dtype == DType::kI8;
+  if (layout.k_block != 1 || layout.k_group != 0 || layout.scale != PanelScale::kNone || !(real || integer)) return std::nullopt;
+  if (integer && layout.k_interleave != 4 && layout.layout != WeightLayout::kSparse) return std::nullopt;
+  if ((real && layout.k_interleave != 1) || values % layout.k_interleave != 0) return std::nullopt;
+  return values * kPanelLanes * size_of(layout.dtype);
+}
+
+/// Values with scales.
+std::optional<std::uint64_t> scaled_bytes(const PanelLayout& layout, std::uint64_t values) noexcept {
+  if (layout.layout != WeightLayout::kPanels || layout.k_interleave != 1) return std::nullopt;
   const std::uint64_t each = layout.k_group;
-  if (layout.dtype == DType::kF32 && layout.k_block == 1 && each == 0) return Bytes(values * kPanelLanes * sizeof(float));
-  if (!is_quantised(layout)) return std::nullopt;
   const bool bytes = layout.dtype == DType::kI8 && layout.k_block == 1;
   const bool parts = layout.dtype == DType::kU8 && (layout.k_block == 2 || layout.k_block == 4) && each != 0 && each % layout.k_block == 0;
   if (!bytes && !parts) return std::nullopt;
-  if (each == 0) return Bytes(align_up(static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes, kWeightAlignment));
-  return Bytes(align_up((values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout)), kWeightAlignment));
+  if (each == 0 && layout.scale == PanelScale::kF16) return std::nullopt;
+  if (each == 0) return static_cast<std::uint64_t>(quantised_head_bytes(layout)) + values * kPanelLanes;
+  return (values + each - 1) / each * static_cast<std::uint64_t>(quantised_group_bytes(layout));
+}
+
+}  // namespace
+
+std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept {
+  const bool sparse = layout.layout == WeightLayout::kSparse;
+  const bool interleaved = layout.k_interleave == 1 || layout.k_interleave == 4;
+  if (values > kMostValues || layout.lanes != kPanelLanes || !interleaved || (layout.side == PanelSide::kInputs && sparse))
+    return std::nullopt;
+  const auto bytes = layout.scale == PanelScale::kNone ? bare_bytes(layout, values) : scaled_bytes(layout, values);
+  if (!bytes) return std::nullopt;
+  const std::uint64_t bitmap = sparse ? align_up((values / layout.k_interleave + 7) / 8, kWeightAlignment) : 0;
+  return Bytes(bitmap + align_up(*bytes, kWeightAlignment));
 }
 
 // Groups of 16 outputs and more fill whole panels each, so that a panel reads one group's input; narrower ones share panels.

@@ -148,6 +148,8 @@ double read_real(const Constant& c, std::int64_t offset) noexcept {
       return load<float>(c.data, offset);
     case DType::kF16:
       return half_to_float(load<std::uint16_t>(c.data, offset));
+    case DType::kBF16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(c.data, offset)) << 16);
     case DType::kF64:
       return load<double>(c.data, offset);
     case DType::kU64:
@@ -176,6 +178,7 @@ std::int64_t read_integer(const Constant& c, std::int64_t offset) noexcept {
     case DType::kU64:
       return load<std::int64_t>(c.data, offset);
     case DType::kF16:
+    case DType::kBF16:
     case DType::kF32:
     case DType::kF64:
       break;

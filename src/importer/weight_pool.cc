@@ -13,9 +13,7 @@ namespace {
 constexpr Bytes kMaxAddedBytes{std::uint64_t{64} << 20};
 
 bool same_form(const model::Weight& a, const model::Weight& b) noexcept {
-  return a.panel_layout.layout == b.panel_layout.layout && a.panel_layout.dtype == b.panel_layout.dtype &&
-         a.panel_layout.lanes == b.panel_layout.lanes && a.panel_layout.k_block == b.panel_layout.k_block &&
-         a.panel_layout.k_group == b.panel_layout.k_group && a.shape == b.shape && a.panels == b.panels && a.panel_bytes == b.panel_bytes;
+  return a.panel_layout == b.panel_layout && a.shape == b.shape && a.panels == b.panels && a.panel_bytes == b.panel_bytes;
 }
 
 Bytes bytes_of(const model::Weight& weight, std::int64_t panels) noexcept {

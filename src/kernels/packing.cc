@@ -158,6 +158,7 @@ model::PanelLayout quantised_layout(const QuantisedSource& source) noexcept {
   layout.dtype = source.bits == 8 ? DType::kI8 : DType::kU8;
   layout.k_block = static_cast<std::uint8_t>(8 / source.bits);
   layout.k_group = static_cast<std::uint16_t>(source.group);
+  layout.scale = model::PanelScale::kF32;
   return layout;
 }
 

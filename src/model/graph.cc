@@ -31,6 +31,16 @@ std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept {
   return node.op == OpKind::kRecurrent ? graph.tensor(node.outputs[0]).shape[1] : 0;
 }
 
+std::int64_t reduction_of(const Graph& graph, const Node& node) noexcept {
+  if (node.numeric != NumericClass::kExact || node.weights.empty()) return 0;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  if (layout != PanelLayout{.layout = WeightLayout::kPanels}) return 0;
+  if (node.op == OpKind::kDense) return node.as<DenseAttributes>().in_features;
+  if (node.op != OpKind::kConv) return 0;
+  const auto& conv = node.as<ConvAttributes>();
+  return conv.groups == 1 && conv.window.kernel_h == 1 && conv.window.kernel_w == 1 ? conv.in_channels : 0;
+}
+
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept {
   if (const auto* table = std::get_if<EmbeddingAttributes>(&node.attributes)) return table->table_rows;
   return row_extents(graph.tensor(node.outputs[0]).shape).channels;

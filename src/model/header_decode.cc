@@ -1,3 +1,4 @@
+#include <bit>
 #include <cstring>
 
 #include "schema/model_generated.h"
@@ -20,13 +21,16 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(list(model.tensors(), graph.tensors));
     SLUICE_RETURN_IF_ERROR(list(model.nodes(), graph.nodes));
     SLUICE_RETURN_IF_ERROR(list(model.inputs(), graph.inputs));
-    return list(model.outputs(), graph.outputs);
+    SLUICE_RETURN_IF_ERROR(list(model.outputs(), graph.outputs));
+    SLUICE_RETURN_IF_ERROR(list(model.quantisations(), graph.quantisations));
+    SLUICE_RETURN_IF_ERROR(list(model.subgraphs(), graph.subgraphs));
+    return list(model.units(), graph.units);
   }
 
   /// What all graphs of a file share.
   Status decode_shared(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
-    SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph.stretches));
+    SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph));
     SLUICE_RETURN_IF_ERROR(preprocess(model.preprocess(), graph.preprocess));
     return labels(model.labels(), graph.labels);
   }
@@ -116,7 +120,16 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
     to.weight = WeightId(from.weight());
     to.bounded = from.bounded();
+    to.quantisation = from.quantisation();
     return {};
+  }
+
+  Status item(const schema::Quantisation& from, Quantisation& to) {
+    to.axis = from.axis();
+    to.scale_weight = WeightId(from.scale_weight());
+    to.zero_weight = WeightId(from.zero_weight());
+    SLUICE_RETURN_IF_ERROR(numbers(from.scales(), to.scales));
+    return numbers(from.zero_points(), to.zero_points);
   }
 
   Status item(const schema::Weight& from, Weight& to) {
@@ -126,6 +139,9 @@ class HeaderDecoder {
     to.panel_layout.lanes = from.lanes();
     to.panel_layout.k_block = from.k_block();
     to.panel_layout.k_group = from.k_group();
+    to.panel_layout.k_interleave = from.k_interleave();
+    SLUICE_RETURN_IF_ERROR(enumerator(from.scale(), kPanelScaleCount, to.panel_layout.scale));
+    SLUICE_RETURN_IF_ERROR(enumerator(from.side(), kPanelSideCount, to.panel_layout.side));
     SLUICE_RETURN_IF_ERROR(shape(from.shape(), to.shape));
     to.panels = from.panels();
     to.panel_bytes = Bytes(from.panel_bytes());
@@ -134,16 +150,25 @@ class HeaderDecoder {
     to.first_stretch = from.first_stretch();
     to.stretch_count = from.stretch_count();
     to.always_resident = from.always_resident();
-    return {};
+    to.quantisation = from.quantisation();
+    return numbers(from.panel_ends(), to.panel_ends);
   }
 
-  Status stretches(const flatbuffers::Vector<const schema::Stretch*>* from, std::vector<Stretch>& to) {
+  Status stretches(const flatbuffers::Vector<const schema::Stretch*>* from, Graph& graph) {
     if (from == nullptr) return {};
     if (!aligned(from, alignof(schema::Stretch))) return invalid("the stretches are not aligned");
     SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(schema::Stretch)));
-    to.reserve(from->size());
+    graph.stretches.reserve(from->size());
     for (const schema::Stretch* s : *from) {
-      to.push_back({Bytes(s->offset()), Bytes(s->stored_size()), Bytes(s->raw_size()), s->xxh3()});
+      if ((s->form() & ~kKnownStretchForms) != 0) return invalid("a stretch is stored in a form that this build does not know");
+      if (s->reserved_0() != 0 || s->reserved_1() != 0 || s->reserved_2() != 0) return invalid("reserved bytes of a stretch are not zero");
+      const auto form = static_cast<StretchForm>(s->form());
+      const std::array<std::uint64_t, 2> integrity = {s->integrity_0(), s->integrity_1()};
+      const bool tagged = has_form(form, StretchForm::kEncrypted);
+      if (!tagged && integrity[1] != 0) return invalid("a hash is longer than hashes are");
+      if (tagged) graph.tags.resize(from->size());
+      if (tagged) graph.tags[graph.stretches.size()] = std::bit_cast<StretchTag>(integrity);
+      graph.stretches.push_back({Bytes(s->offset()), Bytes(s->stored_size()), Bytes(s->raw_size()), tagged ? 0 : integrity[0], form});
     }
     return {};
   }
@@ -160,6 +185,8 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(ids(from.inputs(), to.inputs));
     SLUICE_RETURN_IF_ERROR(ids(from.outputs(), to.outputs));
     SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));
+    to.first_subgraph = from.first_subgraph();
+    to.subgraph_count = from.subgraph_count();
     return attributes(from, to.attributes);
   }
 
@@ -315,7 +342,7 @@ class HeaderDecoder {
   Status numbers(const flatbuffers::Vector<Element>* from, std::vector<Item>& to) {
     static_assert(sizeof(Element) == sizeof(Item));
     if (from == nullptr || from->size() == 0) return {};
-    if (!aligned(from, alignof(Element))) return invalid("a list of the variants is not aligned");
+    if (!aligned(from, alignof(Element))) return invalid("a list of numbers is not aligned");
     SLUICE_RETURN_IF_ERROR(pay(from->size() * sizeof(Element)));
     to.resize(from->size());
     std::memcpy(to.data(), from->Data(), to.size() * sizeof(Element));
@@ -332,6 +359,27 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(numbers(from.words(), to.words));
     SLUICE_RETURN_IF_ERROR(numbers(from.columns(), to.columns));
     return numbers(from.values(), to.values);
+  }
+
+  Status item(const schema::Subgraph& from, Subgraph& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    SLUICE_RETURN_IF_ERROR(list(from.tensors(), to.tensors));
+    SLUICE_RETURN_IF_ERROR(list(from.nodes(), to.nodes));
+    SLUICE_RETURN_IF_ERROR(ids(from.inputs(), to.inputs));
+    SLUICE_RETURN_IF_ERROR(ids(from.outputs(), to.outputs));
+    if (from.captures() == nullptr) return {};
+    if (!aligned(from.captures(), alignof(schema::Capture))) return invalid("the captures of a subgraph are not aligned");
+    SLUICE_RETURN_IF_ERROR(pay(from.captures()->size() * sizeof(schema::Capture)));
+    to.captures.reserve(from.captures()->size());
+    for (const schema::Capture* capture : *from.captures()) to.captures.push_back({TensorId(capture->outer()), TensorId(capture->inner())});
+    return {};
+  }
+  Status item(const schema::Unit& from, Unit& to) {
+    SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
+    to.first_node = from.first_node();
+    to.node_count = from.node_count();
+    SLUICE_RETURN_IF_ERROR(ids(from.inputs(), to.inputs));
+    return ids(from.outputs(), to.outputs);
   }
 
   Status item(const schema::Port& from, Port& to) {
@@ -361,8 +409,6 @@ class HeaderDecoder {
     return {};
   }
 
-  static constexpr int kWeightLayoutCount = 3;
-  static constexpr int kNumericClassCount = 2;
   static constexpr int kPoolKindCount = 2;
   static constexpr int kBinaryFunctionCount = 8;
   static constexpr int kCellCount = 3;
@@ -377,8 +423,8 @@ class HeaderDecoder {
 
 /// The root table of a buffer that is sound in structure.
 Result<const schema::Model*> verified_model(std::span<const std::byte> bytes, std::string_view path) {
-  // A model is a table of tables of attributes: nothing lies deeper than four. No table takes less than eight bytes with its place in a
-  // vector, so more than this many are shared ones.
+  // A model is a table of subgraphs of nodes of attributes: nothing lies deeper than four. No table takes less than eight bytes with its
+  // place in a vector, so more than this many are shared ones.
   constexpr flatbuffers::uoffset_t kMaxDepth = 8;
   const auto max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size() / 8 + 1);
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -413,6 +459,9 @@ Result<OpenHeader> decode_header(std::span<const std::byte> bytes, std::string_v
   }
   SLUICE_RETURN_IF_ERROR(decoder.decode_shared(*model, header.graph));
   header.dimensions = std::move(variants.dimensions);
+  header.needed = model->needed_features();
+  if ((features_of(header.graph) & ~header.needed) != 0)
+    return fail(ErrorCode::kInvalidModel, path, "the graph needs a feature that its header does not name");
   return header;
 }
 

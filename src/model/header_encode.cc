@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "schema/model_generated.h"
 #include "src/model/header.h"
 
@@ -135,16 +137,20 @@ class HeaderEncoder {
     const auto name = builder_.CreateString(graph.name);
     const auto tensors = make_tables<schema::Tensor>(graph.tensors);
     const auto weights = make_tables<schema::Weight>(graph.weights);
-    const auto stretches = make_stretches(graph.stretches);
+    const auto stretches = make_stretches(graph);
     const auto nodes = make_tables<schema::Node>(graph.nodes);
     const auto inputs = make_tables<schema::Port>(graph.inputs);
     const auto outputs = make_tables<schema::Port>(graph.outputs);
     const auto preprocess = graph.preprocess.present ? make(graph.preprocess) : Offset<schema::Preprocess>();
     const auto labels =
         tables<flatbuffers::String>(builder_, graph.labels, [&](const auto& label) { return builder_.CreateString(label); });
+    const auto quantisations = make_tables<schema::Quantisation>(graph.quantisations);
+    const auto subgraphs = make_tables<schema::Subgraph>(graph.subgraphs);
+    const auto units = make_tables<schema::Unit>(graph.units);
+    const Features needed = features_of(graph) | (variants == nullptr ? 0 : variants->needed);
     const auto of_variants = variants == nullptr ? Offset<schema::Variants>() : make(*variants);
     schema::FinishModelBuffer(builder_, schema::CreateModel(builder_, name, tensors, weights, stretches, nodes, inputs, outputs, preprocess,
-                                                            labels, of_variants));
+                                                            labels, of_variants, quantisations, subgraphs, units, needed));
     const auto* data = reinterpret_cast<const std::byte*>(builder_.GetBufferPointer());
     return {data, data + builder_.GetSize()};
   }
@@ -158,23 +164,35 @@ class HeaderEncoder {
   Offset<schema::Tensor> make(const Tensor& tensor) {
     const auto name = builder_.CreateString(tensor.name);
     const auto shape = dims(builder_, tensor.shape);
-    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw(),
-                                tensor.bounded);
+    return schema::CreateTensor(builder_, name, static_cast<std::uint8_t>(tensor.dtype), shape, tensor.weight.raw(), tensor.bounded,
+                                tensor.quantisation);
   }
 
   Offset<schema::Weight> make(const Weight& w) {
     const auto name = builder_.CreateString(w.name);
     const auto shape = dims(builder_, w.shape);
-    return schema::CreateWeight(builder_, name, static_cast<std::uint8_t>(w.panel_layout.layout),
-                                static_cast<std::uint8_t>(w.panel_layout.dtype), w.panel_layout.lanes, w.panel_layout.k_block,
-                                w.panel_layout.k_group, shape, w.panels, w.panel_bytes.count(), w.offset.count(), w.bytes.count(),
-                                w.first_stretch, w.stretch_count, w.always_resident);
+    const auto panel_ends = array(builder_, w.panel_ends);
+    const PanelLayout& layout = w.panel_layout;
+    return schema::CreateWeight(builder_, name, static_cast<std::uint8_t>(layout.layout), static_cast<std::uint8_t>(layout.dtype),
+                                layout.lanes, layout.k_block, layout.k_group, layout.k_interleave, static_cast<std::uint8_t>(layout.scale),
+                                static_cast<std::uint8_t>(layout.side), shape, w.panels, w.panel_bytes.count(), w.offset.count(),
+                                w.bytes.count(), w.first_stretch, w.stretch_count, w.always_resident, w.quantisation, panel_ends);
   }
 
-  VectorOffset<const schema::Stretch*> make_stretches(const std::vector<Stretch>& stretches) {
-    return builder_.CreateVectorOfStructs<schema::Stretch>(stretches.size(), [&](std::size_t i, schema::Stretch* out) {
-      const Stretch& s = stretches[i];
-      *out = schema::Stretch(s.offset.count(), s.stored_size.count(), s.raw_size.count(), s.xxh3);
+  Offset<schema::Quantisation> make(const Quantisation& q) {
+    const auto scales = array(builder_, q.scales);
+    const auto zero_points = array(builder_, q.zero_points);
+    return schema::CreateQuantisation(builder_, q.axis, scales, zero_points, q.scale_weight.raw(), q.zero_weight.raw());
+  }
+
+  VectorOffset<const schema::Stretch*> make_stretches(const Graph& graph) {
+    return builder_.CreateVectorOfStructs<schema::Stretch>(graph.stretches.size(), [&](std::size_t i, schema::Stretch* out) {
+      const Stretch& s = graph.stretches[i];
+      std::array<std::uint64_t, 2> integrity = {s.xxh3, 0};
+      if (has_form(s.form, StretchForm::kEncrypted) && i < graph.tags.size())
+        integrity = std::bit_cast<std::array<std::uint64_t, 2>>(graph.tags[i]);
+      *out = schema::Stretch(s.offset.count(), integrity[0], integrity[1], static_cast<std::uint32_t>(s.stored_size.count()),
+                             static_cast<std::uint32_t>(s.raw_size.count()), static_cast<std::uint8_t>(s.form), 0, 0, 0);
     });
   }
 
@@ -187,7 +205,28 @@ class HeaderEncoder {
     const Activation& activation = node.epilogue.activation;
     return schema::CreateNode(builder_, name, static_cast<std::uint8_t>(node.op), static_cast<std::uint8_t>(node.numeric), attributes.type,
                               attributes.value, node.epilogue.has_bias, node.epilogue.has_residual,
-                              static_cast<std::uint8_t>(activation.function), activation.a, activation.b, inputs, outputs, weights);
+                              static_cast<std::uint8_t>(activation.function), activation.a, activation.b, inputs, outputs, weights,
+                              node.first_subgraph, node.subgraph_count);
+  }
+
+  Offset<schema::Subgraph> make(const Subgraph& subgraph) {
+    const auto name = builder_.CreateString(subgraph.name);
+    const auto tensors = make_tables<schema::Tensor>(subgraph.tensors);
+    const auto nodes = make_tables<schema::Node>(subgraph.nodes);
+    const auto captures =
+        builder_.CreateVectorOfStructs<schema::Capture>(subgraph.captures.size(), [&](std::size_t i, schema::Capture* out) {
+          *out = schema::Capture(subgraph.captures[i].outer.raw(), subgraph.captures[i].inner.raw());
+        });
+    const auto inputs = ids(builder_, subgraph.inputs);
+    const auto outputs = ids(builder_, subgraph.outputs);
+    return schema::CreateSubgraph(builder_, name, tensors, nodes, captures, inputs, outputs);
+  }
+
+  Offset<schema::Unit> make(const Unit& unit) {
+    const auto name = builder_.CreateString(unit.name);
+    const auto inputs = ids(builder_, unit.inputs);
+    const auto outputs = ids(builder_, unit.outputs);
+    return schema::CreateUnit(builder_, name, unit.first_node, unit.node_count, inputs, outputs);
   }
 
   Offset<schema::Port> make(const Port& port) {
@@ -231,11 +270,21 @@ class HeaderEncoder {
 std::uint64_t size_bound(const Graph& graph, const Variants* variants) {
   constexpr std::uint64_t kItem = 512;  // the widest table (a node with its attributes) without its strings and ids
   std::uint64_t bound = kItem + graph.name.size() + graph.stretches.size() * sizeof(schema::Stretch);
-  for (const Tensor& t : graph.tensors) bound += kItem + t.name.size();
-  for (const Weight& w : graph.weights) bound += kItem + w.name.size();
-  for (const Node& n : graph.nodes)
-    if (const auto* plain = std::get_if<PlainAttributes>(&n.attributes)) bound += 8 * plain->arguments.size();
-  for (const Node& n : graph.nodes) bound += kItem + n.name.size() + 4 * (n.inputs.size() + n.outputs.size() + n.weights.size());
+  const auto add_body = [&](const std::vector<Tensor>& tensors, const std::vector<Node>& nodes) {
+    for (const Tensor& t : tensors) bound += kItem + t.name.size();
+    for (const Node& n : nodes) {
+      bound += kItem + n.name.size() + 4 * (n.inputs.size() + n.outputs.size() + n.weights.size());
+      if (const auto* plain = std::get_if<PlainAttributes>(&n.attributes)) bound += 8 * plain->arguments.size();
+    }
+  };
+  add_body(graph.tensors, graph.nodes);
+  for (const Subgraph& s : graph.subgraphs) {
+    bound += kItem + s.name.size() + 8 * s.captures.size() + 4 * (s.inputs.size() + s.outputs.size());
+    add_body(s.tensors, s.nodes);
+  }
+  for (const Weight& w : graph.weights) bound += kItem + w.name.size() + 4 * w.panel_ends.size();
+  for (const Quantisation& q : graph.quantisations) bound += kItem + 4 * (q.scales.size() + q.zero_points.size());
+  for (const Unit& u : graph.units) bound += kItem + u.name.size() + 4 * (u.inputs.size() + u.outputs.size());
   for (const Port& p : graph.inputs) bound += kItem + p.name.size();
   for (const Port& p : graph.outputs) bound += kItem + p.name.size();
   for (const std::string& label : graph.labels) bound += 16 + label.size();

@@ -20,11 +20,12 @@ Status assign_sizes(Graph& graph) {
     if (weight.panel_bytes == Bytes() || weight.panel_bytes.count() % kWeightAlignment != 0) {
       return invalid("the size of a panel is not a multiple of 64");
     }
+    if (weight.panel_bytes > kMaxPanelBytes) return invalid("a panel is larger than a stretch can be");
     const auto bytes = checked_mul(static_cast<std::uint64_t>(weight.panels), weight.panel_bytes.count());
     const auto sum = bytes ? checked_add(total, *bytes) : std::nullopt;
     if (!sum || *sum >= kMaxFileBytes.count()) return invalid("the weights are larger than a file can be");
     total = *sum;
-    weight.bytes = Bytes(*bytes);
+    weight.bytes = weight.panel_ends.empty() ? Bytes(*bytes) : Bytes(weight.panel_ends.back() * kWeightAlignment);
     weight.always_resident = weight.bytes < kAlwaysResidentBelow;
     stretches += static_cast<std::uint64_t>(ceil_div(weight.panels, panels_per_stretch(weight.panel_bytes)));
     if (stretches > std::numeric_limits<std::uint32_t>::max()) return invalid("the weights have more stretches than can be numbered");
@@ -65,6 +66,7 @@ std::vector<WeightId> weights_in_file_order(const Graph& graph) {
 Result<Bytes> assign_layout(Graph& graph, Bytes header_end) {
   SLUICE_RETURN_IF_ERROR(assign_sizes(graph));
   graph.stretches.clear();
+  graph.tags.clear();
   Bytes end = align_up(header_end, kSegmentAlignment);
   bool in_resident_segment = true;
   for (const WeightId id : weights_in_file_order(graph)) {

@@ -35,6 +35,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
+  if (open.needed != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
   // Stretches lie in rising order (G5), so the first stands for all.
   if (!open.graph.stretches.empty() && open.graph.stretches.front().offset < header_end) {

@@ -49,6 +49,7 @@ Result<Prefix> lay_out(Graph& graph, const Variants* variants) {
   SLUICE_RETURN_IF_ERROR(assign_layout(graph, Bytes(kPrefixSize)));
   SLUICE_ASSIGN_OR_RETURN(const auto header, encode_header(graph, variants));
   Prefix prefix;
+  prefix.needed = features_of(graph) | (variants == nullptr ? 0 : variants->needed);
   prefix.header_size = Bytes(header.size());
   SLUICE_ASSIGN_OR_RETURN(prefix.file_size, assign_layout(graph, Bytes(kPrefixSize) + prefix.header_size));
   return prefix;
@@ -66,7 +67,7 @@ Status write_header(const Graph& graph, const Variants* variants, Prefix prefix,
 
 /// An invalid graph is a mistake of the caller here, not of a file.
 Status as_argument_error(Status status) {
-  if (!status && status.error().code != ErrorCode::kOutOfMemory) status.error().code = ErrorCode::kInvalidArgument;
+  if (!status && status.error().code == ErrorCode::kInvalidModel) status.error().code = ErrorCode::kInvalidArgument;
   return status;
 }
 

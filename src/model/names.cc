@@ -10,6 +10,9 @@ std::string_view name_of(OpKind op) noexcept {
   return kNames[static_cast<int>(op)];
 }
 
-std::string_view name_of(NumericClass numeric) noexcept { return numeric == NumericClass::kExact ? "exact" : "winograd4"; }
+std::string_view name_of(NumericClass numeric) noexcept {
+  constexpr std::string_view kNames[kNumericClassCount] = {"exact", "winograd4", "int8"};
+  return kNames[static_cast<int>(numeric)];
+}
 
 }  // namespace sluice::model

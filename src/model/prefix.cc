@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -20,16 +21,52 @@ struct RawPrefix {
   std::uint64_t header_size;
   std::uint64_t header_hash;
   std::uint64_t file_size;
-  std::uint64_t reserved[2];
+  std::uint64_t needed_features;
+  std::uint64_t reserved_0;
+  std::array<std::uint64_t, 4> salt;
+  std::array<std::uint64_t, 2> header_tag;
+  std::array<std::uint64_t, 2> reserved_1;
 };
 static_assert(sizeof(RawPrefix) == kPrefixSize);
+
+/// Another version than this build's.
+Error version_error(std::uint32_t version, std::string_view path) {
+  const char* reason = "a model file of a later format version; convert the model again with this build, or run the build that wrote it";
+  if (version == 1) reason = "format version 1 was never released; convert the ONNX file again: sluice convert MODEL.onnx -o MODEL.sluice";
+  return make_error(ErrorCode::kUnsupportedVersion, path, reason, kFormatVersion, version);
+}
+
+/// What a prefix of this version says beyond the sizes.
+Status check_features(const RawPrefix& raw, std::string_view path) {
+  if ((raw.needed_features & ~kKnownFeatures) != 0) {
+    return fail(
+        make_error(ErrorCode::kUnsupportedVersion, path,
+                   "the model needs features that this build has no name for: a later version of Sluice wrote it (bits of the features)",
+                   raw.needed_features, kKnownFeatures));
+  }
+  constexpr Features kMissing = bit_of(Feature::kEncryption) & ~kSupportedFeatures;
+  if ((raw.needed_features & kMissing) != 0)
+    return fail(ErrorCode::kUnsupported, path, "the model is encrypted, and this build decrypts none");
+  const auto zero = [](const auto& words) { return std::all_of(words.begin(), words.end(), [](std::uint64_t word) { return word == 0; }); };
+  if (raw.reserved_0 != 0 || !zero(raw.reserved_1))
+    return fail(ErrorCode::kInvalidModel, path, "reserved bytes of the prefix are not zero");
+  if (!zero(raw.salt) || !zero(raw.header_tag))
+    return fail(ErrorCode::kInvalidModel, path, "the prefix has the salt or the tag of an encrypted file, which this one is not");
+  return {};
+}
 
 }  // namespace
 
 std::array<std::byte, kPrefixSize> encode_prefix(const Prefix& prefix) noexcept {
-  const RawPrefix raw{
-      kMagic, kEndiannessMark, kFormatVersion, kPrefixSize, prefix.header_size.count(), prefix.header_hash, prefix.file_size.count(),
-      {0, 0}};
+  RawPrefix raw{};
+  raw.magic = kMagic;
+  raw.endianness = kEndiannessMark;
+  raw.version = kFormatVersion;
+  raw.header_offset = kPrefixSize;
+  raw.header_size = prefix.header_size.count();
+  raw.header_hash = prefix.header_hash;
+  raw.file_size = prefix.file_size.count();
+  raw.needed_features = prefix.needed;
   return std::bit_cast<std::array<std::byte, kPrefixSize>>(raw);
 }
 
@@ -41,13 +78,8 @@ Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, 
     return fail(ErrorCode::kUnsupportedVersion, path, "a big-endian model file; this build reads little-endian ones");
   }
   if (raw.endianness != kEndiannessMark) return fail(ErrorCode::kInvalidModel, path, "the endianness mark is neither of the two");
-  if (raw.version != kFormatVersion) {
-    return fail(make_error(ErrorCode::kUnsupportedVersion, path, "a model file of another format version; convert the model again",
-                           kFormatVersion, raw.version));
-  }
-  if (raw.reserved[0] != 0 || raw.reserved[1] != 0) {
-    return fail(ErrorCode::kInvalidModel, path, "reserved bytes of the prefix are not zero");
-  }
+  if (raw.version != kFormatVersion) return fail(version_error(raw.version, path));
+  SLUICE_RETURN_IF_ERROR(check_features(raw, path));
   if (raw.file_size != file_size.count()) {
     return fail(make_error(ErrorCode::kInvalidModel, path, "the file is not as long as its prefix says", raw.file_size, file_size.count()));
   }
@@ -60,7 +92,7 @@ Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, 
     return fail(
         make_error(ErrorCode::kInvalidModel, path, "the header ends beyond the file", raw.header_size, file_size.count() - kPrefixSize));
   }
-  return Prefix{Bytes(raw.header_size), raw.header_hash, Bytes(raw.file_size)};
+  return Prefix{Bytes(raw.header_size), raw.header_hash, Bytes(raw.file_size), raw.needed_features};
 }
 
 }  // namespace sluice::model

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sluice/model/features.h"
 #include "sluice/model/graph.h"
 #include "src/core/out_of_memory.h"
 #include "src/model/layout.h"
 #include "src/model/limits.h"
 #include "src/model/permutation.h"
+#include "src/model/validate_forms.h"
 
 namespace sluice::model {
 namespace {
@@ -15,6 +17,24 @@ constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // of one ten
 
 tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }
 
+/// The end of each panel of a sparse weight: one behind the other, none larger than `panel_bytes`.
+bool panel_ends_are_sound(const Weight& weight) noexcept {
+  if (weight.panel_layout.layout != WeightLayout::kSparse) return weight.panel_ends.empty();
+  if (weight.panels < 1 || weight.panel_ends.size() != static_cast<std::uint64_t>(weight.panels)) return false;
+  std::uint32_t begin = 0;
+  for (const std::uint32_t end : weight.panel_ends) {
+    if (end <= begin || (end - begin) * kWeightAlignment > weight.panel_bytes.count()) return false;
+    begin = end;
+  }
+  return true;
+}
+
+/// The bytes that a weight's panels take in memory. They do not overflow: `check_weight` has passed.
+Bytes bytes_of_panels(const Weight& weight) noexcept {
+  if (!weight.panel_ends.empty()) return Bytes(weight.panel_ends.back() * kWeightAlignment);
+  return static_cast<std::uint64_t>(weight.panels) * weight.panel_bytes;
+}
+
 class GraphValidator {
  public:
   GraphValidator(const Graph& graph, NodeRules rules) : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
@@ -22,50 +42,31 @@ class GraphValidator {
   Status run(Bytes file_size) {
     SLUICE_RETURN_IF_ERROR(check_counts());
     for (const Weight& weight : graph_.weights) SLUICE_RETURN_IF_ERROR(check_weight(weight));
-    for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(tensor));
+    for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(graph_, tensor));
+    SLUICE_RETURN_IF_ERROR(check_quantisations(graph_));
+    SLUICE_RETURN_IF_ERROR(check_subgraphs(graph_));
+    if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
+    SLUICE_RETURN_IF_ERROR(check_supported(graph_));
     SLUICE_RETURN_IF_ERROR(check_inputs());
     for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
     SLUICE_RETURN_IF_ERROR(check_all_made());
     SLUICE_RETURN_IF_ERROR(check_outputs());
-    SLUICE_RETURN_IF_ERROR(check_preprocess());
-    if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
-    return {};
+    SLUICE_RETURN_IF_ERROR(check_units(graph_));
+    return check_preprocess();
   }
 
  private:
   Status check_counts() const {
-    const std::size_t counts[] = {graph_.tensors.size(), graph_.weights.size(), graph_.nodes.size(),
-                                  graph_.inputs.size(),  graph_.outputs.size(), graph_.labels.size()};
+    const std::size_t counts[] = {graph_.tensors.size(),   graph_.weights.size(), graph_.nodes.size(),
+                                  graph_.inputs.size(),    graph_.outputs.size(), graph_.labels.size(),
+                                  graph_.subgraphs.size(), graph_.units.size(),   graph_.quantisations.size()};
     for (const std::size_t count : counts) {
       if (count > kMaxItems) {
-        return fail(make_error(ErrorCode::kInvalidModel, graph_.name, "more tensors, weights, nodes, ports or labels than any model has",
-                               kMaxItems, count));
+        return fail(make_error(ErrorCode::kInvalidModel, graph_.name,
+                               "more tensors, weights, nodes, ports, labels, subgraphs or units than any model has", kMaxItems, count));
       }
     }
     if (graph_.outputs.empty()) return invalid(graph_.name, "a graph without outputs computes nothing");
-    return {};
-  }
-
-  Status check_tensor(const Tensor& tensor) const {
-    const auto shape = Shape::make(tensor.shape.dims());
-    if (!shape) return invalid(tensor.name, "G3: a tensor's extents are negative or overflow");
-    const auto elements = static_cast<std::uint64_t>(shape->element_count());
-    if (elements == 0 && tensor.weight.valid()) return invalid(tensor.name, "G3: a constant has no elements");
-    if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
-      return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
-    }
-    if (tensor.bounded >> tensor.shape.rank() != 0) return invalid(tensor.name, "G6: an axis is bounded that the tensor has not");
-    if (!tensor.weight.valid()) return {};
-    if (tensor.bounded != 0) return invalid(tensor.name, "G6: a constant has extents that are known at run only");
-    if (tensor.weight.index() >= graph_.weights.size()) return invalid(tensor.name, "G1: a constant's weight does not exist");
-    const Weight& weight = graph_.weight(tensor.weight);
-    if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != tensor.dtype) {
-      return invalid(tensor.name, "G1: a constant's weight is not stored as plain values of its type");
-    }
-    if (weight.panel_bytes < tensor.bytes()) {
-      return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G1: a constant's weight is smaller than the tensor",
-                             tensor.bytes().count(), weight.panel_bytes.count()));
-    }
     return {};
   }
 
@@ -74,14 +75,18 @@ class GraphValidator {
     if (!Shape::make(weight.shape.dims())) return invalid(weight.name, "G5: a weight's extents are negative or overflow");
     const PanelLayout& layout = weight.panel_layout;
     const bool plain = layout.layout == WeightLayout::kPlain;
+    if (plain && layout != PanelLayout{.dtype = layout.dtype}) return invalid(weight.name, "G5: a plain weight has the form of panels");
     if (plain && weight.panels != 1) return invalid(weight.name, "G5: a plain weight has one panel");
-    if (!plain && !panel_bytes_of(layout, 1)) {
+    constexpr std::uint64_t kSomeValues = 4;  // a multiple of each k_interleave
+    if (!plain && !panel_bytes_of(layout, kSomeValues)) {
       return fail(ErrorCode::kUnsupported, weight.name, "its panels are of a form that this build does not know");
     }
     if (weight.panels < 1) return invalid(weight.name, "G5: a weight has no panels");
+    if (weight.panel_bytes > kMaxPanelBytes) return invalid(weight.name, "G5: a panel is larger than a stretch can be");
     if (!plain && (weight.panel_bytes == Bytes() || weight.panel_bytes.count() % kWeightAlignment != 0)) {
       return invalid(weight.name, "G5: the size of a panel is not a multiple of 64");
     }
+    if (!panel_ends_are_sound(weight)) return invalid(weight.name, "G5: the ends of its panels do not fit them");
     const auto bytes = checked_mul(static_cast<std::uint64_t>(weight.panels), weight.panel_bytes.count());
     if (!bytes || *bytes > kMaxFileBytes.count()) return invalid(weight.name, "G5: a weight is larger than a file can be");
     return {};
@@ -197,41 +202,61 @@ class GraphValidator {
       SLUICE_RETURN_IF_ERROR(check_place(*weight, next_stretch, end, file_size));
       SLUICE_RETURN_IF_ERROR(check_stretches_of(*weight));
       next_stretch += weight->stretch_count;
-      end = weight->range().end().count();
+      end = (weight->offset + stored_bytes(*weight)).count();
     }
     if (next_stretch != graph_.stretches.size()) return invalid(graph_.name, "G5: stretches that belong to no weight");
-    return {};
+    return check_tags();
   }
 
   Status check_place(const Weight& weight, std::size_t first_stretch, std::uint64_t end_of_last, Bytes file_size) const {
-    if (weight.bytes != static_cast<std::uint64_t>(weight.panels) * weight.panel_bytes || weight.bytes == Bytes() ||
-        weight.bytes.count() % kWeightAlignment != 0) {
+    if (weight.bytes != bytes_of_panels(weight) || weight.bytes == Bytes() || weight.bytes.count() % kWeightAlignment != 0) {
       return invalid(weight.name, "G5: a weight's size is not that of its panels, or not a multiple of 64");
     }
-    if (weight.bytes > file_size || weight.offset > file_size - weight.bytes) {
-      return fail(
-          make_error(ErrorCode::kInvalidModel, weight.name, "G5: a weight ends beyond the file", weight.offset.count(), file_size.count()));
-    }
-    if (weight.offset.count() % kWeightAlignment != 0) return invalid(weight.name, "G5: a weight's offset is not a multiple of 64");
-    if (weight.offset.count() < end_of_last) return invalid(weight.name, "G5: weights overlap or are out of order");
     const std::int64_t expected = ceil_div(weight.panels, panels_per_stretch(weight.panel_bytes));
     if (weight.first_stretch != first_stretch || weight.stretch_count != expected ||
         weight.stretch_count > graph_.stretches.size() - first_stretch) {
       return invalid(weight.name, "G5: a weight's stretches are not those of its panels");
     }
+    const Bytes stored = stored_bytes(weight);
+    if (stored > file_size || weight.offset > file_size - stored) {
+      return fail(
+          make_error(ErrorCode::kInvalidModel, weight.name, "G5: a weight ends beyond the file", weight.offset.count(), file_size.count()));
+    }
+    if (weight.offset.count() % kWeightAlignment != 0) return invalid(weight.name, "G5: a weight's offset is not a multiple of 64");
+    if (weight.offset.count() < end_of_last) return invalid(weight.name, "G5: weights overlap or are out of order");
     return {};
+  }
+
+  /// What the stretches of a weight, which exist, take in the file.
+  Bytes stored_bytes(const Weight& weight) const {
+    Bytes stored;
+    for (const Stretch& stretch : graph_.stretches_of(weight)) stored += stretch.stored_size;
+    return stored;
   }
 
   Status check_stretches_of(const Weight& weight) const {
     const std::int64_t step = panels_per_stretch(weight.panel_bytes);
     std::int64_t panel = 0;
+    Bytes offset = weight.offset;
     for (const Stretch& stretch : graph_.stretches_of(weight)) {
-      const FileRange expected = panel_range(weight, {panel, std::min(panel + step, weight.panels)});
-      if (stretch.offset != expected.offset || stretch.stored_size != expected.size || stretch.raw_size != expected.size) {
+      const Bytes raw = panel_range(weight, {panel, std::min(panel + step, weight.panels)}).size;
+      const bool shrinks = has_form(stretch.form, StretchForm::kCoded) || has_form(stretch.form, StretchForm::kZerosLeftOut);
+      const bool sized = shrinks ? stretch.stored_size != Bytes() && Bytes(stretch.stored_size) < raw : stretch.stored_size == raw;
+      if (stretch.offset != offset || stretch.raw_size != raw || !sized) {
         return invalid(weight.name, "G5: a stretch is not a run of its weight's panels");
       }
+      offset += stretch.stored_size;
       panel += step;
     }
+    return {};
+  }
+
+  /// A file is encrypted as a whole.
+  Status check_tags() const {
+    const auto encrypted = [](const Stretch& stretch) { return has_form(stretch.form, StretchForm::kEncrypted); };
+    const auto count = static_cast<std::size_t>(std::count_if(graph_.stretches.begin(), graph_.stretches.end(), encrypted));
+    if (graph_.tags.size() != count || (count != 0 && count != graph_.stretches.size()))
+      return invalid(graph_.name, "G5: some stretches are encrypted and others not, or one has no tag");
     return {};
   }
 
@@ -242,6 +267,29 @@ class GraphValidator {
 };
 
 }  // namespace
+
+Status check_tensor(const Graph& graph, const Tensor& tensor) {
+  const auto shape = Shape::make(tensor.shape.dims());
+  if (!shape) return invalid(tensor.name, "G3: a tensor's extents are negative or overflow");
+  const auto elements = static_cast<std::uint64_t>(shape->element_count());
+  if (elements == 0 && tensor.weight.valid()) return invalid(tensor.name, "G3: a constant has no elements");
+  if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
+    return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
+  }
+  if (tensor.bounded >> tensor.shape.rank() != 0) return invalid(tensor.name, "G6: an axis is bounded that the tensor has not");
+  if (!tensor.weight.valid()) return {};
+  if (tensor.bounded != 0) return invalid(tensor.name, "G6: a constant has extents that are known at run only");
+  if (tensor.weight.index() >= graph.weights.size()) return invalid(tensor.name, "G1: a constant's weight does not exist");
+  const Weight& weight = graph.weight(tensor.weight);
+  if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != tensor.dtype) {
+    return invalid(tensor.name, "G1: a constant's weight is not stored as plain values of its type");
+  }
+  if (weight.panel_bytes < tensor.bytes()) {
+    return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G1: a constant's weight is smaller than the tensor",
+                           tensor.bytes().count(), weight.panel_bytes.count()));
+  }
+  return {};
+}
 
 Status validate(const Graph& graph, Bytes file_size, NodeRules rules) {
   return or_out_of_memory(graph.name, [&] { return GraphValidator(graph, rules).run(file_size); });

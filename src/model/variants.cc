@@ -139,9 +139,11 @@ Status VariantsEncoder::add(std::size_t point, const Graph& graph) {
   Graph bare = graph;
   bare.weights.clear();
   bare.stretches.clear();
+  bare.tags.clear();
   bare.labels.clear();
   bare.preprocess = {};
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, encode_header(bare, nullptr));
+  variants_.needed |= features_of(bare);
   const std::vector<std::uint64_t> words = words_of(bytes);
   // Graphs of one structure have one size. Those that have it by chance differ in most words, and are better off apart.
   const auto differ = [&](const Growing& form) {

@@ -3,7 +3,7 @@
 namespace sluice::plan {
 
 std::string_view name_of(BufferKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"input", "output", "activation", "weight", "derived", "workspace", "state"};
+  constexpr std::string_view kNames[] = {"input", "output", "activation", "weight", "derived", "workspace", "state", "sums"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -18,9 +18,12 @@ static_assert(std::endian::native == std::endian::little, "fields are copied as 
 
 constexpr std::array<char, 8> kMagic = {'S', 'L', 'U', 'P', 'L', 'A', 'N', '\n'};
 constexpr std::uint32_t kEndiannessMark = 0x01020304;
-constexpr std::uint32_t kFormatVersion = 2;  // 1 had no transforms and no loads for the prologue alone
+constexpr std::uint32_t kFormatVersion = 3;  // 1 had no transforms and no loads for the prologue alone, 2 no parts of sums
 constexpr Bytes kMaxFileBytes{256u << 20};   // two million steps
-constexpr int kBufferKindCount = 7;
+constexpr int kBufferKindCount = 8;
+// A plan with sub-plans, and nothing deeper.
+constexpr flatbuffers::uoffset_t kMaxDepth = 4;
+constexpr flatbuffers::uoffset_t kMaxPlans = 1 << 10;
 
 struct Prefix {
   std::array<char, 8> magic;
@@ -58,48 +61,82 @@ schema::PlanStep encode(const Step& s) {
           s.prepare,
           s.derived.buffer.raw(),
           s.derived.panels.begin,
-          s.derived.panels.end};
+          s.derived.panels.end,
+          s.sums.raw(),
+          0,
+          s.reduction.begin,
+          s.reduction.end};
 }
 
 schema::PlanOperand encode(const WeightOperand& o) { return {o.panels.begin, o.panels.end, o.weight.raw(), o.load.raw()}; }
 
 schema::PlanLoad encode(const Load& l) {
-  return {l.file.offset.count(), l.file.size.count(), l.gate,          l.uses.begin, l.uses.end,
-          l.target.raw(),        l.first_stretch,     l.stretch_count, l.resident,   l.prologue_only};
+  return {l.file.offset.count(),
+          l.file.size.count(),
+          l.gate,
+          l.uses.begin,
+          l.uses.end,
+          l.target.raw(),
+          l.first_stretch,
+          l.stretch_count,
+          l.resident,
+          l.prologue_only,
+          static_cast<std::uint8_t>(l.form)};
 }
 
-std::vector<std::byte> encode_body(const Plan& plan) {
-  flatbuffers::FlatBufferBuilder builder;
+flatbuffers::Offset<schema::Plan> encode(flatbuffers::FlatBufferBuilder& builder, const Plan& plan) {
   const auto as_struct = [](const auto& item) { return encode(item); };
+  std::vector<flatbuffers::Offset<schema::Plan>> nested;
+  for (const Plan& subplan : plan.subplans) nested.push_back(encode(builder, subplan));
   const auto policy = builder.CreateString(plan.policy);
   const auto buffers = structs<schema::PlanBuffer>(builder, plan.buffers, as_struct);
   const auto tensors = structs<schema::PlanTensor>(builder, plan.tensors, as_struct);
   const auto steps = structs<schema::PlanStep>(builder, plan.steps, as_struct);
   const auto operands = structs<schema::PlanOperand>(builder, plan.operands, as_struct);
   const auto loads = structs<schema::PlanLoad>(builder, plan.loads, as_struct);
+  const auto subplans = builder.CreateVector(nested);
   const Prediction& p = plan.prediction;
   const schema::PlanPrediction prediction(p.cold_ms, p.period_ms, p.bound_ms, p.pipe_bound_ms, p.compute_ms, p.unbounded_ms);
-  schema::FinishPlanBuffer(
-      builder, schema::CreatePlan(builder, policy, plan.model_hash, plan.threads, plan.block, plan.repeat, plan.capacity.count(),
-                                  plan.arena_bytes.count(), plan.resident_bytes.count(), plan.streamed_bytes.count(),
-                                  plan.minimum_capacity.count(), buffers, tensors, steps, operands, loads, &prediction));
+  return schema::CreatePlan(builder, policy, plan.model_hash, plan.threads, plan.block, plan.repeat, plan.capacity.count(),
+                            plan.arena_bytes.count(), plan.resident_bytes.count(), plan.streamed_bytes.count(),
+                            plan.minimum_capacity.count(), buffers, tensors, steps, operands, loads, &prediction, subplans);
+}
+
+std::vector<std::byte> encode_body(const Plan& plan) {
+  flatbuffers::FlatBufferBuilder builder;
+  schema::FinishPlanBuffer(builder, encode(builder, plan));
   const auto* data = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {data, data + builder.GetSize()};
 }
 
 /// The builder's own limit of 2 GiB is an assertion, so a plan that comes near it is refused before.
 std::uint64_t size_bound(const Plan& plan) {
-  return 1024 + plan.policy.size() + plan.buffers.size() * sizeof(schema::PlanBuffer) + plan.tensors.size() * sizeof(schema::PlanTensor) +
-         plan.steps.size() * sizeof(schema::PlanStep) + plan.operands.size() * sizeof(schema::PlanOperand) +
-         plan.loads.size() * sizeof(schema::PlanLoad);
+  std::uint64_t bound = 1024 + plan.policy.size() + plan.buffers.size() * sizeof(schema::PlanBuffer) +
+                        plan.tensors.size() * sizeof(schema::PlanTensor) + plan.steps.size() * sizeof(schema::PlanStep) +
+                        plan.operands.size() * sizeof(schema::PlanOperand) + plan.loads.size() * sizeof(schema::PlanLoad);
+  for (const Plan& subplan : plan.subplans) bound += size_bound(subplan);
+  return bound;
 }
 
 /// Turns a verified FlatBuffer into a Plan in which every id leads somewhere and no sum of two numbers overflows.
 class PlanDecoder {
  public:
-  explicit PlanDecoder(std::string_view path) : path_(path) {}
+  PlanDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
 
+  /// A plan and, one level deep, its sub-plans: a subgraph that runs subgraphs has its plan in the same list as theirs.
   Result<Plan> decode(const schema::Plan& from) {
+    SLUICE_ASSIGN_OR_RETURN(Plan plan, decode_one(from));
+    if (from.subplans() == nullptr) return plan;
+    for (const schema::Plan* nested : *from.subplans()) {
+      if (nested->subplans() != nullptr && nested->subplans()->size() > 0) return invalid("a sub-plan has sub-plans of its own");
+      SLUICE_ASSIGN_OR_RETURN(Plan subplan, decode_one(*nested));
+      plan.subplans.push_back(std::move(subplan));
+    }
+    return plan;
+  }
+
+ private:
+  Result<Plan> decode_one(const schema::Plan& from) {
     Plan plan;
     SLUICE_RETURN_IF_ERROR(scalars(from, plan));
     SLUICE_RETURN_IF_ERROR(list(from.buffers(), plan.buffers));
@@ -113,7 +150,6 @@ class PlanDecoder {
     return plan;
   }
 
- private:
   // Far above real plans, so that sums and products of a few of these stay inside 63 bits.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60;
   static constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
@@ -156,6 +192,10 @@ class PlanDecoder {
     if (from == nullptr) return {};
     // The verifier looks at the alignment of a vector's length only, and an empty one has no more.
     if (from->size() > 0 && reinterpret_cast<std::uintptr_t>(from->Data()) % alignof(Struct) != 0) return invalid("a list is not aligned");
+    // Sub-plans may share a list in the file: each is paid for, so that memory stays in proportion to the file.
+    const std::size_t cost = from->size() * sizeof(Struct);
+    if (cost > allowance_) return invalid("parts of the plan are used more than once");
+    allowance_ -= cost;
     to.resize(from->size());
     for (flatbuffers::uoffset_t i = 0; i < from->size(); ++i) SLUICE_RETURN_IF_ERROR(item(*from->Get(i), to[i]));
     return {};
@@ -209,6 +249,8 @@ class PlanDecoder {
     to.stretch_count = from.stretch_count();
     to.resident = from.resident();
     to.prologue_only = from.prologue_only();
+    if ((from.form() & ~model::kKnownStretchForms) != 0) return invalid("a load is of a form that this build does not know");
+    to.form = static_cast<model::StretchForm>(from.form());
     to.gate = from.gate();
     SLUICE_RETURN_IF_ERROR(bytes(from.file_offset(), to.file.offset));
     SLUICE_RETURN_IF_ERROR(bytes(from.file_size(), to.file.size));
@@ -236,11 +278,16 @@ class PlanDecoder {
     to.loads_needed = from.loads_needed();
     to.prepare = from.prepare();
     SLUICE_RETURN_IF_ERROR(id(from.derived(), buffer_count_, true, to.derived.buffer));
+    if (from.reserved() != 0) return invalid("reserved bytes of a step are not zero");
+    SLUICE_RETURN_IF_ERROR(id(from.sums(), buffer_count_, true, to.sums));
+    to.reduction = {from.reduction_begin(), from.reduction_end()};
+    if (to.reduction != kWholeReduction) SLUICE_RETURN_IF_ERROR(range(from.reduction_begin(), from.reduction_end(), 0, to.reduction));
     SLUICE_RETURN_IF_ERROR(range(from.derived_begin(), from.derived_end(), 0, to.derived.panels));
     SLUICE_RETURN_IF_ERROR(range(from.row_begin(), from.row_end(), 0, to.rows));
     return range(from.channel_begin(), from.channel_end(), 0, to.channels);
   }
 
+  std::size_t allowance_;
   std::string_view path_;
   std::size_t buffer_count_ = 0;
   std::size_t load_count_ = 0;
@@ -293,9 +340,9 @@ Result<Plan> read_and_decode(const std::string& path) {
   const auto body = std::span(bytes).subspan(sizeof prefix);
   SLUICE_RETURN_IF_ERROR(check_prefix(prefix, body, path));
   const auto* data = reinterpret_cast<const std::uint8_t*>(body.data());
-  flatbuffers::Verifier verifier(data, body.size(), 4, 16);  // one table, nothing nested
+  flatbuffers::Verifier verifier(data, body.size(), kMaxDepth, kMaxPlans);
   if (!schema::VerifyPlanBuffer(verifier)) return fail(ErrorCode::kInvalidPlan, path, "not a well-formed FlatBuffer of a plan");
-  return PlanDecoder(path).decode(*schema::GetPlan(data));
+  return PlanDecoder(body.size(), path).decode(*schema::GetPlan(data));
 }
 
 }  // namespace

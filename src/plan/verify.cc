@@ -25,6 +25,7 @@ Status check_header(const Plan& plan, const model::Graph& graph, const VerifyCon
     if (count > kMaxItems) return refuse("I0: more items than any plan has");
   if (plan.tensors.size() != graph.tensors.size()) return refuse("I0: the plan does not place each tensor of the graph once");
   if (plan.steps.empty()) return refuse("I0: a plan without steps");
+  if (plan.subplans.size() != graph.subgraphs.size()) return refuse("I0: the plan has not one sub-plan for each subgraph");
   return {};
 }
 
@@ -40,6 +41,8 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
     if (step.kernel == KernelId::kNone) return broken("step", i, "I0: it names no kernel");
     if (step.workspace.valid() && step.workspace.index() >= plan.buffers.size())
       return broken("step", i, "I0: its workspace does not exist");
+    if (step.sums.valid() && step.sums.index() >= plan.buffers.size())
+      return broken("step", i, "I0: the buffer of its unfinished sums does not exist");
     if (step.first_operand != next_operand) return broken("step", i, "I0: its operands do not follow those of the step before");
     next_operand += step.operand_count;
     if (next_operand > plan.operands.size()) return broken("step", i, "I0: its operands do not exist");
@@ -88,6 +91,7 @@ Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& 
   return or_out_of_memory(graph.name, [&]() -> Status {
     SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_memory(plan, context));
+    SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
     return check_content(plan, graph, context);

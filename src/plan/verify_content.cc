@@ -88,7 +88,7 @@ class ContentVerifier {
 
   Status run() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
-      if (!plan_.steps[i].prepare) steps_of_[plan_.steps[i].node.index()].push_back(i);  // a prepare step writes no tensor and reads none
+      if (writes_output(graph_, plan_.steps[i])) steps_of_[plan_.steps[i].node.index()].push_back(i);
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) SLUICE_RETURN_IF_ERROR(check_placement(t));
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       SLUICE_RETURN_IF_ERROR(steps_of_[n].empty() ? check_view_node(n) : check_coverage(n));
@@ -113,8 +113,9 @@ class ContentVerifier {
     }
     if (!placement.buffer.valid()) return {};  // check_steps and check_view_node refuse it where it is used
     const Buffer& buffer = plan_.buffer(placement.buffer);
-    if (buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kWorkspace || buffer.kind == BufferKind::kDerived)
-      return broken("tensor", t, "I6: it lies in a buffer that holds weights or a workspace");
+    if (buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kWorkspace || buffer.kind == BufferKind::kDerived ||
+        buffer.kind == BufferKind::kSums)
+      return broken("tensor", t, "I6: it lies in a buffer that holds weights, sums or a workspace");
     if (placement.ring_rows < 0) return broken("tensor", t, "I6: a ring of less than no rows");
     const auto bytes = view_span(tensor(t), placement);
     if (!bytes) return broken("tensor", t, "I6: its pitches make its own elements overlap");
@@ -282,8 +283,12 @@ class ContentVerifier {
     return {};
   }
 
-  Status check_output(std::size_t i) const {
+  Status check_output(std::size_t i) {
     const Step& step = plan_.steps[i];
+    if (!writes_output(graph_, step)) return {};
+    for (TensorId out : graph_.node(step.node).outputs)
+      if (!plan_.tensors[out.index()].buffer.valid()) return broken("step", i, "I6: its output lies in no buffer");
+    progress_[graph_.node(step.node).outputs[0].index()].add(step, channels_of(step.node));
     const std::size_t t = graph_.node(step.node).outputs[0].index();
     const std::int64_t ring = plan_.tensors[t].ring_rows;
     if (ring == 0) return {};
@@ -306,9 +311,6 @@ class ContentVerifier {
         if (!plan_.tensors[node.inputs[k].index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
         SLUICE_RETURN_IF_ERROR(check_input(i, k));
       }
-      for (TensorId out : node.outputs)
-        if (!plan_.tensors[out.index()].buffer.valid()) return broken("step", i, "I6: its output lies in no buffer");
-      progress_[node.outputs[0].index()].add(step, channels_of(step.node));
       SLUICE_RETURN_IF_ERROR(check_output(i));
       if (!step.workspace.valid()) continue;
       const Buffer& workspace = plan_.buffer(step.workspace);

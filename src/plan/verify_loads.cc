@@ -35,6 +35,8 @@ Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k)
   const auto end = checked_add(last.offset.count(), last.stored_size.count());
   if (first.offset < load.file.offset || !end || *end > load.file.end().count())
     return broken("load", k, "I5: its stretches lie outside the range that it reads");
+  for (const model::Stretch& stretch : std::span(graph.stretches).subspan(load.first_stretch, load.stretch_count))
+    if (stretch.form != load.form) return broken("load", k, "I5: its stretches are stored in another form than it reads");
   return {};
 }
 

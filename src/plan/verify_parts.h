@@ -2,6 +2,7 @@
 //
 //   form      every id is in range, every count bounded: later parts may index freely
 //   memory    (I2) (I3) (I4) (I8): buffers in time x bytes, regions, alignment
+//   sums      (I1) (I3) (I6): parts of sums follow each other, and nobody else touches what is unfinished
 //   loads     (I1) (I5) (I8): operands, payloads, gates
 //   derived   (I1) (I6): transformed weights are written once, before they are read
 //   content   (I1) (I3) (I6): order and coverage of steps, what lies where and for how long it must stay
@@ -17,9 +18,15 @@ namespace sluice::plan {
 
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_memory(const Plan& plan, const VerifyContext& context);
+Status check_sums(const Plan& plan, const model::Graph& graph);
 Status check_loads(const Plan& plan, const model::Graph& graph);
 Status check_derived(const Plan& plan, const model::Graph& graph);
 Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+
+/// Does the step write its output? Parts of a sum do not, but for the last. `check_sums` has passed.
+inline bool writes_output(const model::Graph& graph, const Step& step) noexcept {
+  return !step.prepare && (step.reduction == kWholeReduction || step.reduction.end == model::reduction_of(graph, graph.node(step.node)));
+}
 
 /// A refusal: the reason names the rule, the subject the thing.
 inline tl::unexpected<Error> broken(const char* what, std::size_t index, const char* reason) {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "src/cli/compare.h"
 #include "src/cli/failure.h"
@@ -43,6 +44,19 @@ TEST_CASE("floats round to the nearest half, ties to even") {
   CHECK(float_to_half(std::ldexp(1.0f, -25)) == 0);  // tie with the smallest subnormal
   CHECK(float_to_half(std::ldexp(1.5f, -25)) == 1);
   CHECK(std::isnan(half_to_float(float_to_half(std::nanf("")))));
+}
+
+TEST_CASE("bf16 rounds to the nearest, ties to even") {
+  const auto bits = [](float value) { return convert_values(floats({value}), DType::kBF16, "x").as<std::uint16_t>()[0]; };
+  CHECK(bits(1.0f) == 0x3f80);
+  CHECK(bits(1.0f + 1.0f / 256) == 0x3f80);  // tie, even below
+  CHECK(bits(1.0f + 3.0f / 256) == 0x3f82);  // tie, even above
+  CHECK(bits(-std::numeric_limits<float>::infinity()) == 0xff80);
+  CHECK(bits(std::numeric_limits<float>::max()) == 0x7f80);
+  const HostTensor nan = convert_values(floats({std::nanf("")}), DType::kBF16, "x");
+  CHECK(std::isnan(value_at(DType::kBF16, nan.data.data(), 0)));
+  const HostTensor back = convert_values(convert_values(floats({-0.15625f}), DType::kBF16, "x"), DType::kF32, "x");
+  CHECK(back.as<float>()[0] == -0.15625f);
 }
 
 TEST_CASE("conversions keep values or are refused") {

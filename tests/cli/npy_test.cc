@@ -41,6 +41,7 @@ TEST_CASE("a written array reads back, whatever its type and rank") {
   const TemporaryFolder folder;
   const Shape shapes[] = {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{1, 2, 3, 4}, Shape{1, 1, 1, 1, 1, 1, 1, 2}, Shape{3, 5001}};
   for (int type = 0; type < kDTypeCount; ++type) {
+    if (static_cast<DType>(type) == DType::kBF16) continue;  // numpy has no such type
     for (const Shape& shape : shapes) {
       HostTensor tensor = make_host_tensor(static_cast<DType>(type), shape);
       for (std::size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = static_cast<std::byte>(i * 7 + 1);

@@ -41,14 +41,15 @@ Variants variants_of(const Graph& graph) {
   return encoder.take();
 }
 
-/// Prefix and header of the sample.
-std::vector<std::uint8_t> seed() {
-  Graph graph = sample_graph();
+constexpr std::size_t kNeededField = 48;
+
+/// Prefix and header of a graph.
+std::vector<std::uint8_t> seed(Graph graph) {
   const Variants variants = variants_of(graph);
   static_cast<void>(assign_layout(graph, Bytes(0)));
   const Bytes file_size = *assign_layout(graph, Bytes(kPrefixSize + encode_header(graph, &variants)->size()));
   const auto header = *encode_header(graph, &variants);
-  const auto prefix = encode_prefix({Bytes(header.size()), xxh3_64(header), file_size});
+  const auto prefix = encode_prefix({Bytes(header.size()), xxh3_64(header), file_size, features_of(graph)});
   std::vector<std::uint8_t> bytes(kPrefixSize + header.size());
   std::memcpy(bytes.data(), prefix.data(), kPrefixSize);
   std::memcpy(bytes.data() + kPrefixSize, header.data(), header.size());
@@ -77,7 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned int random) {
-  static const std::vector<std::uint8_t> sample = seed();
+  static const std::vector<std::uint8_t> samples[] = {seed(sample_graph()), seed(every_feature())};
+  const std::vector<std::uint8_t>& sample = samples[random / 8 % 2];
   if (size <= kPrefixSize && sample.size() <= max_size) {
     std::memcpy(data, sample.data(), sample.size());
     size = sample.size();
@@ -86,7 +88,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   const std::size_t header_size = LLVMFuzzerMutate(data + kPrefixSize, size - kPrefixSize, max_size - kPrefixSize);
   const auto header = std::as_bytes(std::span(data + kPrefixSize, header_size));
   const std::uint64_t file_size = std::max<std::uint64_t>(claimed_file_size({data, size}), kPrefixSize + header_size);
-  const auto prefix = encode_prefix({Bytes(header_size), xxh3_64(header), Bytes(file_size)});
+  Features needed = 0;
+  std::memcpy(&needed, data + kNeededField, sizeof needed);
+  const auto prefix = encode_prefix({Bytes(header_size), xxh3_64(header), Bytes(file_size), needed});
   std::memcpy(data, prefix.data(), kPrefixSize);
   return kPrefixSize + header_size;
 }

@@ -231,7 +231,79 @@ inline Graph sample_graph() {
   b.output(context);
   b.graph.preprocess = {true, 256, 224, true, 1 / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   b.graph.labels = {"tabby", "espresso", ""};
+  const TensorId mean = b.graph.nodes[kMeanPool].outputs[0];
+  b.graph.units = {{"features", kStem, kFlatten, {image}, {mean}},
+                   {"head", kFlatten, kEmbeddingNode - kFlatten, {mean}, {scores}},
+                   {"language", kEmbeddingNode, kPlainNode + 1 - kEmbeddingNode, {tokens}, {context}}};
   return b.graph;
+}
+
+/// Gives a weight these panels; what they hold stays as large as its shape says.
+inline void repack(Weight& weight, const PanelLayout& layout) {
+  weight.panel_layout = layout;
+  weight.panel_bytes = panel_bytes_of(layout, values_of_lane(weight)).value_or(Bytes());
+}
+
+/// A branch of one node that runs in place of the sample's Tanh: the first reads what it captures; the second runs the third.
+inline void add_subgraphs(Graph& graph) {
+  Node& runner = graph.nodes[kUnaryNode];
+  runner.first_subgraph = 0;
+  runner.subgraph_count = 2;
+  const Tensor& outer = graph.tensor(runner.inputs[0]);
+  Tensor own{"own", outer.dtype, outer.shape, {}};
+  Tensor made = own;
+  made.name = "made";
+  Node node;
+  node.name = "inside";
+  node.op = OpKind::kUnary;
+  node.epilogue.activation.function = Function::kExp;
+  node.inputs = {TensorId(0)};
+  node.outputs = {TensorId(1)};
+  graph.subgraphs = {{"then", {own, made}, {node}, {{runner.inputs[0], TensorId(0)}}, {}, {TensorId(1)}}};
+  graph.subgraphs.push_back(graph.subgraphs[0]);
+  graph.subgraphs[1].name = "else";
+  graph.subgraphs[1].nodes[0].first_subgraph = 2;
+  graph.subgraphs[1].nodes[0].subgraph_count = 1;
+  graph.subgraphs.push_back({"body", {own, made}, {node}, {}, {TensorId(0)}, {TensorId(1)}});
+}
+
+/// A graph in sound form with all that the format has and this build does not run. `add_stored_forms` completes it after the layout.
+inline Graph every_feature() {
+  Graph graph = sample_graph();
+  const auto weight = [&](SampleNode node) -> Weight& { return graph.weights[graph.nodes[node].weights[0].index()]; };
+  graph.quantisations = {{-1, {0.5f}, {3}, {}, {}}, {0, {}, {}, graph.nodes[kStem].weights[1], {}}};
+  Tensor& stem = graph.tensors[graph.nodes[kStem].outputs[0].index()];
+  stem.dtype = DType::kU8;
+  stem.quantisation = 0;
+  graph.nodes[kStem].numeric = NumericClass::kInt8;
+  repack(weight(kStem), {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4});
+  weight(kStem).quantisation = 1;
+  repack(weight(kWinograd), {.layout = WeightLayout::kSparse});
+  weight(kWinograd).panel_ends = {5, 40};
+  repack(weight(kGrouped), {.layout = WeightLayout::kPanels, .dtype = DType::kF16});
+  repack(weight(kDenseNode),
+         {.layout = WeightLayout::kPanels, .dtype = DType::kU8, .k_block = 2, .k_group = 32, .scale = PanelScale::kF16});
+  repack(weight(kEmbeddingNode), {.layout = WeightLayout::kPanels, .side = PanelSide::kInputs});
+  graph.tensors[graph.nodes[kLayerNormNode].outputs[0].index()].dtype = DType::kBF16;
+  add_subgraphs(graph);
+  return graph;
+}
+
+/// Stores each stretch smaller than it is, and encrypted.
+inline void add_stored_forms(Graph& graph) {
+  for (const Weight& weight : graph.weights) {
+    Bytes offset = weight.offset;
+    for (std::uint32_t s = weight.first_stretch; s < weight.first_stretch + weight.stretch_count; ++s) {
+      Stretch& stretch = graph.stretches[s];
+      stretch.form = static_cast<StretchForm>(kKnownStretchForms);
+      stretch.offset = offset;
+      stretch.stored_size = Bytes(stretch.raw_size.count() - 13);
+      offset += stretch.stored_size;
+      graph.tags.push_back({std::byte{1}, static_cast<std::byte>(s), std::byte{0xff}});
+    }
+  }
+  // In the order of the stretches, which is that of the file.
+  for (std::size_t s = 0; s < graph.tags.size(); ++s) graph.tags[s][1] = static_cast<std::byte>(s);
 }
 
 /// Bytes that depend on the weight and on their place in it, however the writer cuts it.

@@ -1,6 +1,7 @@
 #include "sluice/plan/plan_file.h"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <limits>
 
 #include "sluice/core/hash.h"
@@ -25,12 +26,24 @@ Plan sample_plan() {
   plan.minimum_capacity = Bytes(40960);
   plan.buffers = {{BufferKind::kInput, Bytes(768), 64, Bytes(0), {0, 1}, false},
                   {BufferKind::kWeight, Bytes(65536), 4096, Bytes(8192), {-1, 2}, true},
-                  {BufferKind::kWorkspace, Bytes(1000), 64, Bytes(77824), {1, 2}, false}};
+                  {BufferKind::kWorkspace, Bytes(1000), 64, Bytes(77824), {1, 2}, false},
+                  {BufferKind::kSums, Bytes(512), 64, Bytes(79872), {0, 2}, false}};
   plan.tensors = {{BufferId(0), Bytes(64), 96, 12, 3}, {}};
   plan.operands = {{WeightId(5), {2, 4}, LoadId(0)}};
   plan.steps = {{NodeId(0), KernelId{7}, {0, 4}, {16, 32}, BufferId(2), 0, 1, 1}, {NodeId(1), KernelId{9}, {0, 1}, {0, 8}, {}, 1, 0, 0}};
   plan.loads = {{{Bytes(std::uint64_t{5} << 32), Bytes(65536)}, BufferId(1), 3, 2, false, -1, {0, 2}}};
+  plan.loads[0].form = model::StretchForm::kCoded;
+  plan.steps[1].sums = BufferId(3);
+  plan.steps[1].reduction = {64, 129};
   plan.prediction = {1.5, 1.25, 1.0, 0.75, 0.5};
+  return plan;
+}
+
+/// The sample with plans of two subgraphs.
+Plan nested_plan() {
+  Plan plan = sample_plan();
+  plan.subplans = {sample_plan(), sample_plan()};
+  plan.subplans[1].policy = "of a branch";
   return plan;
 }
 
@@ -71,6 +84,11 @@ TEST_CASE("a plan comes back as it was saved") {
   CHECK(loaded->operands[0].panels == PanelRange{2, 4});
   CHECK(loaded->loads[0].file == plan.loads[0].file);
   CHECK(loaded->loads[0].gate == -1);
+  CHECK(loaded->loads[0].form == model::StretchForm::kCoded);
+  CHECK(loaded->steps[0].reduction == kWholeReduction);
+  CHECK_FALSE(loaded->steps[0].sums.valid());
+  CHECK(loaded->steps[1].reduction == ReductionRange{64, 129});
+  CHECK(loaded->steps[1].sums == BufferId(3));
   CHECK(loaded->prediction.compute_ms == 0.5);
   CHECK(saved(*loaded) == bytes);
 }
@@ -90,8 +108,53 @@ TEST_CASE("a plan without loads, as of a model without weights, comes back") {
   }
 }
 
+TEST_CASE("sub-plans come back, and have none of their own") {
+  const Plan plan = nested_plan();
+  const std::string bytes = saved(plan);
+  const auto loaded = load_bytes(bytes);
+  INFO((loaded ? "" : loaded.error().to_string()));
+  REQUIRE(loaded);
+  REQUIRE(loaded->subplans.size() == 2);
+  CHECK(loaded->subplans[1].policy == "of a branch");
+  CHECK(loaded->subplans[0].steps[1].reduction == ReductionRange{64, 129});
+  CHECK(saved(*loaded) == bytes);
+
+  Plan deep = plan;
+  deep.subplans[0].subplans = {sample_plan()};
+  CHECK(load_bytes(saved(deep)).error().code == ErrorCode::kInvalidPlan);
+  Plan broken = plan;
+  broken.subplans[1].threads = 0;
+  CHECK(load_bytes(saved(broken)).error().code == ErrorCode::kInvalidPlan);
+}
+
+TEST_CASE("sub-plans that share their parts in the file do not grow in memory") {
+  // Two hundred entries, all of them led to the plan of the last, which has many steps.
+  constexpr std::uint32_t kEntries = 200;
+  Plan plan = sample_plan();
+  Plan small = sample_plan();
+  small.steps.clear();
+  plan.subplans.assign(kEntries, small);
+  plan.subplans.back().steps.assign(2000, sample_plan().steps[1]);
+  std::string bytes = saved(plan);
+  const auto word = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+  };
+  std::size_t vector = kPrefixSize;
+  while (word(vector) != kEntries) vector += 4;
+  const std::size_t last = vector + 4 * std::size_t{kEntries};
+  for (std::size_t at = vector + 4; at < last; at += 4) {
+    const auto offset = static_cast<std::uint32_t>(last + word(last) - at);
+    std::memcpy(bytes.data() + at, &offset, sizeof offset);
+  }
+  const auto loaded = load_bytes(with_hash(bytes));
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().to_string().find("more than once") != std::string::npos);
+}
+
 TEST_CASE("a plan cut anywhere is refused") {
-  const std::string whole = saved(sample_plan());
+  const std::string whole = saved(nested_plan());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     REQUIRE_FALSE(load_bytes(whole.substr(0, size)));
     if (size >= kPrefixSize) static_cast<void>(load_bytes(with_hash(whole.substr(0, size) + std::string(whole.size() - size, '\0'))));
@@ -99,7 +162,7 @@ TEST_CASE("a plan cut anywhere is refused") {
 }
 
 TEST_CASE("a plan with any bit flipped is refused, and is safe where the hash agrees") {
-  const std::string whole = saved(sample_plan());
+  const std::string whole = saved(nested_plan());
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
@@ -121,8 +184,8 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
       [](Plan& p) {
         p.buffers[0].lifetime = {2, 1};
       },
-      [](Plan& p) { p.buffers[0].kind = static_cast<BufferKind>(7); },
-      [](Plan& p) { p.tensors[0].buffer = BufferId(3); },
+      [](Plan& p) { p.buffers[0].kind = static_cast<BufferKind>(8); },
+      [](Plan& p) { p.tensors[0].buffer = BufferId(4); },
       [](Plan& p) { p.tensors[0].row_pitch = -1; },
       [](Plan& p) { p.tensors[0].ring_rows = std::numeric_limits<std::int64_t>::min(); },
       [](Plan& p) { p.steps[0].node = {}; },
@@ -132,7 +195,15 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
       [](Plan& p) {
         p.steps[0].channels = {-16, 0};
       },
-      [](Plan& p) { p.steps[0].workspace = BufferId(3); },
+      [](Plan& p) { p.steps[0].workspace = BufferId(4); },
+      [](Plan& p) { p.steps[0].sums = BufferId(4); },
+      [](Plan& p) {
+        p.steps[0].reduction = {3, 2};
+      },
+      [](Plan& p) {
+        p.steps[0].reduction = {1, std::numeric_limits<std::int64_t>::max()};
+      },
+      [](Plan& p) { p.loads[0].form = static_cast<model::StretchForm>(4); },
       [](Plan& p) { p.steps[0].first_operand = std::numeric_limits<std::uint32_t>::max(); },
       [](Plan& p) { p.steps[0].operand_count = 2; },
       [](Plan& p) { p.steps[0].loads_needed = 2; },
@@ -142,7 +213,7 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
         p.operands[0].panels = {4, 2};
       },
       [](Plan& p) { p.loads[0].target = {}; },
-      [](Plan& p) { p.loads[0].target = BufferId(3); },
+      [](Plan& p) { p.loads[0].target = BufferId(4); },
       [](Plan& p) { p.loads[0].gate = std::numeric_limits<std::int64_t>::min(); },
       [](Plan& p) { p.loads[0].file.size = Bytes(std::numeric_limits<std::uint64_t>::max()); },
       [](Plan& p) { p.prediction.cold_ms = std::numeric_limits<double>::quiet_NaN(); },
@@ -163,7 +234,7 @@ TEST_CASE("plans of other machines and versions are refused by name") {
   std::swap(other[8], other[11]);
   std::swap(other[9], other[10]);
   CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
-  for (const char version : {1, 3}) {
+  for (const char version : {1, 2, 4}) {
     other = whole;
     other[12] = version;
     CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);

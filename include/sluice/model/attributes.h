@@ -62,7 +62,9 @@ std::string_view name_of(OpKind op) noexcept;
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
 /// kExact: each output is one chain of fused multiply-adds from 0, taps in order (ky, kx), channels rising within a tap; bias, then
 /// residual, then activation follow.
-enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1 };
+/// kInt8: products of u8 and i8 in 32-bit sums, which are exact in any order, rounded once to the output's scale. No kernel of this build.
+enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1, kInt8 = 2 };
+inline constexpr int kNumericClassCount = 3;
 std::string_view name_of(NumericClass numeric) noexcept;
 
 struct ConvAttributes {  // kConv, kConvTranspose

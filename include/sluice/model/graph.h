@@ -12,6 +12,12 @@
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 //  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
 //       output in ONNX's order of axes; it is no graph input and no constant
+//  (G7) a quantised tensor or weight is of integers and has one scale, or one for each index on its axis, finite and above zero, and
+//       as many zero points of its type
+//  (G8) each subgraph is run by one node, of the graph or of a subgraph with a lower number; what it captures has been made there by then;
+//       inside, G1 and G3 hold, its inputs and captures being made from the start
+//  (G9) units, where there are any, are the nodes in runs, none left out; a unit's ports are exactly the tensors that cross its border
+// Features that this build has no code for pass these rules first and are then refused as kUnsupported (model/features.h).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +34,15 @@
 
 namespace sluice::model {
 
+/// How integers stand for reals: real = scale * (integer - zero point).
+struct Quantisation {
+  std::int32_t axis = -1;                 // of the physical shape; -1: one scale for all
+  std::vector<float> scales;              // or scale_weight
+  std::vector<std::int32_t> zero_points;  // or zero_weight, or none: 0 each
+  WeightId scale_weight;                  // plain f32 values
+  WeightId zero_weight;                   // plain values of the tensor's type
+};
+
 struct Tensor {
   std::string name;  // the ONNX value name
   DType dtype = DType::kF32;
@@ -35,6 +50,7 @@ struct Tensor {
   WeightId weight;  // valid: a constant, stored as that kPlain weight
   /// Bit a: axis a may be shorter in a run than `shape`, which is the most that it can be and what a plan makes room for.
   std::uint8_t bounded = 0;
+  std::uint32_t quantisation = kNoQuantisation;  // valid: its values stand for reals, see Graph::quantisations
 
   Bytes bytes() const noexcept { return Bytes(static_cast<std::uint64_t>(shape.element_count()) * size_of(dtype)); }
 };
@@ -45,9 +61,11 @@ struct Node {
   NumericClass numeric = NumericClass::kExact;
   Attributes attributes;
   Epilogue epilogue;
-  std::vector<TensorId> inputs;   // constants too
-  std::vector<TensorId> outputs;  // one today
-  std::vector<WeightId> weights;  // panel weight, bias (kAffine, kLayerNorm: scale, shift)
+  std::vector<TensorId> inputs;      // constants too
+  std::vector<TensorId> outputs;     // one today
+  std::vector<WeightId> weights;     // panel weight, bias (kAffine, kLayerNorm: scale, shift)
+  std::uint32_t first_subgraph = 0;  // that it runs, in the operator's order: Graph::subgraphs[first, first + count)
+  std::uint32_t subgraph_count = 0;
 
   template <class T>
   const T& as() const noexcept {
@@ -77,6 +95,32 @@ struct Preprocess {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
+/// A tensor of the graph or subgraph around that a subgraph reads, and what it is called inside.
+struct Capture {
+  TensorId outer;
+  TensorId inner;
+};
+
+/// What a node runs as a whole: a branch, or the body of a loop. Tensors are its own, numbered from 0; weights, quantisations and the list
+/// of subgraphs are the Graph's. Inputs and outputs go by position, as the node's operator says.
+struct Subgraph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;  // in execution order
+  std::vector<Capture> captures;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+};
+
+/// A named run of nodes that one processor may take over, with the tensors that cross its border. Says nothing about what is computed.
+struct Unit {
+  std::string name;
+  std::uint32_t first_node = 0;
+  std::uint32_t node_count = 0;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+};
+
 struct Graph {
   std::string name;
   std::vector<Tensor> tensors;
@@ -87,6 +131,10 @@ struct Graph {
   std::vector<Port> outputs;
   Preprocess preprocess;
   std::vector<std::string> labels;
+  std::vector<Quantisation> quantisations;
+  std::vector<Subgraph> subgraphs;
+  std::vector<Unit> units;       // empty: the graph is in one piece
+  std::vector<StretchTag> tags;  // one for each stretch where any is encrypted, else none
 
   const Tensor& tensor(TensorId id) const noexcept { return tensors[id.index()]; }
   const Weight& weight(WeightId id) const noexcept { return weights[id.index()]; }
@@ -100,7 +148,8 @@ struct Graph {
 /// module). A reference without a default, so that no graph comes in without them.
 using NodeRules = Status (&)(const Graph& graph, const Node& node);
 
-/// Checks G1 to G4 and G6 (G5 too when `file_size` is not zero). The error names the node, tensor or weight and the rule. O(size of the graph).
+/// Checks G1 to G4 and G6 to G9 (G5 too when `file_size` is not zero), then that this build has what the graph needs. The error names the
+/// node, tensor or weight and the rule. O(size of the graph), G9 with a logarithm.
 Status validate(const Graph& graph, Bytes file_size, NodeRules rules);
 
 /// All weights a node reads: its own, and those behind constant inputs. Appends to `out` in reading order.
@@ -118,6 +167,10 @@ std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept;
 Bytes least_piece(const Graph& graph, const Weight& weight) noexcept;
 /// The same for a piece of so many bytes, wherever in the file it lies.
 constexpr Bytes piece_region(Bytes bytes) noexcept { return Bytes((bytes.count() + 4095) / 4096 * 4096 + 4096); }
+
+/// Products in each sum of a node that adds them with the input feature outermost, so that its sums may be cut there (plan.h): dense layers
+/// and 1x1 convolutions in one group, of the class `exact`, over f32 panels. 0: any other node.
+std::int64_t reduction_of(const Graph& graph, const Node& node) noexcept;
 
 /// How many channels the steps of a node share out: its output's, or the rows of an embedding's table.
 std::int64_t step_channels(const Graph& graph, const Node& node) noexcept;

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "sluice/core/error.h"
+#include "sluice/model/features.h"
 #include "sluice/model/graph.h"
 
 namespace sluice::model {
@@ -66,6 +67,7 @@ struct Form {
 struct Variants {
   std::vector<Dimension> dimensions;
   std::vector<Form> forms;
+  Features needed = 0;  // of all these graphs, for the prefix; not in the header
 
   /// V1 to V3. `subject` names the file in errors: kInvalidModel.
   Status check(std::string_view subject) const;

@@ -2,14 +2,19 @@
 //
 // A weight that kernels multiply by is packed in panels of 16 output channels, once, for every CPU: core/panels.h has the picture.
 //
-// Invariants: `offset` is a multiple of 64; bytes = panels * panel_bytes (kPlain: the values, padded to 64); the weight's stretches tile
-// [offset, offset + bytes) without gap, in whole panels up to 64 KiB (one panel if larger); only `panel_range` multiplies sizes.
+// Invariants: `offset` is a multiple of 64; bytes = panels * panel_bytes (kPlain: the values, padded to 64; kSparse: the last of
+// `panel_ends`, panel_bytes is the most that a panel could take); the weight's stretches tile it without gap, in whole panels up to 64 KiB
+// (one panel if larger); only `panel_range` multiplies sizes.
 // Weights lie in the file in the order of the nodes that use them; those of less than 16 KiB lie together in the resident segment.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "sluice/core/check.h"
 #include "sluice/core/dtype.h"
 #include "sluice/core/interval.h"
 #include "sluice/core/panels.h"
@@ -23,10 +28,15 @@ using sluice::bits_of;
 using sluice::channels_of_panels;
 using sluice::is_quantised;
 using sluice::kPanelLanes;
+using sluice::kPanelSideCount;
+using sluice::kPanelScaleCount;
 using sluice::kWeightAlignment;
+using sluice::kWeightLayoutCount;
 using sluice::panel_bytes_of;
 using sluice::panel_count;
 using sluice::PanelLayout;
+using sluice::PanelScale;
+using sluice::PanelSide;
 using sluice::panels_of_channels;
 using sluice::quantised_group_bytes;
 using sluice::quantised_head_bytes;
@@ -44,13 +54,48 @@ struct FileRange {
   friend bool operator==(const FileRange&, const FileRange&) = default;
 };
 
-/// The unit of checksum.
-struct Stretch {
-  Bytes offset;            // in the file
-  Bytes stored_size;       // in the file
-  Bytes raw_size;          // after decoding; equal today
-  std::uint64_t xxh3 = 0;  // XXH3-64 of the stored bytes
+/// How the bytes of a stretch lie in the file: a sum of these, undone from the last to the first.
+enum class StretchForm : std::uint8_t {
+  kRaw = 0,
+  kZerosLeftOut = 1,  // a bitmap of the elements that are not zero, and those
+  kCoded = 2,         // entropy-coded by byte plane, in blocks of at most 64 KiB raw
+  kEncrypted = 0x80,  // AES-256-GCM, its tag in place of the hash
 };
+inline constexpr std::uint8_t kKnownStretchForms = 0x83;
+constexpr bool has_form(StretchForm form, StretchForm part) noexcept {
+  return (static_cast<unsigned>(form) & static_cast<unsigned>(part)) != 0;
+}
+
+/// Bytes of a stretch, below 4 GiB: stretches come by the ten thousand, and half the room is kept for each.
+class StretchBytes {
+ public:
+  constexpr StretchBytes() noexcept = default;
+  constexpr StretchBytes(Bytes bytes) noexcept : count_(static_cast<std::uint32_t>(bytes.count())) {  // NOLINT: the same thing, smaller
+    SLUICE_DCHECK(bytes.count() <= UINT32_MAX, "writer and validator see to it that no panel is as large as that");
+  }
+  constexpr operator Bytes() const noexcept { return Bytes(count_); }  // NOLINT: the same thing, larger
+  constexpr std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  std::uint32_t count_ = 0;
+};
+/// Of a panel, and so of a stretch.
+inline constexpr Bytes kMaxPanelBytes{(std::uint64_t{1} << 32) - kWeightAlignment};
+
+/// What stands in place of the hash of an encrypted stretch.
+using StretchTag = std::array<std::byte, 16>;
+
+/// The unit of integrity.
+struct Stretch {
+  Bytes offset;              // in the file
+  StretchBytes stored_size;  // in the file
+  StretchBytes raw_size;     // after decoding
+  std::uint64_t xxh3 = 0;    // XXH3-64 of the stored bytes; of an encrypted stretch nothing: see Graph::tags
+  StretchForm form = StretchForm::kRaw;
+};
+
+/// An index into Graph::quantisations that is none.
+inline constexpr std::uint32_t kNoQuantisation = 0xffffffffu;
 
 /// One weight of a graph.
 struct Weight {
@@ -59,16 +104,18 @@ struct Weight {
   Shape shape;  // logical: conv [N, KH, KW, K], dense [N, K], depthwise [C, KH, KW], plain: as used
   std::int64_t panels = 1;
   Bytes panel_bytes;
-  Bytes offset;  // in the file
-  Bytes bytes;
+  Bytes offset;                     // in the file
+  Bytes bytes;                      // raw: after decoding, as in memory
   std::uint32_t first_stretch = 0;  // index into Graph::stretches
   std::uint32_t stretch_count = 0;
-  bool always_resident = false;  // lies in the resident segment
+  bool always_resident = false;                  // lies in the resident segment
+  std::uint32_t quantisation = kNoQuantisation;  // valid: its values stand for reals, see Graph::quantisations
+  std::vector<std::uint32_t> panel_ends;         // kSparse only: where each panel ends, from `offset`, in units of 64 bytes
 
   FileRange range() const noexcept { return {offset, bytes}; }
 };
 
-/// Values that each lane of a panel has: taps times K. Not for kPlain.
+/// Values that each lane of a panel has: taps times K, K padded to `k_interleave`. Not for kPlain.
 std::uint64_t values_of_lane(const Weight& weight) noexcept;
 
 /// The bytes of panels [p.begin, p.end) of a weight. The only place where panel sizes are multiplied.

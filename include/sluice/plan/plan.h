@@ -36,7 +36,7 @@
 
 namespace sluice::plan {
 
-enum class BufferKind : std::uint8_t { kInput, kOutput, kActivation, kWeight, kDerived, kWorkspace, kState };
+enum class BufferKind : std::uint8_t { kInput, kOutput, kActivation, kWeight, kDerived, kWorkspace, kState, kSums };
 std::string_view name_of(BufferKind kind) noexcept;
 
 /// A run of steps, counted within the period. May begin below 0 for a wrapped load.
@@ -78,7 +78,15 @@ struct DerivedPanels {
   PanelRange panels;  // of the node's first weight, in panel order from the start of the buffer
 };
 
-/// One execution of one node's rows x channels.
+/// One execution of one node's rows x channels, or of a part of the products of their sums.
+///
+/// Parts of a sum: where products are added with the input feature k outermost (dense layers and 1x1 convolutions of the class `exact`,
+/// over f32 panels), a step may take k in [begin, end) only. The parts of the same rows x channels follow each other in rising k, without
+/// gap, from 0 to the number of inputs, and one kernel runs them all. Between them the unfinished sums lie in a buffer of kind kSums: a
+/// part that does not begin at 0 goes on from them, all but the last leave theirs there. The last part alone adds bias and residual,
+/// applies the activation and writes the output. Each part's operands are those of the undivided step: in panels of outputs, [K][16], the
+/// weights of a range of k are a run inside each panel, so a panel is brought whole and stays for the parts that the plan's loads say;
+/// panels of inputs, when a kernel reads them, make a range of k a run of panels.
 ///
 /// A prepare step {raw panels of `channels` -> derived} runs in the prologue only; in a period it is over as soon as its turn comes, so
 /// that counts are the same in both. The loads of its raw panels run in the prologue only too (Load::prologue_only), or are resident. Its
@@ -94,6 +102,8 @@ struct Step {
   std::uint32_t loads_needed = 0;  // loads [0, loads_needed) must have ended, counted over Plan::loads
   DerivedPanels derived;
   bool prepare = false;
+  BufferId sums;                               // of a part of a sum: where unfinished sums lie; else invalid
+  ReductionRange reduction = kWholeReduction;  // products of each sum: all of them, or a part
 };
 
 /// One read into the arena.
@@ -106,6 +116,7 @@ struct Load {
   std::int64_t gate = 0;       // may start when this many steps of the period are over; negative: see the head of this file
   StepRange uses;              // first step that needs it, one past the last
   bool prologue_only = false;  // runs in the prologue only, for prepare steps; its target lives like a streamed one's
+  model::StretchForm form = model::StretchForm::kRaw;  // of all its stretches
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
 };
@@ -137,6 +148,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<WeightOperand> operands;
   std::vector<Load> loads;
+  std::vector<Plan> subplans;  // one for each subgraph of the graph, with none of their own
   Prediction prediction;
 
   const Buffer& buffer(BufferId id) const noexcept { return buffers[id.index()]; }
