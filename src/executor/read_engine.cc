@@ -31,7 +31,7 @@ ReadRequest lay_out(const model::Graph& graph, const model::FileRange& range, st
   Bytes raw;
   for (std::uint32_t s = first_stretch; s < first_stretch + stretch_count; ++s) {
     raw += graph.stretches[s].raw_size;
-    request.in_place = request.in_place && graph.stretches[s].raw_size == graph.stretches[s].stored_size;
+    request.in_place = request.in_place && graph.stretches[s].raw_size.count() == graph.stretches[s].stored_size.count();
   }
   if (request.in_place) {
     if (stretch_count > 0) request.raw = region + (graph.stretches[first_stretch].offset - range.offset).count();

@@ -92,7 +92,7 @@ std::optional<ReadRequest> StepReader::choose(std::size_t weight, std::int64_t f
   for (; end < stretches.size(); ++end) {
     const model::Stretch& next = stretches[end];
     const model::FileRange longer{begin, Bytes(align_up((next.offset + next.stored_size).count(), kBlock)) - begin};
-    in_place = in_place && next.raw_size == next.stored_size;
+    in_place = in_place && next.raw_size.count() == next.stored_size.count();
     raw += next.raw_size;
     if (region_bytes(longer, raw, in_place).count() > slot_bytes_) break;
     range = longer;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "sluice/kernels/registry.h"
+#include "sluice/operators/cost.h"
 #include "src/kernels/families.h"
 #include "src/kernels/plain/kernel.h"
 #include "src/kernels/plain/resolve.h"

@@ -17,7 +17,7 @@
 namespace sluice::operators {
 
 /// Of the largest kind, in whole words.
-inline constexpr std::size_t kMostParameterBytes = 208;
+inline constexpr std::size_t kMostParameterBytes = 216;
 
 template <class T>
 inline constexpr bool kIsParameters = std::is_trivially_copyable_v<T>&& std::is_standard_layout_v<T> && sizeof(T) <= kMostParameterBytes &&
