@@ -75,10 +75,12 @@ std::vector<float> planes(const Picture& picture, bool bgr, const Value& value) 
 /// A session with all the memory it wants, and its inputs and outputs as vectors.
 class Runner {
  public:
-  explicit Runner(const char* path) : Runner(open(path), {}) {}
+  explicit Runner(const char* path) : Runner(open(path), sluice::model::Extents{}) {}
   /// Of a model that leaves dimensions open: with these extents.
-  Runner(std::shared_ptr<const sluice::Model> model, const sluice::model::Extents& dims) {
-    auto session = sluice::Session::create(std::move(model), {.dims = dims});
+  Runner(std::shared_ptr<const sluice::Model> model, const sluice::model::Extents& dims)
+      : Runner(std::move(model), sluice::SessionOptions{.dims = dims}) {}
+  Runner(std::shared_ptr<const sluice::Model> model, const sluice::SessionOptions& options) {
+    auto session = sluice::Session::create(std::move(model), options);
     if (!session) quit(session.error());
     session_ = std::move(*session);
   }

@@ -1,0 +1,38 @@
+# What the examples with the trained nets say when they are given something else.
+#
+#   READ, CONTINUE, MEASURE   the programs
+#   FOLDER                    examples/models
+include(${CMAKE_CURRENT_LIST_DIR}/../cli/program.cmake)
+sluice(0 convert ${FOLDER}/reader.onnx -o reader.sluice --dim W=32..128:8)
+sluice(0 convert ${FOLDER}/language.onnx -o language.sluice --dim S=1,128 --dim P=0,127 --dim T=S+P)
+
+# refused(STATUS EXPRESSION PROGRAM WORD...)
+function(refused expected says)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE problems)
+  if(NOT status STREQUAL expected OR NOT said STREQUAL "" OR NOT problems MATCHES "${says}")
+    message(FATAL_ERROR "${ARGN}\nstatus ${status}, expected ${expected} and: ${says}\n${said}${problems}")
+  endif()
+endfunction()
+
+set(characters ${FOLDER}/reader_characters.txt)
+set(picture ${FOLDER}/photographed_line.png)
+refused(1 "^usage: " ${READ})
+refused(1 "unknown: --bug.*usage" ${READ} reader.sluice ${characters} ${picture} --bug 1)
+refused(1 "missing behind --budget" ${READ} reader.sluice ${characters} ${picture} --budget)
+refused(1 "not a size" ${READ} reader.sluice ${characters} ${picture} --box 0,0,60,32 --budget lots)
+refused(4 "smallest budget that works" ${READ} reader.sluice ${characters} ${picture} --box 0,0,60,32 --budget 10KiB)
+refused(1 "not LEFT,TOP,RIGHT,BOTTOM" ${READ} reader.sluice ${characters} ${picture} --box 1,2,3)
+refused(1 "does not lie in the picture" ${READ} reader.sluice ${characters} ${picture} --box 0,0,9999,9)
+refused(1 "columns long.*reads 128" ${READ} reader.sluice ${characters} ${picture})
+refused(2 "is no picture" ${READ} reader.sluice ${characters} ${characters})
+refused(2 "does not read the characters" ${READ} language.sluice ${characters} ${picture})
+refused(5 "cannot be read" ${READ} reader.sluice absent.txt ${picture})
+refused(5 "absent.sluice" ${READ} absent.sluice ${characters} ${picture})
+refused(1 "^usage: " ${CONTINUE} language.sluice)
+refused(1 "all of them ASCII" ${CONTINUE} language.sluice "café")
+refused(1 "not a number from 0 to 100" ${CONTINUE} language.sluice text --temperature hot)
+refused(2 "not the language model" ${CONTINUE} reader.sluice text)
+refused(4 "smallest budget that works" ${CONTINUE} language.sluice text --budget 10KiB)
+refused(1 "^usage: " ${MEASURE} writer reader.sluice ${FOLDER})
+refused(5 "cannot be read" ${MEASURE} language language.sluice .)
+file(REMOVE_RECURSE ${WORK_DIR})
