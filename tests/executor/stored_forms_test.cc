@@ -109,13 +109,16 @@ TEST_CASE("a step reads weights of a form that its reader does not know") {
       REQUIRE(reader.start({}));
       REQUIRE(reader.ready());
       std::vector<kernels::WeightOperand> weights;
+      std::vector<WeightId> ids;
       const std::size_t layers = model.graph.nodes.size();
-      for (std::size_t i = layers; i < 2 * layers; ++i)
-        weights.push_back({nullptr, {0, model.graph.weights[i].panels}, &model.graph.weights[i]});
-      reader.begin(weights, {arena.data(), blocks * toy::kBlock});
+      for (std::size_t i = layers; i < 2 * layers; ++i) {
+        weights.push_back({nullptr, {0, model.graph.weights[i].panels}, model.graph.weights[i].panel_bytes});
+        ids.push_back(WeightId(i));
+      }
+      reader.begin(ids, weights, {arena.data(), blocks * toy::kBlock});
       for (int turn = 0; turn < 2; ++turn) {
         for (std::size_t w = 0; w < weights.size(); ++w) {
-          const model::Weight& weight = *weights[w].weight;
+          const model::Weight& weight = model.graph.weight(ids[w]);
           const std::byte* const expected = plain.file.data() + plain.graph.weights[layers + w].offset.count();
           for (std::int64_t panel = 0; panel < weight.panels;) {
             const kernels::WeightPiece piece = reader.take(w, panel);

@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       const model::Preprocess rule =
           data[0] % 4 == 2 ? model::Preprocess{} : model::Preprocess{true, 16, 8, true, 0.5f, {1.0f, 2.0f, 3.0f}, {1.0f, 1.0f, 1.0f}};
-      static_cast<void>(cli::load_image(file.path(), Shape{1, 3, 8, 8}, DType::kF32, rule, kMemoryForPictures));
+      static_cast<void>(cli::load_image(file.path(), {Shape{1, 3, 8, 8}, DType::kF32, rule, cli::ImageFit::kCrop, kMemoryForPictures}));
     }
   } catch (const cli::Failure&) {
   }

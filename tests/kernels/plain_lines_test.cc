@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/kernels/kernel.h"
 #include "sluice/kernels/plain.h"
+#include "sluice/model/attributes.h"
 #include "src/kernels/plain/elements.h"
 
 using namespace sluice;
@@ -73,7 +75,7 @@ Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists&
     attributes.arguments.push_back(static_cast<std::int64_t>(list.size()));
     attributes.arguments.insert(attributes.arguments.end(), list.begin(), list.end());
   }
-  const PlainNode node(op, attributes, tensors);
+  const PlainNode node(op, form_of(attributes), tensors);
   PlainTensor out;
   REQUIRE(infer_plain(node, out) == nullptr);
   Values made{out.dtype, out.shape, std::vector<std::byte>(static_cast<std::size_t>(out.count()) * size_of(out.dtype))};

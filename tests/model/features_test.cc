@@ -8,6 +8,7 @@
 
 #include "sluice/core/hash.h"
 #include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "src/model/header.h"
 #include "src/model/layout.h"
 #include "tests/core/fake_file_ops.h"
@@ -42,7 +43,7 @@ std::string file_of(const Graph& graph, Bytes file_size) {
 
 Result<ModelFile> open_bytes(const std::string& bytes) {
   MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory");
+  return ModelFile::open("memory", operators::validate_node);
 }
 
 struct Break {
@@ -55,9 +56,9 @@ struct Break {
 void check_invalid(const Break& broken) {
   INFO(broken.name);
   Laid laid = laid_out();
-  REQUIRE(validate(laid.graph, laid.file_size).error().code == ErrorCode::kUnsupported);
+  REQUIRE(validate(laid.graph, laid.file_size, operators::validate_node).error().code == ErrorCode::kUnsupported);
   broken.apply(laid.graph);
-  const Status status = validate(laid.graph, laid.file_size);
+  const Status status = validate(laid.graph, laid.file_size, operators::validate_node);
   REQUIRE_FALSE(status);
   INFO(status.error().to_string());
   CHECK(status.error().code == ErrorCode::kInvalidModel);
@@ -94,7 +95,7 @@ TEST_CASE("a header gives back every feature that was written") {
 TEST_CASE("a feature that this build has not is refused by name, in a sound file") {
   Laid laid = laid_out();
   CHECK(features_of(laid.graph) == kKnownFeatures);
-  CHECK(validate(laid.graph, laid.file_size).error().code == ErrorCode::kUnsupported);
+  CHECK(validate(laid.graph, laid.file_size, operators::validate_node).error().code == ErrorCode::kUnsupported);
 
   const Break needs[] = {
       {"int8", [](Graph& g) { g.nodes[kStem].numeric = NumericClass::kInt8; }, "no int8 arithmetic"},
@@ -128,7 +129,7 @@ TEST_CASE("a feature that this build has not is refused by name, in a sound file
     INFO(need.name);
     Graph graph = sample_graph();
     need.apply(graph);
-    const Status status = validate(graph, Bytes(0));
+    const Status status = validate(graph, Bytes(0), operators::validate_node);
     REQUIRE_FALSE(status);
     INFO(status.error().to_string());
     CHECK(status.error().code == ErrorCode::kUnsupported);
@@ -143,7 +144,7 @@ TEST_CASE("stored forms of stretches are refused by name") {
   for (const bool coded : {true, false}) {
     Graph graph = sample_graph();
     const auto size = assign_layout(graph, Bytes(1 << 16));
-    REQUIRE(validate(graph, *size));
+    REQUIRE(validate(graph, *size, operators::validate_node));
     if (coded) {
       graph.stretches[0].form = StretchForm::kCoded;
       graph.stretches[0].stored_size = Bytes(100);
@@ -151,7 +152,7 @@ TEST_CASE("stored forms of stretches are refused by name") {
       for (Stretch& stretch : graph.stretches) stretch.form = StretchForm::kEncrypted;
       graph.tags.resize(graph.stretches.size());
     }
-    const Status status = validate(graph, *size);
+    const Status status = validate(graph, *size, operators::validate_node);
     REQUIRE_FALSE(status);
     INFO(status.error().to_string());
     CHECK(status.error().code == ErrorCode::kUnsupported);
@@ -270,9 +271,9 @@ TEST_CASE("G9: units") {
   for (const Break& broken : breaks) {
     INFO(broken.name);
     Graph graph = sample_graph();
-    REQUIRE(validate(graph, Bytes(0)));
+    REQUIRE(validate(graph, Bytes(0), operators::validate_node));
     broken.apply(graph);
-    const Status status = validate(graph, Bytes(0));
+    const Status status = validate(graph, Bytes(0), operators::validate_node);
     REQUIRE_FALSE(status);
     CHECK(status.error().to_string().find(broken.reason) != std::string::npos);
   }
@@ -285,7 +286,7 @@ TEST_CASE("damage to a header with every feature is safe") {
   std::vector<std::uint64_t> words(whole.size() / 8 + 1);
   const auto try_decoding = [&](std::size_t size) {
     const auto decoded = decode_header({reinterpret_cast<const std::byte*>(words.data()), size}, "memory");
-    if (decoded) CHECK_FALSE(validate(decoded->graph, laid.file_size));
+    if (decoded) CHECK_FALSE(validate(decoded->graph, laid.file_size, operators::validate_node));
   };
   std::memcpy(words.data(), whole.data(), whole.size());
   for (std::size_t size = 0; size < whole.size(); size += 8) try_decoding(size);
@@ -330,11 +331,11 @@ TEST_CASE("the prefix says what a file needs") {
   CHECK(refused.error().subject() == graph.nodes[kStem].name);
   PatternProducer producer(graph);
   const TemporaryDirectory directory;
-  CHECK(write_model(graph, producer, directory.file("m")).error().code == ErrorCode::kUnsupported);
+  CHECK(write_model(graph, producer, directory.file("m"), operators::validate_node).error().code == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("a file of format version 1 is refused with the way out") {
-  const auto model = ModelFile::open(SLUICE_TEST_FILES "/version_1.sluice");
+  const auto model = ModelFile::open(SLUICE_TEST_FILES "/version_1.sluice", operators::validate_node);
   REQUIRE_FALSE(model);
   CHECK(model.error().code == ErrorCode::kUnsupportedVersion);
   CHECK(exit_status(model.error().code) == 2);

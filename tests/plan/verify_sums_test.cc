@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/operators/validate.h"
 #include "sluice/plan/verify.h"
 #include "src/model/layout.h"
 
@@ -26,7 +27,7 @@ struct Sample {
     make_graph();
     const auto size = model::assign_layout(graph, Bytes(4096));
     REQUIRE(size.has_value());
-    REQUIRE(model::validate(graph, *size).has_value());
+    REQUIRE(model::validate(graph, *size, operators::validate_node).has_value());
     context = {*size, kHash, Bytes(64)};
     make_plan();
   }
