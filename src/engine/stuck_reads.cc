@@ -1,15 +1,19 @@
 #include "src/engine/stuck_reads.h"
 
+#include <cstddef>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace sluice::engine {
 namespace {
 
 std::mutex mutex;
-// A list through the tenancies themselves: closing cannot fail for want of memory. Never destroyed: that would wait for the reads.
+// A list through the tenancies themselves, which begins in memory of its own: neither closing nor creating fails for want of memory here.
+// Never destroyed: that would wait for the reads.
 std::shared_ptr<Tenancy>& first() noexcept {
-  static auto& list = *new std::shared_ptr<Tenancy>;
+  alignas(std::shared_ptr<Tenancy>) static std::byte memory[sizeof(std::shared_ptr<Tenancy>)];
+  static auto& list = *::new (memory) std::shared_ptr<Tenancy>;
   return list;
 }
 
