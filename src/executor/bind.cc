@@ -63,7 +63,7 @@ std::size_t count_shared_operands(const model::Graph& graph, const plan::Plan& p
 
 class Binder {
  public:
-  explicit Binder(const BindContext& context) noexcept
+  explicit Binder(const BindContext& context)
       : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool), places_(graph_) {}
 
   Result<BoundPlan> bind() {
