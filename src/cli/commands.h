@@ -83,6 +83,7 @@ struct RunOptions {
   std::string compute_cpus;
   std::string load_cpu;
   bool stats = false;
+  std::string trace;
   bool json = false;
 };
 void run(const RunOptions& options);

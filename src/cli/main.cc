@@ -183,6 +183,7 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
                       "processors that read, such as 1 (default: the small ones, where there are both; else, if one is left, that which "
                       "the disk interrupts)");
   command->add_flag("--stats", run.stats, "also what each step computed and waited");
+  command->add_option("--trace", run.trace, "write the last run's timeline into this file, for Perfetto or chrome://tracing");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
 }

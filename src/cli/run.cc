@@ -12,6 +12,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
+#include "src/cli/file.h"
 #include "src/cli/fit_extents.h"
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
@@ -21,6 +22,7 @@
 #include "src/cli/run_report.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
+#include "src/cli/trace.h"
 
 namespace sluice::cli {
 namespace {
@@ -125,6 +127,21 @@ plan::Plan plan_for_report(const plan::Plan& plan, bool with_steps) {
   return head;
 }
 
+/// The times of the last run, which go with the session.
+class TimesCopy {
+ public:
+  TimesCopy(const Session& session, bool wanted) {
+    if (!wanted) return;
+    steps_.assign(session.step_times().begin(), session.step_times().end());
+    loads_.assign(session.load_times().begin(), session.load_times().end());
+  }
+  RunTimes view() const { return {steps_, loads_}; }
+
+ private:
+  std::vector<executor::StepTime> steps_;
+  std::vector<executor::LoadTime> loads_;
+};
+
 void run_once(Session& session) {
   const Status status = session.run();
   if (!status && status.error().os_error == ETIMEDOUT) abandon(status.error());
@@ -194,7 +211,7 @@ void run(const RunOptions& options) {
   session_config.read = read_options(options, session_config.read);
   session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
   session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
-  session_config.time_steps = options.stats;
+  session_config.time_steps = options.stats || !options.trace.empty();
   const auto model = open_for_inputs(options);
   const model::Graph& graph = model->graph();
 
@@ -222,14 +239,19 @@ void run(const RunOptions& options) {
       for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
   }
   report.memory = session->memory();
-  report.step_times.assign(session->step_times().begin(), session->step_times().end());
-  const plan::Plan plan = plan_for_report(session->plan(), options.stats);
+  if (options.stats) report.step_times.assign(session->step_times().begin(), session->step_times().end());
+  const TimesCopy times(*session, !options.trace.empty());
+  const plan::Plan plan = plan_for_report(session->plan(), session_config.time_steps);
   session.reset();  // what is printed may take the arena's place in the budget
   report.options = session_config;
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
   report.peaks = read_peaks();
   report.cached_bytes = cached_bytes_of(options.budget.model);
+  if (!options.trace.empty()) {
+    const std::string trace = trace_of(plan, graph, times.view());
+    write_atomically(options.trace, std::as_bytes(std::span(trace)));
+  }
   if (options.json) {
     print_as_json(report, *model, plan);
   } else {

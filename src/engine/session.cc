@@ -127,6 +127,7 @@ class PlannedSession final : public Session {
   const executor::RunStats& stats() const noexcept override { return tenant_.executor()->stats(); }
   const plan::Plan& plan() const noexcept override { return tenant_.plan->plan(); }
   std::span<const executor::StepTime> step_times() const noexcept override { return tenant_.executor()->step_times(); }
+  std::span<const executor::LoadTime> load_times() const noexcept override { return tenant_.executor()->load_times(); }
   MemoryReport memory() const noexcept override { return tenancy_->memory(); }
 
  private:

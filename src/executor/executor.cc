@@ -40,7 +40,10 @@ class PlanExecutor final : public Executor {
       step.call.reader = &reader_;
       reads_in_steps_ = true;
     }
-    if (options.time_steps) step_times_.resize(bound_.steps.size());
+    if (options.time_steps) {
+      step_times_.resize(bound_.steps.size());
+      loader_.keep_times();
+    }
   }
 
   Status start(std::span<const int> load_cpus) noexcept {
@@ -56,6 +59,7 @@ class PlanExecutor final : public Executor {
   }
   const RunStats& stats() const noexcept override { return stats_; }
   std::span<const StepTime> step_times() const noexcept override { return step_times_; }
+  std::span<const LoadTime> load_times() const noexcept override { return loader_.times(); }
 
   Status run() noexcept override {
     stats_ = {};
@@ -204,7 +208,7 @@ class PlanExecutor final : public Executor {
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
       if (!step.prologue_only || prepares()) run_step(step);
-      if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start};
+      if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
     }

@@ -1,5 +1,6 @@
 #include "src/executor/loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/executor/clock.h"
@@ -115,6 +116,7 @@ Status Loader::run_loads() noexcept {
   if (pass_ != Pass::kPeriod) {
     SLUICE_RETURN_IF_ERROR(engine_.clear([this] { return stopped() ? Verdict::kCallOff : Verdict::kGoOn; }));
     ahead_ = false;
+    std::fill(times_.begin(), times_.end(), LoadTime{});
     enter(0);
   } else {
     SLUICE_RETURN_IF_ERROR(engine_.status());  // of what was begun ahead
@@ -134,7 +136,10 @@ Status Loader::pump(bool ahead, std::uint64_t run) noexcept {
     if (engine_.pending()) {
       const std::uint64_t before = engine_.published();
       SLUICE_RETURN_IF_ERROR(engine_.step(look));
-      if (engine_.published() != before) loads_.advance();
+      if (engine_.published() != before) {
+        note_end(before);
+        loads_.advance();
+      }
     } else {
       SLUICE_RETURN_IF_ERROR(engine_.status());
       if (parked_) return {};
@@ -148,6 +153,8 @@ Status Loader::pump(bool ahead, std::uint64_t run) noexcept {
 void Loader::take_over() noexcept {
   ahead_ = false;
   parked_ = false;
+  times_.swap(times_ahead_);  // places that requests under way were given stay theirs
+  std::fill(times_ahead_.begin(), times_ahead_.end(), LoadTime{});
   if (next_load_ == plan_.loads.size()) enter(next_load_);
 }
 
@@ -184,8 +191,23 @@ void Loader::fill() noexcept {
   for (engine_.fill(); !parked_ && engine_.has_room() && gate_open(); enter(next_load_ + 1)) {
     const plan::Load& load = plan_.loads[next_load_];
     std::byte* const region = arena_ + plan_.buffer(load.target).offset.count();
+    note_start();
     engine_.push(lay_out(graph_, load.file, load.first_stretch, load.stretch_count, region));
   }
+}
+
+void Loader::note_start() noexcept {
+  if (times_.empty()) return;
+  LoadTime& time = (ahead_ ? times_ahead_ : times_)[next_load_];
+  time = {.begin_ns = wall_now_ns()};
+  timed_[engine_.pushed() % model::kReadSlots] = &time;
+}
+
+void Loader::note_end(std::uint64_t request) noexcept {
+  if (times_.empty()) return;
+  LoadTime& time = *timed_[request % model::kReadSlots];
+  time.end_ns = wall_now_ns();
+  time.decode_ns = engine_.take_decode_ns();
 }
 
 }  // namespace sluice::executor

@@ -13,6 +13,7 @@
 // only the regions of loads with negative gates, and nothing after an error (E3).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -74,6 +75,15 @@ class Loader {
 
   const LoadStats& stats() const noexcept { return stats_; }
 
+  /// Before `start`: from now on the loader notes when each load was read. Allocates.
+  void keep_times() {
+    times_.resize(plan_.loads.size());
+    times_ahead_.resize(plan_.loads.size());
+    engine_.time_decoding();
+  }
+  /// By load, of the run that `finish` ended; empty without keep_times. Holds until the next `begin`.
+  std::span<const LoadTime> times() const noexcept { return times_; }
+
  private:
   static void thread_main(void* self) noexcept;
   void drain_reads() noexcept;
@@ -87,6 +97,8 @@ class Loader {
   std::uint64_t awaited_steps() const noexcept;
   bool wait_for_gate() noexcept;
   void fill() noexcept;
+  void note_start() noexcept;
+  void note_end(std::uint64_t request) noexcept;
   bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed); }
 
   const model::Graph& graph_;
@@ -123,6 +135,10 @@ class Loader {
   std::uint64_t base_ = 0;       // of the run under way
   std::int64_t busy_since_ns_ = 0;
   LoadStats counting_;
+  // Of the run under way and of the one after it; by request under way, where its times belong.
+  std::vector<LoadTime> times_;
+  std::vector<LoadTime> times_ahead_;
+  std::array<LoadTime*, model::kReadSlots> timed_{};
   NativeThread thread_;  // last: it ends before what it uses
 };
 

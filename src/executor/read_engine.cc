@@ -88,7 +88,7 @@ Status ReadEngine::decode_front() noexcept {
     next_stretch_ = request.first_stretch;
     next_raw_ = request.raw;
   }
-  SLUICE_RETURN_IF_ERROR(decode_until(request, piece.range.end()));
+  SLUICE_RETURN_IF_ERROR(timed_decode(request, piece.range.end()));
   bytes_read_ += piece.range.size;
   ++front_;
   if (piece.range.end() < request.range.end()) return {};
@@ -96,6 +96,14 @@ Status ReadEngine::decode_front() noexcept {
     return fail(ErrorCode::kInvalidPlan, graph_.name, "a load ends before its weights do");
   ++published_;
   return {};
+}
+
+Status ReadEngine::timed_decode(const ReadRequest& request, Bytes arrived) noexcept {
+  if (!times_decoding_) return decode_until(request, arrived);
+  const std::int64_t start = clock_.now_ns();
+  Status status = decode_until(request, arrived);
+  decode_ns_ += clock_.now_ns() - start;
+  return status;
 }
 
 /// Decodes the stretches of `request` that lie whole below file offset `arrived`, from the last one decoded on.

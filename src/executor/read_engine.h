@@ -129,6 +129,11 @@ class ReadEngine {
   /// Forgets what was pushed, and the error. Precondition: no read is under way.
   void forget() noexcept;
 
+  /// From now on it looks at the clock before and after each piece is decoded.
+  void time_decoding() noexcept { times_decoding_ = true; }
+  /// Spent in decoders since the last call; 0 without time_decoding.
+  std::int64_t take_decode_ns() noexcept { return std::exchange(decode_ns_, 0); }
+
   /// Of the pieces decoded since the last call.
   Bytes take_bytes_read() noexcept { return std::exchange(bytes_read_, Bytes()); }
 
@@ -145,6 +150,7 @@ class ReadEngine {
   bool take_ended(std::int64_t patience_ns) noexcept;
   std::int64_t pause_left(const Piece& piece) const noexcept { return piece.due_ns > 0 ? piece.due_ns - clock_.now_ns() : 0; }
   Status decode_front() noexcept;
+  Status timed_decode(const ReadRequest& request, Bytes arrived) noexcept;
   Status decode_until(const ReadRequest& request, Bytes arrived) noexcept;
   std::int64_t timeout_ns() const noexcept;
   tl::unexpected<Error> cancelled() const noexcept;
@@ -169,6 +175,8 @@ class ReadEngine {
   int in_flight_ = 0;
   std::int64_t device_free_ns_ = 0;
   Bytes bytes_read_;
+  bool times_decoding_ = false;
+  std::int64_t decode_ns_ = 0;
   Status status_;
   std::unique_ptr<model::ReadQueue> reads_;  // last: its threads end before what they use
 };

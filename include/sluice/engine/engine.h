@@ -59,7 +59,7 @@ struct SessionOptions {
   double compute_slowdown = 1;                             // steps take so many times their time, up to 1000 (a slower CPU, emulated)
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
-  bool time_steps = false;  // keep what each step costs (Session::step_times)
+  bool time_steps = false;  // keep what each step and load costs (Session::step_times, load_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
   /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the
   /// model's disk go (core/storage_interrupts.h), if a processor is left for it. The caller's own thread is limited during run().
@@ -138,6 +138,8 @@ class Session {
   virtual const plan::Plan& plan() const noexcept = 0;
   /// By step of the plan, of the last run; empty without SessionOptions::time_steps.
   virtual std::span<const executor::StepTime> step_times() const noexcept = 0;
+  /// By load of the plan, likewise.
+  virtual std::span<const executor::LoadTime> load_times() const noexcept = 0;
   virtual MemoryReport memory() const noexcept = 0;
 };
 

@@ -45,10 +45,18 @@ struct RunStats {
   Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
 };
 
-/// What one step of the last run cost.
+/// What one step of the last run cost. Moments are nanoseconds of the clock that counts from the start of the system.
 struct StepTime {
-  std::int64_t stall_ns = 0;  // waiting for its loads
+  std::int64_t stall_ns = 0;  // waiting for its loads, just before begin_ns
   std::int64_t compute_ns = 0;
+  std::int64_t begin_ns = 0;  // when it had its loads
+};
+
+/// When one load of the last run was read; both 0 where it did not run. A load that wraps began before its run.
+struct LoadTime {
+  std::int64_t begin_ns = 0;   // its first read was started
+  std::int64_t end_ns = 0;     // its last stretch was checked
+  std::int64_t decode_ns = 0;  // of that: checking, decrypting, expanding
 };
 
 /// How weights are read. Measured on one disk (docs/benchmarks.md): from 2 MiB in flight the rate is flat, at 512 KiB x 4 the CPU time too.
@@ -65,7 +73,7 @@ struct ExecutorOptions {
   std::span<const int> load_cpus;  // processors that read, where the system allows it; empty: all. Used by create() only
   /// What lies in the arena already, left there by an executor before. Empty: nothing. Copied.
   Holding held;
-  bool time_steps = false;      // keep what each step of a run costs: two more looks at the clock a step, 16 bytes each
+  bool time_steps = false;      // keep what each step and load of a run costs: two more looks at the clock each, 24 and 32 bytes
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   std::int64_t max_turns = kernels::kDefaultMaxTurns;           // of the loops of one step
   kernels::FindKernel find_kernel = &kernels::find_kernel;      // what the plan's kernel numbers mean
@@ -101,6 +109,8 @@ class Executor {
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
   /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
   virtual std::span<const StepTime> step_times() const noexcept = 0;
+  /// By load of the plan, likewise.
+  virtual std::span<const LoadTime> load_times() const noexcept = 0;
 
   /// Ends the loads that are wrapped into the next run, so that others may use the arena: nothing is written to it until the next run,
   /// which reads what `held` says is not there. Errors: kIo (ETIMEDOUT) where a read does not end, kCancelled when `next` was cancelled
