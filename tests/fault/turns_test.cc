@@ -123,10 +123,15 @@ TEST_CASE("the end of a session ends the loop that it runs") {
   Fixture::set_turns(*session, kWithoutEnd);
   Session* const used = session.get();
   Status status;
-  std::thread runner([&] { status = used->run(); });
-  // Until another call is told that the session is in use: then the run has begun.
+  // Whichever of the two threads comes second is told that the session is in use. The run tries again then; the other call goes on until
+  // it is told so itself: then the run has begun.
+  const auto in_use = [](const Status& told) { return !told && told.error().subject() == "session"; };
+  std::thread runner([&] {
+    do status = used->run();
+    while (in_use(status));
+  });
   Floats y(4);
-  while (used->get_output(0, std::as_writable_bytes(std::span(y))).error().subject() != "session") std::this_thread::yield();
+  while (!in_use(used->get_output(0, std::as_writable_bytes(std::span(y))))) std::this_thread::yield();
   session.reset();
   runner.join();
   REQUIRE_FALSE(status);
