@@ -11,8 +11,8 @@ using namespace sluice::cli;
 
 namespace {
 
-void put(std::string& out, std::uint32_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+void put(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += i < 8 ? static_cast<char>(value >> (8 * i) & 0xff) : '\0';
 }
 
 /// A .npy file of i1 values 0, 1, 2, ...

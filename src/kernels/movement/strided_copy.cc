@@ -128,6 +128,9 @@ void copy_turned(StridedCopy copy, int q_axis, const LoopTable& loops) noexcept 
 }  // namespace
 
 std::int64_t StridedCopy::bytes() const noexcept {
+  // Beside an extent of 0, others may be anything: their product is never formed.
+  for (int i = 0; i < rank; ++i)
+    if (axes[static_cast<std::size_t>(i)].extent == 0) return 0;
   std::int64_t all = element;
   for (int i = 0; i < rank; ++i) all *= axes[static_cast<std::size_t>(i)].extent;
   return all;
