@@ -258,7 +258,7 @@ constexpr bool kForks = true;
 
 TEST_CASE("calls in any order, from several threads, under signals and forks, keep their contracts and leave nothing behind") {
   constexpr int kThreads = 4;
-  const std::size_t descriptors = test::open_descriptors(), threads = threads_now();
+  [[maybe_unused]] const std::size_t descriptors = test::open_descriptors(), threads = threads_now();
   struct sigaction action {};
   action.sa_handler = ignore_signal;  // without SA_RESTART: what waits is interrupted
   REQUIRE(::sigaction(SIGUSR1, &action, nullptr) == 0);
@@ -282,7 +282,9 @@ TEST_CASE("calls in any order, from several threads, under signals and forks, ke
     CHECK(machine.runs() >= calls_wanted() / 100);
   }
   CHECK(test::open_descriptors() == descriptors);
+#if !defined(__SANITIZE_THREAD__)  // which has a thread of its own from the first one on
   CHECK(threads_now() == threads);
+#endif
 }
 
 }  // namespace sluice
