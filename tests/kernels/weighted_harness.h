@@ -187,10 +187,12 @@ class Case {
     return out;
   }
 
-  /// Runs every band x slice, each with the input rows it may read in place and garbage elsewhere. `in_place`: the residual's tensor is the
-  /// output's. Sets `clean` to false if anything but the output changed.
+  /// Runs every band x slice, each with the input rows it may read in place and garbage elsewhere, in parts of its sums that begin at
+  /// `cuts`. `in_place`: the residual's tensor is the output's. Sets `clean` to false if anything but the output changed, or that before
+  /// the last part.
   std::vector<float> run(Run kernel, Workspace workspace, const weighted::TileTable& tiles, const std::vector<RowRange>& bands,
-                         const std::vector<ChannelRange>& slices, const Form& form, ThreadPool* pool, bool in_place, bool& clean) const {
+                         const std::vector<ChannelRange>& slices, const Form& form, ThreadPool* pool, bool in_place, bool& clean,
+                         const std::vector<std::int64_t>& cuts = {}) const {
     const float kGarbage = std::nanf("");
     const float kCanary = 12345.0f;
     std::vector<float> out(static_cast<std::size_t>(out_shape_.element_count()), kCanary);
@@ -205,7 +207,14 @@ class Case {
       for (const ChannelRange& slice : slices) {
         std::vector<Operand> inputs{in.operand()};
         if (problem_.residual) inputs.push_back(in_place ? to.operand() : residual.operand());
-        step(kernel, workspace, tiles, inputs, to.operand(), band, slice, pool);
+        const Buffer sums(sums_of(band, slice) + 16, kCanary);
+        for (std::size_t i = 0; i <= cuts.size(); ++i) {
+          const SumsPart part{{i == 0 ? 0 : cuts[i - 1], i == cuts.size() ? depth() : cuts[i]}, sums.data()};
+          const std::vector<float> before(to.buffer->data(), to.buffer->data() + to.buffer->size());
+          step(kernel, workspace, tiles, inputs, to.operand(), band, slice, pool, cuts.empty() ? nullptr : &part);
+          if (i < cuts.size()) clean = clean && std::memcmp(before.data(), to.buffer->data(), before.size() * sizeof(float)) == 0;
+        }
+        for (std::size_t i = sums_of(band, slice); i < sums.size(); ++i) clean = clean && sums.data()[i] == kCanary;
       }
       to.get(out, band, {0, problem_.conv.out_channels});
       to.put(std::vector<float>(out.size(), kCanary), band);
@@ -215,7 +224,7 @@ class Case {
   }
 
   void step(Run kernel, Workspace workspace, const weighted::TileTable& tiles, std::span<const Operand> inputs, const Operand& output,
-            RowRange rows, ChannelRange channels, ThreadPool* pool) const {
+            RowRange rows, ChannelRange channels, ThreadPool* pool, const SumsPart* part = nullptr) const {
     const int threads = pool == nullptr ? 1 : pool->thread_count();
     const PreparedWeights weights(*this, channels);
     const operators::Parameters parameters = parameters_of(graph_, node());
@@ -227,9 +236,15 @@ class Case {
             .weights = weights.operands(),
             .rows = rows,
             .channels = channels,
+            .part = part,
             .workspace = scratch.bytes(),
             .pool = pool},
            tiles);
+  }
+
+  /// Floats of the unfinished sums of a step.
+  std::size_t sums_of(RowRange rows, ChannelRange channels) const {
+    return static_cast<std::size_t>(rows.size() * row_extents(out_shape_).pixels * ((channels.size() + 15) / 16 * 16));
   }
 
   /// Input rows that output rows `band` read.

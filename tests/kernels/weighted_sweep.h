@@ -52,7 +52,7 @@ inline std::vector<ChannelRange> slices_of(const Case& c, std::int64_t panels) {
 }
 
 inline void sweep(const Problem& problem, Run run, Workspace workspace,
-                  const weighted::TileTable& (*tiles)(Isa) noexcept = weighted::tile_table) {
+                  const weighted::TileTable& (*tiles)(Isa) noexcept = weighted::tile_table, const std::vector<std::int64_t>& cuts = {}) {
   const Case c(problem);
   const std::vector<float> expected = c.expected();
   for (Isa isa : instruction_sets())
@@ -64,8 +64,8 @@ inline void sweep(const Problem& problem, Run run, Workspace workspace,
         for (const RowRange& band : bands) form.in_ring = std::max(form.in_ring, c.input_rows(band).size());
       }
       bool clean = true;
-      const auto out = c.run(run, workspace, tiles(isa), bands, slices_of(c, way.slice_panels), form, pool_of(way.threads),
-                             way.in_place, clean);
+      const auto out =
+          c.run(run, workspace, tiles(isa), bands, slices_of(c, way.slice_panels), form, pool_of(way.threads), way.in_place, clean, cuts);
       const bool same = std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)) == 0;
       if (same && clean) continue;
       std::size_t at = 0;

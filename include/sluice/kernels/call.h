@@ -4,8 +4,9 @@
 //
 // What a kernel promises:
 //  (K1) it writes exactly rows x channels of its output, each element once; nothing beyond but the tail stated by `kReadTail`
-//  (K2) its result does not depend on rows, channels, threads, pitches or rings: the same bits for every cut (design: section 3.2)
-//  (K3) it allocates nothing, throws nothing, and touches only the views, weights and workspace of the call
+//  (K2) its result does not depend on rows, channels, threads, pitches or rings: the same bits for every cut.
+//       A chain of parts of sums, of a kernel that takes them (KernelDescriptor::cuts_sums), gives those of the step that was not cut
+//  (K3) it allocates nothing, throws nothing, and touches only the views, weights, workspace and unfinished sums of the call
 //  (K4) where `in_place_input` names an input, that input's tensor may be the output's: each element is read before it is written
 #pragma once
 
@@ -63,6 +64,15 @@ struct DerivedOperand {
   PanelRange panels;
 };
 
+/// Of a step that takes a part of the products of its sums (plan.h). Unfinished sums lie at `sums`, an f32 for each pixel of `rows` and
+/// each channel of `channels` padded to 16, 64-byte aligned, in an order of the kernel's own: all parts of a chain are of one kernel, rows,
+/// channels and number of threads. A part that begins behind 0 goes on from them, one that ends before the last product leaves them there
+/// and writes no output; the last one finishes its sums and writes.
+struct SumsPart {
+  ReductionRange products;
+  float* sums = nullptr;
+};
+
 /// What a kernel found in its input values that it cannot compute with, such as an index outside a table. It writes something all the
 /// same; the run goes on to its end and is then an error.
 struct StepFault {
@@ -79,8 +89,8 @@ struct KernelCall {
   DerivedOperand derived;                     // `prepare` writes it; `run` reads it instead of weights[0], whose data may then be null
   RowRange rows;                              // of outputs[0]
   ChannelRange channels;                      // of outputs[0]; of a lookup: rows of the table
-  ReductionRange reduction = kWholeReduction;
-  std::byte* workspace = nullptr;  // as many bytes as `workspace` asked for, 64-byte aligned
+  const SumsPart* part = nullptr;             // null: all products of each sum
+  std::byte* workspace = nullptr;             // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
   WeightReader* reader = nullptr;  // where weights have no data and are not derived
   StepFault* fault = nullptr;      // never null for a step of a plan

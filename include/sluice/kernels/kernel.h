@@ -45,6 +45,8 @@ struct KernelDescriptor {
   bool slices_channels = false;
   /// May steps take part of the output rows?
   bool slices_rows = false;
+  /// May steps take part of the products of their sums (KernelCall::part), of nodes that allow it (model::reduction_of)?
+  bool cuts_sums = false;
   /// A step reads the input rows that its output rows need after they are widened to multiples of this within their image (Winograd's
   /// squares are 4 rows high). Bands cut at multiples compute nothing twice.
   std::int64_t row_granule = 1;

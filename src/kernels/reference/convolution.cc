@@ -11,9 +11,9 @@
 namespace sluice::kernels::reference {
 namespace {
 
-/// The channels of one pixel that a group reads, times the weights of one tap.
-float add_tap(float sum, const float* pixel, const float* weights, std::int64_t depth) noexcept {
-  for (std::int64_t k = 0; k < depth; ++k) sum = std::fma(pixel[k], weights[k * kPanelLanes], sum);
+/// Channels [begin, end) of those of one pixel that a group reads, times the weights of one tap.
+float add_tap(float sum, const float* pixel, const float* weights, std::int64_t begin, std::int64_t end) noexcept {
+  for (std::int64_t k = begin; k < end; ++k) sum = std::fma(pixel[k], weights[k * kPanelLanes], sum);
   return sum;
 }
 
@@ -30,6 +30,7 @@ void conv(const KernelCall& call) noexcept {
   const std::int64_t outputs_per_group = a.out_channels / a.groups;
   // A depthwise weight is [C/16][taps][16]: panels that span groups, of depth 1.
   const PanelReader weights(call.weights[0], outputs_per_group, w.taps(), depth);
+  const Products products(call, depth);  // a part of them of one tap only
   const Finish finish(call);
 
   for_pixels(call, [&](std::int64_t row, std::int64_t x) {
@@ -37,14 +38,18 @@ void conv(const KernelCall& call) noexcept {
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
       const std::int64_t first_channel = n / outputs_per_group * depth;
       const float* tap = weights.channel(n);
-      float sum = 0.0f;
+      float sum = products.first(row, x, n);
       for (std::int64_t ky = 0; ky < w.kernel_h; ++ky) {
         for (std::int64_t kx = 0; kx < w.kernel_w; ++kx, tap += depth * kPanelLanes) {
           const std::int64_t iy = y * w.stride_h - w.pad_top + ky * w.dilation_h;
           const std::int64_t ix = x * w.stride_w - w.pad_left + kx * w.dilation_w;
           if (!inside(iy, w.in_h) || !inside(ix, w.in_w)) continue;
-          sum = add_tap(sum, in.at<const float>(image * w.in_h + iy, ix) + first_channel, tap, depth);
+          sum = add_tap(sum, in.at<const float>(image * w.in_h + iy, ix) + first_channel, tap, products.begin(), products.end());
         }
+      }
+      if (!products.finishes()) {
+        products.keep(sum, row, x, n);
+        continue;
       }
       out.at<float>(row, x)[n] = finish(sum, row, x, n);
     }
@@ -98,7 +103,7 @@ void conv_transpose(const KernelCall& call) noexcept {
       for_transposed_taps(vertical, horizontal, [&](std::int64_t ky, std::int64_t kx) {
         if (vertical.meets(y, ky) && horizontal.meets(x, kx)) {
           const float* pixel = in.at<const float>(image * w.in_h + vertical.source(y, ky), horizontal.source(x, kx));
-          sum = add_tap(sum, pixel + first_channel, tap, depth);
+          sum = add_tap(sum, pixel + first_channel, tap, 0, depth);
         }
         tap += depth * kPanelLanes;
       });

@@ -12,14 +12,19 @@ void dense(const KernelCall& call) noexcept {
   const auto& a = call.parameters<operators::DenseParameters>();
   const RowView& out = call.outputs[0].view;
   const PanelReader weights(call.weights[0], a.out_features, 1, a.in_features);
+  const Products products(call, a.in_features);
   const Finish finish(call);
 
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
       const float* column = weights.channel(n);
-      float sum = 0.0f;
-      for (std::int64_t k = 0; k < a.in_features; ++k) sum = std::fma(in[k], column[k * kPanelLanes], sum);
+      float sum = products.first(row, pixel, n);
+      for (std::int64_t k = products.begin(); k < products.end(); ++k) sum = std::fma(in[k], column[k * kPanelLanes], sum);
+      if (!products.finishes()) {
+        products.keep(sum, row, pixel, n);
+        continue;
+      }
       out.at<float>(row, pixel)[n] = finish(sum, row, pixel, n);
     }
   });

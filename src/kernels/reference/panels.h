@@ -32,6 +32,40 @@ class PanelReader {
   std::int64_t first_panel_, outputs_per_group_, taps_, depth_;
 };
 
+/// The products that a step adds, and where it keeps the sums that are not finished: pixel after pixel, a row of whole panels each.
+class Products {
+ public:
+  Products(const KernelCall& call, std::int64_t all) noexcept
+      : sums_(call.part == nullptr ? nullptr : call.part->sums),
+        range_(call.part == nullptr ? ReductionRange{0, all} : call.part->products),
+        finishes_(range_.end == all),
+        rows_(call.rows),
+        first_channel_(call.channels.begin),
+        pixels_(call.outputs[0].view.pixels),
+        lanes_(ceil_div(call.channels.size(), kPanelLanes) * kPanelLanes) {}
+
+  std::int64_t begin() const noexcept { return range_.begin; }
+  std::int64_t end() const noexcept { return range_.end; }
+  /// Is a sum an output when these products are added?
+  bool finishes() const noexcept { return finishes_; }
+  /// What a sum begins with.
+  float first(std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+    return range_.begin == 0 ? 0.0f : sums_[place(row, pixel, n)];
+  }
+  void keep(float sum, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept { sums_[place(row, pixel, n)] = sum; }
+
+ private:
+  std::int64_t place(std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+    return ((row - rows_.begin) * pixels_ + pixel) * lanes_ + n - first_channel_;
+  }
+
+  float* sums_;
+  ReductionRange range_;
+  bool finishes_;
+  RowRange rows_;
+  std::int64_t first_channel_, pixels_, lanes_;
+};
+
 /// Adds bias and residual to a finished sum and activates it, in the order that Epilogue states.
 class Finish {
  public:

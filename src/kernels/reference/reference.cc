@@ -128,6 +128,11 @@ constexpr KernelDescriptor of_types(KernelDescriptor kernel, bool (*supports)(co
   return kernel;
 }
 
+constexpr KernelDescriptor in_parts(KernelDescriptor kernel) noexcept {
+  kernel.cuts_sums = true;
+  return kernel;
+}
+
 constexpr KernelDescriptor winograd() noexcept {
   KernelDescriptor kernel = weighted<convolution_parameters, reference::conv_winograd>("reference/conv_winograd", OpKind::kConv);
   kernel.id = kernel_id::kReferenceWinograd;
@@ -179,9 +184,9 @@ constexpr KernelDescriptor plain_kernel() noexcept {
 }
 
 constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
-    weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv),
+    in_parts(weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv)),
     weighted<convolution_parameters, reference::conv_transpose>("reference/conv_transpose", OpKind::kConvTranspose),
-    weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense),
+    in_parts(weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense)),
     banded<pool_parameters, reference::pool>("reference/pool", OpKind::kPool),
     in_place(banded<unary_parameters, reference::unary>("reference/unary", OpKind::kUnary), full_shape_inputs),
     of_types(in_place(banded<binary_parameters, reference::binary>("reference/binary", OpKind::kBinary), full_shape_inputs), numbers),

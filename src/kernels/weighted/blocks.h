@@ -116,11 +116,11 @@ bool shares_pixels(const WeightedParameters& weighted, const StepExtent& extent)
 /// is slower than the first tile of a block; or those of the next step, fetched by the last tiles.
 class NextPanels {
  public:
-  /// A unit has `tiles` tiles.
-  NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles) noexcept
+  /// A unit has `tiles` tiles. Of another block of the step what lies `offset` floats behind its begin is wanted.
+  NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles, std::int64_t offset = 0) noexcept
       : first_part_(place.units_before * tiles) {
     if (place.next_block != place.block) {
-      panels_ = make_job(call, blocks[place.next_block]).panels;
+      panels_ = make_job(call, blocks[place.next_block]).panels + offset;
     } else if (place.last && !call.next_weights.empty()) {
       panels_ = reinterpret_cast<const float*>(call.next_weights.data());
       first_part_ = std::min<std::int64_t>(0, kTilesOfPrefetch - tiles);

@@ -17,7 +17,8 @@ struct Reading {
 };
 
 /// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles. Where sums are long, all tiles of a
-/// unit first do one part of the depth, then the next: the same chains, and what is in use of the weights stays small.
+/// unit first do one part of the depth, then the next: the same chains, and what is in use of the weights stays small. The parts of a chain
+/// of steps are cut alike: `depths` alone follows from the products that a step adds.
 struct Cut {
   Blocks blocks;
   std::int64_t pixels;
@@ -45,7 +46,14 @@ bool rows_are_one(const KernelCall& call, const Reading& reading) noexcept {
          follow_each_other(call.outputs[0].view) && (!residual || follow_each_other(call.inputs.back().view));
 }
 
+/// Those that the step adds to each sum.
+ReductionRange products_of(const KernelCall& call, const Reading& reading) noexcept {
+  return call.part == nullptr ? ReductionRange{0, reading.depth} : call.part->products;
+}
+
+/// Tiles of short sums keep none that are unfinished.
 bool runs_short(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
+  if (call.part != nullptr) return false;
   const std::int64_t row = rows_are_one(call, reading) ? pixels : call.outputs[0].view.pixels;
   return table.runs_short(row, reading.depth, reading.outputs_per_group);
 }
@@ -80,7 +88,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
   if (!table.quantised && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
-    depths = ceil_div(reading.depth, kLongDepth);
+    depths = ceil_div(products_of(call, reading).size(), kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
   const bool short_sums = tile_rows == table.short_rows && runs_short(call, reading, table, pixels);
@@ -101,30 +109,50 @@ class Unit {
         job_(make_job(call, block_)) {}
 
   void run() noexcept {
-    if (cut_.depths == 1) {
-      job_.depth = reading_.depth;
-      return run_tiles({0, reading_.depth}, NextPanels(call_, cut_.blocks, place_, run_.size()));
-    }
-    alignas(64) float sums[kTilesWithSums * kTileSums];
-    const float* const panels = job_.panels;
-    for (std::int64_t i = 0; i < cut_.depths; ++i) {
-      const auto part = even_part({0, reading_.depth}, i, cut_.depths);
-      job_.depth = part.size();
-      job_.panels = panels + part.begin * kPanelLanes;
-      job_.begins = i == 0;
-      job_.ends = i + 1 == cut_.depths;
-      sums_ = sums;
-      run_tiles(part, job_.ends ? NextPanels(call_, cut_.blocks, place_, run_.size()) : NextPanels(panels + part.end * kPanelLanes));
-    }
+    if (call_.part != nullptr) return run_part();
+    if (cut_.depths > 1) return run_depths();
+    job_.depth = reading_.depth;
+    run_tiles({0, reading_.depth}, NextPanels(call_, cut_.blocks, place_, run_.size()));
   }
 
  private:
-  void run_tiles(Interval<std::int64_t> depth, const NextPanels& next) noexcept {
+  std::int64_t first_pixel() const noexcept { return even_part({0, cut_.pixels}, run_.begin, cut_.tiles).begin; }
+
+  /// Between the depths, sums lie on the stack.
+  void run_depths() noexcept {
+    alignas(64) float sums[kTilesWithSums * kTileSums];
+    run_products({0, reading_.depth}, sums);
+  }
+
+  /// Sums lie block after block, in a block pixel after pixel: each tile has its place, the same in all parts.
+  void run_part() noexcept {
+    const std::int64_t panels_before = block_.first_panel - cut_.blocks[0].first_panel;
+    const std::int64_t place = panels_before * cut_.pixels + first_pixel() * block_.panels;
+    run_products(call_.part->products, call_.part->sums + place * kPanelLanes);
+  }
+
+  /// `sums`: of the unit's first tile.
+  void run_products(ReductionRange products, float* sums) noexcept {
+    const float* const panels = job_.panels;
+    for (std::int64_t i = 0; i < cut_.depths; ++i) {
+      const auto depth = even_part(products, i, cut_.depths);
+      const bool last = i + 1 == cut_.depths;
+      job_.depth = depth.size();
+      job_.panels = panels + depth.begin * kPanelLanes;
+      job_.begins = depth.begin == 0;
+      job_.ends = depth.end == reading_.depth;
+      const NextPanels next = last ? NextPanels(call_, cut_.blocks, place_, run_.size(), products.begin * kPanelLanes)
+                                   : NextPanels(panels + depth.end * kPanelLanes);
+      run_tiles(depth, next, sums);
+    }
+  }
+
+  void run_tiles(Interval<std::int64_t> depth, const NextPanels& next, float* sums = nullptr) noexcept {
     const RowView& in = call_.inputs[0].view;
     const std::int64_t out_w = rows_are_one(call_, reading_) ? cut_.pixels : call_.outputs[0].view.pixels;
     const std::int64_t pixel_step = reading_.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
     job_.segment_offsets = &depth.begin;
-    const std::int64_t first = even_part({0, cut_.pixels}, run_.begin, cut_.tiles).begin;
+    const std::int64_t first = first_pixel();
     OutputWalk walk(call_, call_.rows.begin + first / out_w, first % out_w, {0, out_w}, block_.channel);
     const auto input = [&] {
       const std::int64_t row = walk.row() / reading_.out_rows * reading_.in_rows + walk.row() % reading_.out_rows * reading_.stride_h;
@@ -142,13 +170,14 @@ class Unit {
       return;
     }
     const float* a = input();
+    job_.sums = sums;
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
       a = walk.set_tile(a, pixel_step, input, rows);
       next.set(tile - run_.begin, job_);
-      if (sums_ != nullptr) job_.sums = sums_ + (tile - run_.begin) * kTileSums;
       tiles_.panels(rows, job_);
+      if (sums != nullptr) job_.sums += rows.count * block_.panels * kPanelLanes;
     }
   }
 
@@ -160,7 +189,6 @@ class Unit {
   const Block block_;
   const Interval<std::int64_t> run_;
   TileJob job_;
-  float* sums_ = nullptr;  // of all tiles, where a tile does part of the depth
 };
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {

@@ -22,8 +22,8 @@ namespace sluice::kernels::weighted {
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
-/// Unfinished sums of a tile of so many rows and a pair of panels, or of half the rows and four panels. They lie as the tile that began
-/// them holds them, so a tile with sums has the same shape in every part of a depth: rows, panels and `sums` alone decide it.
+/// Unfinished sums of a tile, at most, of a pair of panels, or of half the rows and four panels: 16 for each row and panel. They lie as the
+/// tile that began them holds them, so a tile with sums has the same shape in every part of a depth: rows and panels alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
 /// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.

@@ -137,6 +137,11 @@ template <auto kTable, Fits kFits>
 KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
   return convolution<weighted::run_pointwise, kTable, kFits, is_pointwise>(id, name);
 }
+/// Over f32 panels: quantised ones are widened in the order of k, from the first on.
+KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
+  descriptor.cuts_sums = true;
+  return descriptor;
+}
 template <auto kTable, Fits kFits>
 KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
   return with_workspace<weighted::direct_workspace>(convolution<weighted::run_direct, kTable, kFits, fills_panels>(id, name));
@@ -179,9 +184,9 @@ KernelDescriptor recurrent_kernel() noexcept {
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
   static const std::array kKernels{
-      pointwise<kF32, kPanelsOfF32>(kernel_id::kConvPointwise, "conv/pointwise"),
+      in_parts(pointwise<kF32, kPanelsOfF32>(kernel_id::kConvPointwise, "conv/pointwise")),
       direct<kF32, kPanelsOfF32>(kernel_id::kConvDirect, "conv/direct"),
-      dense<kF32, kPanelsOfF32>(kernel_id::kDense, "dense"),
+      in_parts(dense<kF32, kPanelsOfF32>(kernel_id::kDense, "dense")),
       with_workspace<weighted::depthwise_workspace>(
           convolution<weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(kernel_id::kConvDepthwise,
                                                                                                        "conv/depthwise")),
