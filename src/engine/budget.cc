@@ -68,7 +68,8 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
       plan.steps.size() * executor::kStepTable + count.tensors * sizeof(kernels::Operand) + count.weights * sizeof(kernels::WeightOperand);
   const auto bounded = [](const model::Tensor& tensor) { return tensor.bounded != 0; };
   const auto extents = static_cast<std::uint64_t>(std::count_if(graph.tensors.begin(), graph.tensors.end(), bounded));
-  return Bytes(sum + extents * (sizeof(Shape) + sizeof(TensorId)));
+  const auto parts = static_cast<std::uint64_t>(std::count_if(plan.steps.begin(), plan.steps.end(), plan::adds_part));
+  return Bytes(sum + extents * (sizeof(Shape) + sizeof(TensorId)) + parts * sizeof(kernels::SumsPart));
 }
 
 planner::TableCosts table_costs(const model::Graph& graph) noexcept {

@@ -86,6 +86,7 @@ class Binder {
     bound_.steps.reserve(plan_.steps.size());
     bound_.operands.reserve(count_shared_operands(graph_, plan_));
     bound_.weights.reserve(count_operands(graph_, plan_).weights);
+    bound_.parts.reserve(static_cast<std::size_t>(std::count_if(plan_.steps.begin(), plan_.steps.end(), plan::adds_part)));
     resolved_.resize(graph_.nodes.size());
     bound_.inputs.reserve(graph_.inputs.size());
     bound_.outputs.reserve(graph_.outputs.size());
@@ -134,6 +135,10 @@ class Binder {
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
+    if (plan::adds_part(step)) {
+      auto* const sums = reinterpret_cast<float*>(arena_ + plan_.buffer(step.sums).offset.count());
+      bound.call.part = &bound_.parts.emplace_back(kernels::SumsPart{step.reduction, sums});
+    }
     SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs, true));
     SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs, false));
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
@@ -195,6 +200,7 @@ class Binder {
       return refuse(node, "the kernel that the plan names does not run this node");
     }
     if (node.outputs.empty()) return refuse(node, "a node without an output cannot be a step");
+    if (plan::adds_part(step) && !kernel->cuts_sums) return refuse(node, "the kernel does not take a part of its sums");
     if (step.prepare || step.derived.buffer.valid()) {
       if (kernel->derived_panel_bytes == nullptr || node.weights.empty()) {
         return refuse(node, "the kernel has no derived weights");

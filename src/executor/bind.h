@@ -51,6 +51,7 @@ struct BoundPlan {
   std::vector<kernels::WeightOperand> weights;
   std::vector<std::byte> parameters;
   std::vector<std::span<std::byte>> windows;
+  std::vector<kernels::SumsPart> parts;  // of the steps that take a part of their sums, in their order
   std::vector<Shape> extents;  // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
   std::vector<const Shape*> output_extents;  // by output port; null: those of the port
   std::vector<RowView> inputs;               // of the graph's input ports; no data when no step reads the port

@@ -25,7 +25,7 @@ Status check_content(const Plan& plan, const model::Graph& graph, const VerifyCo
 
 /// Does the step write its output? Parts of a sum do not, but for the last. `check_sums` has passed.
 inline bool writes_output(const model::Graph& graph, const Step& step) noexcept {
-  return !step.prepare && (step.reduction == kWholeReduction || step.reduction.end == model::reduction_of(graph, graph.node(step.node)));
+  return !step.prepare && (!adds_part(step) || step.reduction.end == model::reduction_of(graph, graph.node(step.node)));
 }
 
 /// A refusal: the reason names the rule, the subject the thing.

@@ -43,7 +43,7 @@ Status check_sums(const Plan& plan, const model::Graph& graph) {
   std::vector<std::optional<std::size_t>> open(plan.buffers.size());  // by buffer: the latest part of the sums that lie there
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    if (step.reduction == kWholeReduction) {
+    if (!adds_part(step)) {
       if (step.sums.valid()) return broken("step", i, "I0: it has a buffer for unfinished sums and finishes them all");
       continue;
     }

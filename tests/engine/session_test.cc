@@ -11,6 +11,7 @@
 #include "sluice/plan/verify.h"
 #include "src/engine/process_memory.h"
 #include "tests/executor/toy_file.h"
+#include "tests/property/cut_sums.h"
 
 namespace sluice {
 namespace {
@@ -180,6 +181,21 @@ TEST_CASE("a plan of the caller's is verified and then run") {
     auto session = Session::create(fixture.model, {.budget = 2_MiB, .plan = &planned->plan});
     REQUIRE(session);
     CHECK(fixture.run(**session) == true);
+  }
+  SECTION("with its sums in parts") {
+    const plan::Plan cut = plan::cut_sums(planned->plan, fixture.model->graph(), {.at = {32, 100, 101}});
+    REQUIRE(cut.steps.size() > planned->plan.steps.size());
+    auto session = Session::create(fixture.model, {.budget = 4_MiB, .plan = &cut});
+    REQUIRE(session);
+    CHECK(fixture.run(**session) == true);
+    CHECK(fixture.run(**session) == true);
+  }
+  SECTION("not with parts of its sums in the wrong order") {
+    plan::Plan cut = plan::cut_sums(planned->plan, fixture.model->graph(), {.at = {32, 40}});
+    std::swap(cut.steps[0].reduction, cut.steps[1].reduction);
+    auto session = Session::create(fixture.model, {.plan = &cut});
+    REQUIRE_FALSE(session);
+    CHECK(session.error().code == ErrorCode::kInvalidPlan);
   }
   SECTION("not within a smaller budget") {
     auto session = Session::create(fixture.model, {.budget = planned->plan.arena_bytes, .plan = &planned->plan});

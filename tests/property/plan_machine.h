@@ -221,7 +221,23 @@ class PlanMachine {
       if (!inside(workspace)) return fail("a workspace ends outside the arena");
       for (std::uint64_t x = 0; x < workspace.size.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
     }
-    move(node.outputs[0], step.rows, step.channels, true);
+    if (step.sums.valid()) touch_sums(step);
+    const bool unfinished = step.sums.valid() && step.reduction.end < model::reduction_of(graph_, node);
+    if (!unfinished) move(node.outputs[0], step.rows, step.channels, true);
+  }
+
+  /// Unfinished sums: the name of each word says which they are and how many products they have.
+  void touch_sums(const Step& step) {
+    const Buffer& buffer = plan_.buffer(step.sums);
+    if (!inside(buffer)) return fail("unfinished sums end outside the arena");
+    const auto node = static_cast<std::uint32_t>(step.node.index());
+    const std::uint32_t name = 0x20000000u + node * 0x10001u + static_cast<std::uint32_t>(step.rows.begin * 31 + step.channels.begin);
+    for (std::uint64_t x = 0; x < buffer.size.count() / 4; ++x) {
+      std::uint32_t& word = arena_[buffer.offset.count() / 4 + x];
+      const auto named = [&](std::int64_t products) { return name + static_cast<std::uint32_t>(products) * 0x1000193u; };
+      if (step.reduction.begin > 0 && word != named(step.reduction.begin)) fail("unfinished sums are not in memory");
+      word = named(step.reduction.end);
+    }
   }
 
   /// A transform: each word of the buffer has a name of its own, made of weight, first panel and place.

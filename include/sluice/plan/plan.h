@@ -85,8 +85,8 @@ struct DerivedPanels {
 /// gap, from 0 to the number of inputs, and one kernel runs them all. Between them the unfinished sums lie in a buffer of kind kSums: a
 /// part that does not begin at 0 goes on from them, all but the last leave theirs there. The last part alone adds bias and residual,
 /// applies the activation and writes the output. Each part's operands are those of the undivided step: in panels of outputs, [K][16], the
-/// weights of a range of k are a run inside each panel, so a panel is brought whole and stays for the parts that the plan's loads say;
-/// panels of inputs, when a kernel reads them, make a range of k a run of panels.
+/// weights of a range of k are a run inside each panel, and stretches hold whole panels. So a panel is brought whole: once for all parts
+/// that its load's uses cover, or again for each. (Panels of inputs would make a range of k a run of panels; model/features.h.)
 ///
 /// A prepare step {raw panels of `channels` -> derived} runs in the prologue only; in a period it is over as soon as its turn comes, so
 /// that counts are the same in both. The loads of its raw panels run in the prologue only too (Load::prologue_only), or are resident. Its
@@ -105,6 +105,9 @@ struct Step {
   BufferId sums;                               // of a part of a sum: where unfinished sums lie; else invalid
   ReductionRange reduction = kWholeReduction;  // products of each sum: all of them, or a part
 };
+
+/// Does the step take a part of the products of its sums?
+inline bool adds_part(const Step& step) noexcept { return step.reduction != kWholeReduction; }
 
 /// One read into the arena.
 struct Load {
