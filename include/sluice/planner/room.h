@@ -56,12 +56,16 @@ class Room {
     return room;
   }
 
-  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks lie where they lie here. False where no room is known.
+  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks lie where they lie here. False where no room is known. Slices
+  /// that cannot be cut finely enough may have a workspace that is larger than the gap: it then lies above the blocks, and the layout's
+  /// height says whether it fits there.
   bool lay_out(FixedLayout& layout, std::uint64_t height) const {
     if (inner_.empty() || blocks_.size() != layout.blocks) return false;
     layout.offsets = blocks_;
-    for (std::size_t p = 0; p < inner_.size(); ++p)
-      layout.offsets.push_back(inner_[p] > height - std::min(height, top_[p]) ? inner_at_[p] : top_[p]);
+    for (std::size_t p = 0; p < inner_.size(); ++p) {
+      const bool inside = inner_[p] > height - std::min(height, top_[p]) && layout.workspace(p).size <= inner_[p];
+      layout.offsets.push_back(inside ? inner_at_[p] : top_[p]);
+    }
     layout.height = height_of(layout.items, layout.offsets);
     return true;
   }
