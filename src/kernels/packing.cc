@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 #include <tuple>
 
 #include "sluice/core/check.h"
+#include "sluice/core/half.h"
 #include "sluice/core/units.h"
 
 namespace sluice::kernels {
@@ -20,25 +20,12 @@ std::int64_t group_size(const PackSource& source) noexcept {
   return source.outputs_per_group > 0 ? source.outputs_per_group : source.outputs;
 }
 
-// Exact: every half is a float. A subnormal half is its fraction times 2^-24.
-float widen_half(std::uint16_t half) noexcept {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fu;
-  const std::uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const std::uint32_t wide_exponent = exponent == 0x1fu ? 0xffu : exponent + (127 - 15);
-  return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
-}
-
 template <class T>
 float load_as_float(const std::byte* data, std::int64_t index) noexcept {
   T value;
   std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof value), sizeof value);
   if constexpr (std::is_same_v<T, std::uint16_t>) {
-    return widen_half(value);
+    return float_of_f16(value);
   } else {
     return static_cast<float>(value);
   }
@@ -69,6 +56,19 @@ Lanes lanes_of(const PackSource& source, std::int64_t first, std::int64_t end) n
   return lanes;
 }
 
+/// 16 values as panels hold them. Returns where the next ones go.
+std::byte* put_row(DType packed, const std::array<float, kPanelLanes>& row, std::byte* out) noexcept {
+  if (packed == DType::kF32) {
+    std::memcpy(out, row.data(), sizeof row);
+    return out + sizeof row;
+  }
+  std::array<std::uint16_t, kPanelLanes> halves;
+  for (std::size_t lane = 0; lane < row.size(); ++lane)
+    halves[lane] = packed == DType::kBF16 ? bf16_of_float(row[lane]) : f16_of_float(row[lane]);
+  std::memcpy(out, halves.data(), sizeof halves);
+  return out + sizeof halves;
+}
+
 template <class T>
 std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out) noexcept {
   for (std::int64_t packed_tap = 0; packed_tap < source.taps; ++packed_tap) {
@@ -80,8 +80,7 @@ std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out
         const float value = load_as_float<T>(source.data, lanes.base[lane] + offset);
         row[lane] = source.scale.empty() ? value : value * lanes.scale[lane];
       }
-      std::memcpy(out, row.data(), sizeof row);
-      out += sizeof row;
+      out = put_row(source.packed, row, out);
     }
   }
   return out;
@@ -100,12 +99,12 @@ std::byte* pack_lanes(const PackSource& source, const Lanes& lanes, std::byte* o
 }
 
 std::uint64_t panel_size(const PackSource& source) noexcept {
-  return static_cast<std::uint64_t>(source.taps * source.depth * kPanelLanes) * sizeof(float);
+  return align_up(static_cast<std::uint64_t>(source.taps * source.depth * kPanelLanes) * size_of(source.packed), model::kWeightAlignment);
 }
 
 void describe(const PackSource& source, std::span<const std::int64_t> shape, model::WeightLayout layout, std::int64_t panels,
               model::Weight& weight) noexcept {
-  weight.panel_layout = {.layout = layout, .dtype = DType::kF32};
+  weight.panel_layout = {.layout = layout, .dtype = source.packed};
   weight.shape = Shape::make(shape).value_or(Shape{});
   weight.panels = panels;
   weight.panel_bytes = Bytes(panel_size(source));
@@ -128,7 +127,9 @@ void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> ou
   std::byte* to = out.data();
   for (std::int64_t panel = p.begin; panel < p.end; ++panel) {
     const ChannelRange c = model::channels_of_panels({panel, panel + 1}, group_size(source), source.outputs);
+    std::byte* const end = to + panel_size(source);
     to = pack_lanes(source, lanes_of(source, c.begin, c.end), to);
+    to = std::fill_n(to, end - to, std::byte{0});
   }
 }
 

@@ -30,7 +30,7 @@ std::optional<Shape> infer_dense(const Graph& graph, const Node& node) noexcept 
 }
 
 Reduction dense_reduction(const Graph& graph, const Node& node) noexcept {
-  if (is_quantised(graph.weight(node.weights[0]).panel_layout)) return {};  // its scales are applied to sums of groups
+  if (is_narrow(graph.weight(node.weights[0]).panel_layout)) return {};  // its kernels widen them from the first k on
   return {.input_axis = shape_of_input(graph, node).rank() - 1, .extent = node.as<DenseAttributes>().in_features};
 }
 

@@ -52,10 +52,10 @@ Status NodeCheck::panels(WeightLayout layout, std::int64_t outputs, std::int64_t
   const std::int64_t panels = panel_count(outputs, per_group);
   if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
   const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
-  if (is_quantised(weight.panel_layout) && !definition_of(node_.op).quantised_panels)
+  if (is_narrow(weight.panel_layout) && !definition_of(node_.op).quantised_panels)
     return invalid("G4: this operator takes no quantised panels");
   const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
-  if (!bytes || weight.panel_bytes != *bytes || (is_quantised(weight.panel_layout) && values_of_lane(weight) != *values)) {
+  if (!bytes || weight.panel_bytes != *bytes || (is_narrow(weight.panel_layout) && values_of_lane(weight) != *values)) {
     return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
                    weight.panel_bytes.count());
   }

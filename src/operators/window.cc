@@ -188,7 +188,7 @@ AxisRelations relate_conv_transpose(const Graph&, const Node& node, std::size_t)
 /// Taps come before channels in the chain (NumericClass::kExact), so that only a single tap leaves the channels outermost.
 Reduction conv_reduction(const Graph& graph, const Node& node) noexcept {
   const auto& a = node.as<ConvAttributes>();
-  if (a.window.taps() != 1 || a.groups != 1 || is_quantised(graph.weight(node.weights[0]).panel_layout)) return {};
+  if (a.window.taps() != 1 || a.groups != 1 || is_narrow(graph.weight(node.weights[0]).panel_layout)) return {};
   return {.input_axis = 3, .extent = a.in_channels};
 }
 

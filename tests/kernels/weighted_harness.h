@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "sluice/core/half.h"
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/kernels/packing.h"
@@ -25,8 +26,9 @@ struct Problem {
   bool bias = false;
   bool residual = false;
   model::Activation activation;
-  int bits = 32;           // of a weight; 8, 4 or 2: quantised panels
-  std::int64_t group = 0;  // values of an output that share a scale; 0: all
+  int bits = 32;             // of a weight; 8, 4 or 2: quantised panels
+  DType half = DType::kF32;  // bf16 or f16: panels of these
+  std::int64_t group = 0;    // values of an output that share a scale; 0: all
 };
 
 /// Sets out_h and out_w from the rest.
@@ -160,6 +162,7 @@ class Case {
     input_ = values(in_shape_.element_count());
     weights_ = values(conv.out_channels * depth() * w.taps());
     if (problem.bits != 32) quantise(random);
+    for (float& w : weights_) w = rounded(w);
     bias_ = values((conv.out_channels + 15) / 16 * 16);
     residual_ = values(out_shape_.element_count());
     make_graph();
@@ -266,6 +269,12 @@ class Case {
   const Shape& out_shape() const { return out_shape_; }
 
  private:
+  /// What a panel of 16-bit floats holds of a weight.
+  float rounded(float w) const {
+    if (problem_.half == DType::kBF16) return float_of_bf16(bf16_of_float(w));
+    return problem_.half == DType::kF16 ? float_of_f16(f16_of_float(w)) : w;
+  }
+
   /// Draws quantised values; the floats that they stand for are the weights.
   void quantise(std::mt19937& random) {
     const auto outputs = static_cast<std::size_t>(problem_.conv.out_channels);
@@ -315,7 +324,8 @@ class Case {
                       .group_stride = per_group() * depth() * taps,
                       .output_stride = depth() * taps,
                       .tap_stride = 1,
-                      .k_outer_stride = taps};
+                      .k_outer_stride = taps,
+                      .packed = problem_.half};
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};

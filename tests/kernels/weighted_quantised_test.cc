@@ -5,19 +5,19 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/reference/quantised.h"
 #include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/pointwise.h"
-#include "src/kernels/weighted/quantised_tile.h"
 #include "tests/kernels/weighted_harness.h"
 #include "tests/kernels/weighted_sweep.h"
 
 namespace sluice::kernels::test {
 namespace {
 
-using weighted::QuantisedBits;
+using weighted::NarrowForm;
 
-const weighted::TileTable& eight_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kEight); }
-const weighted::TileTable& four_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kFour); }
-const weighted::TileTable& two_bits(Isa isa) noexcept { return weighted::quantised_tile_table(isa, QuantisedBits::kTwo); }
+const weighted::TileTable& eight_bits(Isa isa) noexcept { return weighted::narrow_tile_table(isa, NarrowForm::kEightBits); }
+const weighted::TileTable& four_bits(Isa isa) noexcept { return weighted::narrow_tile_table(isa, NarrowForm::kFourBits); }
+const weighted::TileTable& two_bits(Isa isa) noexcept { return weighted::narrow_tile_table(isa, NarrowForm::kTwoBits); }
 
 template <KernelEntry kRun>
 void run_reference(const KernelCall& call, const weighted::TileTable&) noexcept {
@@ -28,6 +28,8 @@ Bytes reference_workspace(const operators::Parameters& parameters, const StepExt
   return find_kernel(kId)->workspace(parameters, extent);
 }
 
+constexpr Workspace kPointwiseWorkspace = workspace_of<weighted::pointwise_workspace<operators::ConvolutionParameters>>;
+
 Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
   p.bits = bits;
   p.group = group;
@@ -37,7 +39,10 @@ Problem with_bits(Problem p, int bits, std::int64_t group = 0) {
 }
 
 void sweep_dense(const Problem& p) {
-  sweep(p, weighted::run_dense, nullptr, p.bits == 8 ? eight_bits : p.bits == 4 ? four_bits : two_bits);
+  sweep(p, weighted::run_dense, workspace_of<weighted::pointwise_workspace<operators::DenseParameters>>,
+        p.bits == 8   ? eight_bits
+        : p.bits == 4 ? four_bits
+                      : two_bits);
   constexpr KernelId kId = kernel_id::kReferenceDenseQuantised;
   sweep(p, run_reference<reference::quantised_dense>, reference_workspace<kId>);
 }
@@ -83,7 +88,7 @@ TEST_CASE("convolutions of 4 bits") {
     sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>, four_bits);
     sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kId>);
   }
-  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 4, 8), weighted::run_pointwise, nullptr, four_bits);
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 4, 8), weighted::run_pointwise, kPointwiseWorkspace, four_bits);
 }
 
 TEST_CASE("convolutions of 8 bits") {
@@ -94,7 +99,53 @@ TEST_CASE("convolutions of 8 bits") {
     sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>, eight_bits);
     sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kId>);
   }
-  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 8), weighted::run_pointwise, nullptr, eight_bits);
+  sweep(with_bits(convolution(9, 7, 40, 50, 1, 2, 0), 8), weighted::run_pointwise, kPointwiseWorkspace, eight_bits);
+}
+
+const weighted::TileTable& bf16(Isa isa) noexcept { return weighted::narrow_tile_table(isa, NarrowForm::kBf16); }
+const weighted::TileTable& f16(Isa isa) noexcept { return weighted::narrow_tile_table(isa, NarrowForm::kF16); }
+
+using Tiles = const weighted::TileTable& (*)(Isa) noexcept;
+
+template <class Body>
+void for_each_half(const Body& body) {
+  body(DType::kBF16, Tiles{bf16});
+  body(DType::kF16, Tiles{f16});
+}
+
+Problem with_half(Problem p, DType half) {
+  p.half = half;
+  p.bias = p.residual = p.conv.out_channels % 2 == 0;
+  p.activation = {model::Function::kRelu, 0, 0};
+  return p;
+}
+
+TEST_CASE("dense layers of 16-bit floats") {
+  for_each_half([](DType half, Tiles tiles) {
+    // Few rows and many, more tiles than wait for a widened part, sums of one part and of several.
+    for (const Problem& plain :
+         {dense(1, 1, 7), dense(1, 700, 150), dense(3, 63, 33), dense(17, 130, 100), dense(300, 40, 40), dense(260, 1100, 70)}) {
+      const Problem p = with_half(plain, half);
+      sweep(p, weighted::run_dense, workspace_of<weighted::pointwise_workspace<operators::DenseParameters>>, tiles);
+      if (plain.conv.in_channels < 1000)
+        sweep(p, run_reference<reference::quantised_dense>, reference_workspace<kernel_id::kReferenceDenseQuantised>);
+    }
+  });
+}
+
+TEST_CASE("convolutions of 16-bit floats") {
+  for_each_half([](DType half, Tiles tiles) {
+    for (const Problem& plain :
+         {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 70, 33, 3, 2, 1), convolution(5, 5, 12, 34, 3, 1, 1, 2),
+          convolution(13, 9, 3, 16, 5, 1, 2, 1, 2), convolution(12, 12, 300, 18, 3, 1, 1)}) {
+      const Problem p = with_half(plain, half);
+      sweep(p, weighted::run_direct, workspace_of<weighted::direct_workspace>, tiles);
+      if (plain.conv.in_channels < 100)
+        sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kernel_id::kReferenceConvQuantised>);
+    }
+    sweep(with_half(convolution(9, 7, 40, 50, 1, 2, 0), half), weighted::run_pointwise, kPointwiseWorkspace, tiles);
+    sweep(with_half(convolution(20, 17, 300, 50, 1, 1, 0), half), weighted::run_pointwise, kPointwiseWorkspace, tiles);
+  });
 }
 
 }  // namespace

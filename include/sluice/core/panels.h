@@ -85,6 +85,10 @@ struct PanelLayout {
 constexpr bool is_quantised(const PanelLayout& layout) noexcept {
   return layout.layout == WeightLayout::kPanels && layout.scale != PanelScale::kNone;
 }
+/// Do its values stand for floats that take more bits, so that kernels of f32 widen them first?
+constexpr bool is_narrow(const PanelLayout& layout) noexcept {
+  return layout.layout == WeightLayout::kPanels && layout.k_interleave == 1 && layout.dtype != DType::kF32;
+}
 /// Bits of a quantised value: 8, 4 or 2.
 constexpr int bits_of(const PanelLayout& layout) noexcept { return 8 / layout.k_block; }
 /// Bytes before the values of a group of k_group, or before those of all.

@@ -40,6 +40,7 @@ struct PackSource {
   std::int64_t run = 0;
   std::span<const float> scale = {};             // of outputs, or empty: a folded batch-norm
   std::span<const std::int32_t> tap_order = {};  // packed tap i is source tap tap_order[i]; empty: as they are
+  DType packed = DType::kF32;                    // what panels hold: f32, or bf16 or f16, rounded to nearest (not depthwise)
 };
 
 /// Fills name-independent fields of `weight` (panel_layout, shape, panels, panel_bytes) for a kPanels weight of these extents.

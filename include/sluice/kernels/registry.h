@@ -39,11 +39,22 @@ inline constexpr KernelId kSlice{23};
 inline constexpr KernelId kPad{24};
 inline constexpr KernelId kTranspose{25};
 inline constexpr KernelId kReshape{26};
+inline constexpr KernelId kDenseBf16{30};  // over panels of 16-bit floats: 30 to 39
+inline constexpr KernelId kDenseF16{31};
+inline constexpr KernelId kConvPointwiseBf16{32};
+inline constexpr KernelId kConvPointwiseF16{33};
+inline constexpr KernelId kConvDirectBf16{34};
+inline constexpr KernelId kConvDirectF16{35};
+inline constexpr KernelId kConvTransposedBf16{36};
+inline constexpr KernelId kConvTransposedF16{37};
+inline constexpr KernelId kConvWinogradBf16{38};
+inline constexpr KernelId kConvWinogradF16{39};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 inline constexpr KernelId kReferenceDenseQuantised{191};
 inline constexpr KernelId kReferenceConvQuantised{192};
 inline constexpr KernelId kReferenceConvTransposeQuantised{193};
+inline constexpr KernelId kReferenceWinogradNarrow{194};
 inline constexpr KernelId kDenseTwoBits{200};
 inline constexpr KernelId kConvPointwiseFourBits{201};
 inline constexpr KernelId kConvDirectFourBits{202};

@@ -26,18 +26,19 @@ namespace sluice::model {
 // What kernels know of panels without knowing of files.
 using sluice::bits_of;
 using sluice::channels_of_panels;
+using sluice::is_narrow;
 using sluice::is_quantised;
 using sluice::kPanelLanes;
-using sluice::kPanelSideCount;
 using sluice::kPanelScaleCount;
+using sluice::kPanelSideCount;
 using sluice::kWeightAlignment;
 using sluice::kWeightLayoutCount;
 using sluice::panel_bytes_of;
 using sluice::panel_count;
 using sluice::PanelLayout;
+using sluice::panels_of_channels;
 using sluice::PanelScale;
 using sluice::PanelSide;
-using sluice::panels_of_channels;
 using sluice::quantised_group_bytes;
 using sluice::quantised_head_bytes;
 using sluice::WeightLayout;

@@ -114,13 +114,13 @@ void embedding(const KernelCall& call) noexcept {
   });
 }
 
-/// The same of a table in quantised panels.
+/// The same of a table in narrow panels.
 void quantised_embedding(const KernelCall& call) noexcept {
   const auto& a = call.parameters<operators::EmbeddingParameters>();
   look_up(call, [&](const WeightOperand& table, std::int64_t index, float* to) {
     const std::int64_t panel = index / kPanelLanes - table.panels.begin;
     const std::byte* const at = table.data + panel * static_cast<std::int64_t>(a.panels.panel_bytes.count());
-    for (std::int64_t c = 0; c < a.features; ++c) to[c] = quantised_value(a.panels.layout, at, c, index % kPanelLanes);
+    for (std::int64_t c = 0; c < a.features; ++c) to[c] = narrow_value(a.panels.layout, at, c, index % kPanelLanes);
   });
 }
 

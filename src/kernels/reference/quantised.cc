@@ -1,9 +1,11 @@
-// Dense layers and convolutions over quantised panels: the panels become floats in the workspace, and the reference of floats does the
+// Dense layers and convolutions over narrow panels: the panels become floats in the workspace, and the reference of floats does the
 // rest.
 #include "src/kernels/reference/quantised.h"
 
 #include <array>
+#include <cstring>
 
+#include "sluice/core/half.h"
 #include "src/kernels/reference/kernels.h"
 
 namespace sluice::kernels::reference {
@@ -26,7 +28,12 @@ void run_as_floats(const KernelCall& call, KernelEntry run) noexcept {
 
 }  // namespace
 
-float quantised_value(const PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept {
+float narrow_value(const PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept {
+  if (layout.scale == PanelScale::kNone) {
+    std::uint16_t half;
+    std::memcpy(&half, panel + (i * kPanelLanes + lane) * static_cast<std::int64_t>(sizeof half), sizeof half);
+    return layout.dtype == DType::kBF16 ? float_of_bf16(half) : float_of_f16(half);
+  }
   const std::int64_t group = layout.k_group, within = group == 0 ? i : i % group;
   const std::byte* const head = panel + (group == 0 ? 0 : i / group * quantised_group_bytes(layout));
   const std::byte* const zeros = head + kPanelLanes * static_cast<std::int64_t>(sizeof(float));
@@ -45,7 +52,7 @@ void decode_panels(const operators::PanelGeometry& geometry, const WeightOperand
   for (std::int64_t p = 0; p < operand.panels.size(); ++p) {
     const std::byte* panel = operand.data + p * static_cast<std::int64_t>(geometry.panel_bytes.count());
     for (std::int64_t i = 0; i < geometry.values; ++i)
-      for (std::int64_t lane = 0; lane < kPanelLanes; ++lane) *values++ = quantised_value(geometry.layout, panel, i, lane);
+      for (std::int64_t lane = 0; lane < kPanelLanes; ++lane) *values++ = narrow_value(geometry.layout, panel, i, lane);
   }
 }
 
@@ -57,5 +64,6 @@ Bytes quantised_workspace(const operators::WeightedParameters& weighted, const S
 void quantised_dense(const KernelCall& call) noexcept { run_as_floats(call, dense); }
 void quantised_conv(const KernelCall& call) noexcept { run_as_floats(call, conv); }
 void quantised_conv_transpose(const KernelCall& call) noexcept { run_as_floats(call, conv_transpose); }
+void quantised_conv_winograd(const KernelCall& call) noexcept { run_as_floats(call, conv_winograd); }
 
 }  // namespace sluice::kernels::reference

@@ -1,4 +1,4 @@
-// Quantised panels, read one value at a time: what their bytes mean (core/panels.h has the picture).
+// Narrow panels (core/panels.h has the picture), read one value at a time: what their bytes mean.
 #pragma once
 
 #include "sluice/core/work.h"
@@ -8,7 +8,7 @@
 namespace sluice::kernels::reference {
 
 /// Value i of a lane of one panel.
-float quantised_value(const PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept;
+float narrow_value(const PanelLayout& layout, const std::byte* panel, std::int64_t i, std::int64_t lane) noexcept;
 /// The panels as f32 panels.
 void decode_panels(const operators::PanelGeometry& geometry, const WeightOperand& operand, float* values) noexcept;
 
@@ -16,5 +16,6 @@ Bytes quantised_workspace(const operators::WeightedParameters& weighted, const S
 void quantised_dense(const KernelCall& call) noexcept;
 void quantised_conv(const KernelCall& call) noexcept;
 void quantised_conv_transpose(const KernelCall& call) noexcept;
+void quantised_conv_winograd(const KernelCall& call) noexcept;
 
 }  // namespace sluice::kernels::reference

@@ -50,7 +50,7 @@ bool table_of_floats(const model::Graph& graph, const model::Node& node) noexcep
   return graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32;
 }
 bool quantised_table(const model::Graph& graph, const model::Node& node) noexcept {
-  return model::is_quantised(graph.weight(node.weights[0]).panel_layout);
+  return is_narrow(graph.weight(node.weights[0]).panel_layout);
 }
 
 std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
@@ -75,7 +75,7 @@ std::int64_t pieces_looked_up(const model::Graph& graph, const model::Node& node
 std::int64_t lookup_turns(const model::Graph& graph, const model::Node& node) noexcept { return pieces_looked_up(graph, node) > 0 ? 1 : 0; }
 
 bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept {
-  if (node.weights.empty() || !is_quantised(graph.weight(node.weights[0]).panel_layout)) return false;
+  if (node.weights.empty() || !is_narrow(graph.weight(node.weights[0]).panel_layout)) return false;
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   return all_are(graph, node, DType::kF32) && (conv == nullptr || !conv->depthwise());
 }
@@ -157,6 +157,14 @@ constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId 
   return kernel;
 }
 
+constexpr KernelDescriptor narrow_winograd() noexcept {
+  KernelDescriptor kernel = quantised<convolution_parameters, reference::quantised_conv_winograd, convolution_workspace>(
+      "reference/conv_winograd_narrow", OpKind::kConv, kernel_id::kReferenceWinogradNarrow);
+  kernel.numeric = model::NumericClass::kWinograd4;
+  kernel.row_granule = 4;
+  return kernel;
+}
+
 /// Reads the parts of its table that are asked for by itself, where a plan does not hold all of it.
 template <auto kRun>
 constexpr KernelDescriptor lookup(std::string_view name) noexcept {
@@ -183,7 +191,7 @@ constexpr KernelDescriptor plain_kernel() noexcept {
   return kernel;
 }
 
-constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
+constexpr std::array<KernelDescriptor, model::kOpKindCount + 6> kKernels = {
     in_parts(weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv)),
     weighted<convolution_parameters, reference::conv_transpose>("reference/conv_transpose", OpKind::kConvTranspose),
     in_parts(weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense)),
@@ -213,6 +221,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 5> kKernels = {
     quantised<convolution_parameters, reference::quantised_conv_transpose, convolution_workspace>(
         "reference/conv_transpose_quantised", OpKind::kConvTranspose, kernel_id::kReferenceConvTransposeQuantised),
     quantised_embedding(),
+    narrow_winograd(),
 };
 
 constexpr bool in_order_of_kinds() noexcept {

@@ -66,8 +66,8 @@ CostFeatures weighted_cost(const WeightedParameters& weighted, const StepExtent&
   const std::uint64_t outputs = unsigned_of(extent.rows.size() * weighted.out_pixels * extent.channels.size());
   CostFeatures cost;
   // A panel holds 16 lanes of so many values: as many products an output.
-  const bool floats = !is_quantised(geometry.layout);
-  cost.flops = outputs * (floats ? geometry.panel_bytes.count() / (kPanelLanes * sizeof(float)) : unsigned_of(geometry.values)) * 2;
+  const bool narrow = is_narrow(geometry.layout);
+  cost.flops = outputs * (narrow ? unsigned_of(geometry.values) : geometry.panel_bytes.count() / (kPanelLanes * sizeof(float))) * 2;
   cost.weight_bytes = unsigned_of(panels.size()) * geometry.panel_bytes.count();
   cost.output_bytes = outputs * sizeof(float);
   const std::uint64_t whole_input = unsigned_of(weighted.input_elements) * sizeof(float);

@@ -2,6 +2,7 @@
 
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/inside.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
@@ -20,7 +21,7 @@ bool mostly_whole_windows(const Window& w) noexcept {
 
 bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const Window& w = conv.window;
-  if (is_quantised(conv.weighted.panels.layout)) return false;
+  if (is_narrow(conv.weighted.panels.layout)) return false;
   if (w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
@@ -29,7 +30,8 @@ bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent&
 }  // namespace
 
 Bytes strips_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return strip_workspace(cut_strips(conv, extent, Direction::kForward).strip, extent.threads);
+  return strip_workspace(cut_strips(conv, extent, Direction::kForward).strip, extent.threads) +
+         narrow_rooms(conv.weighted.panels.layout, extent.threads);
 }
 
 void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -40,6 +42,7 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
   const Strips strips(call.workspace, plan, threads);
+  std::byte* const rooms = call.workspace + strip_workspace(plan, threads).count();
   set_segments(w, plan, strips.segment_offsets(0));
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
@@ -56,7 +59,10 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
-    for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, tiles.rows, tiles.panels);
+    TileRunner runner(tiles, rooms, thread);
+    for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, tiles.rows,
+                  [&](const TileRows& rows, const TileJob& tile_job) { runner.run(rows, tile_job); });
+    runner.finish(job);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "src/kernels/weighted/pointwise.h"
 
 #include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/narrow.h"
 
 namespace sluice::kernels::weighted {
 namespace {
@@ -87,7 +88,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
-  if (!table.quantised && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
+  if (table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
     depths = ceil_div(products_of(call, reading).size(), kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
@@ -98,9 +99,10 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
 /// One unit: its tiles, pixel after pixel.
 class Unit {
  public:
-  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place) noexcept
+  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place, int thread) noexcept
       : call_(call),
         tiles_(tiles),
+        thread_(thread),
         reading_(reading),
         cut_(cut),
         place_(place),
@@ -171,18 +173,21 @@ class Unit {
     }
     const float* a = input();
     job_.sums = sums;
+    TileRunner runner(tiles_, call_.workspace, thread_);
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
       a = walk.set_tile(a, pixel_step, input, rows);
       next.set(tile - run_.begin, job_);
-      tiles_.panels(rows, job_);
+      runner.run(rows, job_);
       if (sums != nullptr) job_.sums += rows.count * block_.panels * kPanelLanes;
     }
+    runner.finish(job_);
   }
 
   const KernelCall& call_;
   const TileTable& tiles_;
+  int thread_;
   const Reading& reading_;
   const Cut& cut_;
   const UnitPlace place_;
@@ -193,7 +198,8 @@ class Unit {
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
   const Cut cut = cut_step(call, reading, tiles, thread_count(call));
-  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { Unit(call, tiles, reading, cut, cut.units[unit]).run(); });
+  for_each_unit(call, cut.units.count(),
+                [&](std::int64_t unit, int thread) noexcept { Unit(call, tiles, reading, cut, cut.units[unit], thread).run(); });
 }
 
 }  // namespace

@@ -1,10 +1,17 @@
 // 1x1 convolutions without padding (any stride, groups of 16 outputs and more) and dense layers: each output pixel reads one input pixel,
-// in place, whatever the pitches. No workspace.
+// in place, whatever the pitches. Workspace for narrow panels only.
 #pragma once
 
 #include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/narrow.h"
 
 namespace sluice::kernels::weighted {
+
+/// Of both.
+template <class Parameters>
+Bytes pointwise_workspace(const Parameters& parameters, const StepExtent& extent) noexcept {
+  return narrow_rooms(parameters.weighted.panels.layout, extent.threads);
+}
 
 /// Does each output pixel of the window read one input pixel, in place?
 bool reads_in_place(const ConvolutionParameters& conv) noexcept;

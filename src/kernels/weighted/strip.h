@@ -153,7 +153,29 @@ struct StripUnit {
   const UnitPlace& place;
 };
 
-/// Runs `tile` over the unit: pixels split evenly over tiles of at most `tile_rows`, across output rows.
-void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, void (*tile)(const TileRows&, const TileJob&) noexcept) noexcept;
+/// Calls run_tile(rows, job) over the unit: pixels split evenly over tiles of at most `tile_rows`, across output rows.
+template <class RunTile>
+void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, const RunTile& run_tile) noexcept {
+  const Window& w = unit.window;
+  const OutArea& area = unit.area;
+  const std::int64_t pixels = area.rows.size() * area.columns.size();
+  const std::int64_t count = ceil_div(pixels, tile_rows);
+  const std::int64_t pixel_step = (unit.plan.columns_apart ? 1 : w.stride_w) * unit.plan.depth;
+  const std::int64_t row_step = (unit.plan.rows_apart ? 1 : w.stride_h) * unit.plan.in_columns * unit.plan.depth;
+  OutputWalk walk(unit.call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns,
+                  unit.blocks[unit.place.block].channel);
+  const NextPanels next(unit.call, unit.blocks, unit.place, count);
+  const float* row_start = unit.strip;
+  const float* a = unit.strip;
+  for (std::int64_t tile = 0; tile < count; ++tile) {
+    const auto part = even_part({0, pixels}, tile, count);
+    TileRows rows;
+    rows.count = static_cast<int>(part.size());
+    a = walk.set_tile(
+        a, pixel_step, [&] { return row_start += row_step; }, rows);
+    next.set(tile, job);
+    run_tile(rows, job);
+  }
+}
 
 }  // namespace sluice::kernels::weighted

@@ -11,6 +11,7 @@
 // A segment is a run of taps that is contiguous in memory (a kernel row of a padded strip), so the inner loop is one long run.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -59,7 +60,7 @@ struct TileJob {
   bool has_residual = false;
   bool outputs_are_far = false;  // beyond L2
   Activation activation;
-  // Quantised panels only: see PanelLayout, and which value of a lane the first segment begins with.
+  // Narrow panels only (narrow.h): see PanelLayout, and which value of a lane the first segment begins with.
   std::int64_t k_group = 0;
   std::int64_t first_value = 0;
 };
@@ -92,6 +93,9 @@ struct PixelPlanes {
   int end_lane = 0;
 };
 
+/// Writes values [first, first + count) of all lanes of a narrow panel to `to`, as floats: [count][16]. `group` is PanelLayout::k_group.
+using Widen = void (*)(const std::byte* panel, std::int64_t group, std::int64_t first, std::int64_t count, float* to) noexcept;
+
 /// The inner loops of one instruction set.
 struct TileTable {
   Isa isa = Isa::kScalar;
@@ -100,8 +104,8 @@ struct TileTable {
   int short_rows = 0;      // of a full one of `short_run`
   int short_products = 0;  // of sums that are for `short_run`; 0: there is none
   int lane_rows = 1;       // of a full tile with lanes
-  bool quantised = false;  // `panels` alone, over quantised panels: begins and ends each sum, and finds values by `first_value`
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  Widen widen = nullptr;  // of narrow panels, before `panels` multiply by them (narrow.h); null: of f32
   // As `panels`, tile by tile, for short sums; job.next_part is that of the first.
   void (*short_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;

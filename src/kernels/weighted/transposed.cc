@@ -3,6 +3,7 @@
 //
 //     output o = stride * q + phase meets tap t at input q + shift(t),  shift(t) = (phase + pad - t * dilation) / stride
 #include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
@@ -38,16 +39,16 @@ StripArea strip_of(const Window& w, const OutArea& area, const StripPlan& plan) 
 /// The phases of an area, one after the other, for one block.
 class PhaseRunner {
  public:
-  PhaseRunner(const KernelCall& call, const TileTable& tiles, const StripPlan& plan, const OutArea& area, const float* strip) noexcept
+  PhaseRunner(const KernelCall& call, int tile_rows, const StripPlan& plan, const OutArea& area, const float* strip) noexcept
       : call_(call),
-        tiles_(tiles),
+        tile_rows_(tile_rows),
         w_(call.parameters<ConvolutionParameters>().window),
         plan_(plan),
         area_(area),
         source_(strip_of(w_, area, plan)),
         strip_(strip) {}
 
-  void run(const Block& block, TileJob job, std::int64_t* offsets) const noexcept {
+  void run(const Block& block, TileJob job, std::int64_t* offsets, TileRunner& runner) const noexcept {
     const Axis v = vertical(w_), h = horizontal(w_);
     job.segment_offsets = offsets;
     job.depth = plan_.depth;
@@ -57,8 +58,9 @@ class PhaseRunner {
         for (std::int64_t ky = 0; ky < v.kernel; ++ky)
           for (std::int64_t kx = 0; kx < h.kernel; ++kx)
             if (v.phase(ky) == phase_y && h.phase(kx) == phase_x) offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
-        run_phase(block, job, phase_y, phase_x);
-        if (tiles_.quantised)
+        run_phase(block, job, phase_y, phase_x, runner);
+        runner.finish(job);
+        if (runner.widens())
           job.first_value += job.segments * job.depth;
         else
           job.panels += job.segments * job.depth * kPanelLanes;
@@ -69,11 +71,11 @@ class PhaseRunner {
   /// Floats from the strip's start to input (row, column) of the image.
   std::int64_t offset(std::int64_t row, std::int64_t column) const noexcept { return (row * plan_.in_columns + column) * plan_.depth; }
 
-  void run_phase(const Block& block, const TileJob& job, std::int64_t phase_y, std::int64_t phase_x) const noexcept {
+  void run_phase(const Block& block, const TileJob& job, std::int64_t phase_y, std::int64_t phase_x, TileRunner& runner) const noexcept {
     const auto qy = outputs_of_phase(area_.rows, phase_y, w_.stride_h);
     const auto qx = outputs_of_phase(area_.columns, phase_x, w_.stride_w);
     const std::int64_t pixels = qy.size() * qx.size();
-    const std::int64_t count = ceil_div(pixels, tiles_.rows);
+    const std::int64_t count = ceil_div(pixels, tile_rows_);
     for (std::int64_t tile = 0; tile < count; ++tile) {
       const auto part = even_part({0, pixels}, tile, count);
       TileRows rows;
@@ -85,12 +87,12 @@ class PhaseRunner {
         const std::int64_t row = area_.image * w_.out_h + y * w_.stride_h + phase_y;
         OutputWalk(call_, row, x * w_.stride_w + phase_x, {0, w_.out_w}, block.channel).set(m, rows);
       }
-      tiles_.panels(rows, job);
+      runner.run(rows, job);
     }
   }
 
   const KernelCall& call_;
-  const TileTable& tiles_;
+  int tile_rows_;
   const Window& w_;
   const StripPlan& plan_;
   const OutArea& area_;
@@ -101,7 +103,8 @@ class PhaseRunner {
 }  // namespace
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads);
+  return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
+         narrow_rooms(conv.weighted.panels.layout, extent.threads);
 }
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -110,6 +113,7 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
   const Strips strips(call.workspace, cut.strip, threads);
+  std::byte* const rooms = call.workspace + strip_workspace(cut.strip, threads).count();
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
     const UnitPlace place = cut.units[unit];
@@ -118,7 +122,8 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
     float* const strip = strips.strip(thread);
     if (!strips.holds(thread, block.group * areas.count() + place.run))
       fill_strip(call.inputs[0].view, conv.window, strip_of(conv.window, area, cut.strip), block.group * cut.strip.depth, cut.strip, strip);
-    PhaseRunner(call, tiles, cut.strip, area, strip).run(block, make_job(call, block), strips.segment_offsets(thread));
+    TileRunner runner(tiles, rooms, thread);
+    PhaseRunner(call, tiles.rows, cut.strip, area, strip).run(block, make_job(call, block), strips.segment_offsets(thread), runner);
   });
 }
 

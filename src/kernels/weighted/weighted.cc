@@ -8,8 +8,8 @@
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/pointwise.h"
-#include "src/kernels/weighted/quantised_tile.h"
 #include "src/kernels/weighted/recurrent.h"
 #include "src/kernels/weighted/winograd.h"
 
@@ -19,7 +19,7 @@ namespace {
 using model::Graph;
 using model::Node;
 using model::OpKind;
-using weighted::QuantisedBits;
+using weighted::NarrowForm;
 
 // ---- which nodes: inputs of f32, weights of f32 or of so many bits
 
@@ -39,6 +39,12 @@ bool bits_fit(const Graph& graph, const Node& node) noexcept {
   if (node.weights.empty() || !tensors_fit(graph, node)) return false;
   const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
   return is_quantised(layout) && bits_of(layout) == kBits;
+}
+template <DType kHalf>
+bool half_fits(const Graph& graph, const Node& node) noexcept {
+  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  return is_narrow(layout) && layout.dtype == kHalf;
 }
 
 Bytes grouped_workspace(const operators::ConvolutionParameters& parameters, const StepExtent& extent) noexcept {
@@ -87,14 +93,16 @@ CostFeatures cost_by(const Graph& graph, const Node& node, const StepExtent& ext
 
 // ---- what they resolve to
 
-template <QuantisedBits kBits>
+template <NarrowForm kForm>
 const weighted::TileTable& tiles_of(Isa isa) noexcept {
-  return weighted::quantised_tile_table(isa, kBits);
+  return weighted::narrow_tile_table(isa, kForm);
 }
 constexpr auto kF32 = weighted::tile_table;
-constexpr auto kEight = tiles_of<QuantisedBits::kEight>;
-constexpr auto kFour = tiles_of<QuantisedBits::kFour>;
-constexpr auto kTwo = tiles_of<QuantisedBits::kTwo>;
+constexpr auto kEight = tiles_of<NarrowForm::kEightBits>;
+constexpr auto kFour = tiles_of<NarrowForm::kFourBits>;
+constexpr auto kTwo = tiles_of<NarrowForm::kTwoBits>;
+constexpr auto kBf16 = tiles_of<NarrowForm::kBf16>;
+constexpr auto kF16 = tiles_of<NarrowForm::kF16>;
 
 struct Described {
   KernelId id = KernelId::kNone;
@@ -117,16 +125,6 @@ KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
           .cost = weighted_cost<kParameters>};
 }
 
-template <auto kTable, Fits kFits>
-KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
-  return kernel<dense_parameters, weighted::run_dense, kTable>({id, name, OpKind::kDense}, kFits);
-}
-
-template <auto kRun, auto kTable, Fits kFits, Takes kTakes>
-KernelDescriptor convolution(KernelId id, std::string_view name) noexcept {
-  return kernel<convolution_parameters, kRun, kTable>({id, name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
-}
-
 template <auto kWorkspace>
 KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   descriptor.workspace = workspace_of<kWorkspace>;
@@ -134,12 +132,25 @@ KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
 }
 
 template <auto kTable, Fits kFits>
-KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
-  return convolution<weighted::run_pointwise, kTable, kFits, is_pointwise>(id, name);
+KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
+  return with_workspace<weighted::pointwise_workspace<operators::DenseParameters>>(
+      kernel<dense_parameters, weighted::run_dense, kTable>({id, name, OpKind::kDense}, kFits));
 }
-/// Over f32 panels: quantised ones are widened in the order of k, from the first on.
+
+template <auto kRun, auto kTable, Fits kFits, Takes kTakes>
+KernelDescriptor convolution(KernelId id, std::string_view name) noexcept {
+  return kernel<convolution_parameters, kRun, kTable>({id, name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
+}
+
+template <auto kTable, Fits kFits>
+KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
+  return with_workspace<weighted::pointwise_workspace<operators::ConvolutionParameters>>(
+      convolution<weighted::run_pointwise, kTable, kFits, is_pointwise>(id, name));
+}
+/// Over f32 panels, which have no workspace either: others are widened in the order of k, from the first on.
 KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
   descriptor.cuts_sums = true;
+  descriptor.workspace = nullptr;
   return descriptor;
 }
 template <auto kTable, Fits kFits>
@@ -154,13 +165,18 @@ KernelDescriptor transposed(KernelId id, std::string_view name) noexcept {
   return descriptor;
 }
 
-KernelDescriptor winograd_kernel() noexcept {
-  KernelDescriptor descriptor = with_workspace<weighted::winograd_workspace>(
-      convolution<weighted::run_winograd, weighted::winograd_table, f32_fits<WeightLayout::kPanels>, takes_winograd>(
-          kernel_id::kConvWinograd, "conv/winograd"));
+template <DType kHalf>
+const weighted::WinogradTable& winograd_of(Isa isa) noexcept {
+  return weighted::winograd_table_of_halves(isa, kHalf);
+}
+
+template <auto kTable, Fits kFits>
+KernelDescriptor by_winograd(KernelId id, std::string_view name) noexcept {
+  KernelDescriptor descriptor =
+      with_workspace<weighted::winograd_workspace>(convolution<weighted::run_winograd, kTable, kFits, takes_winograd>(id, name));
   descriptor.numeric = model::NumericClass::kWinograd4;
-  descriptor.resolve = resolve_as<convolution_parameters, entry_for<weighted::run_winograd, weighted::winograd_table>,
-                                  entry_for<weighted::prepare_winograd, weighted::winograd_table>>;
+  descriptor.resolve =
+      resolve_as<convolution_parameters, entry_for<weighted::run_winograd, kTable>, entry_for<weighted::prepare_winograd, kTable>>;
   descriptor.cost = cost_by<convolution_parameters, weighted::winograd_cost>;
   descriptor.prepare_cost = cost_by<convolution_parameters, weighted::winograd_prepare_cost>;
   descriptor.derived_panel_bytes = [](const operators::Parameters& parameters) noexcept {
@@ -193,7 +209,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       with_workspace<grouped_workspace>(
           convolution<run_grouped, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
       transposed<kF32, kPanelsOfF32>(kernel_id::kConvTransposed, "conv/transposed"),
-      winograd_kernel(),
+      by_winograd<weighted::winograd_table, kPanelsOfF32>(kernel_id::kConvWinograd, "conv/winograd"),
       recurrent_kernel(),
       dense<kEight, bits_fit<8>>(kernel_id::kDenseEightBits, "dense/8bit"),
       dense<kFour, bits_fit<4>>(kernel_id::kDenseFourBits, "dense/4bit"),
@@ -204,6 +220,16 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       direct<kFour, bits_fit<4>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
       transposed<kEight, bits_fit<8>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
       transposed<kFour, bits_fit<4>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
+      dense<kBf16, half_fits<DType::kBF16>>(kernel_id::kDenseBf16, "dense/bf16"),
+      dense<kF16, half_fits<DType::kF16>>(kernel_id::kDenseF16, "dense/f16"),
+      pointwise<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvPointwiseBf16, "conv/pointwise_bf16"),
+      pointwise<kF16, half_fits<DType::kF16>>(kernel_id::kConvPointwiseF16, "conv/pointwise_f16"),
+      direct<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvDirectBf16, "conv/direct_bf16"),
+      direct<kF16, half_fits<DType::kF16>>(kernel_id::kConvDirectF16, "conv/direct_f16"),
+      transposed<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvTransposedBf16, "conv/transposed_bf16"),
+      transposed<kF16, half_fits<DType::kF16>>(kernel_id::kConvTransposedF16, "conv/transposed_f16"),
+      by_winograd<winograd_of<DType::kBF16>, half_fits<DType::kBF16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
+      by_winograd<winograd_of<DType::kF16>, half_fits<DType::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
   };
   return kKernels;
 }

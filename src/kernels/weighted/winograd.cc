@@ -24,9 +24,28 @@ constexpr std::uint64_t kDerivedByteFlops = 4;
 
 const ConvolutionParameters& conv_of(const KernelCall& call) noexcept { return call.parameters<ConvolutionParameters>(); }
 
-const float* raw_panel(const KernelCall& call, std::int64_t panel) noexcept {
+const std::byte* raw_panel(const KernelCall& call, std::int64_t panel) noexcept {
   const WeightOperand& weight = call.weights[0];
-  return reinterpret_cast<const float*>(weight.data) + (panel - weight.panels.begin) * 9 * conv_of(call).in_channels * kLanes;
+  return weight.data + (panel - weight.panels.begin) * static_cast<std::int64_t>(conv_of(call).weighted.panels.panel_bytes.count());
+}
+
+/// Of f32.
+RawPanels raw_panels(const KernelCall& call, std::int64_t panel, Interval<std::int64_t> k) noexcept {
+  return {reinterpret_cast<const float*>(raw_panel(call, panel)) + k.begin * kLanes, conv_of(call).in_channels * kLanes, k.size()};
+}
+
+/// Transforms channels `k` of a raw panel. `u`: where those of the first of them lie.
+void transform_panel(const KernelCall& call, const WinogradTable& loops, std::int64_t panel, Interval<std::int64_t> k, float* u,
+                     std::int64_t u_point) noexcept {
+  if (loops.widen == nullptr) return loops.weights(raw_panels(call, panel, k), u, u_point);
+  constexpr std::int64_t kWidened = 32;  // channels at a time: 18 KiB of floats
+  alignas(64) float values[9 * kWidened * kLanes];
+  for (std::int64_t begin = k.begin; begin < k.end; begin += kWidened) {
+    const std::int64_t count = std::min(kWidened, k.end - begin);
+    for (std::int64_t tap = 0; tap < 9; ++tap)
+      loops.widen(raw_panel(call, panel), 0, tap * conv_of(call).in_channels + begin, count, values + tap * count * kLanes);
+    loops.weights({values, count * kLanes, count}, u + (begin - k.begin) * kLanes, u_point);
+  }
 }
 
 float* derived_panel(const KernelCall& call, std::int64_t panel) noexcept {
@@ -88,19 +107,16 @@ class Worker {
     }
   }
 
-  RawPanels raw_panels(std::int64_t panel, Interval<std::int64_t> k) const noexcept {
-    return {raw_panel(call_, panel) + k.begin * kLanes, cut_.depth * kLanes, k.size()};
-  }
-
   void transform_weights(PanelRange panels, Interval<std::int64_t> k) const noexcept {
     for (std::int64_t p = panels.begin; p < panels.end; ++p)
-      loops_.weights(raw_panels(p, k), u() + (p - panels.begin) * kPoints * cut_.memory.u_point, cut_.memory.u_point);
+      transform_panel(call_, loops_, p, k, u() + (p - panels.begin) * kPoints * cut_.memory.u_point, cut_.memory.u_point);
   }
 
-  /// What is transformed after channels `k` of `pair`, if it is as much.
+  /// What is transformed after channels `k` of `pair`, if it is as much. Narrow panels come without: they are half as long.
   RawPanels raw_after(PanelRange run, PanelRange pair, Interval<std::int64_t> k) const noexcept {
-    if (k.end + k.size() <= cut_.depth) return raw_panels(pair.begin, {k.end, k.end + k.size()});
-    if (k.end == cut_.depth && pair.end + pair.size() <= run.end) return raw_panels(pair.end, {0, k.size()});
+    if (loops_.widen != nullptr) return {};
+    if (k.end + k.size() <= cut_.depth) return raw_panels(call_, pair.begin, {k.end, k.end + k.size()});
+    if (k.end == cut_.depth && pair.end + pair.size() <= run.end) return raw_panels(call_, pair.end, {0, k.size()});
     return {};
   }
 
@@ -136,7 +152,7 @@ class Worker {
         transform_weights(pair, {k, k + job.depth});
         job.next = raw_after(run, pair, {k, k + job.depth});
       }
-      if (last && k + job.depth == cut_.depth) job.next = next_step(job.depth);
+      if (last && k + job.depth == cut_.depth && loops_.widen == nullptr) job.next = next_step(job.depth);
       loops_.multiply(job);
       job.v += job.depth;
       if (derived) job.u += job.depth * kLanes;
@@ -226,8 +242,7 @@ void prepare_winograd(const KernelCall& call, const WinogradTable& loops) noexce
   for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
     const std::int64_t panel = panels.begin + unit / parts;
     const auto k = even_part({0, depth}, unit % parts, parts);
-    loops.weights({raw_panel(call, panel) + k.begin * kLanes, depth * kLanes, k.size()}, derived_panel(call, panel) + k.begin * kLanes,
-                  winograd_u_point(depth));
+    transform_panel(call, loops, panel, k, derived_panel(call, panel) + k.begin * kLanes, winograd_u_point(depth));
   });
 }
 

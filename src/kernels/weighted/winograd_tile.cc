@@ -297,11 +297,27 @@ const WinogradTable& winograd_loops() noexcept {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <array>
+
 #include "src/kernels/for_isa.h"
+#include "src/kernels/weighted/narrow.h"
 
 namespace sluice::kernels::weighted {
 
 const WinogradTable& winograd_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, winograd_loops()) }
+
+const WinogradTable& winograd_table_of_halves(Isa isa, DType half) noexcept {
+  const auto with = [](NarrowForm form) {
+    std::array<WinogradTable, 4> tables;
+    for (const Isa each : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512}) {
+      WinogradTable& table = tables[static_cast<std::size_t>(each)] = winograd_table(each);
+      table.widen = widen_of(each, form);
+    }
+    return tables;
+  };
+  static const std::array<WinogradTable, 4> kOfBf16 = with(NarrowForm::kBf16), kOfF16 = with(NarrowForm::kF16);
+  return (half == DType::kBF16 ? kOfBf16 : kOfF16)[static_cast<std::size_t>(isa)];
+}
 
 }  // namespace sluice::kernels::weighted
 #endif

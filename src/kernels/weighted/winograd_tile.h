@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "sluice/core/dtype.h"
 #include "src/kernels/weighted/tile.h"
 #include "src/kernels/weighted/winograd_points.h"
 
@@ -43,11 +44,14 @@ struct WinogradTable {
   /// G g G' of a panel: 36 points of depth x 16 lanes.
   void (*weights)(const RawPanels& panel, float* u, std::int64_t point) noexcept = nullptr;
   void (*multiply)(const Products& job) noexcept = nullptr;
+  Widen widen = nullptr;  // of narrow panels, before `weights` transforms them; null: of f32
   /// A' m A and the epilogue of one square: rows.out[4 * y + x] gets output (y, x), of job.panel_count panels.
   void (*output)(const float* m, std::int64_t point, const TileRows& rows, const TileJob& job) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
 const WinogradTable& winograd_table(Isa isa) noexcept;
+/// The same for panels of 16-bit floats.
+const WinogradTable& winograd_table_of_halves(Isa isa, DType half) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -1,0 +1,218 @@
+// Compiled once for each target of targets.h by including itself; start reading at `widen_bf16`.
+#include "src/kernels/weighted/narrow.h"
+
+#include <algorithm>
+#include <array>
+
+#include "src/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/weighted/narrow.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+inline constexpr int kVectorLanes = static_cast<int>(HWY_LANES(float) < 16 ? HWY_LANES(float) : 16);
+
+template <class T>
+HWY_INLINE const T* as(const std::byte* from) {
+  return reinterpret_cast<const T*>(from);
+}
+
+/// The upper halves of floats.
+void widen_bf16(const std::byte* panel, std::int64_t, std::int64_t first, std::int64_t count, float* HWY_RESTRICT to) noexcept {
+  const hn::Rebind<std::uint16_t, D> halves;
+  const hn::Rebind<std::uint32_t, D> words;
+  const auto* from = as<std::uint16_t>(panel) + first * 16;
+  for (std::int64_t i = 0; i < count * 16; i += kVectorLanes)
+    hn::StoreU(hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from + i)))), D(), to + i);
+}
+
+void widen_f16(const std::byte* panel, std::int64_t, std::int64_t first, std::int64_t count, float* HWY_RESTRICT to) noexcept {
+  const hn::Rebind<hwy::float16_t, D> halves;
+  const auto* from = as<hwy::float16_t>(panel) + first * 16;
+  for (std::int64_t i = 0; i < count * 16; i += kVectorLanes) hn::StoreU(hn::PromoteTo(D(), hn::LoadU(halves, from + i)), D(), to + i);
+}
+
+void widen_eight_bits(const std::byte* panel, std::int64_t group, std::int64_t first, std::int64_t count, float* HWY_RESTRICT to) noexcept {
+  const D d;
+  const hn::Rebind<std::int8_t, D> bytes;
+  const hn::Rebind<std::int32_t, D> whole;
+  const auto widen = [&](const std::int8_t* at) HWY_ATTR { return hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at))); };
+  const auto run = [&](const std::byte* scales, const auto& zero_of, const std::int8_t* q, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    for (int v = 0; v < 16; v += kVectorLanes) {
+      const V scale = hn::LoadU(d, as<float>(scales) + v), zero = zero_of(v);
+      for (std::int64_t k = begin; k < end; ++k)
+        hn::StoreU(hn::Mul(hn::Sub(widen(q + (k - begin) * 16 + v), zero), scale), d, to + k * 16 + v);
+    }
+  };
+  if (group == 0) {
+    const auto zero_of = [&](int v) HWY_ATTR { return hn::LoadU(d, as<float>(panel) + 16 + v); };
+    return run(panel, zero_of, as<std::int8_t>(panel) + 128 + first * 16, 0, count);
+  }
+  for (std::int64_t k = 0; k < count;) {
+    const std::int64_t within = (first + k) % group, end = std::min(count, k + group - within);
+    const std::byte* at = panel + (first + k) / group * (80 + group * 16);
+    const auto zero_of = [&](int v) HWY_ATTR { return widen(as<std::int8_t>(at) + 64 + v); };
+    run(at, zero_of, as<std::int8_t>(at) + 80 + within * 16, k, end);
+    k = end;
+  }
+}
+
+/// 4 or 2 bits, `kEach` of them a byte.
+template <int kBits>
+void widen_few_bits(const std::byte* panel, std::int64_t group, std::int64_t first, std::int64_t count, float* HWY_RESTRICT to) noexcept {
+  constexpr std::int64_t kEach = 8 / kBits;
+  const D d;
+  const hn::Rebind<std::uint8_t, D> bytes;
+  const hn::Rebind<std::int32_t, D> whole;
+  const std::int64_t group_bytes = 80 + group / kEach * 16;
+  for (std::int64_t k = 0; k < count;) {
+    const std::int64_t within = (first + k) % group, end = std::min(count, k + group - within);
+    const std::byte* at = panel + (first + k) / group * group_bytes;
+    for (int v = 0; v < 16; v += kVectorLanes) {
+      const V scale = hn::LoadU(d, as<float>(at) + v);
+      const V zero = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, as<std::uint8_t>(at) + 64 + v)));
+      const auto* q = as<std::uint8_t>(at) + 80 + within / kEach * 16 + v;
+      // The values of a byte are those from i on; of the first and the last byte some may lie outside of [k, end).
+      const auto widen = [&](std::int64_t i, const auto& wanted) HWY_ATTR {
+        auto rest = hn::PromoteTo(whole, hn::LoadU(bytes, q));
+        HWY_UNROLL(4)
+        for (std::int64_t n = 0; n < kEach; ++n) {
+          const bool last = n + 1 == kEach;  // of the byte: nothing is left above it
+          const V value = hn::ConvertTo(d, last ? rest : hn::And(rest, hn::Set(whole, (1 << kBits) - 1)));
+          if (wanted(i + n)) hn::StoreU(hn::Mul(hn::Sub(value, zero), scale), d, to + (i + n) * 16 + v);
+          if (!last) rest = hn::ShiftRight<kBits>(rest);
+        }
+        q += 16;
+      };
+      const auto inside = [&](std::int64_t j) { return j >= k && j < end; };
+      std::int64_t i = k - within % kEach;
+      if (i < k) widen(i, inside), i += kEach;
+      for (; i + kEach <= end; i += kEach) widen(i, [](std::int64_t) { return true; });
+      if (i < end) widen(i, inside);
+    }
+    k = end;
+  }
+}
+
+/// By NarrowForm.
+constexpr std::array<Widen, 5> kWiden{widen_eight_bits, widen_few_bits<4>, widen_few_bits<2>, widen_bf16, widen_f16};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
+namespace sluice::kernels::weighted {
+namespace {
+
+constexpr std::size_t kForms = 5;
+constexpr std::size_t kIsas = 4;
+
+const std::array<Widen, kForms>& widens(Isa isa) noexcept {SLUICE_RETURN_FOR_ISA(isa, kWiden)}
+
+std::array<TileTable, kForms * kIsas> narrow_tables() noexcept {
+  std::array<TileTable, kForms * kIsas> tables;
+  const Isa best = best_isa();
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const auto isa = static_cast<Isa>(i / kForms);
+    if (isa > best && isa != Isa::kScalar) continue;  // code that this CPU has not
+    tables[i] = tile_table(isa);
+    tables[i].short_products = 0;  // short sums are formed as others are
+    tables[i].widen = widens(isa)[i % kForms];
+  }
+  return tables;
+}
+
+/// Four panels of a tile with few rows are widened together, else a pair: as many as the tiles take at once.
+int panels_at_once(const TileTable& tiles, const TileRows* held, int count) noexcept {
+  const auto few = [&](const TileRows& rows) { return rows.count <= tiles.few_rows; };
+  return std::all_of(held, held + count, few) ? 4 : 2;
+}
+
+}  // namespace
+
+Widen widen_of(Isa isa, NarrowForm form) noexcept { return widens(isa)[static_cast<std::size_t>(form)]; }
+
+const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept {
+  static const std::array<TileTable, kForms* kIsas> kTables = narrow_tables();
+  return kTables[static_cast<std::size_t>(isa) * kForms + static_cast<std::size_t>(form)];
+}
+
+Bytes narrow_rooms(const PanelLayout& layout, int threads) noexcept {
+  return is_narrow(layout) ? Bytes(sizeof(NarrowRoom)) * static_cast<std::uint64_t>(threads) : Bytes();
+}
+
+void TileRunner::finish(const TileJob& job) noexcept {
+  if (count_ == 0) return;
+  const int step = panels_at_once(tiles_, room_->held, count_);
+  for (int p = 0; p < job.panel_count; p += step) run_panels(job, p, std::min(step, job.panel_count - p));
+  count_ = 0;
+}
+
+/// All products of panels [first, first + count), as many at a time as there is room for: whole segments, or parts of one.
+void TileRunner::run_panels(const TileJob& job, int first, int count) noexcept {
+  const std::int64_t most = kWidenedFloats / (16 * count);
+  TileJob part = job;
+  part.panel_count = count;
+  part.last_lanes = first + count == job.panel_count ? job.last_lanes : 16;
+  if (job.bias != nullptr) part.bias = job.bias + first * 16;
+  part.next_panels = nullptr;
+  if (job.depth <= most) {
+    const std::int64_t parts = ceil_div(job.segments, std::max<std::int64_t>(1, most / std::max<std::int64_t>(1, job.depth)));
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t begin = job.segments * i / parts, end = job.segments * (i + 1) / parts;
+      part.segment_offsets = job.segment_offsets + begin;
+      part.segments = end - begin;
+      part.begins = begin == 0;
+      part.ends = end == job.segments;
+      run_part(job, part, first, begin * job.depth);
+    }
+    return;
+  }
+  part.segments = 1;
+  const std::int64_t parts = ceil_div(job.depth, most);
+  for (std::int64_t s = 0; s < job.segments; ++s)
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t begin = job.depth * i / parts, end = job.depth * (i + 1) / parts;
+      const std::int64_t offset = job.segment_offsets[s] + begin;
+      part.segment_offsets = &offset;
+      part.depth = end - begin;
+      part.begins = s == 0 && begin == 0;
+      part.ends = s + 1 == job.segments && end == job.depth;
+      run_part(job, part, first, s * job.depth + begin);
+    }
+}
+
+/// `value`: the job's products before the part's.
+void TileRunner::run_part(const TileJob& job, TileJob part, int first, std::int64_t value) noexcept {
+  const std::int64_t values = part.segments * part.depth, panel_bytes = job.panel_floats * std::int64_t{sizeof(float)};
+  for (int p = 0; p < part.panel_count; ++p) {
+    const std::byte* panel = reinterpret_cast<const std::byte*>(job.panels) + (first + p) * panel_bytes;
+    tiles_.widen(panel, job.k_group, job.first_value + value, values, room_->widened + p * values * 16);
+  }
+  part.panels = room_->widened;
+  part.panel_floats = values * 16;
+  for (int tile = 0; tile < count_; ++tile) {
+    TileRows rows = room_->held[tile];
+    for (int m = 0; m < rows.count; ++m) {
+      rows.out[m] += first * 16;
+      if (job.has_residual) rows.residual[m] += first * 16;
+    }
+    part.sums = room_->sums + tile * kTileSums;
+    tiles_.panels(rows, part);
+  }
+}
+
+}  // namespace sluice::kernels::weighted
+#endif
