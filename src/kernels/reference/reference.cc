@@ -235,6 +235,8 @@ std::uint32_t full_shape_inputs(const model::Graph& graph, const model::Node& no
 std::span<const KernelDescriptor> reference_kernels() noexcept { return kKernels; }
 
 const KernelDescriptor& reference_kernel(OpKind op, model::NumericClass numeric) noexcept {
+  const KernelDescriptor* const integer = numeric == model::NumericClass::kInt8 ? generic_integer_kernel(op) : nullptr;
+  if (integer != nullptr) return *integer;
   return numeric == model::NumericClass::kWinograd4 ? kKernels[kKinds] : kKernels[static_cast<std::size_t>(op)];
 }
 
