@@ -57,7 +57,7 @@ CLI::Validator share() {
 /// A wish that cannot be granted is said, not passed over in silence: a figure would be taken for another processor's.
 void check_isa_wish() {
   const char* wish = std::getenv("SLUICE_ISA");
-  if (wish == nullptr || name_of(active_isa()) == wish) return;
+  if (wish == nullptr || active_isa_name() == wish) return;
   throw Failure(ErrorCode::kInvalidArgument,
                 fmt::format("SLUICE_ISA={}: not an instruction set of this processor (its best: {})", wish, name_of(best_isa())));
 }

@@ -3,6 +3,8 @@
 #include <sched.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include <algorithm>
@@ -40,15 +42,62 @@ bool avx512_takes_two_passes() noexcept {
 
 namespace {
 
-Isa choose_isa() noexcept {
+bool has_avx2_vnni() noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned kAvxVnni = 1u << 4;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return best_isa() >= Isa::kAvx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
+#else
+  return false;
+#endif
+}
+
+bool has_avx512_vnni() noexcept {
+#if defined(__x86_64__)
+  return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+bool has_neon_dot() noexcept {
+#if defined(__aarch64__)
+  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProduct) != 0;
+#else
+  return false;
+#endif
+}
+
+/// What SLUICE_ISA may say.
+struct Wish {
+  std::string_view name;
+  Isa isa = Isa::kScalar;
+  DotIsa dot = DotIsa::kScalar;
+};
+constexpr Wish kWishes[] = {{"scalar", Isa::kScalar, DotIsa::kScalar},
+                            {"neon", Isa::kNeon, DotIsa::kNeonDot},
+                            {"avx2", Isa::kAvx2, DotIsa::kAvx2},
+                            {"avx2-vnni", Isa::kAvx2, DotIsa::kAvx2Vnni},
+                            {"avx512-novnni", Isa::kAvx512, DotIsa::kAvx512},
+                            {"avx512", Isa::kAvx512, DotIsa::kAvx512Vnni}};
+
+/// The wish in force; nullptr: none.
+const Wish* choose_wish() noexcept {
   const Isa best = best_isa();
-  const char* wish = std::getenv("SLUICE_ISA");
-  if (wish == nullptr) return best;
-  for (Isa isa : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512}) {
-    const bool same_family = isa == Isa::kScalar || (isa == Isa::kNeon) == (best == Isa::kNeon);
-    if (name_of(isa) == wish && same_family && isa <= best) return isa;
+  const char* text = std::getenv("SLUICE_ISA");
+  if (text == nullptr) return nullptr;
+  for (const Wish& wish : kWishes) {
+    const bool same_family = wish.isa == Isa::kScalar || (wish.isa == Isa::kNeon) == (best == Isa::kNeon);
+    const bool has_dot = wish.dot != DotIsa::kAvx2Vnni || has_avx2_vnni();
+    if (wish.name == text && same_family && wish.isa <= best && has_dot) return &wish;
   }
-  return best;
+  return nullptr;
+}
+
+const Wish* wish_in_force() noexcept {
+  static const Wish* const wish = choose_wish();
+  return wish;
 }
 
 }  // namespace
@@ -59,8 +108,51 @@ std::string_view name_of(Isa isa) noexcept {
 }
 
 Isa active_isa() noexcept {
-  static const Isa isa = choose_isa();
+  static const Isa isa = wish_in_force() == nullptr ? best_isa() : wish_in_force()->isa;
   return isa;
+}
+
+std::string_view active_isa_name() noexcept { return wish_in_force() == nullptr ? name_of(best_isa()) : wish_in_force()->name; }
+
+std::string_view name_of(DotIsa isa) noexcept {
+  constexpr std::string_view kNames[kDotIsaCount] = {"scalar", "neon", "neon-dot", "avx2", "avx2-vnni", "avx512-novnni", "avx512"};
+  return kNames[static_cast<int>(isa)];
+}
+
+bool has_dot_isa(DotIsa isa) noexcept {
+  switch (isa) {
+    case DotIsa::kScalar:
+      return true;
+    case DotIsa::kNeon:
+      return best_isa() == Isa::kNeon;
+    case DotIsa::kNeonDot:
+      return has_neon_dot();
+    case DotIsa::kAvx2:
+      return best_isa() >= Isa::kAvx2;
+    case DotIsa::kAvx2Vnni:
+      return has_avx2_vnni();
+    case DotIsa::kAvx512:
+      return best_isa() == Isa::kAvx512;
+    case DotIsa::kAvx512Vnni:
+      return has_avx512_vnni();
+  }
+  return false;
+}
+
+DotIsa dot_isa_of(Isa isa) noexcept {
+  const auto allowed = [](DotIsa dot) { return wish_in_force() == nullptr || wish_in_force()->dot >= dot; };
+  const auto best_of = [&](DotIsa better, DotIsa other) { return has_dot_isa(better) && allowed(better) ? better : other; };
+  switch (isa) {
+    case Isa::kAvx512:
+      return best_of(DotIsa::kAvx512Vnni, DotIsa::kAvx512);
+    case Isa::kAvx2:
+      return best_of(DotIsa::kAvx2Vnni, DotIsa::kAvx2);
+    case Isa::kNeon:
+      return best_of(DotIsa::kNeonDot, DotIsa::kNeon);
+    case Isa::kScalar:
+      break;
+  }
+  return DotIsa::kScalar;
 }
 
 int processor_count() noexcept {

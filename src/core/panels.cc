@@ -14,7 +14,9 @@ std::optional<std::uint64_t> bare_bytes(const PanelLayout& layout, std::uint64_t
   const bool real = layout.dtype == DType::kF32 || layout.dtype == DType::kF16 || layout.dtype == DType::kBF16;
   const bool integer = layout.dtype == DType::kI8;
   if (layout.k_block != 1 || layout.k_group != 0 || layout.scale != PanelScale::kNone || !(real || integer)) return std::nullopt;
-  if (integer && layout.k_interleave != 4 && layout.layout != WeightLayout::kSparse) return std::nullopt;
+  const bool lane_by_lane = layout.layout == WeightLayout::kDepthwise;  // sums of one product a tap
+  if (lane_by_lane && layout.k_interleave != 1) return std::nullopt;
+  if (integer && layout.k_interleave != 4 && !lane_by_lane && layout.layout != WeightLayout::kSparse) return std::nullopt;
   if ((real && layout.k_interleave != 1) || values % layout.k_interleave != 0) return std::nullopt;
   return values * kPanelLanes * size_of(layout.dtype);
 }

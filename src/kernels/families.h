@@ -15,6 +15,10 @@ std::span<const KernelDescriptor> elementwise_kernels() noexcept;
 std::span<const KernelDescriptor> transformer_kernels() noexcept;
 /// movement/: what moves elements and computes nothing, as strided copies, with Highway.
 std::span<const KernelDescriptor> movement_kernels() noexcept;
+/// integer/: the numeric class int8, generic kernels included, with intrinsics.
+std::span<const KernelDescriptor> integer_kernels() noexcept;
+/// Its generic kernel of an operator; nullptr: the operator is none of integers.
+const KernelDescriptor* generic_integer_kernel(model::OpKind op) noexcept;
 /// reference/: every operator, scalar, made to be read.
 std::span<const KernelDescriptor> reference_kernels() noexcept;
 

@@ -187,6 +187,7 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));
     to.first_subgraph = from.first_subgraph();
     to.subgraph_count = from.subgraph_count();
+    to.quantisation = from.quantisation();
     return attributes(from, to.attributes);
   }
 

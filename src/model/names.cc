@@ -4,9 +4,10 @@
 namespace sluice::model {
 
 std::string_view name_of(OpKind op) noexcept {
-  constexpr std::string_view kNames[kOpKindCount] = {
-      "conv", "conv_transpose", "dense",     "pool",    "unary",  "binary",     "affine",    "softmax",   "lrn",   "concat",   "slice",
-      "pad",  "resize",         "transpose", "reshape", "matmul", "layer_norm", "attention", "embedding", "plain", "recurrent"};
+  constexpr std::string_view kNames[kOpKindCount] = {"conv",      "conv_transpose", "dense",     "pool",     "unary",      "binary",
+                                                     "affine",    "softmax",        "lrn",       "concat",   "slice",      "pad",
+                                                     "resize",    "transpose",      "reshape",   "matmul",   "layer_norm", "attention",
+                                                     "embedding", "plain",          "recurrent", "quantize", "dequantize"};
   return kNames[static_cast<int>(op)];
 }
 

@@ -62,6 +62,13 @@ class QuantisationCheck {
     return {};
   }
 
+  /// Of a node, that of u8 sums: one scale.
+  Status check(const std::vector<Node>& nodes) const {
+    for (const Node& node : nodes)
+      if (node.quantisation != kNoQuantisation) SLUICE_RETURN_IF_ERROR(check(node.name, node.quantisation, DType::kU8, Shape{}));
+    return {};
+  }
+
  private:
   struct Extremes {
     std::int32_t least = 0;
@@ -249,7 +256,11 @@ Status check_quantisations(const Graph& graph) {
   QuantisationCheck check(graph);
   SLUICE_RETURN_IF_ERROR(check.check_values());
   SLUICE_RETURN_IF_ERROR(check.check(graph.tensors));
-  for (const Subgraph& subgraph : graph.subgraphs) SLUICE_RETURN_IF_ERROR(check.check(subgraph.tensors));
+  SLUICE_RETURN_IF_ERROR(check.check(graph.nodes));
+  for (const Subgraph& subgraph : graph.subgraphs) {
+    SLUICE_RETURN_IF_ERROR(check.check(subgraph.tensors));
+    SLUICE_RETURN_IF_ERROR(check.check(subgraph.nodes));
+  }
   for (const Weight& weight : graph.weights)
     if (weight.quantisation != kNoQuantisation)
       SLUICE_RETURN_IF_ERROR(check.check(weight.name, weight.quantisation, weight.panel_layout.dtype, weight.shape));

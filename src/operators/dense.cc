@@ -11,8 +11,7 @@ Status validate_dense(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<DenseAttributes>();
   if (a == nullptr) return check.invalid("G2: a dense layer has its attributes");
-  SLUICE_RETURN_IF_ERROR(check.operands(1, node.epilogue.has_bias ? 2 : 1));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.products());
   const Shape &in = check.input(0).shape, &out = check.output().shape;
   if (in.rank() == 0 || in.rank() != out.rank() || in.back() != a->in_features || out.back() != a->out_features) {
     return check.invalid("G2: the last axes are not the features in and out");
@@ -30,7 +29,7 @@ std::optional<Shape> infer_dense(const Graph& graph, const Node& node) noexcept 
 }
 
 Reduction dense_reduction(const Graph& graph, const Node& node) noexcept {
-  if (is_narrow(graph.weight(node.weights[0]).panel_layout)) return {};  // its kernels widen them from the first k on
+  if (!adds_in_one_chain(graph, node)) return {};
   return {.input_axis = shape_of_input(graph, node).rank() - 1, .extent = node.as<DenseAttributes>().in_features};
 }
 
@@ -92,6 +91,7 @@ constexpr OperatorDefinition kDense = {
     .attributes = kAlternative<DenseAttributes>,
     .epilogue = {.bias = true, .residual = true, .activation = true},
     .quantised_panels = true,
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_dense,
     .infer = infer_dense,

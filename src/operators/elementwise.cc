@@ -5,7 +5,26 @@
 namespace sluice::operators {
 namespace {
 
-Status validate_unary(const Graph& graph, const Node& node) { return NodeCheck(graph, node).same_shape<std::monostate>(0); }
+/// Of integers, a table with the result for each of the 256 values.
+Status validate_table(const NodeCheck& check) {
+  if (check.attributes<std::monostate>() == nullptr) return check.invalid("G2: the attributes are not the operator's");
+  SLUICE_RETURN_IF_ERROR(check.operands(1, 1));
+  SLUICE_RETURN_IF_ERROR(check.integers());
+  if (check.node().epilogue.activation.function != Function::kNone) return check.invalid("G2: a table has its activation in it");
+  SLUICE_RETURN_IF_ERROR(check.plain_values(check.node().weights[0], DType::kU8, 256));
+  return check.inferred("G2: input and output differ in shape");
+}
+
+Status validate_unary(const Graph& graph, const Node& node) {
+  const NodeCheck check(graph, node);
+  return check.integer() ? validate_table(check) : check.same_shape<std::monostate>(0);
+}
+
+AxisRelations relate_table(const Graph&, const Node&, std::size_t) noexcept {
+  AxisRelations axes(1);
+  axes[0] = any();  // the input's values say which
+  return axes;
+}
 
 Status validate_affine(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
@@ -16,13 +35,33 @@ Status validate_affine(const Graph& graph, const Node& node) {
 
 std::uint64_t affine_flops(const Graph&, const Node&) noexcept { return 2; }
 
+// ---- where integers begin and end
+
+Status validate_border(const Graph& graph, const Node& node) {
+  const NodeCheck check(graph, node);
+  if (check.attributes<std::monostate>() == nullptr) return check.invalid("G2: the attributes are not the operator's");
+  SLUICE_RETURN_IF_ERROR(check.operands(1, 0));
+  const bool begins = node.op == OpKind::kQuantize;
+  const auto is_real = [](const Tensor& tensor) { return tensor.dtype == DType::kF32; };
+  if (!is_real(begins ? check.input(0) : check.output())) return check.invalid("G2: integers begin and end at f32");
+  const Tensor& integers = begins ? check.output() : check.input(0);
+  if (!check.is_integer(integers)) return check.invalid("G2: the integers are not u8 of one scale");
+  return check.inferred("G2: input and output differ in shape");
+}
+
+std::uint64_t quantize_flops(const Graph&, const Node&) noexcept { return 4; }
+std::uint64_t dequantize_flops(const Graph&, const Node&) noexcept { return 2; }
+
 // ---- binary: numpy's broadcasting
 
 Status validate_binary(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
-  if (check.attributes<BinaryAttributes>() == nullptr) return check.invalid("G2: a binary operator has its function");
+  const auto* a = check.attributes<BinaryAttributes>();
+  if (a == nullptr) return check.invalid("G2: a binary operator has its function");
   SLUICE_RETURN_IF_ERROR(check.operands(2, 0));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.f32_or_integers());
+  if (check.integer() && (a->function == BinaryFunction::kPrelu || a->function == BinaryFunction::kPow))
+    return check.invalid("G2: this function is none of integers");
   return check_broadcast(check, 0);
 }
 
@@ -47,10 +86,12 @@ constexpr OperatorDefinition kUnary = {
     .epilogue = {.activation = true},
     .in_place = InPlace::kFirst,
     .elementwise = true,
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_unary,
     .infer = infer_same,
     .relate_input = relate_same,
+    .relate_weight = relate_table,
 };
 
 constexpr OperatorDefinition kBinary = {
@@ -60,6 +101,7 @@ constexpr OperatorDefinition kBinary = {
     .epilogue = {.activation = true},
     .in_place = InPlace::kAny,
     .elementwise = true,
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_binary,
     .infer = infer_binary,
@@ -79,6 +121,30 @@ constexpr OperatorDefinition kAffine = {
     .relate_input = relate_same,
     .relate_weight = relate_channels,
     .flops_per_output = affine_flops,
+};
+
+constexpr OperatorDefinition kQuantize = {
+    .kind = OpKind::kQuantize,
+    .attributes = kAlternative<std::monostate>,
+    .elementwise = true,
+    .integers = Integers::kAll,
+    .in_bands = true,
+    .validate = validate_border,
+    .infer = infer_same,
+    .relate_input = relate_same,
+    .flops_per_output = quantize_flops,
+};
+
+constexpr OperatorDefinition kDequantize = {
+    .kind = OpKind::kDequantize,
+    .attributes = kAlternative<std::monostate>,
+    .elementwise = true,
+    .integers = Integers::kAll,
+    .in_bands = true,
+    .validate = validate_border,
+    .infer = infer_same,
+    .relate_input = relate_same,
+    .flops_per_output = dequantize_flops,
 };
 
 }  // namespace sluice::operators

@@ -13,7 +13,20 @@ Status NodeCheck::epilogue() const {
   if (epilogue.activation.function != Function::kNone && !takes.activation) return invalid("G2: this operator takes no activation");
   if (std::isnan(epilogue.activation.a) || std::isnan(epilogue.activation.b)) return invalid("G2: an activation's numbers are not numbers");
   if (node_.numeric == NumericClass::kWinograd4 && node_.op != OpKind::kConv) return invalid("G2: only convolutions are winograd4");
-  return {};
+  const Integers integers = definition_of(node_.op).integers;
+  if (integer() ? integers == Integers::kNever : integers == Integers::kAll) return invalid("G2: the class is not one of this operator's");
+  const bool rounded_twice = integer() && epilogue.has_residual;
+  if (rounded_twice != (node_.quantisation != kNoQuantisation))
+    return invalid("G2: a scale for the sums belongs to integers with a residual");
+  return integer() ? integer_activation() : Status{};
+}
+
+/// Of u8, what the range of the output can say; of i32 sums none.
+Status NodeCheck::integer_activation() const {
+  const Function f = node_.epilogue.activation.function;
+  const bool range = f == Function::kRelu || f == Function::kClip;
+  if (f == Function::kNone || output().dtype == DType::kF32 || (range && output().dtype == DType::kU8)) return {};
+  return invalid("G2: an activation of integers is relu or clip");
 }
 
 Status NodeCheck::operands(std::size_t inputs, std::size_t weights) const {
@@ -30,10 +43,36 @@ Status NodeCheck::f32() const {
   return invalid("G2: an input or the output of an operator that computes is not f32");
 }
 
+bool NodeCheck::is_integer(const Tensor& tensor) const noexcept {
+  if (tensor.dtype != DType::kU8 || tensor.quantisation == kNoQuantisation) return false;
+  const Quantisation& q = graph_.quantisations[tensor.quantisation];
+  return q.axis < 0 && !q.scale_weight.valid() && !q.zero_weight.valid();
+}
+
+Status NodeCheck::integers(bool output_too) const {
+  const auto taken = [&](TensorId id) { return is_integer(graph_.tensor(id)); };
+  if ((!output_too || taken(node_.outputs[0])) && std::all_of(node_.inputs.begin(), node_.inputs.end(), taken)) return {};
+  return invalid("G2: an input or the output of integer arithmetic is not u8 of one scale");
+}
+
 Status NodeCheck::one_dtype() const {
-  const auto agrees = [&](TensorId id) { return graph_.tensor(id).dtype == output().dtype; };
+  const auto agrees = [&](TensorId id) {
+    return graph_.tensor(id).dtype == output().dtype && graph_.tensor(id).quantisation == output().quantisation;
+  };
   if (std::all_of(node_.inputs.begin(), node_.inputs.end(), agrees)) return {};
-  return invalid("G2: inputs and output of an operator that moves values differ in type");
+  return invalid("G2: inputs and output of an operator that moves values differ in type or scale");
+}
+
+Status NodeCheck::products() const {
+  if (!integer()) {
+    SLUICE_RETURN_IF_ERROR(operands(1, node_.epilogue.has_bias ? 2 : 1));
+    return f32();
+  }
+  const bool sums = output().dtype == DType::kI32;
+  SLUICE_RETURN_IF_ERROR(operands(1, sums ? 2 : 3));
+  if (!node_.epilogue.has_bias || (node_.epilogue.has_residual && output().dtype != DType::kU8))
+    return invalid("G4: products of integers have a bias, and a residual only where they are rounded to u8");
+  return integers(!sums && output().dtype != DType::kF32);
 }
 
 Status NodeCheck::residual() const {
@@ -51,26 +90,31 @@ Status NodeCheck::panels(WeightLayout layout, std::int64_t outputs, std::int64_t
   if (weight.panel_layout.layout != layout) return invalid("G4: the weight's layout is not the operator's");
   const std::int64_t panels = panel_count(outputs, per_group);
   if (weight.panels != panels) return invalid("G4: the weight has not one lane for each output", panels, weight.panels);
-  const auto values = checked_mul(static_cast<std::uint64_t>(taps), static_cast<std::uint64_t>(depth));
+  const std::int64_t interleave = weight.panel_layout.k_interleave;
+  const auto padded = static_cast<std::uint64_t>((depth + interleave - 1) / interleave * interleave);
+  const auto values = checked_mul(static_cast<std::uint64_t>(taps), padded);
+  const bool integers = weight.panel_layout.dtype == DType::kI8 && weight.panel_layout.scale == PanelScale::kNone;
+  if (integers != integer()) return invalid("G4: bare i8 panels belong to the class int8, and the class to them");
   if (is_narrow(weight.panel_layout) && !definition_of(node_.op).quantised_panels)
     return invalid("G4: this operator takes no quantised panels");
   const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
-  if (!bytes || weight.panel_bytes != *bytes || (is_narrow(weight.panel_layout) && values_of_lane(weight) != *values)) {
+  if (!bytes || weight.panel_bytes != *bytes || ((integers || is_narrow(weight.panel_layout)) && values_of_lane(weight) != *values)) {
     return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
                    weight.panel_bytes.count());
   }
   if (!node_.epilogue.has_bias) return {};
-  return plain_f32(node_.weights[1], panels * kPanelLanes);
+  SLUICE_RETURN_IF_ERROR(plain_values(node_.weights[1], integers ? DType::kI32 : DType::kF32, panels * kPanelLanes));
+  return integers && node_.weights.size() > 2 ? plain_f32(node_.weights[2], panels * kPanelLanes) : Status{};
 }
 
-Status NodeCheck::plain_f32(WeightId id, std::int64_t floats) const {
+Status NodeCheck::plain_values(WeightId id, DType dtype, std::int64_t count) const {
   const Weight& weight = graph_.weight(id);
-  if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != DType::kF32) {
-    return invalid("G4: a bias, scale or shift is not stored as plain f32 values");
+  if (weight.panel_layout.layout != WeightLayout::kPlain || weight.panel_layout.dtype != dtype) {
+    return invalid("G4: a bias, scale, shift, multiplier or table is not stored as plain values of its type");
   }
-  const auto needed = align_up(static_cast<std::uint64_t>(floats) * sizeof(float), kWeightAlignment);
+  const auto needed = align_up(static_cast<std::uint64_t>(count) * size_of(dtype), kWeightAlignment);
   const std::uint64_t found = align_up(weight.panel_bytes.count(), kWeightAlignment);
-  if (found != needed) return invalid("G4: a bias, scale or shift has not one value for each lane", needed, found);
+  if (found != needed) return invalid("G4: a bias, scale, shift, multiplier or table has not one value for each lane", needed, found);
   return {};
 }
 

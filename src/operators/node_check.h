@@ -50,15 +50,25 @@ class NodeCheck {
   Status operands(std::size_t inputs, std::size_t weights) const;
   /// What computes is f32.
   Status f32() const;
-  /// What moves values keeps their type.
+  /// The node is of the class int8.
+  bool integer() const noexcept { return node_.numeric == NumericClass::kInt8; }
+  bool is_integer(const Tensor& tensor) const noexcept;
+  /// u8 tensors of one scale and zero point each, which are stated as values (G7): all inputs, and the output unless `output_too` is false.
+  Status integers(bool output_too = true) const;
+  /// f32, or of the class int8 u8.
+  Status f32_or_integers() const { return integer() ? integers() : f32(); }
+  /// What moves values keeps their type, scale and zero point.
   Status one_dtype() const;
   Status residual() const;
   /// The output has the shape that inputs and attributes give it.
   Status inferred(const char* otherwise) const;
-  /// (G4) weights[0] has these panels, weights[1], if there is a bias, their number of floats.
+  /// Products with panels: inputs and output of f32; or, of the class int8, u8 to u8, f32 or i32 sums. Counts of inputs and weights.
+  Status products() const;
+  /// (G4) weights[0] has these panels; weights[1], if there is a bias, a value for each lane, and so the multipliers of the class int8.
   Status panels(WeightLayout layout, std::int64_t outputs, std::int64_t per_group, std::int64_t taps, std::int64_t depth) const;
-  /// Biases, scales, shifts: `floats` values in whole panels.
-  Status plain_f32(WeightId id, std::int64_t floats) const;
+  /// Biases, scales, shifts, multipliers, tables: `count` values in whole panels.
+  Status plain_values(WeightId id, DType dtype, std::int64_t count) const;
+  Status plain_f32(WeightId id, std::int64_t floats) const { return plain_values(id, DType::kF32, floats); }
 
   /// One input of the output's shape and type f32.
   template <class Alternative>
@@ -75,6 +85,8 @@ class NodeCheck {
   const Node& node() const noexcept { return node_; }
 
  private:
+  Status integer_activation() const;
+
   const Graph& graph_;
   const Node& node_;
 };
@@ -108,6 +120,12 @@ constexpr std::int64_t extent_from_last(const Shape& shape, int from_last) noexc
 Status check_broadcast(const NodeCheck& check, int from_last);
 /// How an axis of an input of numpy's broadcasting is read.
 AxisRelation relate_broadcast(const Shape& in, const Shape& out, int axis) noexcept;
+
+/// Each sum of products with weights[0] is one chain of additions, k outermost where there is one tap. Not where scales are applied to sums
+/// of groups, nor of integers, whose kernels add four products at a time.
+inline bool adds_in_one_chain(const Graph& graph, const Node& node) noexcept {
+  return node.numeric != NumericClass::kInt8 && !is_narrow(graph.weight(node.weights[0]).panel_layout);
+}
 
 /// Multiply-accumulates where each output is a sum of so many products.
 inline std::uint64_t macs_of_outputs(const Graph& graph, const Node& node, std::int64_t each) noexcept {

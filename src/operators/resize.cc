@@ -13,7 +13,8 @@ Status validate(const Graph& graph, const Node& node) {
   const auto* a = check.attributes<ResizeAttributes>();
   if (a == nullptr) return check.invalid("G2: a resize has its attributes");
   SLUICE_RETURN_IF_ERROR(check.moved());
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.f32_or_integers());
+  if (check.integer() && a->mode != ResizeMode::kNearest) return check.invalid("G2: of integers only the nearest are taken");
   if (!std::isfinite(a->cubic_a)) return check.invalid("G2: a number is not finite");
   for (int axis = 0; axis < check.input(0).shape.rank(); ++axis) {
     const float scale = a->scale[static_cast<std::size_t>(axis)];
@@ -54,6 +55,7 @@ std::uint64_t flops(const Graph&, const Node& node) noexcept { return node.as<Re
 constexpr OperatorDefinition kResize = {
     .kind = OpKind::kResize,
     .attributes = kAlternative<ResizeAttributes>,
+    .integers = Integers::kSome,
     .validate = validate,
     .infer = infer_nothing,  // the output says how the product with the scale was rounded
     .relate_input = relate,

@@ -6,8 +6,9 @@ namespace sluice::operators {
 namespace {
 
 constexpr std::array<const OperatorDefinition*, model::kOpKindCount> kTable = {
-    &kConv, &kConvTranspose, &kDense,     &kPool,    &kUnary,  &kBinary,    &kAffine,    &kSoftmax,   &kLrn,   &kConcat,    &kSlice,
-    &kPad,  &kResize,        &kTranspose, &kReshape, &kMatMul, &kLayerNorm, &kAttention, &kEmbedding, &kPlain, &kRecurrent,
+    &kConv,      &kConvTranspose, &kDense,     &kPool,  &kUnary,     &kBinary,    &kAffine,     &kSoftmax,
+    &kLrn,       &kConcat,        &kSlice,     &kPad,   &kResize,    &kTranspose, &kReshape,    &kMatMul,
+    &kLayerNorm, &kAttention,     &kEmbedding, &kPlain, &kRecurrent, &kQuantize,  &kDequantize,
 };
 
 }  // namespace

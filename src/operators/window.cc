@@ -110,8 +110,7 @@ Status validate_conv(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<ConvAttributes>();
   if (a == nullptr) return check.invalid("G2: a convolution has its attributes");
-  SLUICE_RETURN_IF_ERROR(check.operands(1, node.epilogue.has_bias ? 2 : 1));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.products());
   SLUICE_RETURN_IF_ERROR(check_groups(check, *a));
   SLUICE_RETURN_IF_ERROR(check_shapes(check, a->window, a->in_channels));
   const Window& w = a->window;
@@ -142,8 +141,7 @@ Status validate_conv_transpose(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<ConvAttributes>();
   if (a == nullptr) return check.invalid("G2: a convolution has its attributes");
-  SLUICE_RETURN_IF_ERROR(check.operands(1, node.epilogue.has_bias ? 2 : 1));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.products());
   SLUICE_RETURN_IF_ERROR(check_groups(check, *a));
   SLUICE_RETURN_IF_ERROR(check_shapes(check, a->window, a->in_channels));
   const Window& w = a->window;
@@ -188,7 +186,7 @@ AxisRelations relate_conv_transpose(const Graph&, const Node& node, std::size_t)
 /// Taps come before channels in the chain (NumericClass::kExact), so that only a single tap leaves the channels outermost.
 Reduction conv_reduction(const Graph& graph, const Node& node) noexcept {
   const auto& a = node.as<ConvAttributes>();
-  if (a.window.taps() != 1 || a.groups != 1 || is_narrow(graph.weight(node.weights[0]).panel_layout)) return {};
+  if (a.window.taps() != 1 || a.groups != 1 || !adds_in_one_chain(graph, node)) return {};
   return {.input_axis = 3, .extent = a.in_channels};
 }
 
@@ -234,7 +232,9 @@ Status validate_pool(const Graph& graph, const Node& node) {
   const auto* a = check.attributes<PoolAttributes>();
   if (a == nullptr) return check.invalid("G2: a pool has its attributes");
   SLUICE_RETURN_IF_ERROR(check.operands(1, 0));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.f32_or_integers());
+  if (check.integer() && a->kind == PoolKind::kMax && check.input(0).quantisation != check.output().quantisation)
+    return check.invalid("G2: the largest of integers has the scale of its input");
   SLUICE_RETURN_IF_ERROR(check_shapes(check, a->window, check.input(0).shape.back()));
   const auto taps = checked_mul(static_cast<std::uint64_t>(a->window.kernel_h), static_cast<std::uint64_t>(a->window.kernel_w));
   if (!taps || *taps > static_cast<std::uint64_t>(kMaxPoolTaps)) return check.invalid("G2: a pool has more taps than any image has pixels");
@@ -267,6 +267,7 @@ constexpr OperatorDefinition kConv = {
     .attributes = kAlternative<ConvAttributes>,
     .epilogue = {.bias = true, .residual = true, .activation = true},
     .quantised_panels = true,
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_conv,
     .infer = infer_conv,
@@ -294,6 +295,7 @@ constexpr OperatorDefinition kPool = {
     .kind = OpKind::kPool,
     .attributes = kAlternative<PoolAttributes>,
     .epilogue = {.activation = true},
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_pool,
     .infer = infer_pool,

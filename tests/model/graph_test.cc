@@ -262,11 +262,82 @@ TEST_CASE("G4: the weights of a node") {
       {"depthwise in panels", [](Graph& g) { weight(g, kDepthwise).panel_layout.layout = WeightLayout::kPanels; }, "layout"},
       {"panels as depthwise", [](Graph& g) { weight(g, kStem).panel_layout.layout = WeightLayout::kDepthwise; }, "layout"},
       {"bias too short", [](Graph& g) { weight(g, kStem, 1).panel_bytes = Bytes(64); }, "one value for each lane"},
-      {"bias of panels", [](Graph& g) { g.nodes[kStem].weights[1] = g.nodes[kStem].weights[0]; }, "plain f32"},
-      {"scale of another type", [](Graph& g) { weight(g, kAffineNode).panel_layout.dtype = DType::kF64; }, "plain f32"},
+      {"bias of panels", [](Graph& g) { g.nodes[kStem].weights[1] = g.nodes[kStem].weights[0]; }, "plain values"},
+      {"scale of another type", [](Graph& g) { weight(g, kAffineNode).panel_layout.dtype = DType::kF64; }, "plain values"},
       {"shift too long", [](Graph& g) { weight(g, kAffineNode, 1).panel_bytes = Bytes(640); }, "one value for each lane"},
       {"8 lanes", [](Graph& g) { weight(g, kStem).panel_layout.lanes = 8; }, "does not know"},
       {"int8 panels", [](Graph& g) { weight(g, kStem).panel_layout = kI8Panels; }, "G4: the weight's panels are not as large"},
+  };
+  for (const Break& broken : breaks) check_refused(broken, false);
+}
+
+TEST_CASE("G2, G4: integers") {
+  const Break breaks[] = {
+      {"floats in the class int8", [](Graph& g) { g.nodes[kStem].numeric = NumericClass::kInt8; }, "number of weights"},
+      {"an operator that is none of integers", [](Graph& g) { g.nodes[kSoftmaxNode].numeric = NumericClass::kInt8; }, "not one of this"},
+      {"a border of another class", [](Graph& g) { g.nodes[kQuantizeNode].numeric = NumericClass::kExact; }, "not one of this"},
+      {"i8 activations",
+       [](Graph& g) {
+         g.quantisations[0].zero_points.clear();
+         g.tensors[g.nodes[kQuantizeNode].outputs[0].index()].dtype = DType::kI8;
+       },
+       "not u8 of one scale"},
+      {"no scale", [](Graph& g) { g.tensors[g.nodes[kQuantizeNode].outputs[0].index()].quantisation = kNoQuantisation; }, "not u8 of one"},
+      {"scales along an axis",
+       [](Graph& g) {
+         g.quantisations[0] = {2, std::vector<float>(20, 1.0f), {}, {}, {}};
+         g.tensors[g.nodes[kQuantizeNode].outputs[0].index()].quantisation = kNoQuantisation;
+       },
+       "not u8 of one"},
+      {"quantised from integers", [](Graph& g) { g.nodes[kQuantizeNode].inputs = g.nodes[kTableNode].inputs; }, "G1"},
+      {"dequantised to integers", [](Graph& g) { g.tensors[g.nodes[kDequantizeNode].outputs[0].index()].dtype = DType::kU8; }, "at f32"},
+      {"no bias", [](Graph& g) { g.nodes[kIntegerDense].epilogue.has_bias = false; }, "G4: products of integers have a bias"},
+      {"no multipliers", [](Graph& g) { g.nodes[kIntegerDense].weights.pop_back(); }, "number of weights"},
+      {"a bias of floats", [](Graph& g) { weight(g, kIntegerDense, 1).panel_layout.dtype = DType::kF32; }, "plain values"},
+      {"multipliers of integers", [](Graph& g) { weight(g, kIntegerDense, 2).panel_layout.dtype = DType::kI32; }, "plain values"},
+      {"too few multipliers", [](Graph& g) { weight(g, kIntegerDense, 2).panel_bytes = Bytes(64); }, "one value for each lane"},
+      {"depth of another shape",
+       [](Graph& g) {
+         weight(g, kIntegerDense).shape = {20, 48};
+       },
+       "as large as taps"},
+      {"panels of floats",
+       [](Graph& g) {
+         Weight& w = weight(g, kIntegerDense);
+         w.panel_layout = {.layout = WeightLayout::kPanels};
+         w.panel_bytes = Bytes(50 * 64);
+       },
+       "bare i8 panels"},
+      {"integer panels of floats",
+       [](Graph& g) {
+         Weight& w = weight(g, kDenseNode);
+         w.panel_layout = {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4};
+         w.panel_bytes = Bytes(96 * 16);
+       },
+       "bare i8 panels"},
+      {"sums with multipliers",
+       [](Graph& g) {
+         Tensor& sums = g.tensors[g.nodes[kIntegerDense].outputs[0].index()];
+         sums.dtype = DType::kI32;
+         g.nodes[kIntegerDense].epilogue.activation = {};
+       },
+       "number of weights"},
+      {"an activation that no range says", [](Graph& g) { g.nodes[kIntegerDense].epilogue.activation.function = Function::kTanh; },
+       "relu or clip"},
+      {"a table with an activation", [](Graph& g) { g.nodes[kTableNode].epilogue.activation.function = Function::kRelu; }, "a table has"},
+      {"half a table", [](Graph& g) { weight(g, kTableNode).panel_bytes = Bytes(128); }, "one value for each lane"},
+      {"a power of integers", [](Graph& g) { attributes<BinaryAttributes>(g, kIntegerMul).function = BinaryFunction::kPow; },
+       "none of integers"},
+      {"a scale for sums without a residual", [](Graph& g) { g.nodes[kIntegerDense].quantisation = 0; }, "with a residual"},
+      {"a scale that does not exist", [](Graph& g) { g.nodes[kIntegerDense].quantisation = 7; }, "G7: its quantisation"},
+      {"movement to another scale",
+       [](Graph& g) {
+         Node& move = g.nodes[kTableNode];
+         move.op = OpKind::kReshape;
+         move.numeric = NumericClass::kExact;
+         move.weights.clear();
+       },
+       "differ in type or scale"},
   };
   for (const Break& broken : breaks) check_refused(broken, false);
 }

@@ -105,6 +105,11 @@ enum SampleNode : std::size_t {
   kAttentionNode,
   kRecurrentNode,
   kPlainNode,
+  kQuantizeNode,
+  kIntegerDense,
+  kTableNode,
+  kIntegerMul,
+  kDequantizeNode,
 };
 
 inline void add_convolutions(GraphBuilder& b, TensorId image, TensorId out) {
@@ -211,7 +216,31 @@ inline void add_transformer(GraphBuilder& b, TensorId tokens, TensorId out) {
   b.node(OpKind::kPlain, {states}, out, PlainAttributes{21, 0, 1, {1, half, 1, half}});
 }
 
-/// The sample: an image network and a piece of a language network, 26 nodes, 22 KiB of resident and 170 KiB of streamed weights.
+inline void add_integers(GraphBuilder& b, TensorId in, TensorId out) {
+  const auto first = static_cast<std::uint32_t>(b.graph.quantisations.size());
+  b.graph.quantisations.insert(b.graph.quantisations.end(), {{-1, {0.5f}, {128}, {}, {}}, {-1, {0.25f}, {}, {}, {}}});
+  const auto integers = [&](std::string name, Shape shape, std::uint32_t q) {
+    const TensorId id = b.tensor(std::move(name), shape, DType::kU8);
+    b.graph.tensors[id.index()].quantisation = first + q;
+    return id;
+  };
+  const Shape wide{2, 6, 50}, narrow{2, 6, 20};
+  const TensorId quantized = integers("quantized", wide, 0), sums = integers("sums", narrow, 1), looked = integers("looked", narrow, 0),
+                 product = integers("product8", narrow, 1);
+  b.node(OpKind::kQuantize, {in}, quantized).numeric = NumericClass::kInt8;
+  Node& dense = b.node(OpKind::kDense, {quantized}, sums, DenseAttributes{50, 20});
+  dense.numeric = NumericClass::kInt8;
+  dense.epilogue = {true, false, {Function::kRelu, 0, 0}};
+  dense.weights = {b.panels("dense8", {20, 50}, 2, 1, 13), b.plain("dense8.bias", {32}, DType::kI32), b.plain("dense8.multipliers", {32})};
+  b.graph.weights[dense.weights[0].index()].panel_layout = {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4};
+  Node& table = b.node(OpKind::kUnary, {sums}, looked);
+  table.numeric = NumericClass::kInt8;
+  table.weights = {b.plain("table8", {256}, DType::kU8)};
+  b.node(OpKind::kBinary, {looked, sums}, product, BinaryAttributes{BinaryFunction::kMul}).numeric = NumericClass::kInt8;
+  b.node(OpKind::kDequantize, {product}, out).numeric = NumericClass::kInt8;
+}
+
+/// The sample: an image network and a piece of a language network, 31 nodes, 24 KiB of resident and 170 KiB of streamed weights.
 inline Graph sample_graph() {
   GraphBuilder b;
   b.graph.name = "sample";
@@ -229,12 +258,17 @@ inline Graph sample_graph() {
   b.input(tokens, {2, 6}, {0, 1, 2, 3, 4, 5, 6, 7});
   add_transformer(b, tokens, context);
   b.output(context);
+  const TensorId reals = b.tensor("reals", {2, 6, 50}), codes = b.tensor("codes", {2, 6, 20});
+  b.input(reals, {2, 6, 50}, {0, 1, 2, 3, 4, 5, 6, 7});
+  add_integers(b, reals, codes);
+  b.output(codes);
   b.graph.preprocess = {true, 256, 224, true, 1 / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   b.graph.labels = {"tabby", "espresso", ""};
   const TensorId mean = b.graph.nodes[kMeanPool].outputs[0];
   b.graph.units = {{"features", kStem, kFlatten, {image}, {mean}},
                    {"head", kFlatten, kEmbeddingNode - kFlatten, {mean}, {scores}},
-                   {"language", kEmbeddingNode, kPlainNode + 1 - kEmbeddingNode, {tokens}, {context}}};
+                   {"language", kEmbeddingNode, kQuantizeNode - kEmbeddingNode, {tokens}, {context}},
+                   {"integers", kQuantizeNode, kDequantizeNode + 1 - kQuantizeNode, {reals}, {codes}}};
   return b.graph;
 }
 
@@ -271,13 +305,14 @@ inline void add_subgraphs(Graph& graph) {
 inline Graph every_feature() {
   Graph graph = sample_graph();
   const auto weight = [&](SampleNode node) -> Weight& { return graph.weights[graph.nodes[node].weights[0].index()]; };
-  graph.quantisations = {{-1, {0.5f}, {3}, {}, {}}, {0, {}, {}, graph.nodes[kStem].weights[1], {}}};
+  graph.quantisations[0].zero_points = {3};
+  graph.quantisations.push_back({0, {}, {}, graph.nodes[kStem].weights[1], {}});
   Tensor& stem = graph.tensors[graph.nodes[kStem].outputs[0].index()];
   stem.dtype = DType::kU8;
   stem.quantisation = 0;
   graph.nodes[kStem].numeric = NumericClass::kInt8;
   repack(weight(kStem), {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4});
-  weight(kStem).quantisation = 1;
+  weight(kStem).quantisation = 2;
   repack(weight(kWinograd), {.layout = WeightLayout::kSparse});
   weight(kWinograd).panel_ends = {5, 40};
   repack(weight(kGrouped), {.layout = WeightLayout::kPanels, .dtype = DType::kF16});

@@ -58,7 +58,7 @@ TEST_CASE("panels of floats and of quantised values have these bytes, and other 
   CHECK(bytes(DType::kU8, 2, 32, ~std::uint64_t{0}) == 0);
 }
 
-TEST_CASE("panels that no kernel reads yet have the bytes that the format gives them") {
+TEST_CASE("panels of integers alone, of 16 bits and of half scales have the bytes that the format gives them") {
   const auto bytes = [](const PanelLayout& layout, std::uint64_t values) {
     return panel_bytes_of(layout, values).value_or(Bytes()).count();
   };
@@ -68,6 +68,8 @@ TEST_CASE("panels that no kernel reads yet have the bytes that the format gives 
   CHECK(bytes({.layout = kPanels, .dtype = DType::kI8, .k_interleave = 4}, 12) == 192);
   CHECK(bytes({.layout = kPanels, .dtype = DType::kI8, .k_interleave = 4}, 10) == 0);  // K is padded before
   CHECK(bytes({.layout = kPanels, .dtype = DType::kI8, .k_interleave = 2}, 12) == 0);
+  CHECK(bytes({.layout = WeightLayout::kDepthwise, .dtype = DType::kI8}, 9) == 192);
+  CHECK(bytes({.layout = WeightLayout::kDepthwise, .dtype = DType::kI8, .k_interleave = 4}, 12) == 0);
   CHECK(bytes({.layout = kPanels, .dtype = DType::kI8}, 12) == 0);  // neither scales nor interleaved
   CHECK(bytes({.layout = kPanels, .dtype = DType::kF32, .k_interleave = 4}, 12) == 0);
   // Blocks of 32 of four bits: 4.5 bits a value.

@@ -60,6 +60,8 @@ class RandomProblems {
       case OpKind::kRecurrent:
         return recurrent();
       case OpKind::kPlain:
+      case OpKind::kQuantize:
+      case OpKind::kDequantize:
         break;
     }
     FAIL("no problem of this kind");
@@ -271,7 +273,7 @@ class RandomProblems {
 inline std::vector<OpKind> declared_kinds() {
   std::vector<OpKind> kinds;
   for (const OperatorDefinition* definition : definitions())
-    if (definition->kind != OpKind::kPlain) kinds.push_back(definition->kind);
+    if (definition->kind != OpKind::kPlain && definition->integers != Integers::kAll) kinds.push_back(definition->kind);
   return kinds;
 }
 

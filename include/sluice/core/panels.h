@@ -50,13 +50,15 @@ inline constexpr int kPanelSideCount = 2;
 /// How a panel's values lie: `lanes` channels; `k_block` consecutive values share a byte; `k_group` values share one scale (0: all of a
 /// lane); of `k_interleave` consecutive k, the values of a lane are neighbours, as instructions that add four products want them.
 ///
-/// With i = tap * K + k counting a lane's values, a panel is one of these, which kernels of this build read (the last four they widen):
+/// With i = tap * K + k counting a lane's values, a panel is one of these, which kernels of this build read (those with scales they widen):
 ///
 ///     f32                                [i][16] f32
 ///     i8, scale kF32                     scale [16] f32 | zero [16] f32 | [i][16] i8
 ///     i8, k_group g, kF32                for each g of i: scale [16] f32 | zero [16] i8 | [g][16] i8
 ///     u8, k_block 2, k_group g, kF32     for each g of i: scale [16] f32 | zero [16] u8 | [g / 2][16] bytes, i in the low half of each
 ///     u8, k_block 4, k_group g, kF32     for each g of i: scale [16] f32 | zero [16] u8 | [g / 4][16] bytes, i in the lowest two bits
+///     i8, k_interleave 4, kNone          [tap][K / 4][16][4] i8, K padded to 4 with zeros
+///     i8, kDepthwise, kNone              [tap][16] i8
 ///
 /// or one of these, which the file's format has too and `validate` refuses by name (model/features.h):
 ///
@@ -64,7 +66,6 @@ inline constexpr int kPanelSideCount = 2;
 ///     i8, k_group g, kF16                for each g of i: scale [16] f16 | [g][16] i8
 ///     u8, k_block 2 or 4, k_group g,     for each g of i: scale [16] f16 | [g / k_block][16] bytes; of 32 values and four bits,
 ///         kF16                               that is 4.5 bits a value
-///     i8, k_interleave 4, kNone          [tap][K / 4][16][4] i8, K padded to 4 with zeros
 ///     kSparse, of f32, f16, bf16 or i8,  bitmap, a bit for each block [16][k_interleave] in order of i, lowest bit first, padded to
 ///         kNone                              64 bytes | the blocks that have a bit, in order
 ///     side kInputs, not sparse           as above; lanes and i change their parts

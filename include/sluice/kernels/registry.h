@@ -50,6 +50,7 @@ inline constexpr KernelId kConvTransposedF16{37};
 inline constexpr KernelId kConvWinogradBf16{38};
 inline constexpr KernelId kConvWinogradF16{39};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
+inline constexpr KernelId kIntegerBase{150};    // + OpKind: the generic kernels of the class int8
 inline constexpr KernelId kReferenceWinograd{190};
 inline constexpr KernelId kReferenceDenseQuantised{191};
 inline constexpr KernelId kReferenceConvQuantised{192};
@@ -61,6 +62,15 @@ inline constexpr KernelId kConvDirectFourBits{202};
 inline constexpr KernelId kConvTransposedEightBits{203};
 inline constexpr KernelId kConvTransposedFourBits{204};
 inline constexpr KernelId kEmbeddingQuantised{205};
+inline constexpr KernelId kIntegerPointwise{206};  // the class int8: 206 to 215
+inline constexpr KernelId kIntegerDirect{207};
+inline constexpr KernelId kIntegerDepthwise{208};
+inline constexpr KernelId kIntegerDense{209};
+inline constexpr KernelId kIntegerPool{210};
+inline constexpr KernelId kIntegerBinary{211};
+inline constexpr KernelId kIntegerTable{212};
+inline constexpr KernelId kIntegerQuantize{213};
+inline constexpr KernelId kIntegerDequantize{214};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

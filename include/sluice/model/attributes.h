@@ -55,14 +55,17 @@ enum class OpKind : std::uint8_t {
   kEmbedding = 18,     // Gather of rows of a constant table by indices known at run time
   kPlain = 19,         // the long tail: PlainAttributes::op says which operator of kernels/plain.h
   kRecurrent = 20,     // RNN, GRU, LSTM behind their input matrix, one direction: see RecurrentAttributes
+  kQuantize = 21,      // QuantizeLinear where integers begin: f32 to u8, one scale and zero point
+  kDequantize = 22,    // DequantizeLinear where they end: u8 to f32
 };
-inline constexpr int kOpKindCount = 21;
+inline constexpr int kOpKindCount = 23;
 std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
 /// kExact: each output is one chain of fused multiply-adds from 0, taps in order (ky, kx), channels rising within a tap; bias, then
 /// residual, then activation follow.
-/// kInt8: products of u8 and i8 in 32-bit sums, which are exact in any order, rounded once to the output's scale. No kernel of this build.
+/// kInt8: computes with u8 tensors of one scale and zero point each. Products with i8 weights go into 32-bit sums, which are exact in any
+/// order and rounded once to the output's scale; docs/quantisation.md has the rule.
 enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1, kInt8 = 2 };
 inline constexpr int kNumericClassCount = 3;
 std::string_view name_of(NumericClass numeric) noexcept;
@@ -180,7 +183,7 @@ struct PlainAttributes {
   std::vector<std::int64_t> arguments;  // for each argument its length, then its values (reals as the bits of a double)
 };
 
-/// monostate: kUnary, kAffine, kReshape, kMatMul need nothing but shapes and the epilogue.
+/// monostate: kUnary, kAffine, kReshape, kMatMul, kQuantize, kDequantize need nothing but tensors, weights and the epilogue.
 using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
                                 LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
                                 LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes, RecurrentAttributes>;

@@ -2,7 +2,7 @@
 //
 // The prefix of a file carries the bits that its graphs need, so that a reader refuses a file that it cannot run by the name of what is
 // missing, also when it cannot make sense of the header. A bit that it has no name for refuses the file as of a later version; a feature
-// that it has a name for but no code, like all of those below today, is decoded, validated in form and then refused with the tensor, node
+// that it has a name for but no code, like most of those below today, is decoded, validated in form and then refused with the tensor, node
 // or weight that needs it. Whoever builds one adds its bit to `kSupportedFeatures`.
 //
 // Invariants: the bits are stored in files, append only; a file's bits cover those of each of its graphs (the reader checks it).
@@ -37,7 +37,7 @@ std::string_view name_of(Feature feature) noexcept;
 using Features = std::uint64_t;
 constexpr Features bit_of(Feature feature) noexcept { return Features{1} << static_cast<int>(feature); }
 inline constexpr Features kKnownFeatures = (Features{1} << kFeatureCount) - 1;
-inline constexpr Features kSupportedFeatures = 0;
+inline constexpr Features kSupportedFeatures = bit_of(Feature::kInt8) | bit_of(Feature::kInterleavedPanels);
 
 /// What this graph needs. O(size of the graph).
 Features features_of(const Graph& graph) noexcept;

@@ -8,12 +8,14 @@
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
 //  (G4) a node's panel weight is weights[0], its bias weights[1]; those of a kPlain node are what its bodies read (ADR 0013); a residual is
-//       the last input; a norm's scale and shift are both weights
+//       the last input; a norm's scale and shift are both weights; a node of the class int8 that multiplies by panels has a bias of i32,
+//       the input's zero point in it, and, unless its output is the i32 sums, a multiplier of f32 for each lane as weights[2]; a unary one
+//       has a table of 256 u8
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 //  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
 //       output in ONNX's order of axes; it is no graph input and no constant
 //  (G7) a quantised tensor or weight is of integers and has one scale, or one for each index on its axis, finite and above zero, and
-//       as many zero points of its type
+//       as many zero points of its type; those of a node of the class int8 are u8 with one scale and zero point, stated as values
 //  (G8) each subgraph is run by one node, of the graph or of a subgraph with a lower number; what it captures has been made there by then;
 //       inside, G1 and G3 hold, its inputs and captures being made from the start
 //  (G9) units, where there are any, are the nodes in runs, none left out; a unit's ports are exactly the tensors that cross its border
@@ -66,6 +68,8 @@ struct Node {
   std::vector<WeightId> weights;     // panel weight, bias (kAffine, kLayerNorm: scale, shift)
   std::uint32_t first_subgraph = 0;  // that it runs, in the operator's order: Graph::subgraphs[first, first + count)
   std::uint32_t subgraph_count = 0;
+  /// kInt8 with a residual: what the sums are rounded to, as u8, before the residual is added.
+  std::uint32_t quantisation = kNoQuantisation;
 
   template <class T>
   const T& as() const noexcept {

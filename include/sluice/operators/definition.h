@@ -32,6 +32,9 @@ struct EpilogueParts {
 /// is one. Where the last axis is reduced, steps must take all channels.
 enum class InPlace : std::uint8_t { kNone, kFirst, kAny };
 
+/// Which nodes of an operator are of the class int8.
+enum class Integers : std::uint8_t { kNever, kSome, kAll };
+
 struct OperatorDefinition {
   model::OpKind kind = model::OpKind::kReshape;
   std::size_t attributes = 0;  // which alternative of model::Attributes its nodes have
@@ -41,6 +44,7 @@ struct OperatorDefinition {
   /// Each output element is made of one element of each input, and of nothing else that depends on where it lies but a channel's weights.
   bool elementwise = false;
   bool quantised_panels = false;  // its panels may hold quantised values
+  Integers integers = Integers::kNever;
   /// The planner lets bands of its rows follow bands of its inputs (planner/band_chain.h).
   bool in_bands = false;
 

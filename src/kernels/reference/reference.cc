@@ -191,7 +191,10 @@ constexpr KernelDescriptor plain_kernel() noexcept {
   return kernel;
 }
 
-constexpr std::array<KernelDescriptor, model::kOpKindCount + 6> kKernels = {
+/// The kinds that compute in f32 or move values; those behind are of integers alone.
+constexpr std::size_t kKinds = static_cast<std::size_t>(OpKind::kQuantize);
+
+constexpr std::array<KernelDescriptor, kKinds + 6> kKernels = {
     in_parts(weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv)),
     weighted<convolution_parameters, reference::conv_transpose>("reference/conv_transpose", OpKind::kConvTranspose),
     in_parts(weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense)),
@@ -225,7 +228,7 @@ constexpr std::array<KernelDescriptor, model::kOpKindCount + 6> kKernels = {
 };
 
 constexpr bool in_order_of_kinds() noexcept {
-  for (std::size_t i = 0; i < model::kOpKindCount; ++i)
+  for (std::size_t i = 0; i < kKinds; ++i)
     if (static_cast<std::size_t>(kKernels[i].op) != i) return false;
   return true;
 }
@@ -246,7 +249,9 @@ std::uint32_t full_shape_inputs(const model::Graph& graph, const model::Node& no
 std::span<const KernelDescriptor> reference_kernels() noexcept { return kKernels; }
 
 const KernelDescriptor& reference_kernel(OpKind op, model::NumericClass numeric) noexcept {
-  return numeric == model::NumericClass::kWinograd4 ? kKernels[model::kOpKindCount] : kKernels[static_cast<std::size_t>(op)];
+  const KernelDescriptor* const integer = numeric == model::NumericClass::kInt8 ? generic_integer_kernel(op) : nullptr;
+  if (integer != nullptr) return *integer;
+  return numeric == model::NumericClass::kWinograd4 ? kKernels[kKinds] : kKernels[static_cast<std::size_t>(op)];
 }
 
 float reference_apply(const model::Activation& activation, float x) noexcept { return reference::apply(activation, x); }

@@ -1,0 +1,103 @@
+// Parameters of the numeric class int8: what computes with u8 tensors of one scale and zero point each (docs/quantisation.md).
+//
+// The rule of rounding, wherever an f32 value becomes u8:
+//
+//     y = zero + round_half_even(min(max(value, low - zero), high - zero))      low and high: 0 and 255, narrowed by relu or clip
+//
+// Each operation before it is rounded to f32, nothing contracted; a value that is no number gives `low`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/core/activation.h"
+#include "sluice/core/window.h"
+#include "sluice/operators/parameters/elementwise.h"
+#include "sluice/operators/parameters/parameters.h"
+#include "sluice/operators/parameters/weighted.h"
+
+namespace sluice::operators {
+
+/// The u8 values that an output takes.
+struct IntegerRange {
+  std::uint8_t zero = 0;
+  std::uint8_t low = 0;
+  std::uint8_t high = 255;
+};
+
+/// What becomes of the 32-bit sums of a convolution or dense layer. Outputs of u8 are rounded to `range`; of f32 multiplied and activated;
+/// of i32 the sums themselves. With a residual, sums are first rounded to u8 with scale and zero point of their own:
+///
+///     t = u8(float(sum) * multiplier, sum_zero);   y = u8(((t - sum_zero) * sum_scale + (residual - residual_zero) * residual_scale) /
+///     scale)
+struct IntegerEpilogue {
+  std::uint8_t zero_in = 0;  // what padding reads
+  IntegerRange range;
+  bool has_residual = false;
+  std::uint8_t sum_zero = 0;
+  std::uint8_t residual_zero = 0;
+  float sum_scale = 1.0f;
+  float residual_scale = 1.0f;
+  float scale = 1.0f;     // of the output
+  Activation activation;  // of f32 outputs
+};
+
+/// Weights are i8 panels; weights[1] has the bias as i32, the input's zero point in it, weights[2] the multipliers, both by channel.
+struct IntegerWeightedParameters {
+  PanelGeometry panels;
+  IntegerEpilogue epilogue;
+};
+
+struct IntegerConvolutionParameters {
+  IntegerWeightedParameters weighted;
+  Window window;
+  std::int64_t groups = 1;
+  std::int64_t in_channels = 0;   // of the whole tensor
+  std::int64_t out_channels = 0;  // of the whole tensor
+
+  std::int64_t group_depth() const noexcept { return in_channels / groups; }
+  std::int64_t group_outputs() const noexcept { return out_channels / groups; }
+  /// One input and one output channel a group.
+  bool depthwise() const noexcept { return groups > 1 && groups == in_channels && groups == out_channels; }
+};
+
+struct IntegerDenseParameters {
+  IntegerWeightedParameters weighted;
+  std::int64_t in_features = 0;   // K
+  std::int64_t out_features = 0;  // N
+};
+
+/// The largest of a window, or u8(float(sum of x - zero_in) * (ratio / count)).
+struct IntegerPoolParameters {
+  PoolParameters pool;
+  IntegerRange range;
+  std::uint8_t zero_in = 0;
+  float ratio = 1.0f;  // the input's scale by the output's
+};
+
+/// u8(f((a - zero_a) * scale_a, (b - zero_b) * scale_b) / scale); numpy broadcasting of the two input shapes.
+struct IntegerBinaryParameters {
+  BinaryFunction function = BinaryFunction::kAdd;
+  IntegerRange range;
+  std::uint8_t zero_a = 0;
+  std::uint8_t zero_b = 0;
+  float scale_a = 1.0f;
+  float scale_b = 1.0f;
+  float scale = 1.0f;
+};
+
+/// A table follows from the weight: out = table[in].
+struct IntegerTableParameters {};
+
+/// Where integers begin, u8(x / scale), and where they end, (x - zero) * scale.
+struct IntegerBorderParameters {
+  float scale = 1.0f;
+  std::uint8_t zero = 0;
+};
+
+static_assert(kIsParameters<IntegerConvolutionParameters> && offsetof(IntegerConvolutionParameters, weighted) == 0);
+static_assert(kIsParameters<IntegerDenseParameters> && offsetof(IntegerDenseParameters, weighted) == 0);
+static_assert(kIsParameters<IntegerPoolParameters> && kIsParameters<IntegerBinaryParameters>);
+static_assert(kIsParameters<IntegerTableParameters> && kIsParameters<IntegerBorderParameters>);
+
+}  // namespace sluice::operators

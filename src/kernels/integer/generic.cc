@@ -1,0 +1,230 @@
+#include "src/kernels/integer/generic.h"
+
+#include <algorithm>
+
+#include "src/kernels/integer/rounding.h"
+#include "src/kernels/reference/functions.h"
+#include "src/kernels/reference/pool_window.h"
+#include "src/kernels/reference/resize_taps.h"
+#include "src/kernels/reference/walk.h"
+
+namespace sluice::kernels::integer::generic {
+namespace {
+
+using operators::IntegerConvolutionParameters;
+using operators::IntegerDenseParameters;
+using operators::IntegerWeightedParameters;
+using reference::address;
+using reference::broadcast_index;
+using reference::for_pixels;
+using reference::Index;
+using reference::index_at;
+using reference::same_pixel;
+
+/// The i8 panels of a step, seen as values w(n, tap, k) (core/panels.h has the picture).
+class Panels {
+ public:
+  Panels(const WeightOperand& operand, const operators::PanelGeometry& geometry, std::int64_t depth) noexcept
+      : operand_(operand),
+        outputs_per_group_(geometry.outputs_per_group),
+        interleave_(geometry.layout.k_interleave),
+        tap_values_(ceil_div(depth, interleave_) * interleave_) {}
+
+  std::int32_t at(std::int64_t n, std::int64_t tap, std::int64_t k) const noexcept {
+    const std::int64_t lane = (outputs_per_group_ < kPanelLanes ? n : n % outputs_per_group_) % kPanelLanes;
+    const std::int64_t panel = panels_of_channels({n - lane, n + 1}, outputs_per_group_).begin - operand_.panels.begin;
+    const std::int64_t i = tap * tap_values_ + k;
+    const auto* values =
+        reinterpret_cast<const std::int8_t*>(operand_.data) + panel * static_cast<std::int64_t>(operand_.panel_bytes.count());
+    return values[(i / interleave_ * kPanelLanes + lane) * interleave_ + i % interleave_];
+  }
+
+ private:
+  const WeightOperand& operand_;
+  std::int64_t outputs_per_group_, interleave_, tap_values_;
+};
+
+/// What becomes of a finished sum (operators/parameters/integer.h).
+class Finish {
+ public:
+  explicit Finish(const KernelCall& call) noexcept : call_(call), epilogue_(call.parameters<IntegerWeightedParameters>().epilogue) {
+    bias_ = reinterpret_cast<const std::int32_t*>(call.weights[1].data);
+    if (call.weights.size() > 2) multipliers_ = reinterpret_cast<const float*>(call.weights[2].data);
+  }
+
+  /// Sums wrap round: a model must not be able to stop the process.
+  void operator()(std::uint32_t products, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+    const RowView& out = call_.outputs[0].view;
+    const auto sum = static_cast<std::int32_t>(products + static_cast<std::uint32_t>(bias_[n]));
+    if (out.dtype == DType::kI32) {
+      out.at<std::int32_t>(row, pixel)[n] = sum;
+      return;
+    }
+    const float value = static_cast<float>(sum) * multipliers_[n];
+    if (out.dtype == DType::kF32)
+      out.at<float>(row, pixel)[n] = reference::apply(epilogue_.activation, value);
+    else
+      out.at<std::uint8_t>(row, pixel)[n] = to_u8(epilogue_.has_residual ? with_residual(value, row, pixel, n) : value, epilogue_.range);
+  }
+
+ private:
+  float with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+    const IntegerEpilogue& e = epilogue_;
+    const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n];
+    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_scale);
+    return (sum + to_real(residual, e.residual_zero, e.residual_scale)) / e.scale;
+  }
+
+  using IntegerEpilogue = operators::IntegerEpilogue;
+  const KernelCall& call_;
+  const IntegerEpilogue& epilogue_;
+  const std::int32_t* bias_ = nullptr;
+  const float* multipliers_ = nullptr;
+};
+
+std::uint32_t product(std::uint8_t value, std::int32_t weight) noexcept { return static_cast<std::uint32_t>(value * weight); }
+
+bool inside(std::int64_t i, std::int64_t extent) noexcept { return i >= 0 && i < extent; }
+
+}  // namespace
+
+void conv(const KernelCall& call) noexcept {
+  const auto& a = call.parameters<IntegerConvolutionParameters>();
+  const Window& w = a.window;
+  const RowView& in = call.inputs[0].view;
+  const std::int64_t depth = a.group_depth();
+  const Panels weights(call.weights[0], a.weighted.panels, depth);
+  const Finish finish(call);
+  for_pixels(call, [&](std::int64_t row, std::int64_t x) {
+    for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
+      const std::int64_t first = n / a.group_outputs() * depth;
+      std::uint32_t sum = 0;
+      for (std::int64_t tap = 0; tap < w.taps(); ++tap) {
+        const std::int64_t iy = row % w.out_h * w.stride_h - w.pad_top + tap / w.kernel_w * w.dilation_h;
+        const std::int64_t ix = x * w.stride_w - w.pad_left + tap % w.kernel_w * w.dilation_w;
+        const bool padded = !inside(iy, w.in_h) || !inside(ix, w.in_w);
+        const auto* pixel = padded ? nullptr : in.at<const std::uint8_t>(row / w.out_h * w.in_h + iy, ix) + first;
+        for (std::int64_t k = 0; k < depth; ++k) sum += product(padded ? a.weighted.epilogue.zero_in : pixel[k], weights.at(n, tap, k));
+      }
+      finish(sum, row, x, n);
+    }
+  });
+}
+
+void dense(const KernelCall& call) noexcept {
+  const auto& a = call.parameters<IntegerDenseParameters>();
+  const Panels weights(call.weights[0], a.weighted.panels, a.in_features);
+  const Finish finish(call);
+  for_pixels(call, [&](std::int64_t row, std::int64_t x) {
+    const auto* in = call.inputs[0].view.at<const std::uint8_t>(row, x);
+    for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
+      std::uint32_t sum = 0;
+      for (std::int64_t k = 0; k < a.in_features; ++k) sum += product(in[k], weights.at(n, 0, k));
+      finish(sum, row, x, n);
+    }
+  });
+}
+
+void pool(const KernelCall& call) noexcept {
+  const auto& a = call.parameters<operators::IntegerPoolParameters>();
+  const RowView& in = call.inputs[0].view;
+  for_pixels(call, [&](std::int64_t row, std::int64_t x) {
+    const PoolWindow window = pool_window(a.pool, row, x);
+    for (std::int64_t c = call.channels.begin; c < call.channels.end; ++c) {
+      std::uint8_t most = 0;
+      std::int32_t sum = 0;
+      for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step)
+        for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step) {
+          const std::uint8_t value = in.at<const std::uint8_t>(window.first_row + iy, ix)[c];
+          most = std::max(most, value);
+          sum += value - a.zero_in;
+        }
+      const float mean = static_cast<float>(sum) * (a.ratio / static_cast<float>(window.divisor));
+      call.outputs[0].view.at<std::uint8_t>(row, x)[c] =
+          a.pool.kind == PoolingKind::kMax ? std::clamp(most, a.range.low, a.range.high) : to_u8(mean, a.range);
+    }
+  });
+}
+
+void table(const KernelCall& call) noexcept {
+  const auto* results = reinterpret_cast<const std::uint8_t*>(call.weights[0].data);
+  const RowView& out = call.outputs[0].view;
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const auto* in = same_pixel<std::uint8_t>(call.inputs[0].view, out, row, pixel);
+    for (std::int64_t c = 0; c < out.channels; ++c) out.at<std::uint8_t>(row, pixel)[c] = results[in[c]];
+  });
+}
+
+namespace {
+
+/// Comparisons are written as the vectors' maximum and minimum choose.
+float combine(BinaryFunction function, float a, float b) noexcept {
+  switch (function) {
+    case BinaryFunction::kSub:
+      return a - b;
+    case BinaryFunction::kMul:
+      return a * b;
+    case BinaryFunction::kDiv:
+      return a / b;
+    case BinaryFunction::kMax:
+      return a > b ? a : b;
+    case BinaryFunction::kMin:
+      return a < b ? a : b;
+    default:
+      return a + b;
+  }
+}
+
+}  // namespace
+
+void binary(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerBinaryParameters>();
+  const Operand &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const Index index = index_at(out.shape, row, pixel);
+    const auto* pa = reinterpret_cast<const std::uint8_t*>(address(a, broadcast_index(a.shape, index, out.shape.rank())));
+    const auto* pb = reinterpret_cast<const std::uint8_t*>(address(b, broadcast_index(b.shape, index, out.shape.rank())));
+    const int a_step = a.shape.back() == 1 ? 0 : 1, b_step = b.shape.back() == 1 ? 0 : 1;
+    for (std::int64_t c = 0; c < out.view.channels; ++c) {
+      const float value = combine(p.function, to_real(pa[c * a_step], p.zero_a, p.scale_a), to_real(pb[c * b_step], p.zero_b, p.scale_b));
+      out.view.at<std::uint8_t>(row, pixel)[c] = to_u8(value / p.scale, p.range);
+    }
+  });
+}
+
+void quantize(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerBorderParameters>();
+  const RowView& out = call.outputs[0].view;
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const auto* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
+    for (std::int64_t c = 0; c < out.channels; ++c) out.at<std::uint8_t>(row, pixel)[c] = to_u8(in[c] / p.scale, {.zero = p.zero});
+  });
+}
+
+void dequantize(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerBorderParameters>();
+  const RowView& out = call.outputs[0].view;
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const auto* in = same_pixel<std::uint8_t>(call.inputs[0].view, out, row, pixel);
+    for (std::int64_t c = 0; c < out.channels; ++c) out.at<float>(row, pixel)[c] = to_real(in[c], p.zero, p.scale);
+  });
+}
+
+void resize(const KernelCall& call) noexcept {
+  const auto& a = call.parameters<operators::ResizeParameters>();
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  const int last = out.shape.rank() - 1;
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    Index index = index_at(out.shape, row, pixel);
+    for (int axis = 0; axis < last; ++axis) {
+      auto& place = index[static_cast<std::size_t>(axis)];
+      place = resize_taps(a, in.shape, out.shape, axis, place).source[0];
+    }
+    for (std::int64_t c = 0; c < out.view.channels; ++c) {
+      index[static_cast<std::size_t>(last)] = resize_taps(a, in.shape, out.shape, last, c).source[0];
+      out.view.at<std::uint8_t>(row, pixel)[c] = *reinterpret_cast<const std::uint8_t*>(address(in, index));
+    }
+  });
+}
+
+}  // namespace sluice::kernels::integer::generic

@@ -1,0 +1,109 @@
+// The family's descriptors, in order of preference: which nodes of the class int8 each kernel takes, and what they resolve to.
+#include <algorithm>
+#include <array>
+
+#include "sluice/kernels/reference.h"
+#include "sluice/kernels/registry.h"
+#include "sluice/operators/cost.h"
+#include "src/kernels/families.h"
+#include "src/kernels/integer/generic.h"
+#include "src/kernels/integer/parameters.h"
+#include "src/kernels/resolve.h"
+
+namespace sluice::kernels {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::OpKind;
+
+// ---- which nodes
+
+bool has_type(const Graph& graph, TensorId id, DType dtype) noexcept { return graph.tensor(id).dtype == dtype; }
+
+bool all_are_u8(const Graph& graph, const Node& node) noexcept {
+  const auto fits = [&](TensorId id) { return has_type(graph, id, DType::kU8); };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), fits) && fits(node.outputs[0]);
+}
+
+bool multiplies_panels(const Graph& graph, const Node& node) noexcept {
+  const DType out = graph.tensor(node.outputs[0]).dtype;
+  const std::size_t weights = out == DType::kI32 ? 2 : 3;
+  if (!has_type(graph, node.inputs[0], DType::kU8) || node.weights.size() < weights) return false;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  return layout.dtype == DType::kI8 && layout.scale == PanelScale::kNone && (out == DType::kI32 || out == DType::kF32 || out == DType::kU8);
+}
+
+bool begins(const Graph& graph, const Node& node) noexcept {
+  return has_type(graph, node.inputs[0], DType::kF32) && has_type(graph, node.outputs[0], DType::kU8);
+}
+bool ends(const Graph& graph, const Node& node) noexcept {
+  return has_type(graph, node.inputs[0], DType::kU8) && has_type(graph, node.outputs[0], DType::kF32);
+}
+
+bool resizes_nearest(const Graph& graph, const Node& node) noexcept {
+  return all_are_u8(graph, node) && node.as<model::ResizeAttributes>().mode == ResizeMode::kNearest;
+}
+
+std::uint32_t none_in_place(const Graph&, const Node&) noexcept { return 0; }
+std::uint32_t residual_in_place(const Graph&, const Node& node) noexcept {
+  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
+}
+
+// ---- the generic kernels
+
+using Fits = bool (*)(const Graph&, const Node&) noexcept;
+using InPlace = std::uint32_t (*)(const Graph&, const Node&) noexcept;
+
+struct Described {
+  std::string_view name;
+  OpKind op = OpKind::kConv;
+  Fits supports = all_are_u8;
+  InPlace in_place = none_in_place;
+  bool slices_channels = false;
+  bool slices_rows = true;
+};
+
+/// Parameters by `kParameters`, run by `kRun`, which is the same code on every instruction set.
+template <auto kParameters, auto kRun>
+constexpr KernelDescriptor generic(const Described& what) noexcept {
+  KernelDescriptor kernel;
+  kernel.id = offset_id(kernel_id::kIntegerBase, static_cast<int>(what.op));
+  kernel.name = what.name;
+  kernel.op = what.op;
+  kernel.numeric = model::NumericClass::kInt8;
+  kernel.supports = what.supports;
+  kernel.slices_channels = what.slices_channels;
+  kernel.slices_rows = what.slices_rows;
+  kernel.in_place_inputs = what.in_place;
+  kernel.cost = operators::cost_of;
+  kernel.resolve = resolve_as<kParameters, entry_for_any<kRun>>;
+  kernel.parameter_bytes = kParameterBytes<kParameters>;
+  return kernel;
+}
+
+constexpr std::array kGeneric = {
+    generic<integer::convolution_parameters, integer::generic::conv>(
+        {"integer/generic_conv", OpKind::kConv, multiplies_panels, residual_in_place, true}),
+    generic<integer::dense_parameters, integer::generic::dense>(
+        {"integer/generic_dense", OpKind::kDense, multiplies_panels, residual_in_place, true}),
+    generic<integer::pool_parameters, integer::generic::pool>({"integer/generic_pool", OpKind::kPool}),
+    generic<integer::table_parameters, integer::generic::table>({"integer/generic_table", OpKind::kUnary, all_are_u8, full_shape_inputs}),
+    generic<integer::binary_parameters, integer::generic::binary>(
+        {"integer/generic_binary", OpKind::kBinary, all_are_u8, full_shape_inputs}),
+    generic<integer::quantize_parameters, integer::generic::quantize>({"integer/generic_quantize", OpKind::kQuantize, begins}),
+    generic<integer::dequantize_parameters, integer::generic::dequantize>({"integer/generic_dequantize", OpKind::kDequantize, ends}),
+    generic<resize_parameters, integer::generic::resize>(
+        {"integer/generic_resize", OpKind::kResize, resizes_nearest, none_in_place, false, false}),
+};
+
+}  // namespace
+
+std::span<const KernelDescriptor> integer_kernels() noexcept { return kGeneric; }
+
+const KernelDescriptor* generic_integer_kernel(OpKind op) noexcept {
+  const auto* found = std::find_if(kGeneric.begin(), kGeneric.end(), [&](const KernelDescriptor& kernel) { return kernel.op == op; });
+  return found == kGeneric.end() ? nullptr : found;
+}
+
+}  // namespace sluice::kernels
