@@ -85,7 +85,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   rewrite(made.draft, options.fuse);
 
   model::Graph& graph = made.graph;
-  made.recipes = emit(made.draft, graph);
+  made.recipes = emit(made.draft, graph, options.weights);
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));

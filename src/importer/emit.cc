@@ -1,6 +1,7 @@
 #include "src/importer/emit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -57,15 +58,18 @@ PackSource source_of(const DraftNode& node) {
   return source;
 }
 
+/// Have its kernels code for panels narrower than f32?
+bool takes_narrow(const DraftNode& node) noexcept {
+  if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) return true;
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  return conv != nullptr && !conv->depthwise() && (conv->groups == 1 || conv->out_channels / conv->groups >= model::kPanelLanes);
+}
+
 /// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
 std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, const PackSource& source) {
   const Constant& w = node.panels->values;
-  const bool takes_quantised =
-      node.op == OpKind::kDense || node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kEmbedding;
-  if (w.quantised == nullptr || w.dtype != DType::kF32 || !takes_quantised) return std::nullopt;
+  if (w.quantised == nullptr || w.dtype != DType::kF32 || !takes_narrow(node)) return std::nullopt;
   const QuantisedValues& q = *w.quantised;
-  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-  if (conv != nullptr && (conv->depthwise() || (conv->groups > 1 && source.outputs_per_group < model::kPanelLanes))) return std::nullopt;
   kernels::QuantisedSource made;
   made.where = source;
   made.first = (w.data - q.base) / static_cast<std::int64_t>(sizeof(float));
@@ -80,7 +84,8 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, model::Graph& graph) : draft_(draft), graph_(graph), tensor_of_(draft.values.size()) {}
+  Emitter(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage)
+      : draft_(draft), graph_(graph), storage_(storage), tensor_of_(draft.values.size()) {}
 
   std::vector<Recipe> run() {
     graph_.name = draft_.name;
@@ -201,6 +206,7 @@ class Emitter {
         return add_weight(std::move(weight), std::move(recipe));
       }
     }
+    recipe.source.storage = storage_of(node, source);
     if (of_two_axes(node.op)) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
       return add_weight(std::move(weight), std::move(recipe));
@@ -213,6 +219,19 @@ class Emitter {
       kernels::describe_panels(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w, source.depth}, weight);
     }
     return add_weight(std::move(weight), std::move(recipe));
+  }
+
+  /// What the node's panels hold. Small ones are kept for good, and nothing is gained by rounding them.
+  kernels::PanelStorage storage_of(const DraftNode& node, const PackSource& source) const {
+    using kernels::PanelStorage;
+    constexpr float kBeyondF16 = 65520.0f;  // the least that rounds to an infinite f16
+    const auto values = static_cast<std::uint64_t>(source.outputs * source.taps * source.depth);
+    if (!takes_narrow(node) || values * sizeof(float) < model::kAlwaysResidentBelow.count()) return PanelStorage::kF32;
+    if (!storage_) return source.dtype == DType::kF16 && source.scale.empty() ? PanelStorage::kF16 : PanelStorage::kF32;
+    if (*storage_ == PanelStorage::kF32 || *storage_ == PanelStorage::kBf16) return *storage_;
+    const float largest = kernels::largest_magnitude(source);
+    if (!std::isfinite(largest)) return PanelStorage::kF32;
+    return *storage_ != PanelStorage::kInt8 && largest >= kBeyondF16 ? PanelStorage::kF32 : *storage_;
   }
 
   WeightId add_body_weight(const BodyWeight& weight) {
@@ -267,6 +286,7 @@ class Emitter {
 
   const Draft& draft_;
   model::Graph& graph_;
+  std::optional<kernels::PanelStorage> storage_;
   std::vector<TensorId> tensor_of_;
   std::vector<Recipe> recipes_;
   std::map<const std::byte*, std::vector<std::size_t>> by_data_;
@@ -276,15 +296,18 @@ class Emitter {
 
 bool same(const Recipe& a, const Recipe& b) {
   const PackSource &x = a.source, &y = b.source;
-  return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.outputs == y.outputs && x.taps == y.taps && x.depth == y.depth &&
-         x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
-         x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
-         x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
-         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.constant.data == b.constant.data &&
-         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
+  return a.kind == b.kind && x.data == y.data && x.dtype == y.dtype && x.storage == y.storage && x.outputs == y.outputs &&
+         x.taps == y.taps && x.depth == y.depth && x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride &&
+         x.output_stride == y.output_stride && x.tap_stride == y.tap_stride && x.k_inner == y.k_inner &&
+         x.k_outer_stride == y.k_outer_stride && x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) &&
+         std::ranges::equal(x.run_order, y.run_order) && a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits &&
+         a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape &&
+         a.constant.strides == b.constant.strides;
 }
 
-std::vector<Recipe> emit(const Draft& draft, model::Graph& graph) { return Emitter(draft, graph).run(); }
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage) {
+  return Emitter(draft, graph, storage).run();
+}
 
 Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   Recipe& recipe = recipes_[id.index()];

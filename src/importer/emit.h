@@ -1,6 +1,7 @@
 // A laid-out Draft to the model::Graph that is stored, and its weights to packed bytes, a run of panels at a time.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sluice/kernels/packing.h"
@@ -35,7 +36,8 @@ class Packer final : public model::WeightProducer {
   std::vector<Recipe> recipes_;
 };
 
-/// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights.
-std::vector<Recipe> emit(const Draft& draft, model::Graph& graph);
+/// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights. `storage`: of panels, where the file does not
+/// decide it; nothing: as the file has them, f16 or f32.
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage = {});
 
 }  // namespace sluice::importer

@@ -30,10 +30,12 @@ bool gains(const model::ConvAttributes& conv) noexcept {
 }  // namespace
 
 void choose_numerics(model::Graph& graph) noexcept {
-  for (model::Node& node : graph.nodes)
-    if (node.op == model::OpKind::kConv && graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32 &&
-        gains(node.as<model::ConvAttributes>()))
-      node.numeric = model::NumericClass::kWinograd4;
+  for (model::Node& node : graph.nodes) {
+    if (node.op != model::OpKind::kConv || node.numeric != model::NumericClass::kExact) continue;
+    const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+    const bool floats = layout.dtype == DType::kF32 || model::is_narrow(layout);
+    if (floats && gains(node.as<model::ConvAttributes>())) node.numeric = model::NumericClass::kWinograd4;
+  }
 }
 
 }  // namespace sluice::importer

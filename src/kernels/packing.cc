@@ -10,6 +10,7 @@
 #include "sluice/core/check.h"
 #include "sluice/core/half.h"
 #include "sluice/core/units.h"
+#include "src/kernels/rounding.h"
 
 namespace sluice::kernels {
 namespace {
@@ -56,19 +57,6 @@ Lanes lanes_of(const PackSource& source, std::int64_t first, std::int64_t end) n
   return lanes;
 }
 
-/// 16 values as panels hold them. Returns where the next ones go.
-std::byte* put_row(DType packed, const std::array<float, kPanelLanes>& row, std::byte* out) noexcept {
-  if (packed == DType::kF32) {
-    std::memcpy(out, row.data(), sizeof row);
-    return out + sizeof row;
-  }
-  std::array<std::uint16_t, kPanelLanes> halves;
-  for (std::size_t lane = 0; lane < row.size(); ++lane)
-    halves[lane] = packed == DType::kBF16 ? bf16_of_float(row[lane]) : f16_of_float(row[lane]);
-  std::memcpy(out, halves.data(), sizeof halves);
-  return out + sizeof halves;
-}
-
 template <class T>
 std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out) noexcept {
   for (std::int64_t packed_tap = 0; packed_tap < source.taps; ++packed_tap) {
@@ -80,7 +68,8 @@ std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out
         const float value = load_as_float<T>(source.data, lanes.base[lane] + offset);
         row[lane] = source.scale.empty() ? value : value * lanes.scale[lane];
       }
-      out = put_row(source.packed, row, out);
+      std::memcpy(out, row.data(), sizeof row);
+      out += sizeof row;
     }
   }
   return out;
@@ -98,13 +87,38 @@ std::byte* pack_lanes(const PackSource& source, const Lanes& lanes, std::byte* o
   }
 }
 
+std::int64_t values_of(const PackSource& source) noexcept { return source.taps * source.depth; }
+
+/// Bytes of a panel of so many values.
 std::uint64_t panel_size(const PackSource& source) noexcept {
-  return align_up(static_cast<std::uint64_t>(source.taps * source.depth * kPanelLanes) * size_of(source.packed), model::kWeightAlignment);
+  return panel_bytes_of(layout_of(source.storage), static_cast<std::uint64_t>(values_of(source))).value_or(Bytes()).count();
+}
+
+/// Lanes as panels of the source's storage hold them, from what an f32 panel does.
+void put_panel(PanelStorage storage, std::span<const float> values, std::byte* out) noexcept {
+  switch (storage) {
+    case PanelStorage::kF32:
+      std::memcpy(out, values.data(), values.size_bytes());
+      break;
+    case PanelStorage::kBf16:
+    case PanelStorage::kF16:
+      for (const float value : values) {
+        const std::uint16_t half = storage == PanelStorage::kBf16 ? bf16_of_float(value) : f16_of_float(value);
+        std::memcpy(out, &half, sizeof half);
+        out += sizeof half;
+      }
+      break;
+    case PanelStorage::kInt8:
+      return round_to_eight_bits(values, out);
+    case PanelStorage::kInt4:
+      return round_to_four_bits(values, out);
+  }
 }
 
 void describe(const PackSource& source, std::span<const std::int64_t> shape, model::WeightLayout layout, std::int64_t panels,
               model::Weight& weight) noexcept {
-  weight.panel_layout = {.layout = layout, .dtype = source.packed};
+  weight.panel_layout = layout_of(source.storage);
+  weight.panel_layout.layout = layout;
   weight.shape = Shape::make(shape).value_or(Shape{});
   weight.panels = panels;
   weight.panel_bytes = Bytes(panel_size(source));
@@ -124,13 +138,58 @@ void describe_depthwise(const PackSource& source, std::span<const std::int64_t> 
 
 void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept {
   SLUICE_DCHECK(out.size() >= static_cast<std::uint64_t>(p.size()) * panel_size(source), "the run of panels fits the buffer");
+  std::vector<float> values(source.storage == PanelStorage::kF32 ? 0 : static_cast<std::size_t>(values_of(source) * kPanelLanes));
   std::byte* to = out.data();
   for (std::int64_t panel = p.begin; panel < p.end; ++panel) {
     const ChannelRange c = model::channels_of_panels({panel, panel + 1}, group_size(source), source.outputs);
     std::byte* const end = to + panel_size(source);
-    to = pack_lanes(source, lanes_of(source, c.begin, c.end), to);
-    to = std::fill_n(to, end - to, std::byte{0});
+    if (source.storage == PanelStorage::kF32) {
+      to = pack_lanes(source, lanes_of(source, c.begin, c.end), to);
+    } else {
+      pack_lanes(source, lanes_of(source, c.begin, c.end), reinterpret_cast<std::byte*>(values.data()));
+      std::fill(to, end, std::byte{0});
+      put_panel(source.storage, values, to);
+    }
+    to = end;
   }
+}
+
+model::PanelLayout layout_of(PanelStorage storage) noexcept {
+  model::PanelLayout layout{.layout = model::WeightLayout::kPanels};
+  switch (storage) {
+    case PanelStorage::kF32:
+      break;
+    case PanelStorage::kBf16:
+      layout.dtype = DType::kBF16;
+      break;
+    case PanelStorage::kF16:
+      layout.dtype = DType::kF16;
+      break;
+    case PanelStorage::kInt8:
+      layout.dtype = DType::kI8;
+      layout.scale = model::PanelScale::kF32;
+      break;
+    case PanelStorage::kInt4:
+      layout.dtype = DType::kU8;
+      layout.k_block = 2;
+      layout.k_group = kFourBitGroup;
+      layout.scale = model::PanelScale::kF16;
+      break;
+  }
+  return layout;
+}
+
+float largest_magnitude(const PackSource& source) noexcept {
+  PackSource floats = source;
+  floats.storage = PanelStorage::kF32;
+  std::vector<float> values(static_cast<std::size_t>(values_of(source) * kPanelLanes));
+  float largest = 0.0f;
+  const std::int64_t panels = model::panel_count(source.outputs, group_size(source));
+  for (std::int64_t p = 0; p < panels; ++p) {
+    pack_panels(floats, {p, p + 1}, std::as_writable_bytes(std::span(values)));
+    for (const float value : values) largest = std::fabs(value) <= largest ? largest : std::fabs(value);  // a NaN stays
+  }
+  return largest;
 }
 
 void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept {

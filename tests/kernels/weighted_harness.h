@@ -269,6 +269,10 @@ class Case {
   const Shape& out_shape() const { return out_shape_; }
 
  private:
+  PanelStorage storage() const {
+    if (problem_.half == DType::kBF16) return PanelStorage::kBf16;
+    return problem_.half == DType::kF16 ? PanelStorage::kF16 : PanelStorage::kF32;
+  }
   /// What a panel of 16-bit floats holds of a weight.
   float rounded(float w) const {
     if (problem_.half == DType::kBF16) return float_of_bf16(bf16_of_float(w));
@@ -325,7 +329,7 @@ class Case {
                       .output_stride = depth() * taps,
                       .tap_stride = 1,
                       .k_outer_stride = taps,
-                      .packed = problem_.half};
+                      .storage = storage()};
     graph_.weights.resize(2);
     model::Weight& weight = graph_.weights[0];
     const std::int64_t shape[] = {n, conv.window.kernel_h, conv.window.kernel_w, depth()};

@@ -22,6 +22,7 @@
 #include "sluice/core/error.h"
 #include "sluice/core/shape.h"
 #include "sluice/core/units.h"
+#include "sluice/kernels/packing.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/variants.h"
 
@@ -50,12 +51,13 @@ struct ConvertOptions {
   std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
   /// --dim name=1..8: dimensions that are bound when the model is opened, with the extents that they can have (model/variants.h).
   std::map<std::string, std::vector<std::int64_t>> open_dims;
-  std::map<std::string, DimSum> dim_sums;    // --dim name=other+1
-  std::map<std::string, InputValue> values;  // graph inputs that become constants: those whose values decide shapes
-  std::map<std::string, Shape> bounds;       // of values whose extents are known at run only: --bound name=extents
-  bool exact = false;                        // --numerics exact: every node of the class kExact, no Winograd
-  bool fuse = true;                          // off: one node an operator (tests)
-  model::Preprocess preprocess;              // written as metadata when present
+  std::map<std::string, DimSum> dim_sums;        // --dim name=other+1
+  std::map<std::string, InputValue> values;      // graph inputs that become constants: those whose values decide shapes
+  std::map<std::string, Shape> bounds;           // of values whose extents are known at run only: --bound name=extents
+  bool exact = false;                            // --numerics exact: every node of the class kExact, no Winograd
+  bool fuse = true;                              // off: one node an operator (tests)
+  std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
+  model::Preprocess preprocess;                  // written as metadata when present
   std::vector<std::string> labels;
   /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
   /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB

@@ -15,6 +15,15 @@
 
 namespace sluice::kernels {
 
+/// What panels hold of values that are floats: these, or others near them (docs/quantisation.md).
+enum class PanelStorage : std::uint8_t {
+  kF32,
+  kBf16,  // rounded to nearest
+  kF16,   // the same; what lies beyond 65504 becomes infinite
+  kInt8,  // whole numbers from -127 to 127 times one scale for each output
+  kInt4,  // from -8 to 7 times one f16 scale for each 32 values of an output, in the order of its panel: that of the least squared error
+};
+
 /// Strided access to values that somebody else owns (a mapped ONNX file). Strides count elements; 0 repeats one value.
 ///
 ///     value(n, tap, k) = data[(n / outputs_per_group) * group_stride + (n % outputs_per_group) * output_stride
@@ -40,7 +49,7 @@ struct PackSource {
   std::int64_t run = 0;
   std::span<const float> scale = {};             // of outputs, or empty: a folded batch-norm
   std::span<const std::int32_t> tap_order = {};  // packed tap i is source tap tap_order[i]; empty: as they are
-  DType packed = DType::kF32;                    // what panels hold: f32, or bf16 or f16, rounded to nearest (not depthwise)
+  PanelStorage storage = PanelStorage::kF32;     // of panels; of depthwise ones f32
 };
 
 /// Fills name-independent fields of `weight` (panel_layout, shape, panels, panel_bytes) for a kPanels weight of these extents.
@@ -51,6 +60,11 @@ void describe_depthwise(const PackSource& source, std::span<const std::int64_t> 
 /// Writes panels [p.begin, p.end) to `out` (p.size() * panel_bytes). Unused lanes are zero.
 void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte> out) noexcept;
+
+/// The layout of panels of this storage.
+model::PanelLayout layout_of(PanelStorage storage) noexcept;
+/// The largest magnitude of the values; infinite or NaN where one of them is.
+float largest_magnitude(const PackSource& source) noexcept;
 
 /// Which scale and zero an element of a dense quantised tensor has: one for all (extent 1), one for each place of an axis (block 0), or one
 /// for each `block` places of it and each place of the other axes.

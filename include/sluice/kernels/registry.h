@@ -49,6 +49,13 @@ inline constexpr KernelId kConvTransposedBf16{36};
 inline constexpr KernelId kConvTransposedF16{37};
 inline constexpr KernelId kConvWinogradBf16{38};
 inline constexpr KernelId kConvWinogradF16{39};
+inline constexpr KernelId kDenseFourBitsHalfScales{40};  // 40 to 43
+inline constexpr KernelId kConvPointwiseFourBitsHalfScales{41};
+inline constexpr KernelId kConvDirectFourBitsHalfScales{42};
+inline constexpr KernelId kConvTransposedFourBitsHalfScales{43};
+inline constexpr KernelId kConvWinogradEightBits{44};  // 44 to 46
+inline constexpr KernelId kConvWinogradFourBits{45};
+inline constexpr KernelId kConvWinogradFourBitsHalfScales{46};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kIntegerBase{150};    // + OpKind: the generic kernels of the class int8
 inline constexpr KernelId kReferenceWinograd{190};

@@ -32,6 +32,7 @@ struct CommandLine {
   std::vector<std::string> values;
   std::vector<std::string> bounds;
   std::string numerics = "fast";
+  std::string weights;
   std::string preprocess = "none";
   std::string labels;
   std::string max_constants;
@@ -74,6 +75,18 @@ model::Preprocess preset(const std::string& name) {
   return {};
 }
 
+std::optional<kernels::PanelStorage> storage_of(const std::string& name) {
+  using kernels::PanelStorage;
+  constexpr std::pair<std::string_view, PanelStorage> kNames[] = {{"f32", PanelStorage::kF32},
+                                                                  {"bf16", PanelStorage::kBf16},
+                                                                  {"f16", PanelStorage::kF16},
+                                                                  {"int8", PanelStorage::kInt8},
+                                                                  {"int4", PanelStorage::kInt4}};
+  for (const auto& [word, storage] : kNames)
+    if (name == word) return storage;
+  return std::nullopt;
+}
+
 void print_problems(const CommandLine& line, const std::vector<importer::Problem>& problems) {
   for (const importer::Problem& problem : problems) {
     std::string where = line.onnx;
@@ -110,6 +123,7 @@ int convert_file(const CommandLine& line) {
   for (const std::string& value : line.values) options.values.insert(read_value(value));
   for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
   options.exact = line.numerics == "exact";
+  options.weights = storage_of(line.weights);
   options.preprocess = preset(line.preprocess);
   if (!line.max_constants.empty()) {
     const auto bytes = parse_bytes(line.max_constants);
@@ -181,6 +195,11 @@ int dispatch(int argc, char** argv) {
                  "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
+  app.add_option(
+         "--weights", line.weights,
+         "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
+         "scale an output) or int4 (one scale for 32 values)")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8", "int4"}));
   app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
       ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
       ->capture_default_str();

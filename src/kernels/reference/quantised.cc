@@ -44,6 +44,12 @@ float narrow_value(const PanelLayout& layout, const std::byte* panel, std::int64
   const int bits = bits_of(layout);
   const std::byte stored = head[quantised_head_bytes(layout) + within / layout.k_block * kPanelLanes + lane];
   const float q = byte_of(stored, static_cast<int>(within % layout.k_block) * bits, (1u << bits) - 1u);
+  if (layout.scale == PanelScale::kF16) {
+    std::uint16_t scale;
+    std::memcpy(&scale, head + lane * static_cast<std::int64_t>(sizeof scale), sizeof scale);
+    const float middle = layout.dtype == DType::kI8 ? 0.0f : static_cast<float>(1 << (bits - 1));
+    return (q - middle) * float_of_f16(scale);
+  }
   const float zero = group == 0 ? reinterpret_cast<const float*>(zeros)[lane] : byte_of(zeros[lane], 0, 255u);
   return (q - zero) * reinterpret_cast<const float*>(head)[lane];
 }

@@ -66,21 +66,29 @@ void widen_eight_bits(const std::byte* panel, std::int64_t group, std::int64_t f
   }
 }
 
-/// 4 or 2 bits, `kEach` of them a byte.
-template <int kBits>
+/// 4 or 2 bits, `kEach` of them a byte. kHalfScales: f16 scales, and the middle is zero.
+template <int kBits, bool kHalfScales = false>
 void widen_few_bits(const std::byte* panel, std::int64_t group, std::int64_t first, std::int64_t count, float* HWY_RESTRICT to) noexcept {
   constexpr std::int64_t kEach = 8 / kBits;
   const D d;
   const hn::Rebind<std::uint8_t, D> bytes;
   const hn::Rebind<std::int32_t, D> whole;
-  const std::int64_t group_bytes = 80 + group / kEach * 16;
+  const hn::Rebind<hwy::float16_t, D> halves;
+  constexpr std::int64_t kHead = kHalfScales ? 32 : 80;
+  const std::int64_t group_bytes = kHead + group / kEach * 16;
   for (std::int64_t k = 0; k < count;) {
     const std::int64_t within = (first + k) % group, end = std::min(count, k + group - within);
     const std::byte* at = panel + (first + k) / group * group_bytes;
     for (int v = 0; v < 16; v += kVectorLanes) {
-      const V scale = hn::LoadU(d, as<float>(at) + v);
-      const V zero = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, as<std::uint8_t>(at) + 64 + v)));
-      const auto* q = as<std::uint8_t>(at) + 80 + within / kEach * 16 + v;
+      V scale, zero;
+      if constexpr (kHalfScales) {
+        scale = hn::PromoteTo(d, hn::LoadU(halves, as<hwy::float16_t>(at) + v));
+        zero = hn::Set(d, static_cast<float>(1 << (kBits - 1)));
+      } else {
+        scale = hn::LoadU(d, as<float>(at) + v);
+        zero = hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, as<std::uint8_t>(at) + 64 + v)));
+      }
+      const auto* q = as<std::uint8_t>(at) + kHead + within / kEach * 16 + v;
       // The values of a byte are those from i on; of the first and the last byte some may lie outside of [k, end).
       const auto widen = [&](std::int64_t i, const auto& wanted) HWY_ATTR {
         auto rest = hn::PromoteTo(whole, hn::LoadU(bytes, q));
@@ -104,7 +112,8 @@ void widen_few_bits(const std::byte* panel, std::int64_t group, std::int64_t fir
 }
 
 /// By NarrowForm.
-constexpr std::array<Widen, 5> kWiden{widen_eight_bits, widen_few_bits<4>, widen_few_bits<2>, widen_bf16, widen_f16};
+constexpr std::array<Widen, kNarrowForms> kWiden{widen_eight_bits, widen_few_bits<4>, widen_few_bits<2>,
+                                                 widen_bf16,       widen_f16,         widen_few_bits<4, true>};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
@@ -116,20 +125,19 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace {
 
-constexpr std::size_t kForms = 5;
 constexpr std::size_t kIsas = 4;
 
-const std::array<Widen, kForms>& widens(Isa isa) noexcept {SLUICE_RETURN_FOR_ISA(isa, kWiden)}
+const std::array<Widen, kNarrowForms>& widens(Isa isa) noexcept {SLUICE_RETURN_FOR_ISA(isa, kWiden)}
 
-std::array<TileTable, kForms * kIsas> narrow_tables() noexcept {
-  std::array<TileTable, kForms * kIsas> tables;
+std::array<TileTable, kNarrowForms * kIsas> narrow_tables() noexcept {
+  std::array<TileTable, kNarrowForms * kIsas> tables;
   const Isa best = best_isa();
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const auto isa = static_cast<Isa>(i / kForms);
+    const auto isa = static_cast<Isa>(i / kNarrowForms);
     if (isa > best && isa != Isa::kScalar) continue;  // code that this CPU has not
     tables[i] = tile_table(isa);
     tables[i].short_products = 0;  // short sums are formed as others are
-    tables[i].widen = widens(isa)[i % kForms];
+    tables[i].widen = widens(isa)[i % kNarrowForms];
   }
   return tables;
 }
@@ -145,8 +153,8 @@ int panels_at_once(const TileTable& tiles, const TileRows* held, int count) noex
 Widen widen_of(Isa isa, NarrowForm form) noexcept { return widens(isa)[static_cast<std::size_t>(form)]; }
 
 const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept {
-  static const std::array<TileTable, kForms* kIsas> kTables = narrow_tables();
-  return kTables[static_cast<std::size_t>(isa) * kForms + static_cast<std::size_t>(form)];
+  static const std::array<TileTable, kNarrowForms* kIsas> kTables = narrow_tables();
+  return kTables[static_cast<std::size_t>(isa) * kNarrowForms + static_cast<std::size_t>(form)];
 }
 
 Bytes narrow_rooms(const PanelLayout& layout, int threads) noexcept {

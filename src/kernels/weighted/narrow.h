@@ -15,7 +15,9 @@
 
 namespace sluice::kernels::weighted {
 
-enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16 };
+enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16, kFourBitsOfHalfScales };
+
+inline constexpr std::size_t kNarrowForms = 6;
 
 Widen widen_of(Isa isa, NarrowForm form) noexcept;
 

@@ -38,7 +38,12 @@ template <int kBits>
 bool bits_fit(const Graph& graph, const Node& node) noexcept {
   if (node.weights.empty() || !tensors_fit(graph, node)) return false;
   const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return is_quantised(layout) && bits_of(layout) == kBits;
+  return is_quantised(layout) && layout.scale == PanelScale::kF32 && bits_of(layout) == kBits;
+}
+bool four_bits_of_half_scales_fit(const Graph& graph, const Node& node) noexcept {
+  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  return is_quantised(layout) && layout.scale == PanelScale::kF16 && layout.dtype == DType::kU8 && bits_of(layout) == 4;
 }
 template <DType kHalf>
 bool half_fits(const Graph& graph, const Node& node) noexcept {
@@ -103,6 +108,7 @@ constexpr auto kFour = tiles_of<NarrowForm::kFourBits>;
 constexpr auto kTwo = tiles_of<NarrowForm::kTwoBits>;
 constexpr auto kBf16 = tiles_of<NarrowForm::kBf16>;
 constexpr auto kF16 = tiles_of<NarrowForm::kF16>;
+constexpr auto kFourHalf = tiles_of<NarrowForm::kFourBitsOfHalfScales>;
 
 struct Described {
   KernelId id = KernelId::kNone;
@@ -165,9 +171,9 @@ KernelDescriptor transposed(KernelId id, std::string_view name) noexcept {
   return descriptor;
 }
 
-template <DType kHalf>
+template <NarrowForm kForm>
 const weighted::WinogradTable& winograd_of(Isa isa) noexcept {
-  return weighted::winograd_table_of_halves(isa, kHalf);
+  return weighted::narrow_winograd_table(isa, kForm);
 }
 
 template <auto kTable, Fits kFits>
@@ -220,6 +226,10 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       direct<kFour, bits_fit<4>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
       transposed<kEight, bits_fit<8>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
       transposed<kFour, bits_fit<4>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
+      dense<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kDenseFourBitsHalfScales, "dense/4bit_f16"),
+      pointwise<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvPointwiseFourBitsHalfScales, "conv/pointwise_4bit_f16"),
+      direct<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvDirectFourBitsHalfScales, "conv/direct_4bit_f16"),
+      transposed<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvTransposedFourBitsHalfScales, "conv/transposed_4bit_f16"),
       dense<kBf16, half_fits<DType::kBF16>>(kernel_id::kDenseBf16, "dense/bf16"),
       dense<kF16, half_fits<DType::kF16>>(kernel_id::kDenseF16, "dense/f16"),
       pointwise<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvPointwiseBf16, "conv/pointwise_bf16"),
@@ -228,8 +238,12 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       direct<kF16, half_fits<DType::kF16>>(kernel_id::kConvDirectF16, "conv/direct_f16"),
       transposed<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvTransposedBf16, "conv/transposed_bf16"),
       transposed<kF16, half_fits<DType::kF16>>(kernel_id::kConvTransposedF16, "conv/transposed_f16"),
-      by_winograd<winograd_of<DType::kBF16>, half_fits<DType::kBF16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
-      by_winograd<winograd_of<DType::kF16>, half_fits<DType::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
+      by_winograd<winograd_of<NarrowForm::kBf16>, half_fits<DType::kBF16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
+      by_winograd<winograd_of<NarrowForm::kF16>, half_fits<DType::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
+      by_winograd<winograd_of<NarrowForm::kEightBits>, bits_fit<8>>(kernel_id::kConvWinogradEightBits, "conv/winograd_8bit"),
+      by_winograd<winograd_of<NarrowForm::kFourBits>, bits_fit<4>>(kernel_id::kConvWinogradFourBits, "conv/winograd_4bit"),
+      by_winograd<winograd_of<NarrowForm::kFourBitsOfHalfScales>, four_bits_of_half_scales_fit>(kernel_id::kConvWinogradFourBitsHalfScales,
+                                                                                                "conv/winograd_4bit_f16"),
   };
   return kKernels;
 }

@@ -43,7 +43,8 @@ void transform_panel(const KernelCall& call, const WinogradTable& loops, std::in
   for (std::int64_t begin = k.begin; begin < k.end; begin += kWidened) {
     const std::int64_t count = std::min(kWidened, k.end - begin);
     for (std::int64_t tap = 0; tap < 9; ++tap)
-      loops.widen(raw_panel(call, panel), 0, tap * conv_of(call).in_channels + begin, count, values + tap * count * kLanes);
+      loops.widen(raw_panel(call, panel), conv_of(call).weighted.panels.layout.k_group, tap * conv_of(call).in_channels + begin, count,
+                  values + tap * count * kLanes);
     loops.weights({values, count * kLanes, count}, u + (begin - k.begin) * kLanes, u_point);
   }
 }

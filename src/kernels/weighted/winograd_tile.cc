@@ -300,23 +300,23 @@ HWY_AFTER_NAMESPACE();
 #include <array>
 
 #include "src/kernels/for_isa.h"
-#include "src/kernels/weighted/narrow.h"
 
 namespace sluice::kernels::weighted {
 
 const WinogradTable& winograd_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, winograd_loops()) }
 
-const WinogradTable& winograd_table_of_halves(Isa isa, DType half) noexcept {
-  const auto with = [](NarrowForm form) {
-    std::array<WinogradTable, 4> tables;
-    for (const Isa each : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512}) {
-      WinogradTable& table = tables[static_cast<std::size_t>(each)] = winograd_table(each);
-      table.widen = widen_of(each, form);
-    }
+const WinogradTable& narrow_winograd_table(Isa isa, NarrowForm form) noexcept {
+  using Tables = std::array<std::array<WinogradTable, kNarrowForms>, 4>;
+  static const Tables kTables = [] {
+    Tables tables;
+    for (const Isa each : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512})
+      for (std::size_t i = 0; i < kNarrowForms; ++i) {
+        WinogradTable& table = tables[static_cast<std::size_t>(each)][i] = winograd_table(each);
+        table.widen = widen_of(each, static_cast<NarrowForm>(i));
+      }
     return tables;
-  };
-  static const std::array<WinogradTable, 4> kOfBf16 = with(NarrowForm::kBf16), kOfF16 = with(NarrowForm::kF16);
-  return (half == DType::kBF16 ? kOfBf16 : kOfF16)[static_cast<std::size_t>(isa)];
+  }();
+  return kTables[static_cast<std::size_t>(isa)][static_cast<std::size_t>(form)];
 }
 
 }  // namespace sluice::kernels::weighted

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sluice/core/dtype.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/tile.h"
 #include "src/kernels/weighted/winograd_points.h"
 
@@ -51,7 +51,7 @@ struct WinogradTable {
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.
 const WinogradTable& winograd_table(Isa isa) noexcept;
-/// The same for panels of 16-bit floats.
-const WinogradTable& winograd_table_of_halves(Isa isa, DType half) noexcept;
+/// The same for narrow panels.
+const WinogradTable& narrow_winograd_table(Isa isa, NarrowForm form) noexcept;
 
 }  // namespace sluice::kernels::weighted
