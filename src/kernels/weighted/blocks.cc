@@ -44,6 +44,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   TileJob job;
   job.panels = reinterpret_cast<const float*>(weight.data + (block.first_panel - weight.panels.begin) * panel_bytes);
   job.panel_floats = panel_bytes / static_cast<std::int64_t>(sizeof(float));
+  job.next_panel_floats = job.panel_floats;
   job.panel_count = static_cast<int>(block.panels);
   job.last_lanes = block.last_lanes;
   if (weighted.epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call.weights[1].data) + block.channel;
@@ -51,6 +52,7 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
   job.activation = weighted.epilogue.activation;
   job.outputs_are_far = is_far(call.outputs[0].view);
   job.k_group = weighted.panels.layout.k_group;
+  job.values = weighted.panels.values;
   return job;
 }
 

@@ -31,7 +31,7 @@ bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent&
 
 Bytes strips_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(cut_strips(conv, extent, Direction::kForward).strip, extent.threads) +
-         narrow_rooms(conv.weighted.panels.layout, extent.threads);
+         NarrowRooms::bytes(conv.weighted.panels, extent.threads);
 }
 
 void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -42,7 +42,7 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
   const Strips strips(call.workspace, plan, threads);
-  std::byte* const rooms = call.workspace + strip_workspace(plan, threads).count();
+  const NarrowRooms rooms(tiles, conv.weighted.panels, call.workspace + strip_workspace(plan, threads).count(), threads);
   set_segments(w, plan, strips.segment_offsets(0));
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
@@ -60,6 +60,7 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
     TileRunner runner(tiles, rooms, thread);
+    runner.begin(job, block.first_panel);
     for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, tiles.rows,
                   [&](const TileRows& rows, const TileJob& tile_job) { runner.run(rows, tile_job); });
     runner.finish(job);

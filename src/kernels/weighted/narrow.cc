@@ -148,6 +148,13 @@ int panels_at_once(const TileTable& tiles, const TileRows* held, int count) noex
   return std::all_of(held, held + count, few) ? 4 : 2;
 }
 
+/// Of a room: without sums and tiles where four panels fit whole.
+std::uint64_t room_bytes(const PanelGeometry& geometry) noexcept {
+  const std::int64_t floats = geometry.values * 4 * 16;
+  if (floats > kWidenedFloats) return sizeof(NarrowRoom);
+  return align_up(offsetof(NarrowRoom, widened) + static_cast<std::uint64_t>(floats) * sizeof(float), kWeightAlignment);
+}
+
 }  // namespace
 
 Widen widen_of(Isa isa, NarrowForm form) noexcept { return widens(isa)[static_cast<std::size_t>(form)]; }
@@ -157,13 +164,49 @@ const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept {
   return kTables[static_cast<std::size_t>(isa) * kNarrowForms + static_cast<std::size_t>(form)];
 }
 
-Bytes narrow_rooms(const PanelLayout& layout, int threads) noexcept {
-  return is_narrow(layout) ? Bytes(sizeof(NarrowRoom)) * static_cast<std::uint64_t>(threads) : Bytes();
+Bytes NarrowRooms::bytes(const PanelGeometry& geometry, int threads) noexcept {
+  return is_narrow(geometry.layout) ? Bytes(room_bytes(geometry) * static_cast<std::uint64_t>(threads)) : Bytes();
 }
 
-void TileRunner::finish(const TileJob& job) noexcept {
-  if (count_ == 0) return;
-  const int step = panels_at_once(tiles_, room_->held, count_);
+NarrowRooms::NarrowRooms(const TileTable& tiles, const PanelGeometry& geometry, std::byte* memory, int threads) noexcept
+    : memory_(tiles.widen == nullptr ? nullptr : memory), each_(room_bytes(geometry)) {
+  if (memory_ == nullptr) return;
+  for (int thread = 0; thread < threads; ++thread) room(thread)->held_panel = -1;
+}
+
+NarrowRoom* NarrowRooms::room(int thread) const noexcept {
+  return memory_ == nullptr ? nullptr : reinterpret_cast<NarrowRoom*>(memory_ + static_cast<std::uint64_t>(thread) * each_);
+}
+
+void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
+  const std::int64_t products = job.segments * job.depth, panel_bytes = job.panel_floats * std::int64_t{sizeof(float)};
+  const std::int64_t stored = std::max<std::int64_t>(1, panel_bytes);
+  for (shift_ = 0; shift_ < 3 && (job.values * 16 * std::int64_t{sizeof(float)} >> (shift_ + 1)) >= stored; ++shift_) {
+  }
+  job.next_shift = shift_;
+  whole_ = products * 16 * job.panel_count <= kWidenedFloats;
+  if (!whole_ || products == 0) return;
+  if (room_->held_panel != first_panel || room_->held_value != job.first_value) {
+    for (int p = 0; p < job.panel_count; ++p) {
+      const std::byte* panel = reinterpret_cast<const std::byte*>(job.panels) + p * panel_bytes;
+      tiles_.widen(panel, job.k_group, job.first_value, products, room_->widened + p * products * 16);
+    }
+    room_->held_panel = first_panel;
+    room_->held_value = job.first_value;
+  }
+  job.panels = room_->widened;
+  job.panel_floats = products * 16;
+}
+
+void TileRunner::run_narrow(const TileRows& rows, const TileJob& job) noexcept {
+  if (whole_) return tiles_.panels(rows, job);
+  room_->tiles[count_++] = rows;
+  if (count_ == kHeldTiles) run_held(job);
+}
+
+void TileRunner::run_held(const TileJob& job) noexcept {
+  room_->held_panel = -1;
+  const int step = panels_at_once(tiles_, room_->tiles, count_);
   for (int p = 0; p < job.panel_count; p += step) run_panels(job, p, std::min(step, job.panel_count - p));
   count_ = 0;
 }
@@ -175,7 +218,6 @@ void TileRunner::run_panels(const TileJob& job, int first, int count) noexcept {
   part.panel_count = count;
   part.last_lanes = first + count == job.panel_count ? job.last_lanes : 16;
   if (job.bias != nullptr) part.bias = job.bias + first * 16;
-  part.next_panels = nullptr;
   if (job.depth <= most) {
     const std::int64_t parts = ceil_div(job.segments, std::max<std::int64_t>(1, most / std::max<std::int64_t>(1, job.depth)));
     for (std::int64_t i = 0; i < parts; ++i) {
@@ -205,19 +247,29 @@ void TileRunner::run_panels(const TileJob& job, int first, int count) noexcept {
 /// `value`: the job's products before the part's.
 void TileRunner::run_part(const TileJob& job, TileJob part, int first, std::int64_t value) noexcept {
   const std::int64_t values = part.segments * part.depth, panel_bytes = job.panel_floats * std::int64_t{sizeof(float)};
-  for (int p = 0; p < part.panel_count; ++p) {
-    const std::byte* panel = reinterpret_cast<const std::byte*>(job.panels) + (first + p) * panel_bytes;
-    tiles_.widen(panel, job.k_group, job.first_value + value, values, room_->widened + p * values * 16);
+  const auto* const panels = reinterpret_cast<const std::byte*>(job.panels) + first * panel_bytes;
+  for (int p = 0; p < part.panel_count; ++p)
+    tiles_.widen(panels + p * panel_bytes, job.k_group, job.first_value + value, values, room_->widened + p * values * 16);
+  // What follows the part in the same panels, or, behind their end, in others: the tiles bring it to L2.
+  const auto* const next = panels + (job.first_value + value + values) * panel_bytes / std::max<std::int64_t>(1, job.values);
+  part.next_panel_floats = job.panel_floats;
+  part.next_shift = shift_;
+  if (count_ < kTilesOfPrefetch) {
+    for (int p = 0; p < part.panel_count; ++p)
+      for (std::int64_t at = 0; at < (values * 64 >> shift_); at += 64) __builtin_prefetch(next + p * panel_bytes + at, 0, 2);
   }
   part.panels = room_->widened;
   part.panel_floats = values * 16;
   for (int tile = 0; tile < count_; ++tile) {
-    TileRows rows = room_->held[tile];
+    TileRows rows = room_->tiles[tile];
     for (int m = 0; m < rows.count; ++m) {
       rows.out[m] += first * 16;
       if (job.has_residual) rows.residual[m] += first * 16;
     }
     part.sums = room_->sums + tile * kTileSums;
+    const bool fetches = count_ >= kTilesOfPrefetch && tile < kTilesOfPrefetch;
+    part.next_panels = fetches ? reinterpret_cast<const float*>(next) : nullptr;
+    part.next_part = tile;
     tiles_.panels(rows, part);
   }
 }

@@ -11,9 +11,12 @@
 
 #include "sluice/core/panels.h"
 #include "sluice/kernels/call.h"
+#include "sluice/operators/parameters/weighted.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::weighted {
+
+using operators::PanelGeometry;
 
 enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16, kFourBitsOfHalfScales };
 
@@ -24,43 +27,65 @@ Widen widen_of(Isa isa, NarrowForm form) noexcept;
 /// The tiles of f32 panels, and `widen` before them. TileJob::panels points at bytes, panel_floats counts 4 of them.
 const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept;
 
-/// Tiles that share what is widened: enough that widening takes a fiftieth of their time, and few enough for their sums to stay near.
+/// Panels of a block that are widened whole, if their floats are no more than these: they are read from L2 as panels of f32 are.
+inline constexpr std::int64_t kWidenedFloats = 1152 * 32;
+/// Where they are more, tiles that share a part: enough that widening takes a fiftieth of their time, and few enough for their sums to stay
+/// near.
 inline constexpr int kHeldTiles = 16;
-/// Floats that are widened at one time: of a pair of panels 256 values, so that tiles go back to their sums rarely; half of L1 or all of
-/// it.
-inline constexpr std::int64_t kWidenedFloats = 256 * 32;
 
-/// A thread's part of the workspace.
+/// A thread's part of the workspace. What is behind `widened` is used only where panels are widened in parts.
 struct alignas(64) NarrowRoom {
-  float widened[kWidenedFloats];
+  std::int64_t held_panel;  // what `widened` holds: the first panel and the first value; -1: nothing
+  std::int64_t held_value;
+  alignas(64) float widened[kWidenedFloats];
   float sums[kHeldTiles * kTileSums];
-  TileRows held[kHeldTiles];
+  TileRows tiles[kHeldTiles];
 };
-/// What the rooms of a step take: none where its panels are of f32.
-Bytes narrow_rooms(const PanelLayout& layout, int threads) noexcept;
 
-/// Runs the tiles of a unit: those over f32 panels at once, others in runs.
-class TileRunner {
+/// The rooms of a step's threads.
+class NarrowRooms {
  public:
-  /// `rooms`: narrow_rooms in the workspace, where there are any.
-  TileRunner(const TileTable& tiles, std::byte* rooms, int thread) noexcept
-      : tiles_(tiles), room_(tiles.widen == nullptr ? nullptr : reinterpret_cast<NarrowRoom*>(rooms) + thread) {}
+  /// What they take of the workspace: nothing where panels are of f32.
+  static Bytes bytes(const PanelGeometry& geometry, int threads) noexcept;
 
-  void run(const TileRows& rows, const TileJob& job) noexcept {
-    if (room_ == nullptr) return tiles_.panels(rows, job);
-    room_->held[count_++] = rows;
-    if (count_ == kHeldTiles) finish(job);
-  }
-  bool widens() const noexcept { return room_ != nullptr; }
-  /// The tiles that wait. To be called before the job's panels or inputs change, and at the end.
-  void finish(const TileJob& job) noexcept;
+  NarrowRooms(const TileTable& tiles, const PanelGeometry& geometry, std::byte* memory, int threads) noexcept;
+  NarrowRoom* room(int thread) const noexcept;
 
  private:
+  std::byte* memory_;  // null: of f32
+  std::uint64_t each_;
+};
+
+/// Runs the tiles of a unit. Over f32 panels that is all. Narrow ones are widened first, whole if there is room, and kept for the next unit
+/// of this block; else tiles are collected, and each part of the panels is widened for all of them.
+class TileRunner {
+ public:
+  TileRunner(const TileTable& tiles, const NarrowRooms& rooms, int thread) noexcept : tiles_(tiles), room_(rooms.room(thread)) {}
+
+  /// Before the first tile of a job, and whenever its panels change. `first_panel`: of the whole weight.
+  void begin(TileJob& job, std::int64_t first_panel) noexcept {
+    if (room_ != nullptr) widen_whole(job, first_panel);
+  }
+  void run(const TileRows& rows, const TileJob& job) noexcept {
+    if (room_ == nullptr) return tiles_.panels(rows, job);
+    run_narrow(rows, job);
+  }
+  /// The tiles that wait. To be called before the job's panels or inputs change, and at the end.
+  void finish(const TileJob& job) noexcept {
+    if (count_ > 0) run_held(job);
+  }
+  bool widens() const noexcept { return room_ != nullptr; }
+
+ private:
+  void widen_whole(TileJob& job, std::int64_t first_panel) noexcept;
+  void run_narrow(const TileRows& rows, const TileJob& job) noexcept;
+  void run_held(const TileJob& job) noexcept;
   void run_panels(const TileJob& job, int first, int count) noexcept;
   void run_part(const TileJob& job, TileJob part, int first, std::int64_t value) noexcept;
-
   const TileTable& tiles_;
   NarrowRoom* room_;
+  int shift_ = 0;  // stored panels are shorter than widened ones by this power of two, at least
+  bool whole_ = false;
   int count_ = 0;
 };
 

@@ -78,7 +78,11 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(weighted_of(call), {call.rows, call.channels, threads});
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
   // A single tile reads each weight once, so nothing is gained by keeping a block in cache.
-  const std::int64_t block_bytes = tiles == 1 ? INT64_MAX / 2 : pixels <= kFewTiles * table.rows ? kSmallBlockBytes : kBlockBytes;
+  // Narrow panels are widened a granule at a time, and stay so for the runs of a block.
+  const std::int64_t block_bytes = table.widen != nullptr             ? 1
+                                   : tiles == 1                       ? INT64_MAX / 2
+                                   : pixels <= kFewTiles * table.rows ? kSmallBlockBytes
+                                                                      : kBlockBytes;
   const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
   Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
@@ -99,10 +103,11 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
 /// One unit: its tiles, pixel after pixel.
 class Unit {
  public:
-  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place, int thread) noexcept
+  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place,
+       TileRunner runner) noexcept
       : call_(call),
         tiles_(tiles),
-        thread_(thread),
+        runner_(runner),
         reading_(reading),
         cut_(cut),
         place_(place),
@@ -114,6 +119,7 @@ class Unit {
     if (call_.part != nullptr) return run_part();
     if (cut_.depths > 1) return run_depths();
     job_.depth = reading_.depth;
+    runner_.begin(job_, block_.first_panel);
     run_tiles({0, reading_.depth}, NextPanels(call_, cut_.blocks, place_, run_.size()));
   }
 
@@ -173,21 +179,20 @@ class Unit {
     }
     const float* a = input();
     job_.sums = sums;
-    TileRunner runner(tiles_, call_.workspace, thread_);
     for (std::int64_t tile = run_.begin; tile < run_.end; ++tile) {
       TileRows rows;
       rows.count = static_cast<int>(even_part({0, cut_.pixels}, tile, cut_.tiles).size());
       a = walk.set_tile(a, pixel_step, input, rows);
       next.set(tile - run_.begin, job_);
-      runner.run(rows, job_);
+      runner_.run(rows, job_);
       if (sums != nullptr) job_.sums += rows.count * block_.panels * kPanelLanes;
     }
-    runner.finish(job_);
+    runner_.finish(job_);
   }
 
   const KernelCall& call_;
   const TileTable& tiles_;
-  int thread_;
+  TileRunner runner_;
   const Reading& reading_;
   const Cut& cut_;
   const UnitPlace place_;
@@ -198,8 +203,10 @@ class Unit {
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
   const Cut cut = cut_step(call, reading, tiles, thread_count(call));
-  for_each_unit(call, cut.units.count(),
-                [&](std::int64_t unit, int thread) noexcept { Unit(call, tiles, reading, cut, cut.units[unit], thread).run(); });
+  const NarrowRooms rooms(tiles, weighted_of(call).panels, call.workspace, thread_count(call));
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
+    Unit(call, tiles, reading, cut, cut.units[unit], TileRunner(tiles, rooms, thread)).run();
+  });
 }
 
 }  // namespace

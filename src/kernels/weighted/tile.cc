@@ -61,8 +61,8 @@ HWY_INLINE float* sums_of(const TileJob& job, int p) {
 template <int kPanels>
 HWY_INLINE const float* next_of(const TileJob& job, int p) {
   constexpr std::int64_t kParts = kTilesOfPrefetch / kPanels;  // of a panel
-  return job.next_panels + (p + job.next_part / kParts) * job.panel_floats +
-         job.next_part % kParts * (job.segments * job.depth * 16 / kParts);
+  return job.next_panels + (p + job.next_part / kParts) * job.next_panel_floats +
+         job.next_part % kParts * ((job.segments * job.depth * 16 / kParts) >> job.next_shift);
 }
 
 // Sums of half a panel, where vectors are whole ones: what a last panel of no more than 8 outputs needs. CPUs with AVX-512 take as long for

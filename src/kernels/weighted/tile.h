@@ -49,6 +49,8 @@ struct TileJob {
   bool ends = true;                    // in the output, or in `sums`
   const float* next_panels = nullptr;  // panels only: the block that will follow, to be fetched into L2; null: none
   std::int64_t next_part = 0;          // which of `kTilesOfPrefetch` parts of it this tile fetches
+  std::int64_t next_panel_floats = 0;  // from one of its panels to the next
+  int next_shift = 0;                  // its panels are shorter than those in use by this power of two, at least (narrow.h)
   const std::int64_t* segment_offsets = nullptr;
   const std::int64_t* segment_weights = nullptr;  // f32 panels only: where each segment's weights begin; null: they follow each other
   std::int64_t segments = 1;
@@ -63,6 +65,7 @@ struct TileJob {
   // Narrow panels only (narrow.h): see PanelLayout, and which value of a lane the first segment begins with.
   std::int64_t k_group = 0;
   std::int64_t first_value = 0;
+  std::int64_t values = 0;  // of a lane
 };
 
 /// Pixels of one row, all panels of the job: pixel i reads at a + i * a_pixel and so on. Steps count floats. `residual` as in TileRows.

@@ -58,8 +58,10 @@ class PhaseRunner {
         for (std::int64_t ky = 0; ky < v.kernel; ++ky)
           for (std::int64_t kx = 0; kx < h.kernel; ++kx)
             if (v.phase(ky) == phase_y && h.phase(kx) == phase_x) offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
-        run_phase(block, job, phase_y, phase_x, runner);
-        runner.finish(job);
+        TileJob of_phase = job;
+        runner.begin(of_phase, block.first_panel);
+        run_phase(block, of_phase, phase_y, phase_x, runner);
+        runner.finish(of_phase);
         if (runner.widens())
           job.first_value += job.segments * job.depth;
         else
@@ -104,7 +106,7 @@ class PhaseRunner {
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
-         narrow_rooms(conv.weighted.panels.layout, extent.threads);
+         NarrowRooms::bytes(conv.weighted.panels, extent.threads);
 }
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -113,7 +115,7 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
   const Strips strips(call.workspace, cut.strip, threads);
-  std::byte* const rooms = call.workspace + strip_workspace(cut.strip, threads).count();
+  const NarrowRooms rooms(tiles, conv.weighted.panels, call.workspace + strip_workspace(cut.strip, threads).count(), threads);
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
     const UnitPlace place = cut.units[unit];
