@@ -112,6 +112,7 @@ struct PlainWeights {
 /// Why not: a clause for the user, or nullptr when all is well.
 using PlainRefusal = const char*;
 
+/// What an operator of the long tail is.
 struct PlainOperator {
   std::uint16_t number = 0;  // stored in model files: never reuse one, append only
   std::string_view name;     // the ONNX operator; with a domain: "com.microsoft::FastGelu"
@@ -124,22 +125,27 @@ struct PlainOperator {
   std::string_view arguments;
   /// Type and shape of the result that the node asks for.
   PlainRefusal (*infer)(const PlainNode& node, PlainTensor& out) noexcept = nullptr;
-  /// Computes `out`. Scratch is what `scratch` asked for, 64-byte aligned.
-  PlainRefusal (*run)(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept = nullptr;
-  std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
   const void* detail = nullptr;  // what tells the operators of one family apart
   int outputs = 1;               // of the ONNX node
 
   // Extents that are known at run only (docs/adr/0009-extents-at-run-time.md).
-  /// What the graph says in place of `infer` when arguments are late or `run_sized` runs: the most that the result can be, and in `axes` a
-  /// bit for each axis that may be shorter. nullptr: it takes no late arguments. A refusal of kStateBound leaves the extents to the user
-  /// and has set the type.
+  /// What the graph says in place of `infer` when arguments are late or values decide the extents: the most that the result can be, and in
+  /// `axes` a bit for each axis that may be shorter. nullptr: it takes no late arguments. A refusal of kStateBound leaves the extents to
+  /// the user and has set the type.
   PlainRefusal (*bound)(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept = nullptr;
-  /// Values decide the extents: `infer` gives the most, and this runs instead of `run`. It finds in `out` the most that there is room for,
-  /// writes the extents there, and refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
-  PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
-  bool takes_empty = false;  // `run` takes inputs without elements (`run_sized` always does)
+  bool sized_by_values = false;  // values decide the extents: `infer` gives the most
+  bool takes_empty = false;      // it takes inputs without elements, as every operator that is sized by values does
+};
 
+/// How one of them is computed: its one kernel, which every other implementation has to agree with.
+struct GenericKernel {
+  std::string_view name;  // the operator's
+  /// Computes `out`. Scratch is what `scratch` asked for, 64-byte aligned.
+  PlainRefusal (*run)(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept = nullptr;
+  std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
+  /// In place of `run` where values decide the extents. It finds in `out` the most that there is room for, writes the extents there, and
+  /// refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
+  PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
   /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
   /// its bodies want. nullptr: its nodes have no weights.
   std::int64_t (*weight_turns)(const PlainNode& node, const PlainWeights& weights) noexcept = nullptr;
@@ -181,6 +187,9 @@ class LateArguments {
 std::span<const PlainOperator* const> plain_operators() noexcept;
 const PlainOperator* find_plain(std::uint16_t number) noexcept;
 const PlainOperator* find_plain(std::string_view name) noexcept;
+
+/// The kernel of an operator of the table.
+const GenericKernel& generic_kernel(const PlainOperator& op) noexcept;
 
 /// `infer`, and what it takes for granted: the arguments are those of the operator's list, inputs are there as `present` says.
 PlainRefusal infer_plain(const PlainNode& node, PlainTensor& out) noexcept;

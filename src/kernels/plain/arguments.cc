@@ -43,9 +43,7 @@ bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept
 
 bool PlainNode::late() const noexcept { return has_late_arguments(op_, form_.present); }
 
-bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept {
-  return op.run_sized != nullptr || has_late_arguments(op, present);
-}
+bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept { return op.sized_by_values || has_late_arguments(op, present); }
 
 bool LateArguments::add(std::int64_t value) noexcept {
   if (count_ == values_.size()) return false;

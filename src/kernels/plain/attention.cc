@@ -348,15 +348,23 @@ PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte
 
 constexpr PlainOperator kOperators[] = {
     {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0",
-     infer_attention, run_attention, attention_scratch, nullptr, 4},
-    {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary, run_rotary},
+     infer_attention, nullptr, 4},
+    {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary},
     {412, "LinearAttention", "q_num_heads:i=0 kv_num_heads:i=0 update_rule:s=gated_delta|linear|gated|delta scale:f chunk_size:i=0",
-     infer_linear, run_linear, linear_scratch, nullptr, 2},
-    {413, "CausalConvWithState", "activation:s=none|silu|swish", infer_causal, run_causal, nullptr, nullptr, 2},
+     infer_linear, nullptr, 2},
+    {413, "CausalConvWithState", "activation:s=none|silu|swish", infer_causal, nullptr, 2},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Attention", run_attention, attention_scratch},
+    {"RotaryEmbedding", run_rotary},
+    {"LinearAttention", run_linear, linear_scratch},
+    {"CausalConvWithState", run_causal},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> attention_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> attention_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -20,28 +20,29 @@ struct Line {
 using RealTruths = void (*)(const Line<float>&, std::uint8_t* out);
 using WideTruths = void (*)(const Line<std::int64_t>&, std::uint8_t* out);
 
-enum class Takes : std::uint8_t { kNumbers, kBools, kNumbersAndBools };
-
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
-  bool to_bool = false;
-  Takes takes = Takes::kNumbers;
   RealTruths real_truths = nullptr;  // where there are any, they are taken: a call a line, not an element
   WideTruths wide_truths = nullptr;
 };
 
-const Functions& functions_of(const PlainNode& node) noexcept { return *static_cast<const Functions*>(node.op().detail); }
+/// The types of elements that a function takes, and whether its result is a truth.
+struct Takes {
+  bool reals = false, integers = false, bools = false, to_bool = false;
+};
+constexpr Takes kNumbers{true, true}, kWhole{false, true}, kTruths{false, false, true, true};
+constexpr Takes kOrdered{true, true, false, true}, kComparable{true, true, true, true};
+
+const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
 
 PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   const PlainTensor &x = node.in(0), &y = node.in(1);
-  const Functions& f = functions_of(node);
+  const Takes& takes = taken_by(node);
   if (x.dtype != y.dtype) return "its inputs are of different types";
-  const bool boolean = x.dtype == DType::kBool;
-  if (boolean ? f.takes == Takes::kNumbers : f.takes == Takes::kBools || !is_number(x.dtype)) return kWrongType;
-  if (is_f32(x.dtype) ? f.real == nullptr : f.integer == nullptr) return kWrongType;
-  out.dtype = f.to_bool ? DType::kBool : x.dtype;
+  if (!(is_f32(x.dtype) ? takes.reals : x.dtype == DType::kBool ? takes.bools : takes.integers && is_integer(x.dtype))) return kWrongType;
+  out.dtype = takes.to_bool ? DType::kBool : x.dtype;
   return broadcast_to(x.shape, y.shape, out.shape) ? nullptr : kWrongShape;
 }
 
@@ -54,8 +55,8 @@ PlainRefusal run_truths(Truths truths, const PlainTensor& x, const PlainTensor& 
   return nullptr;
 }
 
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const Functions& f = functions_of(node);
+PlainRefusal run_functions(const Functions& f, const PlainNode& node, const PlainTensor& out) noexcept {
+  const bool to_bool = out.dtype == DType::kBool;
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
   if (f.real_truths != nullptr && is_f32(x.dtype)) return run_truths<float>(f.real_truths, x, y, out, strides);
@@ -63,7 +64,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   if (is_f32(x.dtype)) {
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = z != 0.0f;
       else
         out.as<float>()[i] = z;
@@ -75,7 +76,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const std::int64_t z =
           f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = z != 0;
       else
         out.as<T>()[i] = static_cast<T>(z);
@@ -121,9 +122,9 @@ constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return
 constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
 constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
 
-constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }, true, Takes::kBools};
-constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }, true, Takes::kBools};
-constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }, true, Takes::kBools};
+constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }};
+constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }};
+constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }};
 template <class Compare, class T>
 void truths_of(const Line<T>& line, std::uint8_t* out) {
   const T *x = line.x, *y = line.y;
@@ -134,23 +135,21 @@ void truths_of(const Line<T>& line, std::uint8_t* out) {
 }
 
 template <class Compare>
-constexpr Functions comparison(Takes takes) noexcept {
+constexpr Functions comparison() noexcept {
   return {[](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
-          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
-          true,
-          takes,
-          truths_of<Compare, float>,
+          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; }, truths_of<Compare, float>,
           truths_of<Compare, std::int64_t>};
 }
 
-constexpr Functions kEqual = comparison<std::equal_to<>>(Takes::kNumbersAndBools);
-constexpr Functions kLess = comparison<std::less<>>(Takes::kNumbers);
-constexpr Functions kLessOrEqual = comparison<std::less_equal<>>(Takes::kNumbers);
-constexpr Functions kGreater = comparison<std::greater<>>(Takes::kNumbers);
-constexpr Functions kGreaterOrEqual = comparison<std::greater_equal<>>(Takes::kNumbers);
+constexpr Functions kEqual = comparison<std::equal_to<>>();
+constexpr Functions kLess = comparison<std::less<>>();
+constexpr Functions kLessOrEqual = comparison<std::less_equal<>>();
+constexpr Functions kGreater = comparison<std::greater<>>();
+constexpr Functions kGreaterOrEqual = comparison<std::greater_equal<>>();
 
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Functions& f) noexcept {
-  return {number, name, "", infer, run, nullptr, &f};
+template <const Functions& functions>
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  return run_functions(functions, node, out);
 }
 
 // ---- Where, Clip, Pow of mixed types
@@ -253,36 +252,57 @@ PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return nullptr;
 }
 
+constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Takes& takes) noexcept {
+  return {number, name, "", infer, &takes};
+}
+
 constexpr PlainOperator kOperators[] = {
-    line(100, "Add", kAdd),
-    line(101, "Sub", kSub),
-    line(102, "Mul", kMul),
-    line(103, "Div", kDiv),
-    line(104, "Max2", kMax),
-    line(105, "Min2", kMin),
-    line(106, "ModPython", kModPython),
-    line(107, "ModC", kModC),
-    line(108, "PRelu", kPrelu),
-    line(109, "BitwiseAnd", kBitAnd),
-    line(110, "BitwiseOr", kBitOr),
-    line(111, "BitwiseXor", kBitXor),
-    line(112, "ShiftLeft", kShiftLeft),
-    line(113, "ShiftRight", kShiftRight),
-    line(114, "And", kAnd),
-    line(115, "Or", kOr),
-    line(116, "Xor", kXor),
-    line(117, "Equal", kEqual),
-    line(118, "Less", kLess),
-    line(119, "LessOrEqual", kLessOrEqual),
-    line(120, "Greater", kGreater),
-    line(121, "GreaterOrEqual", kGreaterOrEqual),
-    {122, "Where", "", infer_where, run_where},
-    {123, "Clip", "", infer_clip, run_clip},
-    {124, "Pow", "", infer_pow, run_pow},
+    line(100, "Add", kNumbers),      line(101, "Sub", kNumbers),
+    line(102, "Mul", kNumbers),      line(103, "Div", kNumbers),
+    line(104, "Max2", kNumbers),     line(105, "Min2", kNumbers),
+    line(106, "ModPython", kWhole),  line(107, "ModC", kNumbers),
+    line(108, "PRelu", kNumbers),    line(109, "BitwiseAnd", kWhole),
+    line(110, "BitwiseOr", kWhole),  line(111, "BitwiseXor", kWhole),
+    line(112, "ShiftLeft", kWhole),  line(113, "ShiftRight", kWhole),
+    line(114, "And", kTruths),       line(115, "Or", kTruths),
+    line(116, "Xor", kTruths),       line(117, "Equal", kComparable),
+    line(118, "Less", kOrdered),     line(119, "LessOrEqual", kOrdered),
+    line(120, "Greater", kOrdered),  line(121, "GreaterOrEqual", kOrdered),
+    {122, "Where", "", infer_where}, {123, "Clip", "", infer_clip},
+    {124, "Pow", "", infer_pow},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Add", run<kAdd>},
+    {"Sub", run<kSub>},
+    {"Mul", run<kMul>},
+    {"Div", run<kDiv>},
+    {"Max2", run<kMax>},
+    {"Min2", run<kMin>},
+    {"ModPython", run<kModPython>},
+    {"ModC", run<kModC>},
+    {"PRelu", run<kPrelu>},
+    {"BitwiseAnd", run<kBitAnd>},
+    {"BitwiseOr", run<kBitOr>},
+    {"BitwiseXor", run<kBitXor>},
+    {"ShiftLeft", run<kShiftLeft>},
+    {"ShiftRight", run<kShiftRight>},
+    {"And", run<kAnd>},
+    {"Or", run<kOr>},
+    {"Xor", run<kXor>},
+    {"Equal", run<kEqual>},
+    {"Less", run<kLess>},
+    {"LessOrEqual", run<kLessOrEqual>},
+    {"Greater", run<kGreater>},
+    {"GreaterOrEqual", run<kGreaterOrEqual>},
+    {"Where", run_where},
+    {"Clip", run_clip},
+    {"Pow", run_pow},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> binary_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> binary_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -110,14 +110,22 @@ PlainRefusal run_tile(const PlainNode& node, const PlainTensor& out, std::byte*)
 }
 
 constexpr PlainOperator kOperators[] = {
-    {150, "Cast", "to:i", infer_cast, run_cast},
-    {151, "BitCast", "to:i", infer_bit_cast, run_bit_cast},
-    {152, "Expand", "shape:I@1", infer_expand, run_expand, nullptr, nullptr, 1, bound_stated},
-    {153, "Tile", "repeats:I@1", infer_tile, run_tile, nullptr, nullptr, 1, bound_stated},
+    {150, "Cast", "to:i", infer_cast},
+    {151, "BitCast", "to:i", infer_bit_cast},
+    {152, "Expand", "shape:I@1", infer_expand, nullptr, 1, bound_stated},
+    {153, "Tile", "repeats:I@1", infer_tile, nullptr, 1, bound_stated},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Cast", run_cast},
+    {"BitCast", run_bit_cast},
+    {"Expand", run_expand},
+    {"Tile", run_tile},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> cast_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> cast_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

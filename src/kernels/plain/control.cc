@@ -234,14 +234,20 @@ PlainRefusal run_take(const PlainNode& node, PlainTensor& out, std::byte*) noexc
 }
 
 constexpr PlainOperator kOperators[] = {
-    {560, "Control", "loop:I first:I second:I", infer_control, run_control, control_scratch, nullptr, 1, nullptr, nullptr, true,
-     control_turns},
-    {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, nullptr, nullptr, 1, bound_take, run_take},
-    {kBodyDense, "BodyDense", "", infer_dense, run_dense},
+    {560, "Control", "loop:I first:I second:I", infer_control, nullptr, 1, nullptr, false, true},
+    {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, 1, bound_take, true},
+    {kBodyDense, "BodyDense", "", infer_dense},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Control", run_control, control_scratch, nullptr, control_turns},
+    {"TakeResult", nullptr, nullptr, run_take},
+    {"BodyDense", run_dense},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> control_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> control_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -295,16 +295,22 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr PlainOperator kOperators[] = {
-    {380, "Conv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_conv, run_conv},
-    {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer, run_integer},
-    {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear, run_qlinear},
-    {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed, run_transposed},
-    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, run_columns, nullptr, nullptr, 1, bound_stated},
-    {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform, run_deform},
+    {380, "Conv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_conv},
+    {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer},
+    {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear},
+    {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed},
+    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, nullptr, 1, bound_stated},
+    {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Conv", run_conv},      {"ConvInteger", run_integer}, {"QLinearConv", run_qlinear}, {"ConvTranspose", run_transposed},
+    {"Col2Im", run_columns}, {"DeformConv", run_deform},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> convolve_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> convolve_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

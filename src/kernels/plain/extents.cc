@@ -435,26 +435,44 @@ PlainRefusal run_softmax(const PlainNode& node, const PlainTensor& out, std::byt
 }
 
 constexpr PlainOperator kOperators[] = {
-    {500, "Shape", "start:i=0 end:i", infer_shape, run_shape, nullptr, nullptr, 1, nullptr, nullptr, true},
-    {501, "Size", "", infer_size, run_size, nullptr, nullptr, 1, nullptr, nullptr, true},
-    {502, "Reshape", "shape:I@1 allowzero:i=0", infer_reshape, run_copy, nullptr, nullptr, 1, bound_stated},
-    {503, "Flatten", "axis:i=1", infer_flatten, run_copy},
-    {504, "Squeeze", "axes:I@1", infer_squeeze, run_copy, nullptr, nullptr, 1, bound_stated},
-    {505, "Unsqueeze", "axes:I@1", infer_unsqueeze, run_copy, nullptr, nullptr, 1, bound_stated},
-    {506, "Transpose", "perm:I", infer_transpose, run_transpose},
-    {507, "Concat", "axis:i=1", infer_concat, run_concat, nullptr, nullptr, 1, nullptr, nullptr, true},
-    {508, "Slice", "starts:I@1 ends:I@2 axes:I@3 steps:I@4", infer_slice, run_slice, nullptr, nullptr, 1, bound_slice},
-    {509, "Split", "axis:i=0 split:I@1 num_outputs:i=0", infer_split, run_split, nullptr, nullptr, 128, bound_split},
-    {510, "Pad", "pads:I@1 axes:I@3 mode:s=constant|reflect|edge|wrap value:f=0", infer_pad, run_pad, nullptr, nullptr, 1, bound_stated,
-     nullptr, true},
-    {511, "FillOfShape", "shape:I@0 type:i=1 bits:i=0", infer_fill, run_fill, nullptr, nullptr, 1, bound_fill},
-    {512, "ApplyFunction", "function:i=0 a:f=0 b:f=0", infer_function, run_function},
-    {513, "Softmax", "axis:i #", infer_softmax, run_softmax, nullptr, &kNoLog},
-    {514, "LogSoftmax", "axis:i #", infer_softmax, run_softmax, nullptr, &kLog},
+    {500, "Shape", "start:i=0 end:i", infer_shape, nullptr, 1, nullptr, false, true},
+    {501, "Size", "", infer_size, nullptr, 1, nullptr, false, true},
+    {502, "Reshape", "shape:I@1 allowzero:i=0", infer_reshape, nullptr, 1, bound_stated},
+    {503, "Flatten", "axis:i=1", infer_flatten},
+    {504, "Squeeze", "axes:I@1", infer_squeeze, nullptr, 1, bound_stated},
+    {505, "Unsqueeze", "axes:I@1", infer_unsqueeze, nullptr, 1, bound_stated},
+    {506, "Transpose", "perm:I", infer_transpose},
+    {507, "Concat", "axis:i=1", infer_concat, nullptr, 1, nullptr, false, true},
+    {508, "Slice", "starts:I@1 ends:I@2 axes:I@3 steps:I@4", infer_slice, nullptr, 1, bound_slice},
+    {509, "Split", "axis:i=0 split:I@1 num_outputs:i=0", infer_split, nullptr, 128, bound_split},
+    {510, "Pad", "pads:I@1 axes:I@3 mode:s=constant|reflect|edge|wrap value:f=0", infer_pad, nullptr, 1, bound_stated, false, true},
+    {511, "FillOfShape", "shape:I@0 type:i=1 bits:i=0", infer_fill, nullptr, 1, bound_fill},
+    {512, "ApplyFunction", "function:i=0 a:f=0 b:f=0", infer_function},
+    {513, "Softmax", "axis:i #", infer_softmax, &kNoLog},
+    {514, "LogSoftmax", "axis:i #", infer_softmax, &kLog},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Shape", run_shape},
+    {"Size", run_size},
+    {"Reshape", run_copy},
+    {"Flatten", run_copy},
+    {"Squeeze", run_copy},
+    {"Unsqueeze", run_copy},
+    {"Transpose", run_transpose},
+    {"Concat", run_concat},
+    {"Slice", run_slice},
+    {"Split", run_split},
+    {"Pad", run_pad},
+    {"FillOfShape", run_fill},
+    {"ApplyFunction", run_function},
+    {"Softmax", run_softmax},
+    {"LogSoftmax", run_softmax},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> extents_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> extents_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

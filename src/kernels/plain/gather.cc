@@ -172,13 +172,20 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
 }
 
 constexpr PlainOperator kOperators[] = {
-    {250, "Gather", "axis:i=0", infer_gather, run_gather},
-    {251, "GatherElements", "axis:i=0", infer_elements, run_elements},
-    {252, "GatherND", "batch_dims:i=0", infer_nd, run_nd},
+    {250, "Gather", "axis:i=0", infer_gather},
+    {251, "GatherElements", "axis:i=0", infer_elements},
+    {252, "GatherND", "batch_dims:i=0", infer_nd},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"Gather", run_gather},
+    {"GatherElements", run_elements},
+    {"GatherND", run_nd},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> gather_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> gather_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -275,17 +275,24 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr PlainOperator kOperators[] = {
-    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection", infer_grid,
-     run_grid},
-    {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, run_affine, nullptr, nullptr, 1, bound_stated_f32},
+    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection",
+     infer_grid},
+    {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, nullptr, 1, bound_stated_f32},
     {433, "RoiAlign",
      "mode:s=avg|max output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1 "
      "coordinate_transformation_mode:s=|half_pixel|output_half_pixel #",
-     infer_roi, run_roi},
+     infer_roi},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"GridSample", run_grid},
+    {"AffineGrid", run_affine},
+    {"RoiAlign", run_roi},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> image_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> image_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -56,11 +56,12 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
   PlainTensor made;
   if (const PlainRefusal refusal = infer_plain(node, made)) return refusal;
   if (made.dtype != planned.dtype) return "its result is of another type than the plan's";
-  if (op.scratch != nullptr && op.scratch(node) > planned.scratch) return "it takes more scratch than planned";
-  if (op.run_sized != nullptr) {
+  const GenericKernel& kernel = generic_kernel(op);
+  if (kernel.scratch != nullptr && kernel.scratch(node) > planned.scratch) return "it takes more scratch than planned";
+  if (op.sized_by_values) {
     if (!has_room(node, made.shape, planned.shape)) return kOverBound;
     PlainTensor sized{planned.dtype, planned.shape, out.data};
-    const PlainRefusal refusal = op.run_sized(node, sized, scratch);
+    const PlainRefusal refusal = kernel.run_sized(node, sized, scratch);
     if (refusal == nullptr && !within(sized.shape, planned)) return kOverBound;
     if (refusal == nullptr) out.shape = sized.shape;
     return refusal;
@@ -70,7 +71,7 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
   const auto empty = [](const PlainTensor& input) { return input.count() == 0; };
   if (made.count() > 0) {
     if (!op.takes_empty && std::any_of(inputs.begin(), inputs.end(), empty)) return "an input has no elements in this run";
-    if (const PlainRefusal refusal = op.run(node, {made.dtype, made.shape, out.data}, scratch)) return refusal;
+    if (const PlainRefusal refusal = kernel.run(node, {made.dtype, made.shape, out.data}, scratch)) return refusal;
   }
   out.shape = made.shape;
   return nullptr;
@@ -88,16 +89,17 @@ bool within(const Shape& extents, const Planned& planned) noexcept {
 }
 
 PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
-  if (node.op().run_sized == nullptr && !node.late()) return infer_plain(node, out);
+  if (!node.op().sized_by_values && !node.late()) return infer_plain(node, out);
   std::uint8_t axes = 0;
   return node.op().bound == nullptr ? "an argument of it must be constant" : node.op().bound(node, out, axes);
 }
 
 std::uint64_t scratch_of(const PlainNode& node) noexcept {
-  if (node.op().scratch == nullptr) return 0;
+  const GenericKernel& kernel = generic_kernel(node.op());
+  if (kernel.scratch == nullptr) return 0;
   PlainTensor out;
   const PlainRefusal refusal = infer_bound(node, out);
-  return refusal == nullptr || refusal == kStateBound ? node.op().scratch(node) : 0;
+  return refusal == nullptr || refusal == kStateBound ? kernel.scratch(node) : 0;
 }
 
 PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
@@ -130,7 +132,7 @@ void run(const KernelCall& call) noexcept {
   }
   PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
   const PlainNode node = PlainNode(*op, parameters.form, std::span(inputs).first(call.inputs.size())).in_call(&call);
-  const PlainRefusal fault = fixed ? op->run(node, out, call.workspace) : run_bounded(call, node, out);
+  const PlainRefusal fault = fixed ? generic_kernel(*op).run(node, out, call.workspace) : run_bounded(call, node, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
   if (extents == nullptr) return;
   // After a fault those that follow find nothing.

@@ -80,12 +80,18 @@ PlainRefusal run_cross_entropy(const PlainNode& node, const PlainTensor& out, st
 }
 
 constexpr PlainOperator kOperators[] = {
-    {330, "NegativeLogLikelihoodLoss", kArguments, infer, run_nll},
-    {331, "SoftmaxCrossEntropyLoss", kArguments, infer, run_cross_entropy, nullptr, nullptr, 2},
+    {330, "NegativeLogLikelihoodLoss", kArguments, infer},
+    {331, "SoftmaxCrossEntropyLoss", kArguments, infer, nullptr, 2},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"NegativeLogLikelihoodLoss", run_nll},
+    {"SoftmaxCrossEntropyLoss", run_cross_entropy},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> loss_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> loss_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

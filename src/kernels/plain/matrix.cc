@@ -282,15 +282,21 @@ PlainRefusal run_einsum(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr PlainOperator kOperators[] = {
-    {480, "MatMulInteger", "", infer_integer, run_integer},
-    {481, "QLinearMatMul", "", infer_qlinear, run_qlinear},
-    {482, "MatMul", "", infer_matmul, run_matmul},
-    {483, "Det", "", infer_det, run_det, det_scratch},
-    {484, "EinsumOfLetters", "letters:I kept:i", infer_einsum, run_einsum},
+    {480, "MatMulInteger", "", infer_integer},
+    {481, "QLinearMatMul", "", infer_qlinear},
+    {482, "MatMul", "", infer_matmul},
+    {483, "Det", "", infer_det},
+    {484, "EinsumOfLetters", "letters:I kept:i", infer_einsum},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"MatMulInteger", run_integer}, {"QLinearMatMul", run_qlinear},  {"MatMul", run_matmul},
+    {"Det", run_det, det_scratch},  {"EinsumOfLetters", run_einsum},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> matrix_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> matrix_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

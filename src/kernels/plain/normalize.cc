@@ -243,17 +243,28 @@ PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*
 }
 
 constexpr PlainOperator kOperators[] = {
-    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, run_layer, nullptr, &kCentred, 3},
-    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, run_layer, nullptr, &kUncentred},
-    {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group, run_group},
-    {303, "GroupNormalization", "epsilon:f=1e-5 num_groups:i", infer_group, run_group},
-    {304, "MeanVarianceNormalization", "axes:I", infer_mvn, run_mvn, mvn_scratch},
-    {305, "LpNormalization", "axis:i=-1 p:i=2", infer_lp, run_lp},
-    {306, "BatchNormalization", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0", infer_batch, run_batch, nullptr, nullptr, 3},
+    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kCentred, 3},
+    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kUncentred},
+    {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
+    {303, "GroupNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
+    {304, "MeanVarianceNormalization", "axes:I", infer_mvn},
+    {305, "LpNormalization", "axis:i=-1 p:i=2", infer_lp},
+    {306, "BatchNormalization", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0", infer_batch, nullptr, 3},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"LayerNormalization", run_layer},
+    {"RMSNormalization", run_layer},
+    {"InstanceNormalization", run_group},
+    {"GroupNormalization", run_group},
+    {"MeanVarianceNormalization", run_mvn, mvn_scratch},
+    {"LpNormalization", run_lp},
+    {"BatchNormalization", run_batch},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> normalize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> normalize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

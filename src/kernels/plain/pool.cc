@@ -174,17 +174,28 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr PlainOperator kOperators[] = {
-    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer, run, nullptr, &kMax, 2},
-    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer, run, nullptr, &kAverage},
-    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer, run, nullptr, &kLp},
-    {373, "GlobalMaxPool", "", infer_global, run_global, nullptr, &kMax},
-    {374, "GlobalAveragePool", "", infer_global, run_global, nullptr, &kAverage},
-    {375, "GlobalLpPool", "p:i=2", infer_global, run_global, nullptr, &kLp},
-    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, run_unpool, nullptr, nullptr, 1, bound_stated},
+    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer, &kMax, 2},
+    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer, &kAverage},
+    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer, &kLp},
+    {373, "GlobalMaxPool", "", infer_global, &kMax},
+    {374, "GlobalAveragePool", "", infer_global, &kAverage},
+    {375, "GlobalLpPool", "p:i=2", infer_global, &kLp},
+    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, nullptr, 1, bound_stated},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"MaxPool", run},
+    {"AveragePool", run},
+    {"LpPool", run},
+    {"GlobalMaxPool", run_global},
+    {"GlobalAveragePool", run_global},
+    {"GlobalLpPool", run_global},
+    {"MaxUnpool", run_unpool},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> pool_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> pool_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

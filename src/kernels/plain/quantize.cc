@@ -165,15 +165,21 @@ PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byt
 }
 
 constexpr PlainOperator kOperators[] = {
-    {340, "QuantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0 saturate:i=1", infer_quantize, run_quantize},
-    {341, "DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", infer_dequantize, run_dequantize},
-    {342, "DynamicQuantizeLinear", "", infer_dynamic, run_dynamic, nullptr, nullptr, 3},
-    {343, "com.microsoft::QLinearAdd", "", infer_qlinear, run_qlinear, nullptr, &kAdds},
-    {344, "com.microsoft::QLinearMul", "", infer_qlinear, run_qlinear, nullptr, &kMultiplies},
+    {340, "QuantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0 saturate:i=1", infer_quantize},
+    {341, "DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", infer_dequantize},
+    {342, "DynamicQuantizeLinear", "", infer_dynamic, nullptr, 3},
+    {343, "com.microsoft::QLinearAdd", "", infer_qlinear, &kAdds},
+    {344, "com.microsoft::QLinearMul", "", infer_qlinear, &kMultiplies},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"QuantizeLinear", run_quantize},           {"DequantizeLinear", run_dequantize},       {"DynamicQuantizeLinear", run_dynamic},
+    {"com.microsoft::QLinearAdd", run_qlinear}, {"com.microsoft::QLinearMul", run_qlinear},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> quantize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> quantize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

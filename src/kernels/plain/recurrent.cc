@@ -234,13 +234,20 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
 }
 
 constexpr PlainOperator kOperators[] = {
-    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kRnn, 2},
-    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kGru, 2},
-    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kLstm, 3},
+    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer, &kRnn, 2},
+    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer, &kGru, 2},
+    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer, &kLstm, 3},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"RNN", run, scratch},
+    {"GRU", run, scratch},
+    {"LSTM", run, scratch},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> recurrent_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> recurrent_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -271,17 +271,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
 }
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
-  return {number,
-          name,
-          "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0",
-          infer,
-          run,
-          scratch,
-          &kFolds[static_cast<std::size_t>(fold)],
-          1,
-          bound,
-          nullptr,
-          true};
+  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, &kFolds[static_cast<std::size_t>(fold)], 1, bound,
+          false,  true};
 }
 
 // ---- ArgMax, ArgMin
@@ -396,14 +387,22 @@ constexpr PlainOperator kOperators[] = {
     line(177, "ReduceLogSum", Fold::kLogSum),
     line(178, "ReduceLogSumExp", Fold::kLogSumExp),
     line(179, "ReduceSumSquare", Fold::kSumSquare),
-    {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kLargest},
-    {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kSmallest},
-    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kSum, 1, bound_as_input},
-    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kProduct, 1, bound_as_input},
+    {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, &kLargest},
+    {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, &kSmallest},
+    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, &kSum, 1, bound_as_input},
+    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, &kProduct, 1, bound_as_input},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"ReduceSum", run, scratch},       {"ReduceMean", run, scratch},      {"ReduceProd", run, scratch}, {"ReduceMax", run, scratch},
+    {"ReduceMin", run, scratch},       {"ReduceL1", run, scratch},        {"ReduceL2", run, scratch},   {"ReduceLogSum", run, scratch},
+    {"ReduceLogSumExp", run, scratch}, {"ReduceSumSquare", run, scratch}, {"ArgMax", run_arg},          {"ArgMin", run_arg},
+    {"CumSum", run_running},           {"CumProd", run_running},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> reduce_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> reduce_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -302,11 +302,15 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
 
 constexpr PlainOperator kOperators[] = {
     {430, "ResizeOfExtents",
-     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize,
-     run_resize, resize_scratch},
+     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize},
     {590, "ResizeAtRun",
      "axes:I policy:i scales:F@2 sizes:I@3 mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i",
-     infer_at_run, run_at_run, nullptr, nullptr, 1, bound_stated},
+     infer_at_run, nullptr, 1, bound_stated},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"ResizeOfExtents", run_resize, resize_scratch},
+    {"ResizeAtRun", run_at_run},
 };
 
 PlainNode Resolved::node(const PlainNode& of) const noexcept {
@@ -316,5 +320,6 @@ PlainNode Resolved::node(const PlainNode& of) const noexcept {
 }  // namespace
 
 std::span<const PlainOperator> resize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> resize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -179,12 +179,16 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte* 
 }
 
 constexpr PlainOperator kOperators[] = {
-    {570, "ScanControl", "what:I inputs:I outputs:I body:I", infer_scan, run_scan, scan_scratch, nullptr, 1, nullptr, nullptr, true,
-     scan_turns},
+    {570, "ScanControl", "what:I inputs:I outputs:I body:I", infer_scan, nullptr, 1, nullptr, false, true},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"ScanControl", run_scan, scan_scratch, nullptr, scan_turns},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> scan_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> scan_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

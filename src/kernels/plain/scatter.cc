@@ -149,14 +149,22 @@ PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr PlainOperator kOperators[] = {
-    {280, "ScatterElements", kElementsArguments, infer_elements, run_elements},
-    {281, "Scatter", kElementsArguments, infer_elements, run_elements},
-    {282, "ScatterND", kNdArguments, infer_nd, run_nd},
-    {283, "TensorScatter", "axis:i=-2 mode:s=linear|circular", infer_tensor, run_tensor},
+    {280, "ScatterElements", kElementsArguments, infer_elements},
+    {281, "Scatter", kElementsArguments, infer_elements},
+    {282, "ScatterND", kNdArguments, infer_nd},
+    {283, "TensorScatter", "axis:i=-2 mode:s=linear|circular", infer_tensor},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"ScatterElements", run_elements},
+    {"Scatter", run_elements},
+    {"ScatterND", run_nd},
+    {"TensorScatter", run_tensor},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> scatter_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> scatter_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -254,17 +254,23 @@ PlainRefusal run_eye(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr PlainOperator kOperators[] = {
-    {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, run_top_k, top_k_scratch, nullptr, 2, bound_top_k},
-    {201, "Hardmax", "axis:i #", infer_hardmax, run_hardmax},
-    {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, run_one_hot, nullptr, nullptr, 1, bound_one_hot},
-    {203, "Trilu", "k:i@1=0 upper:i=1", infer_trilu, run_trilu, nullptr, nullptr, 1, bound_as_input},
-    {204, "ReverseSequence", "time_axis:i=0 batch_axis:i=1", infer_reverse, run_reverse},
-    {205, "CenterCropPad", "shape:I@1 axes:I", infer_crop, run_crop, nullptr, nullptr, 1, bound_stated},
-    {206, "EyeLike", "dtype:i k:i=0", infer_eye, run_eye},
+    {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, nullptr, 2, bound_top_k},
+    {201, "Hardmax", "axis:i #", infer_hardmax},
+    {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, nullptr, 1, bound_one_hot},
+    {203, "Trilu", "k:i@1=0 upper:i=1", infer_trilu, nullptr, 1, bound_as_input},
+    {204, "ReverseSequence", "time_axis:i=0 batch_axis:i=1", infer_reverse},
+    {205, "CenterCropPad", "shape:I@1 axes:I", infer_crop, nullptr, 1, bound_stated},
+    {206, "EyeLike", "dtype:i k:i=0", infer_eye},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"TopK", run_top_k, top_k_scratch}, {"Hardmax", run_hardmax},    {"OneHot", run_one_hot}, {"Trilu", run_trilu},
+    {"ReverseSequence", run_reverse},   {"CenterCropPad", run_crop}, {"EyeLike", run_eye},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> select_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> select_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

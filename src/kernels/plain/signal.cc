@@ -281,22 +281,26 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
 constexpr std::string_view kWindowArguments = "size:i@0 output_datatype:i=1 periodic:i=1";
 
 constexpr PlainOperator kOperators[] = {
-    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, run_dft, dft_scratch, nullptr, 1,
-     bound_stated_f32},
-    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, run_stft, stft_scratch, nullptr, 1, bound_stated_f32},
-    {462, "HannWindow", kWindowArguments, infer_window, run_window, nullptr, &kHann, 1, bound_stated_f32},
-    {463, "HammingWindow", kWindowArguments, infer_window, run_window, nullptr, &kHamming, 1, bound_stated_f32},
-    {464, "BlackmanWindow", kWindowArguments, infer_window, run_window, nullptr, &kBlackman, 1, bound_stated_f32},
-    {465, "MelWeightMatrix", "bins:i@0 length:i@1 rate:i@2 low:f@3 high:f@4 output_datatype:i=1", infer_mel, run_mel, nullptr, nullptr, 1,
-     bound_stated_f32},
+    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, nullptr, 1, bound_stated_f32},
+    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, nullptr, 1, bound_stated_f32},
+    {462, "HannWindow", kWindowArguments, infer_window, &kHann, 1, bound_stated_f32},
+    {463, "HammingWindow", kWindowArguments, infer_window, &kHamming, 1, bound_stated_f32},
+    {464, "BlackmanWindow", kWindowArguments, infer_window, &kBlackman, 1, bound_stated_f32},
+    {465, "MelWeightMatrix", "bins:i@0 length:i@1 rate:i@2 low:f@3 high:f@4 output_datatype:i=1", infer_mel, nullptr, 1, bound_stated_f32},
     {466, "TfIdfVectorizer",
      "max_gram_length:i=1 max_skip_count:i=0 min_gram_length:i=1 mode:s=TF|IDF|TFIDF ngram_counts:I ngram_indexes:I pool_int64s:I "
      "weights:F",
-     infer_tf_idf, run_tf_idf},
+     infer_tf_idf},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"DFT", run_dft, dft_scratch},  {"STFT", run_stft, stft_scratch}, {"HannWindow", run_window},      {"HammingWindow", run_window},
+    {"BlackmanWindow", run_window}, {"MelWeightMatrix", run_mel},     {"TfIdfVectorizer", run_tf_idf},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> signal_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> signal_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -219,23 +219,23 @@ PlainRefusal run_range(const PlainNode& node, PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, std::string_view arguments,
-                             PlainRefusal (*infer)(const PlainNode&, PlainTensor&) noexcept,
-                             PlainRefusal (*bound)(const PlainNode&, PlainTensor&, std::uint8_t&) noexcept,
-                             PlainRefusal (*run_sized)(const PlainNode&, PlainTensor&, std::byte*) noexcept,
-                             std::uint64_t (*scratch)(const PlainNode&) noexcept = nullptr, int outputs = 1) noexcept {
-  return {number, name, arguments, infer, nullptr, scratch, nullptr, outputs, bound, run_sized};
-}
-
 constexpr PlainOperator kOperators[] = {
-    line(540, "NonZero", "", infer_nonzero, bound_nonzero, run_nonzero),
-    line(541, "Compress", "axis:i", infer_compress, bound_compress, run_compress),
-    line(542, "Unique", "axis:i sorted:i=1", infer_unique, bound_unique, run_unique, unique_scratch, 4),
-    line(543, "Range", "", infer_range, bound_range, run_range),
+    {540, "NonZero", "", infer_nonzero, nullptr, 1, bound_nonzero, true},
+    {541, "Compress", "axis:i", infer_compress, nullptr, 1, bound_compress, true},
+    {542, "Unique", "axis:i sorted:i=1", infer_unique, nullptr, 4, bound_unique, true},
+    {543, "Range", "", infer_range, nullptr, 1, bound_range, true},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"NonZero", nullptr, nullptr, run_nonzero},
+    {"Compress", nullptr, nullptr, run_compress},
+    {"Unique", nullptr, unique_scratch, run_unique},
+    {"Range", nullptr, nullptr, run_range},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> sized_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> sized_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -103,12 +103,16 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
 }
 
 constexpr PlainOperator kOperators[] = {
-    {550, "NonMaxSuppression", "most:i@2 overlap:f@3 score:f@4 center_point_box:i=0", infer_suppress, nullptr, suppress_scratch, nullptr, 1,
-     bound_suppress, run_suppress},
+    {550, "NonMaxSuppression", "most:i@2 overlap:f@3 score:f@4 center_point_box:i=0", infer_suppress, nullptr, 1, bound_suppress, true},
+};
+
+constexpr GenericKernel kKernels[] = {
+    {"NonMaxSuppression", nullptr, suppress_scratch, run_suppress},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> suppress_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> suppress_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

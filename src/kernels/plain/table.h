@@ -32,4 +32,29 @@ std::span<const PlainOperator> suppress_operators() noexcept;  // suppress.cc   
 std::span<const PlainOperator> control_operators() noexcept;   // control.cc      560-569: If and Loop at run time
 std::span<const PlainOperator> scan_operators() noexcept;      // scan.cc         570-579: Scan
 
+// Their kernels.
+std::span<const GenericKernel> unary_kernels() noexcept;
+std::span<const GenericKernel> binary_kernels() noexcept;
+std::span<const GenericKernel> cast_kernels() noexcept;
+std::span<const GenericKernel> reduce_kernels() noexcept;
+std::span<const GenericKernel> select_kernels() noexcept;
+std::span<const GenericKernel> gather_kernels() noexcept;
+std::span<const GenericKernel> scatter_kernels() noexcept;
+std::span<const GenericKernel> normalize_kernels() noexcept;
+std::span<const GenericKernel> loss_kernels() noexcept;
+std::span<const GenericKernel> quantize_kernels() noexcept;
+std::span<const GenericKernel> pool_kernels() noexcept;
+std::span<const GenericKernel> convolve_kernels() noexcept;
+std::span<const GenericKernel> recurrent_kernels() noexcept;
+std::span<const GenericKernel> attention_kernels() noexcept;
+std::span<const GenericKernel> resize_kernels() noexcept;
+std::span<const GenericKernel> image_kernels() noexcept;
+std::span<const GenericKernel> signal_kernels() noexcept;
+std::span<const GenericKernel> matrix_kernels() noexcept;
+std::span<const GenericKernel> extents_kernels() noexcept;
+std::span<const GenericKernel> sized_kernels() noexcept;
+std::span<const GenericKernel> suppress_kernels() noexcept;
+std::span<const GenericKernel> control_kernels() noexcept;
+std::span<const GenericKernel> scan_kernels() noexcept;
+
 }  // namespace sluice::kernels::plain
