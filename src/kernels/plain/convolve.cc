@@ -1,21 +1,13 @@
 // Convolutions over any number of axes with weights of the run time or integers: the forms that kConv does not take.
+#include "sluice/operators/generic/convolve.h"
+
+#include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/plain/windows.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::convolve;
 namespace {
-
-bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
-
-/// x [N, C, ...], w [M, C / groups, ...]; argument 6 is `group`. The weight is input `weight`.
-bool convolution_of(const PlainNode& node, int weight, Windows& w) noexcept {
-  const Shape &x = node.in(0).shape, &k = node.in(weight).shape;
-  const std::int64_t groups = node.integer(6);
-  if (x.rank() < 3 || k.rank() != x.rank() || groups < 1) return false;
-  if (x[1] % groups != 0 || k[0] % groups != 0 || k[1] != x[1] / groups) return false;
-  return read_windows(node, x, k.dims().subspan(2), w) && slide(node, w);
-}
 
 /// Calls body(image, output channel, position, sum over taps and channels of term(x index, w index)).
 template <class Sum, class Term, class Body>
@@ -36,16 +28,6 @@ void convolve(const PlainNode& node, int weight, const Windows& w, const Term& t
       }
 }
 
-PlainRefusal infer_conv(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  for (const PlainTensor& t : node.inputs())
-    if (!is_f32(t.dtype)) return kWrongType;
-  Windows w;
-  if (!convolution_of(node, 1, w) || (node.has(2) && node.in(2).count() != node.in(1).shape[0])) return kWrongShape;
-  out.dtype = DType::kF32;
-  return window_shape(w, node.in(0).shape[0], node.in(1).shape[0], out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
@@ -59,21 +41,6 @@ PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte*)
   return nullptr;
 }
 
-// ---- ConvInteger: x, w, their zero points
-
-PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!is_byte(node.in(0).dtype) || !is_byte(node.in(1).dtype)) return kWrongType;
-  Windows w;
-  if (!convolution_of(node, 1, w)) return kWrongShape;
-  const std::int64_t channels = node.in(1).shape[0];
-  if (node.has(2) && (node.in(2).dtype != node.in(0).dtype || node.in(2).count() != 1)) return kWrongType;
-  if (node.has(3) && (node.in(3).dtype != node.in(1).dtype || (node.in(3).count() != 1 && node.in(3).count() != channels)))
-    return kWrongType;
-  out.dtype = DType::kI32;
-  return window_shape(w, node.in(0).shape[0], channels, out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
@@ -85,27 +52,6 @@ PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byt
       },
       [&](std::int64_t at, std::int64_t, std::int64_t sum) { out.as<std::int32_t>()[at] = static_cast<std::int32_t>(sum); });
   return nullptr;
-}
-
-// ---- QLinearConv: x, its scale and zero point, w the same, y's scale and zero point, bias
-
-PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
-  for (int i = 0; i < 8; ++i)
-    if (!node.has(i)) return kMissingInput;
-  if (!is_byte(node.in(0).dtype) || !is_byte(node.in(3).dtype) || !is_byte(node.in(7).dtype)) return kWrongType;
-  if (node.in(2).dtype != node.in(0).dtype || node.in(5).dtype != node.in(3).dtype) return kWrongType;
-  Windows w;
-  if (!convolution_of(node, 3, w)) return kWrongShape;
-  const std::int64_t channels = node.in(3).shape[0];
-  for (const int i : {1, 4, 6})
-    if (!is_f32(node.in(i).dtype)) return kWrongType;
-  for (const int i : {1, 2, 6, 7})
-    if (node.in(i).count() != 1) return kWrongShape;
-  for (const int i : {4, 5})
-    if (node.in(i).count() != 1 && node.in(i).count() != channels) return kWrongShape;
-  if (node.has(8) && (node.in(8).dtype != DType::kI32 || node.in(8).count() != channels)) return kWrongShape;
-  out.dtype = node.in(7).dtype;
-  return window_shape(w, node.in(0).shape[0], channels, out.shape) ? nullptr : kWrongShape;
 }
 
 PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -123,43 +69,6 @@ PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byt
         store_quantized(out, at, static_cast<float>(sum) * scale, integer_at(node.in(7), 0));
       });
   return nullptr;
-}
-
-// ---- ConvTranspose: x [N, C, ...], w [C, M / groups, ...]; arguments 7 and 8: output_padding, output_shape
-
-bool transposed_of(const PlainNode& node, Windows& w) noexcept {
-  const Shape &x = node.in(0).shape, &k = node.in(1).shape;
-  const std::int64_t groups = node.integer(6), auto_pad = node.integer(4);
-  if (x.rank() < 3 || k.rank() != x.rank() || groups < 1 || k[0] != x[1] || x[1] % groups != 0) return false;
-  if (!read_windows(node, x, k.dims().subspan(2), w)) return false;
-  Extents extra{}, wanted{};
-  if (!read_axes(node, 7, w.axes, 0, 0, extra) || !read_axes(node, 8, w.axes, 0, 0, wanted)) return false;
-  for (std::size_t a = 0; a < static_cast<std::size_t>(w.axes); ++a) {
-    const std::int64_t full = w.stride[a] * (w.in[a] - 1) + extra[a] + (w.kernel[a] - 1) * w.dilation[a] + 1;
-    const bool same = auto_pad == kSameUpper || auto_pad == kSameLower;
-    if (same && wanted[a] == 0) wanted[a] = w.in[a] * w.stride[a];
-    if (auto_pad == kValid) w.before[a] = w.after[a] = 0;
-    if (wanted[a] > 0) {
-      const std::int64_t total = std::max<std::int64_t>(0, full - wanted[a]);
-      w.before[a] = auto_pad == kSameUpper ? total / 2 : total - total / 2;
-      w.after[a] = total - w.before[a];
-    }
-    w.out[a] = wanted[a] > 0 ? wanted[a] : full - w.before[a] - w.after[a];
-    if (w.out[a] < 1 || w.out[a] > kMaxWindowExtent) return false;
-  }
-  return true;
-}
-
-PlainRefusal infer_transposed(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  for (const PlainTensor& t : node.inputs())
-    if (!is_f32(t.dtype)) return kWrongType;
-  Windows w;
-  if (!transposed_of(node, w)) return kWrongShape;
-  const std::int64_t channels = node.in(1).shape[1] * node.integer(6);
-  if (node.has(2) && node.in(2).count() != channels) return kWrongShape;
-  out.dtype = DType::kF32;
-  return window_shape(w, node.in(0).shape[0], channels, out.shape) ? nullptr : kWrongShape;
 }
 
 PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -196,32 +105,6 @@ PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::
   return nullptr;
 }
 
-// ---- Col2Im: columns [N, C * taps, positions] summed into an image; arguments 6, 7: image_shape, block_shape
-
-bool columns_of(const PlainNode& node, Windows& w) noexcept {
-  const auto image = node.list(6), block = node.list(7);
-  const Shape& x = node.in(0).shape;
-  if (x.rank() != 3 || image.empty() || image.size() != block.size() || image.size() > kMaxSpatial) return false;
-  Dims dims;
-  dims.add(1);
-  dims.add(1);
-  for (const std::int64_t extent : image) dims.add(extent);
-  Shape shape;
-  if (!make_shape(dims.span(), shape) || shape.element_count() == 0) return false;
-  return read_windows(node, shape, block, w) && slide(node, w) && x[2] == w.outputs() && x[1] % w.taps() == 0;
-}
-
-PlainRefusal infer_columns(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_f32(node.in(0).dtype)) return kWrongType;
-  Windows w;
-  if (!columns_of(node, w)) return kWrongShape;
-  out.dtype = DType::kF32;
-  Windows image = w;
-  image.out = w.in;
-  return window_shape(image, node.in(0).shape[0], node.in(0).shape[1] / w.taps(), out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_columns(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   columns_of(node, w);
@@ -233,27 +116,6 @@ PlainRefusal run_columns(const PlainNode& node, const PlainTensor& out, std::byt
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
           out.as<float>()[p * inputs + place] += node.in(0).as<const float>()[(p * taps + tap) * outputs + at];
   return nullptr;
-}
-
-// ---- DeformConv, two axes: x, w, offsets [N, groups * taps * 2, oh, ow], bias, mask [N, groups * taps, oh, ow]; argument 7: offset_group
-
-PlainRefusal infer_deform(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  for (const PlainTensor& t : node.inputs())
-    if (!is_f32(t.dtype)) return kWrongType;
-  const Shape& x = node.in(0).shape;
-  Windows w;
-  if (x.rank() != 4) return "supported is [N, C, H, W]";
-  if (!convolution_of(node, 1, w)) return kWrongShape;
-  const std::int64_t groups = node.integer(7);
-  if (groups < 1 || x[1] % groups != 0) return kWrongArgument;
-  const std::int64_t offsets = groups * w.taps();
-  if (!(node.in(2).shape == Shape{x[0], 2 * offsets, w.out[0], w.out[1]})) return kWrongShape;
-  if (node.has(3) && node.in(3).count() != node.in(1).shape[0]) return kWrongShape;
-  if (node.has(4) && !(node.in(4).shape == Shape{x[0], offsets, w.out[0], w.out[1]})) return kWrongShape;
-  out.dtype = DType::kF32;
-  return window_shape(w, x[0], node.in(1).shape[0], out.shape) ? nullptr : kWrongShape;
 }
 
 /// Bilinear, zero outside.
@@ -294,15 +156,6 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {380, "Conv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_conv},
-    {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer},
-    {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear},
-    {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed},
-    {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, nullptr, 1, bound_stated},
-    {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform},
-};
-
 constexpr GenericKernel kKernels[] = {
     {"Conv", run_conv},      {"ConvInteger", run_integer}, {"QLinearConv", run_qlinear}, {"ConvTranspose", run_transposed},
     {"Col2Im", run_columns}, {"DeformConv", run_deform},
@@ -310,7 +163,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> convolve_operators() noexcept { return kOperators; }
 std::span<const GenericKernel> convolve_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

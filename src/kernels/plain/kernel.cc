@@ -2,40 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "sluice/kernels/plain.h"
 
 namespace sluice::kernels {
-
-const PlainTensor& PlainNode::in(int input) const noexcept {
-  const auto before = static_cast<std::size_t>(std::popcount(form_.present & ((1u << input) - 1u)));
-  return inputs_[before];
-}
-
-std::size_t PlainNode::argument_count() const noexcept {
-  std::size_t count = 0;
-  const auto a = form_.arguments;
-  for (std::size_t at = 0; at < a.size(); at += static_cast<std::size_t>(a[at]) + 1) ++count;
-  return count;
-}
-
-std::span<const std::int64_t> PlainNode::list(std::size_t argument) const noexcept {
-  const auto a = form_.arguments;
-  std::size_t at = 0;
-  for (; at < a.size() && argument > 0; --argument) at += static_cast<std::size_t>(a[at]) + 1;
-  return at < a.size() ? a.subspan(at + 1, static_cast<std::size_t>(a[at])) : std::span<const std::int64_t>();
-}
-
-std::int64_t PlainNode::integer(std::size_t argument) const noexcept {
-  const auto values = list(argument);
-  return values.empty() ? 0 : values[0];
-}
-
-double PlainNode::real(std::size_t argument, std::size_t at) const noexcept {
-  const auto values = list(argument);
-  return at < values.size() ? std::bit_cast<double>(values[at]) : 0.0;
-}
 
 namespace plain {
 namespace {
@@ -78,21 +48,6 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
 }
 
 }  // namespace
-
-bool within(const Shape& extents, const Planned& planned) noexcept {
-  if (extents.rank() != planned.shape.rank()) return false;
-  for (int axis = 0; axis < extents.rank(); ++axis) {
-    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
-    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
-  }
-  return true;
-}
-
-PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.op().sized_by_values && !node.late()) return infer_plain(node, out);
-  std::uint8_t axes = 0;
-  return node.op().bound == nullptr ? "an argument of it must be constant" : node.op().bound(node, out, axes);
-}
 
 std::uint64_t scratch_of(const PlainNode& node) noexcept {
   const GenericKernel& kernel = generic_kernel(node.op());

@@ -40,29 +40,6 @@ void each_moments(const float* x, std::int64_t rows, std::int64_t count, const B
   }
 }
 
-bool floats(const PlainNode& node) noexcept {
-  return std::all_of(node.inputs().begin(), node.inputs().end(), [](const PlainTensor& t) { return is_f32(t.dtype); });
-}
-
-// ---- LayerNormalization, RMSNormalization: over all axes from `axis` on
-
-PlainRefusal infer_layer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  const int axis = axis_of(node.integer(0), in.rank());
-  if (axis < 0) return kWrongAxis;
-  out = {DType::kF32, in};
-  Shape joined;
-  for (const int parameter : {1, 2})
-    if (node.has(parameter) && (!broadcast_to(in, node.in(parameter).shape, joined) || !(joined == in))) return kWrongShape;
-  if (node.result() > 0)
-    for (int a = axis; a < in.rank(); ++a) out.shape[a] = 1;
-  return nullptr;
-}
-
-constexpr bool kCentred = true, kUncentred = false;
-
 PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(0), x.shape.rank());
@@ -91,21 +68,6 @@ PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-// ---- InstanceNormalization, GroupNormalization: over the values of each group of channels
-
-PlainRefusal infer_group(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  if (in.rank() < 2) return kWrongRank;
-  const std::int64_t channels = in[1], groups = node.given(1) ? node.integer(1) : channels;
-  if (groups < 1 || channels % groups != 0) return kWrongArgument;
-  for (const int parameter : {1, 2})
-    if (const std::int64_t n = node.in(parameter).count(); n != channels && n != groups) return kWrongShape;
-  out = {DType::kF32, in};
-  return nullptr;
-}
-
 PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t channels = x.shape[1], groups = node.given(1) ? node.integer(1) : channels;
@@ -126,17 +88,6 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
     }
   });
   return nullptr;
-}
-
-// ---- MeanVarianceNormalization
-
-PlainRefusal infer_mvn(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  out = {DType::kF32, node.in(0).shape};
-  for (const std::int64_t axis : node.list(0))
-    if (axis_of(axis, out.shape.rank()) < 0) return kWrongAxis;
-  return node.list(0).empty() && out.shape.rank() < 4 ? kWrongRank : nullptr;
 }
 
 /// Sums, then sums of squares, by kept place.
@@ -164,17 +115,6 @@ PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* s
   return nullptr;
 }
 
-// ---- LpNormalization
-
-PlainRefusal infer_lp(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  if (axis_of(node.integer(0), node.in(0).shape.rank()) < 0) return kWrongAxis;
-  if (node.integer(1) != 1 && node.integer(1) != 2) return kWrongArgument;
-  out = {DType::kF32, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const AxisView view = axis_view(out.shape, axis_of(node.integer(0), out.shape.rank()));
   const bool squares = node.integer(1) == 2;
@@ -191,21 +131,6 @@ PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) n
       for (std::int64_t k = 0; k < view.extent; ++k)
         out.as<float>()[first + k * view.inner] = norm == 0 ? 0.0f : static_cast<float>(x[k * view.inner] / norm);
     }
-  return nullptr;
-}
-
-// ---- BatchNormalization with statistics of the run time, or its own: Y, running mean, running variance
-
-PlainRefusal infer_batch(const PlainNode& node, PlainTensor& out) noexcept {
-  for (int i = 0; i < 5; ++i)
-    if (!node.has(i)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  if (in.rank() < 2) return kWrongRank;
-  for (int i = 1; i < 5; ++i)
-    if (node.in(i).count() != in[1]) return kWrongShape;
-  if (node.result() > 0 && node.integer(2) == 0) return "running statistics are outputs in training mode only";
-  out = {DType::kF32, node.result() == 0 ? in : Shape{in[1]}};
   return nullptr;
 }
 
@@ -242,16 +167,6 @@ PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kCentred, 3},
-    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kUncentred},
-    {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
-    {303, "GroupNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
-    {304, "MeanVarianceNormalization", "axes:I", infer_mvn},
-    {305, "LpNormalization", "axis:i=-1 p:i=2", infer_lp},
-    {306, "BatchNormalization", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0", infer_batch, nullptr, 3},
-};
-
 constexpr GenericKernel kKernels[] = {
     {"LayerNormalization", run_layer},
     {"RMSNormalization", run_layer},
@@ -264,7 +179,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> normalize_operators() noexcept { return kOperators; }
 std::span<const GenericKernel> normalize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,29 +1,12 @@
 // Pools over any number of axes: the forms that kPool does not take (three axes, integers, places of maxima, powers).
+#include "sluice/operators/generic/pool.h"
+
+#include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/plain/windows.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::pool;
 namespace {
-
-enum class Pool : std::uint8_t { kMax, kAverage, kLp };
-constexpr Pool kMax = Pool::kMax, kAverage = Pool::kAverage, kLp = Pool::kLp;
-
-Pool kind_of(const PlainNode& node) noexcept { return *static_cast<const Pool*>(node.op().detail); }
-
-// Argument 6: max: storage_order; average: count_include_pad; Lp: p.
-bool windows_of(const PlainNode& node, Windows& w) noexcept { return read_windows(node, node.in(0).shape, {}, w) && slide(node, w); }
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const bool bytes = x.dtype == DType::kI8 || x.dtype == DType::kU8;
-  if (!is_f32(x.dtype) && !(kind_of(node) == Pool::kMax && bytes)) return kWrongType;
-  Windows w;
-  if (!windows_of(node, w)) return kWrongArgument;
-  if (kind_of(node) == Pool::kLp && node.integer(6) < 1) return kWrongArgument;
-  out.dtype = node.result() == 1 ? DType::kI64 : x.dtype;
-  return window_shape(w, x.shape[0], x.shape[1], out.shape) ? nullptr : kWrongShape;
-}
 
 /// The place with the axes counted from the other end (storage_order 1).
 std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
@@ -90,19 +73,6 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-// ---- over all spatial axes at once
-
-PlainRefusal infer_global(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (!is_f32(x.dtype)) return kWrongType;
-  if (x.shape.rank() < 2) return kWrongRank;
-  if (kind_of(node) == Pool::kLp && node.integer(0) < 1) return kWrongArgument;
-  out = {DType::kF32, x.shape};
-  for (int axis = 2; axis < x.shape.rank(); ++axis) out.shape[axis] = 1;
-  return nullptr;
-}
-
 PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t images = out.count(), inner = x.count() / images;
@@ -118,24 +88,6 @@ PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte
     out.as<float>()[image] = static_cast<float>(y);
   }
   return nullptr;
-}
-
-// ---- MaxUnpool: values, their places, the output's shape
-
-PlainRefusal infer_unpool(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (node.in(1).dtype != DType::kI64 || !(node.in(1).shape == x.shape)) return kWrongType;
-  out.dtype = x.dtype;
-  if (node.given(6))
-    return static_cast<int>(node.list(6).size()) == x.shape.rank() && make_shape(node.list(6), out.shape) ? nullptr : kWrongShape;
-  Windows w;
-  if (!read_windows(node, x.shape, {}, w)) return kWrongArgument;
-  for (std::size_t a = 0; a < static_cast<std::size_t>(w.axes); ++a) {
-    w.out[a] = (w.in[a] - 1) * w.stride[a] + w.kernel[a] - w.before[a] - w.after[a];
-    if (w.out[a] < 1) return kWrongArgument;
-  }
-  return window_shape(w, x.shape[0], x.shape[1], out.shape) ? nullptr : kWrongShape;
 }
 
 PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -173,16 +125,6 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer, &kMax, 2},
-    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer, &kAverage},
-    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer, &kLp},
-    {373, "GlobalMaxPool", "", infer_global, &kMax},
-    {374, "GlobalAveragePool", "", infer_global, &kAverage},
-    {375, "GlobalLpPool", "p:i=2", infer_global, &kLp},
-    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, nullptr, 1, bound_stated},
-};
-
 constexpr GenericKernel kKernels[] = {
     {"MaxPool", run},
     {"AveragePool", run},
@@ -195,7 +137,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> pool_operators() noexcept { return kOperators; }
 std::span<const GenericKernel> pool_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

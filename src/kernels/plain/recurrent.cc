@@ -2,67 +2,14 @@
 // state.
 //
 // One direction after the other, one time step after the other; a state of each batch entry lies in the scratch.
+#include "sluice/operators/generic/recurrent.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::recurrent;
 namespace {
-
-enum class Cell : std::uint8_t { kRnn, kGru, kLstm };
-constexpr Cell kRnn = Cell::kRnn, kGru = Cell::kGru, kLstm = Cell::kLstm;
-
-// Arguments in their order.
-enum Argument : std::size_t { kHidden, kDirection, kLayout, kClip, kLinear, kForget, kActivations, kAlpha, kBeta };
-#define SLUICE_RECURRENT_ARGUMENTS                                                                                                      \
-  "hidden_size:i=0 direction:s=forward|reverse|bidirectional layout:i=0 clip:f=0 linear_before_reset:i=0 input_forget:i=0 functions:I " \
-  "alpha:F beta:F"
-
-struct Sizes {
-  std::int64_t times = 0, batches = 0, inputs = 0, hidden = 0, directions = 1, gates = 1;
-  bool batch_first = false;
-};
-
-Cell cell_of(const PlainNode& node) noexcept { return *static_cast<const Cell*>(node.op().detail); }
-
-PlainRefusal sizes_of(const PlainNode& node, Sizes& s) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  for (const int i : {0, 1, 2, 3, 5, 6, 7})
-    if (node.has(i) && !is_f32(node.in(i).dtype)) return kWrongType;
-  const Shape &x = node.in(0).shape, &w = node.in(1).shape, &r = node.in(2).shape;
-  if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3) return kWrongRank;
-  s.batch_first = node.integer(kLayout) != 0;
-  s.times = x[s.batch_first ? 1 : 0];
-  s.batches = x[s.batch_first ? 0 : 1];
-  s.inputs = x[2];
-  s.hidden = r[2];
-  s.gates = cell_of(node) == Cell::kRnn ? 1 : cell_of(node) == Cell::kGru ? 3 : 4;
-  s.directions = node.integer(kDirection) == 2 ? 2 : 1;
-  if (node.integer(kHidden) != 0 && node.integer(kHidden) != s.hidden) return kWrongShape;
-  if (!(w == Shape{s.directions, s.gates * s.hidden, s.inputs}) || !(r == Shape{s.directions, s.gates * s.hidden, s.hidden}))
-    return kWrongShape;
-  if (node.has(3) && !(node.in(3).shape == Shape{s.directions, 2 * s.gates * s.hidden})) return kWrongShape;
-  if (node.has(4) && (node.in(4).dtype != DType::kI32 || node.in(4).count() != s.batches)) return kWrongShape;
-  for (const int i : {5, 6})
-    if (node.has(i) && node.in(i).count() != s.directions * s.batches * s.hidden) return kWrongShape;
-  if (node.has(7) && !(node.in(7).shape == Shape{s.directions, 3 * s.hidden})) return kWrongShape;
-  const std::size_t functions = static_cast<std::size_t>(s.directions) * (cell_of(node) == Cell::kRnn   ? 1
-                                                                          : cell_of(node) == Cell::kGru ? 2
-                                                                                                        : 3);
-  return node.list(kActivations).size() == functions ? nullptr : kWrongArgument;
-}
-
-/// Results: all hidden states, the last one, the last cell.
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  Sizes s;
-  if (PlainRefusal refusal = sizes_of(node, s)) return refusal;
-  out.dtype = DType::kF32;
-  if (node.result() == 0)
-    out.shape = s.batch_first ? Shape{s.batches, s.times, s.directions, s.hidden} : Shape{s.times, s.directions, s.batches, s.hidden};
-  else
-    out.shape = s.batch_first ? Shape{s.batches, s.directions, s.hidden} : Shape{s.directions, s.batches, s.hidden};
-  return nullptr;
-}
 
 /// Of one batch entry: hidden state, cell, gates, and the reset hidden state of a GRU.
 std::uint64_t scratch(const PlainNode& node) noexcept {
@@ -233,12 +180,6 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer, &kRnn, 2},
-    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer, &kGru, 2},
-    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer, &kLstm, 3},
-};
-
 constexpr GenericKernel kKernels[] = {
     {"RNN", run, scratch},
     {"GRU", run, scratch},
@@ -247,7 +188,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> recurrent_operators() noexcept { return kOperators; }
 std::span<const GenericKernel> recurrent_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

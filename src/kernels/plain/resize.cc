@@ -1,48 +1,16 @@
 // Images of any number of axes in another size: the forms of Resize that kResize does not take.
+#include "sluice/operators/generic/resize.h"
+
 #include <bit>
 
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::resize;
 namespace {
 
-// ---- Resize: axis by axis, each output index a weighted sum of at most a window of input indices
-
-enum Mode : std::int64_t { kNearest = 0, kLinear = 1, kCubic = 2 };
-enum Coordinates : std::int64_t { kHalfPixel = 0, kSymmetric = 1, kPytorch = 2, kAlignCorners = 3, kAsymmetric = 4, kCrop = 5 };
 enum Rounding : std::int64_t { kPreferFloor = 0, kPreferCeil = 1, kFloor = 2, kCeil = 3 };
-
-// Arguments in their order; `extents` and `scales` have one value an axis.
-enum ResizeArgument : std::size_t {
-  kExtents,
-  kScales,
-  kMode,
-  kCoordinates,
-  kRounding,
-  kCubicA,
-  kExclude,
-  kExtrapolation,
-  kAntialias,
-  kRoi
-};
-
-PlainRefusal infer_resize(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const auto extents = node.list(kExtents);
-  const auto rank = static_cast<std::size_t>(x.shape.rank());
-  if (!is_number(x.dtype) || (!is_f32(x.dtype) && node.integer(kMode) != kNearest)) return kWrongType;
-  if (extents.size() != rank || node.list(kScales).size() != rank) return kWrongArgument;
-  if (node.integer(kCoordinates) == kCrop && node.list(kRoi).size() != 2 * rank) return kWrongArgument;
-  for (std::size_t a = 0; a < rank; ++a)
-    // A scale far from what the extents say would make windows of any size.
-    if (const double scale = node.real(kScales, a), length = scale * static_cast<double>(x.shape[static_cast<int>(a)]);
-        !(scale > 1e-6 && scale < 1e9) || !(length > 0.4) || extents[a] < 1 || extents[a] > (std::int64_t{1} << 40))
-      return kWrongArgument;
-  out.dtype = x.dtype;
-  return make_shape(extents, out.shape) ? nullptr : kWrongShape;
-}
 
 /// Two images of the largest size that the axes' order passes through.
 std::uint64_t resize_scratch(const PlainNode& node) noexcept {
@@ -192,79 +160,6 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-// ---- ResizeAtRun: scales or sizes, or the extents of the input, come at run
-
-enum AtRunArgument : std::size_t { kAxes, kPolicy, kAtScales, kAtSizes };
-/// Then kMode to kAntialias, as above.
-constexpr std::size_t common(std::size_t argument) noexcept { return argument - kMode + 4; }
-
-/// The same as a ResizeOfExtents, whose extents and scales follow from those of the run.
-class Resolved {
- public:
-  PlainRefusal read(const PlainNode& node) noexcept {
-    const Shape& in = node.in(0).shape;
-    std::array<std::int64_t, Shape::kMaxRank> extents{}, scales{};
-    for (int axis = 0; axis < in.rank(); ++axis) {
-      extents[static_cast<std::size_t>(axis)] = in[axis];
-      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(1.0);
-    }
-    const auto axes = node.list(kAxes);
-    const bool by_scales = node.given(kAtScales);
-    const std::size_t given = node.list(by_scales ? kAtScales : kAtSizes).size();
-    if (given != axes.size() || given > Shape::kMaxRank) return "it wants one scale or size for each axis";
-    if (node.given(kAtSizes) && by_scales) return "it has both scales and sizes";
-    double shared = 0;  // of all axes, where the aspect is kept
-    for (std::size_t i = 0; i < given && !by_scales && node.integer(kPolicy) != 0; ++i) {
-      const int axis = axis_of(axes[i], in.rank());
-      if (axis < 0 || in[axis] == 0) return kWrongAxis;
-      const double scale = static_cast<double>(node.list(kAtSizes)[i]) / static_cast<double>(in[axis]);
-      shared = i == 0 ? scale : node.integer(kPolicy) == 1 ? std::min(shared, scale) : std::max(shared, scale);
-    }
-    for (std::size_t i = 0; i < given; ++i) {
-      const int axis = axis_of(axes[i], in.rank());
-      if (axis < 0 || in[axis] == 0) return kWrongAxis;
-      const auto extent = static_cast<double>(in[axis]);
-      double scale = shared, size = std::floor(shared * extent + 0.5);
-      if (by_scales) {
-        scale = node.real(kAtScales, i);
-        size = std::floor(static_cast<double>(static_cast<float>(extent) * static_cast<float>(scale)));
-      } else if (shared == 0) {
-        size = static_cast<double>(node.list(kAtSizes)[i]);
-        scale = size / extent;
-      }
-      if (!(scale > 0) || !(size >= 1 && size < 1e12)) return "a scale or a size is out of range";
-      extents[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(size);
-      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(scale);
-    }
-    const auto rank = static_cast<std::size_t>(in.rank());
-    add(std::span<const std::int64_t>(extents).first(rank));
-    add(std::span<const std::int64_t>(scales).first(rank));
-    for (std::size_t i = kMode; i <= kAntialias; ++i) {
-      const auto list = node.list(common(i));
-      add(list.first(std::min<std::size_t>(1, list.size())));
-    }
-    add({});  // the region
-    return node.integer(common(kCoordinates)) == kCrop ? "its region comes at run" : nullptr;
-  }
-  /// Lives as long as this and `of`.
-  PlainNode node(const PlainNode& of) const noexcept;
-
- private:
-  void add(std::span<const std::int64_t> list) noexcept {
-    words_[count_++] = static_cast<std::int64_t>(list.size());
-    for (const std::int64_t word : list) words_[count_++] = word;
-  }
-  std::array<std::int64_t, 2 * (Shape::kMaxRank + 1) + 2 * (kAntialias - kMode + 1) + 1> words_{};
-  std::size_t count_ = 0;
-};
-
-PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  Resolved resolved;
-  if (const PlainRefusal refusal = resolved.read(node)) return refusal;
-  return infer_resize(resolved.node(node), out);
-}
-
 /// The value of x at source places of the axes from `axis` on; `at` the output's indices, `offset` that of the axes before.
 double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
                    std::int64_t offset) noexcept {
@@ -300,26 +195,13 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {430, "ResizeOfExtents",
-     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize},
-    {590, "ResizeAtRun",
-     "axes:I policy:i scales:F@2 sizes:I@3 mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i",
-     infer_at_run, nullptr, 1, bound_stated},
-};
-
 constexpr GenericKernel kKernels[] = {
     {"ResizeOfExtents", run_resize, resize_scratch},
     {"ResizeAtRun", run_at_run},
 };
 
-PlainNode Resolved::node(const PlainNode& of) const noexcept {
-  return PlainNode(kOperators[0], {.present = 1, .arguments = std::span(words_).first(count_)}, of.inputs().first(1));
-}
-
 }  // namespace
 
-std::span<const PlainOperator> resize_operators() noexcept { return kOperators; }
 std::span<const GenericKernel> resize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain
