@@ -1,6 +1,7 @@
 // Convolutions over any number of axes with weights of the run time or integers: the forms that kConv does not take.
 #include "sluice/operators/generic/convolve.h"
 
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
@@ -28,16 +29,49 @@ void convolve(const PlainNode& node, int weight, const Windows& w, const Term& t
       }
 }
 
+/// How the values of a weight lie that is no matrix of panels: those of output channel m of a group begin at m * row_step, those of its
+/// input channels are `step` apart, its taps neighbours.
+struct DenseWeight {
+  std::int64_t group_step = 0;  // from the weights of one group to those of the next
+  std::int64_t row_step = 0, step = 0;
+  std::int64_t per_group = 0, depth = 0;  // output and input channels of a group
+};
+
+/// Every output one chain (generic/chains.h): taps in their order, channels rising within each; then the bias. `place_of(at, tap)`: the
+/// input's place, or -1.
+template <class PlaceOf>
+void form_chains(const PlainNode& node, const PlainTensor& out, const Windows& w, const DenseWeight& weight,
+                 const PlaceOf& place_of) noexcept {
+  const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps();
+  const std::int64_t images = out.shape[0], channels = out.shape[1], groups = channels / weight.per_group;
+  std::fill_n(out.as<float>(), out.count(), 0.0f);
+  for (std::int64_t n = 0; n < images; ++n)
+    for (std::int64_t at = 0; at < outputs; ++at)
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const std::int64_t place = place_of(at, tap);
+        if (place < 0) continue;
+        for (std::int64_t g = 0; g < groups; ++g)
+          generic::run({.x = {node.in(0).as<const float>() + (n * groups + g) * weight.depth * inputs + place, inputs},
+                        .w = {node.in(1).as<const float>() + g * weight.group_step + tap, weight.step},
+                        .depth = weight.depth,
+                        .count = weight.per_group,
+                        .row_step = weight.row_step,
+                        .sums = out.as<float>() + (n * channels + g * weight.per_group) * outputs + at,
+                        .sum_step = outputs});
+      }
+  if (!node.has(2)) return;
+  float* to = out.as<float>();
+  for (std::int64_t plane = 0; plane < images * channels; ++plane)
+    for (std::int64_t at = 0; at < outputs; ++at) *to++ += node.in(2).as<const float>()[plane % channels];
+}
+
 PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
-  const auto *x = node.in(0).as<const float>(), *k = node.in(1).as<const float>();
-  const float* bias = node.has(2) ? node.in(2).as<const float>() : nullptr;
-  convolve<double>(
-      node, 1, w, [&](std::int64_t i, std::int64_t j) { return static_cast<double>(x[i]) * k[j]; },
-      [&](std::int64_t at, std::int64_t m, double sum) {
-        out.as<float>()[at] = static_cast<float>(sum + (bias == nullptr ? 0.0f : bias[m]));
-      });
+  const Shape& k = node.in(1).shape;
+  const std::int64_t per_group = k[0] / node.integer(6), row = k[1] * w.taps();
+  const DenseWeight weight{.group_step = per_group * row, .row_step = row, .step = w.taps(), .per_group = per_group, .depth = k[1]};
+  form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return tap_place(w, at, tap); });
   return nullptr;
 }
 
@@ -71,37 +105,28 @@ PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
+/// Where tap `tap` of output `at` meets the input, or -1: at (output + padding - tap) / stride on each axis, where that is whole.
+std::int64_t transposed_place(const Windows& w, std::int64_t at, std::int64_t tap) noexcept {
+  std::int64_t place = 0, scale = 1;
+  for (int axis = w.axes - 1; axis >= 0; --axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    const std::int64_t i = at % w.out[a] + w.before[a] - tap % w.kernel[a] * w.dilation[a];
+    at /= w.out[a];
+    tap /= w.kernel[a];
+    if (i < 0 || i % w.stride[a] != 0 || i / w.stride[a] >= w.in[a]) return -1;
+    place += i / w.stride[a] * scale;
+    scale *= w.in[a];
+  }
+  return place;
+}
+
 PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   transposed_of(node, w);
-  const Shape &x = node.in(0).shape, &k = node.in(1).shape;
-  const std::int64_t groups = node.integer(6), per_group = k[1], channels = per_group * groups, depth = x[1] / groups;
-  const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps();
-  for (std::int64_t n = 0; n < x[0]; ++n)
-    for (std::int64_t m = 0; m < channels; ++m) {
-      float* to = out.as<float>() + (n * channels + m) * outputs;
-      std::fill_n(to, outputs, node.has(2) ? node.in(2).as<const float>()[m] : 0.0f);
-      for (std::int64_t c = 0; c < depth; ++c) {
-        const std::int64_t channel = m / per_group * depth + c;
-        const float* from = node.in(0).as<const float>() + (n * x[1] + channel) * inputs;
-        const float* weight = node.in(1).as<const float>() + (channel * per_group + m % per_group) * taps;
-        for (std::int64_t i = 0; i < inputs; ++i)
-          for (std::int64_t tap = 0; tap < taps; ++tap) {
-            std::int64_t at = 0, scale = 1, left = i, tap_left = tap;
-            bool inside = true;
-            for (int axis = w.axes - 1; axis >= 0; --axis) {
-              const auto a = static_cast<std::size_t>(axis);
-              const std::int64_t place = left % w.in[a] * w.stride[a] + tap_left % w.kernel[a] * w.dilation[a] - w.before[a];
-              left /= w.in[a];
-              tap_left /= w.kernel[a];
-              inside = inside && place >= 0 && place < w.out[a];
-              if (inside) at += place * scale;
-              scale *= w.out[a];
-            }
-            if (inside) to[at] += from[i] * weight[tap];
-          }
-      }
-    }
+  const Shape& k = node.in(1).shape;
+  const std::int64_t depth = k[0] / node.integer(6), step = k[1] * w.taps();
+  const DenseWeight weight{.group_step = depth * step, .row_step = w.taps(), .step = step, .per_group = k[1], .depth = depth};
+  form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return transposed_place(w, at, tap); });
   return nullptr;
 }
 

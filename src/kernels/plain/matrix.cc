@@ -1,6 +1,7 @@
 // Matrices: integer and quantised products, determinants, Einstein sums.
 #include "sluice/operators/generic/matrix.h"
 
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
 
@@ -8,18 +9,25 @@ namespace sluice::kernels::plain {
 using namespace operators::generic::matrix;
 namespace {
 
-/// body(element of the result, sum over k of a * b given two functions of an element's index).
-template <class Sum, class Body>
-void multiply(const Product& p, const Sum& sum, const Body& body) noexcept {
+/// body(first element of a row of a, first of the matrix b, row of the result)
+template <class Body>
+void each_row(const Product& p, const Body& body) noexcept {
   Shape batch_a, batch_b;
   make_shape(p.a.dims().first(static_cast<std::size_t>(p.a.rank() - 2)), batch_a);
   make_shape(p.b.dims().first(static_cast<std::size_t>(p.b.rank() - 2)), batch_b);
   walk(p.batch, std::array<Extents, 2>{broadcast_strides(batch_a, p.batch), broadcast_strides(batch_b, p.batch)},
        [&](std::int64_t i, const auto& at) {
-         for (std::int64_t r = 0; r < p.m; ++r)
-           for (std::int64_t c = 0; c < p.n; ++c)
-             body((i * p.m + r) * p.n + c, r, c, sum((at[0] * p.m + r) * p.k, at[1] * p.k * p.n + c, r, c));
+         for (std::int64_t r = 0; r < p.m; ++r) body((at[0] * p.m + r) * p.k, at[1] * p.k * p.n, i * p.m + r);
        });
+}
+
+/// body(element of the result, its row, its column, sum over k of a * b given two functions of an element's index).
+template <class Sum, class Body>
+void multiply(const Product& p, const Sum& sum, const Body& body) noexcept {
+  each_row(p, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
+    const std::int64_t r = row % p.m;
+    for (std::int64_t c = 0; c < p.n; ++c) body(row * p.n + c, r, c, sum(a, b + c, r, c));
+  });
 }
 
 /// A's zero point may be one a row, B's one a column.
@@ -57,14 +65,11 @@ PlainRefusal run_matmul(const PlainNode& node, const PlainTensor& out, std::byte
   product_of(node.in(0).shape, node.in(1).shape, p);
   if (is_f32(out.dtype)) {
     const auto *left = node.in(0).as<const float>(), *right = node.in(1).as<const float>();
-    multiply(
-        p,
-        [&](std::int64_t a, std::int64_t b, std::int64_t, std::int64_t) {
-          float sum = 0;
-          for (std::int64_t k = 0; k < p.k; ++k) sum = std::fma(left[a + k], right[b + k * p.n], sum);
-          return sum;
-        },
-        [&](std::int64_t i, std::int64_t, std::int64_t, float sum) { out.as<float>()[i] = sum; });
+    std::fill_n(out.as<float>(), out.count(), 0.0f);
+    each_row(p, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
+      generic::run(
+          {.x = {left + a, 1}, .w = {right + b, p.n}, .depth = p.k, .count = p.n, .row_step = 1, .sums = out.as<float>() + row * p.n});
+    });
     return nullptr;
   }
   multiply(

@@ -1,6 +1,7 @@
 // Dense layers, and the product of two activations.
 #include <cmath>
 
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
 #include "src/kernels/reference/walk.h"
@@ -17,9 +18,7 @@ void dense(const KernelCall& call) noexcept {
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
-      const float* column = weights.channel(n);
-      float sum = 0.0f;
-      for (std::int64_t k = 0; k < a.in_features; ++k) sum = std::fma(in[k], column[k * kPanelLanes], sum);
+      const float sum = generic::chain(0.0f, {in}, {weights.channel(n), kPanelLanes}, a.in_features);
       out.at<float>(row, pixel)[n] = finish(sum, row, pixel, n);
     }
   });
