@@ -1,6 +1,7 @@
 // Folds over axes: sums and their kin, places of extremes, running sums.
 #include "sluice/operators/generic/reduce.h"
 
+#include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -207,8 +208,46 @@ void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_by
   }
 }
 
+/// The axes from `first` to the one before `end` become one place: they are neighbours, but for axes of one place.
+struct Neighbours {
+  int first = 0, end = 0;
+};
+
+bool neighbours_of(const PlainNode& node, Neighbours& found) noexcept {
+  const Shape& in = node.in(0).shape;
+  std::uint32_t axes = 0;
+  folded_axes(node, axes);
+  found = {in.rank(), 0};
+  for (int axis = 0; axis < in.rank(); ++axis)
+    if ((axes >> axis & 1u) != 0 && in[axis] != 1) found = {std::min(found.first, axis), axis + 1};
+  for (int axis = found.first; axis < found.end; ++axis)
+    if ((axes >> axis & 1u) == 0 && in[axis] != 1) return false;
+  return found.first < found.end;
+}
+
+/// Means over neighbours are those of a pool, which they are where extents are known: of an image [N, C, H, W] row by row, else of one row.
+void run_means(const PlainNode& node, const PlainTensor& out, const Neighbours& axes) noexcept {
+  const Shape& in = node.in(0).shape;
+  const bool image = in.rank() == 4 && axes.first == 2 && axes.end == 4;
+  const std::int64_t run = in.count(axes.first, axes.end), row = image ? in[3] : run, inner = in.count(axes.end, in.rank());
+  const auto* from = node.in(0).as<const float>();
+  for (std::int64_t o = 0; o < in.count(0, axes.first); ++o, from += run * inner)
+    for (std::int64_t i = 0; i < inner; ++i) {
+      generic::Mean mean;
+      for (std::int64_t k = 0; k < run; ++k) {
+        mean.add(from[k * inner + i]);
+        if (k % row == row - 1) mean.end_row();
+      }
+      out.as<float>()[o * inner + i] = mean.over(run);
+    }
+}
+
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
-  if (is_f32(node.in(0).dtype))
+  Neighbours axes;
+  const bool real = is_f32(node.in(0).dtype);
+  if (real && fold_of(node) == Fold::kMean && neighbours_of(node, axes))
+    run_means(node, out, axes);
+  else if (real)
     run_as<double>(node, out, scratch_bytes);
   else
     run_as<std::int64_t>(node, out, scratch_bytes);
