@@ -2,6 +2,7 @@
 // kConcat, kSlice, kPad, kTranspose) is a plain operator where they are not.
 #include "sluice/operators/generic/extents.h"
 
+#include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
@@ -121,16 +122,7 @@ PlainRefusal run_softmax(const PlainNode& node, const PlainTensor& out, std::byt
   for (std::int64_t o = 0; o < view.outer; ++o)
     for (std::int64_t i = 0; i < view.inner; ++i) {
       const std::int64_t first = o * view.extent * view.inner + i;
-      const float* const x = node.in(0).as<const float>() + first;
-      float* const y = out.as<float>() + first;
-      float most = -HUGE_VALF;
-      for (std::int64_t k = 0; k < view.extent; ++k) most = std::max(most, x[k * view.inner]);
-      double sum = 0;
-      for (std::int64_t k = 0; k < view.extent; ++k) sum += std::exp(static_cast<double>(x[k * view.inner] - most));
-      for (std::int64_t k = 0; k < view.extent; ++k) {
-        const double d = static_cast<double>(x[k * view.inner] - most);
-        y[k * view.inner] = static_cast<float>(log ? d - std::log(sum) : std::exp(d) / sum);
-      }
+      generic::softmax(node.in(0).as<const float>() + first, out.as<float>() + first, view.extent, view.inner, log);
     }
   return nullptr;
 }

@@ -1,8 +1,12 @@
 // Values shifted and scaled by their own statistics.
+#include "sluice/operators/generic/normalize.h"
+
+#include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::normalize;
 namespace {
 
 struct Moments {
@@ -44,19 +48,36 @@ PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(0), x.shape.rank());
   const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
-  const bool centred = *static_cast<const bool*>(node.op().detail);
-  const double epsilon = node.real(1);
-  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, Moments m) {
-    const float* from = x.as<const float>() + r * count;
-    if (!centred) m = {0, m.variance + m.mean * m.mean};
-    const double scale = 1 / std::sqrt(m.variance + epsilon);
-    if (node.result() > 0) {
-      out.as<float>()[r] = static_cast<float>(node.result() == 1 ? m.mean : scale);
-      return;
+  const auto epsilon = static_cast<float>(node.real(1));
+  const bool shifts = node.has(2);
+  const auto* scale = node.in(1).as<const float>();
+  const float* shift = shifts ? node.in(2).as<const float>() : nullptr;
+  if (node.result() > 0) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const generic::Moments m = generic::moments_of(x.as<const float>() + r * count, count, epsilon);
+      out.as<float>()[r] = node.result() == 1 ? m.mean : m.factor;
     }
-    for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>((from[i] - m.mean) * scale);
+    return nullptr;
+  }
+  const std::array<Extents, 2> strides{broadcast_strides(node.in(1).shape, x.shape),
+                                       shifts ? broadcast_strides(node.in(2).shape, x.shape) : Extents{}};
+  generic::Moments m;
+  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
+    if (i % count == 0) m = generic::moments_of(x.as<const float>() + i, count, epsilon);
+    out.as<float>()[i] = generic::normalised(x.as<const float>()[i], m, scale[at[0]], shifts ? shift[at[1]] : 0.0f);
   });
-  if (node.result() > 0) return nullptr;
+  return nullptr;
+}
+
+PlainRefusal run_rms(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const int axis = axis_of(node.integer(0), x.shape.rank());
+  const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
+  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, const Moments& m) {
+    const float* from = x.as<const float>() + r * count;
+    const double scale = 1 / std::sqrt(m.variance + m.mean * m.mean + node.real(1));
+    for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>(from[i] * scale);
+  });
   for (const int parameter : {1, 2}) {
     if (!node.has(parameter)) continue;
     const auto* value = node.in(parameter).as<const float>();
@@ -134,34 +155,40 @@ PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) n
   return nullptr;
 }
 
+/// The statistics of channel c in training: over all its values.
+Moments statistics_of(const PlainTensor& x, const AxisView& view, std::int64_t c) noexcept {
+  const double terms = static_cast<double>(view.outer * view.inner);
+  const auto over_channel = [&](const auto& body) {
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) body(x.as<const float>()[(o * view.extent + c) * view.inner + i]);
+  };
+  Moments m;
+  over_channel([&](double value) { m.mean += value / terms; });
+  over_channel([&](double value) { m.variance += (value - m.mean) * (value - m.mean) / terms; });
+  return m;
+}
+
 PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, 1);
-  const bool training = node.integer(2) != 0;
   const double momentum = node.real(1);
   for (std::int64_t c = 0; c < view.extent; ++c) {
     Moments m{node.in(3).as<const float>()[c], node.in(4).as<const float>()[c]};
-    if (training) {
+    if (node.integer(2) != 0) {
       const Moments given = m;
-      const double terms = static_cast<double>(view.outer * view.inner);
-      const auto over_channel = [&](const auto& body) {
-        for (std::int64_t o = 0; o < view.outer; ++o)
-          for (std::int64_t i = 0; i < view.inner; ++i) body(x.as<const float>()[(o * view.extent + c) * view.inner + i]);
-      };
-      m = {};
-      over_channel([&](double value) { m.mean += value / terms; });
-      over_channel([&](double value) { m.variance += (value - m.mean) * (value - m.mean) / terms; });
+      m = statistics_of(x, view, c);
       if (node.result() > 0) {
         const double before = node.result() == 1 ? given.mean : given.variance, now = node.result() == 1 ? m.mean : m.variance;
         out.as<float>()[c] = static_cast<float>(before * momentum + now * (1 - momentum));
         continue;
       }
     }
-    const double scale = node.in(1).as<const float>()[c] / std::sqrt(m.variance + node.real(0));
+    const ScaleAndShift y =
+        scale_and_shift(node.in(1).as<const float>()[c], node.in(2).as<const float>()[c], m.mean, m.variance, node.real(0));
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const std::int64_t at = (o * view.extent + c) * view.inner + i;
-        out.as<float>()[at] = static_cast<float>((x.as<const float>()[at] - m.mean) * scale + node.in(2).as<const float>()[c]);
+        out.as<float>()[at] = std::fma(x.as<const float>()[at], y.scale, y.shift);
       }
   }
   return nullptr;
@@ -169,7 +196,7 @@ PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*
 
 constexpr GenericKernel kKernels[] = {
     {"LayerNormalization", run_layer},
-    {"RMSNormalization", run_layer},
+    {"RMSNormalization", run_rms},
     {"InstanceNormalization", run_group},
     {"GroupNormalization", run_group},
     {"MeanVarianceNormalization", run_mvn, mvn_scratch},

@@ -26,8 +26,6 @@ PlainRefusal infer_layer(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr bool kCentred = true, kUncentred = false;
-
 // ---- InstanceNormalization, GroupNormalization: over the values of each group of channels
 
 PlainRefusal infer_group(const PlainNode& node, PlainTensor& out) noexcept {
@@ -81,8 +79,8 @@ PlainRefusal infer_batch(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 constexpr PlainOperator kOperators[] = {
-    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kCentred, 3},
-    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, &kUncentred},
+    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, nullptr, 3},
+    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer},
     {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
     {303, "GroupNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
     {304, "MeanVarianceNormalization", "axes:I", infer_mvn},
