@@ -1,6 +1,7 @@
 // Two or three values in, one out, with numpy's broadcasting: arithmetic, comparisons, logic, choice.
 #include <functional>
 
+#include "src/kernels/generic/arithmetic.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -70,32 +71,26 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
 constexpr std::int64_t wrapped(std::uint64_t bits) noexcept { return static_cast<std::int64_t>(bits); }
 constexpr std::uint64_t u(std::int64_t x) noexcept { return static_cast<std::uint64_t>(x); }
 
-std::int64_t divide(std::int64_t x, std::int64_t y) noexcept { return y == 0 ? 0 : y == -1 ? wrapped(0 - u(x)) : x / y; }
 std::int64_t remainder_c(std::int64_t x, std::int64_t y) noexcept { return y == 0 || y == -1 ? 0 : x % y; }
 std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
   const std::int64_t rest = remainder_c(x, y);
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
-std::int64_t power(std::int64_t x, std::int64_t y) noexcept {
-  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
-  std::uint64_t result = 1, base = u(x);
-  for (std::uint64_t left = u(y); left != 0; left >>= 1, base *= base)
-    if (left & 1) result *= base;
-  return wrapped(result);
+
+template <class Function>
+constexpr Functions arithmetic() noexcept {
+  return {[](float x, float y) { return Function()(x, y); }, [](std::int64_t x, std::int64_t y) { return Function()(x, y); }};
 }
 
-constexpr Functions kAdd{[](float x, float y) { return x + y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) + u(y)); }};
-constexpr Functions kSub{[](float x, float y) { return x - y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) - u(y)); }};
-constexpr Functions kMul{[](float x, float y) { return x * y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) * u(y)); }};
-constexpr Functions kDiv{[](float x, float y) { return x / y; }, divide};
-constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? x : y; },
-                         [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
-constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; },
-                         [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
+constexpr Functions kAdd = arithmetic<generic::Add>();
+constexpr Functions kSub = arithmetic<generic::Sub>();
+constexpr Functions kMul = arithmetic<generic::Mul>();
+constexpr Functions kDiv = arithmetic<generic::Div>();
+constexpr Functions kMax = arithmetic<generic::Max>();
+constexpr Functions kMin = arithmetic<generic::Min>();
+constexpr Functions kPrelu = arithmetic<generic::Prelu>();
 constexpr Functions kModPython{nullptr, remainder_python};
 constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
-constexpr Functions kPrelu{[](float x, float y) { return x < 0 ? x * y : x; },
-                           [](std::int64_t x, std::int64_t y) { return x < 0 ? wrapped(u(x) * u(y)) : x; }};
 
 constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
 constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
@@ -194,13 +189,15 @@ PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) 
   const PlainTensor &x = node.in(0), &y = node.in(1);
   walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
        [&](std::int64_t i, const auto& at) {
-         if (is_f32(out.dtype)) {
+         if (is_f32(x.dtype) && is_f32(y.dtype)) {
+           out.as<float>()[i] = generic::Pow()(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
+         } else if (is_f32(out.dtype)) {
            out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
          } else if (is_f32(y.dtype)) {
            const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
            set_integer(out, i, value > -9.2e18 && value < 9.2e18 ? static_cast<std::int64_t>(value) : 0);
          } else {
-           set_integer(out, i, power(integer_at(x, at[0]), integer_at(y, at[1])));
+           set_integer(out, i, generic::Pow()(integer_at(x, at[0]), integer_at(y, at[1])));
          }
        });
   return nullptr;

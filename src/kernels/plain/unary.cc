@@ -1,6 +1,7 @@
 // One value in, one value out.
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -47,17 +48,23 @@ PlainRefusal run_identity(const PlainNode& node, const PlainTensor& out, std::by
   return nullptr;
 }
 
+/// A function that kUnary has too.
+template <Function function>
+float of_kind(float x, float a, float b) {
+  return reference::apply({function, a, b}, x);
+}
+
 constexpr Functions real(RealFunction f) noexcept { return {f, nullptr}; }
 
-constexpr Functions kAbs{[](float x, float, float) { return std::fabs(x); },
+constexpr Functions kAbs{of_kind<Function::kAbs>,
                          [](std::int64_t x) { return x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x; }};
-constexpr Functions kNeg{[](float x, float, float) { return -x; },
+constexpr Functions kNeg{of_kind<Function::kNeg>,
                          [](std::int64_t x) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)); }};
 constexpr Functions kSign{[](float x, float, float) { return x > 0   ? 1.0f
                                                              : x < 0 ? -1.0f
                                                                      : x; },
                           [](std::int64_t x) { return std::int64_t{x > 0} - std::int64_t{x < 0}; }};
-constexpr Functions kRelu{[](float x, float, float) { return x > 0 ? x : 0.0f; }, [](std::int64_t x) { return x > 0 ? x : 0; }};
+constexpr Functions kRelu{of_kind<Function::kRelu>, [](std::int64_t x) { return x > 0 ? x : 0; }};
 constexpr Functions kNot{nullptr, [](std::int64_t x) { return std::int64_t{x == 0}; }};
 constexpr Functions kBitwiseNot{nullptr, [](std::int64_t x) { return ~x; }};
 constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr};
