@@ -6,11 +6,10 @@
 // Invariant: when `sizes_of` refuses nothing, weights, bias and states have the extents that it gives.
 #pragma once
 
+#include "sluice/core/activation.h"
 #include "sluice/operators/generic/elements.h"
 
 namespace sluice::operators::generic::recurrent {
-
-enum class Cell : std::uint8_t { kRnn, kGru, kLstm };
 
 inline constexpr Cell kRnn = Cell::kRnn, kGru = Cell::kGru, kLstm = Cell::kLstm;
 
