@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "src/kernels/generic/resize.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -119,6 +120,78 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
   }
 }
 
+// ---- the forms of kResize: the same taps, whether its extents are known at open or at run
+
+/// Is the node's rule for places one of kResize's?
+bool has_rule_of_kind(const PlainNode& node) noexcept {
+  const std::int64_t rule = node.integer(kCoordinates);
+  if (rule == kAlignCorners) {  // of whole lengths
+    for (int axis = 0; axis < node.in(0).shape.rank(); ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const double length = node.real(kScales, a) * static_cast<double>(node.in(0).shape[axis]);
+      if (std::fabs(length - static_cast<double>(node.list(kExtents)[a])) > 1e-4 * length) return false;
+    }
+    return true;
+  }
+  return rule == kHalfPixel || rule == kPytorch || rule == kAsymmetric;
+}
+
+bool is_of_kind(const PlainNode& node, const Shape& out) noexcept {
+  const std::int64_t mode = node.integer(kMode);
+  if (!is_f32(node.in(0).dtype) || !has_rule_of_kind(node) || mode < kNearest || mode > kCubic) return false;
+  bool shrinks = false;
+  for (int axis = 0; axis < out.rank(); ++axis) shrinks = shrinks || out[axis] < node.in(0).shape[axis];
+  const bool antialias = shrinks && node.integer(kAntialias) != 0, excludes = mode == kCubic && node.integer(kExclude) != 0;
+  return mode == kNearest || (!antialias && !excludes);
+}
+
+operators::ResizeParameters parameters_of_kind(const PlainNode& node) noexcept {
+  constexpr ResizeCoordinates kRules[] = {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kHalfPixel,
+                                          ResizeCoordinates::kPytorchHalfPixel, ResizeCoordinates::kAlignCorners,
+                                          ResizeCoordinates::kAsymmetric};
+  operators::ResizeParameters made;
+  made.mode = static_cast<ResizeMode>(node.integer(kMode));
+  made.coordinates = kRules[node.integer(kCoordinates)];
+  made.rounding = static_cast<ResizeRounding>(node.integer(kRounding));
+  made.cubic_a = static_cast<float>(node.real(kCubicA));
+  for (std::size_t a = 0; a < static_cast<std::size_t>(node.in(0).shape.rank()); ++a)
+    made.scale[a] = static_cast<float>(node.real(kScales, a));
+  return made;
+}
+
+PlainRefusal run_of_kind(const PlainNode& node, const PlainTensor& out) noexcept {
+  const operators::ResizeParameters parameters = parameters_of_kind(node);
+  const PlainTensor& x = node.in(0);
+  const Extents strides = strides_of(x.shape);
+  const int rank = out.shape.rank();
+  generic::Sources sources;
+  sources.rank = rank;
+  Extents index{};
+  const auto find_taps = [&](int axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    sources.axis[a] = resize_taps(parameters, x.shape, out.shape, axis, index[a]);
+  };
+  for (int axis = 0; axis < rank; ++axis) find_taps(axis);
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    float sum = 0.0f;
+    sources.for_each([&](const Extents& place, float weight) {
+      std::int64_t at = 0;
+      for (std::size_t a = 0; a < static_cast<std::size_t>(rank); ++a) at += place[a] * strides[a];
+      sum = std::fma(weight, x.as<const float>()[at], sum);
+    });
+    out.as<float>()[i] = sum;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const bool wraps = ++index[a] == out.shape[axis];
+      if (wraps) index[a] = 0;
+      find_taps(axis);
+      if (!wraps) break;
+    }
+  }
+  return nullptr;
+}
+
 PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept {
   const PlainTensor& x = node.in(0);
   const Extents from = strides_of(x.shape), to = strides_of(out.shape);
@@ -141,6 +214,7 @@ PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept
 }
 
 PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  if (is_of_kind(node, out.shape)) return run_of_kind(node, out);
   if (node.integer(kMode) == kNearest) return run_nearest(node, out);
   const PlainTensor& x = node.in(0);
   auto* a = reinterpret_cast<float*>(scratch);
@@ -160,29 +234,28 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-/// The value of x at source places of the axes from `axis` on; `at` the output's indices, `offset` that of the axes before.
-double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
-                   std::int64_t offset) noexcept {
+/// The value at source places of the axes up to `axis`, the later ones being at `offset`; `at`: the output's indices. Axis 0 is summed up
+/// first and every axis is rounded, as `resize_axis` does it.
+float interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
+                  std::int64_t offset) noexcept {
   const PlainTensor& x = node.in(0);
-  if (axis == out.rank()) return static_cast<double>(x.as<const float>()[offset]);
+  if (axis < 0) return x.as<const float>()[offset];
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t in = x.shape[axis];
-  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis + 1, offset + at[a] * strides[a]);
+  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis - 1, offset + at[a] * strides[a]);
   const Window window(node, axis, at[a], in, out[axis]);
   double sum = 0;
-  for (std::int64_t k = window.first; k <= window.last; ++k) {
-    if (!window.takes(k)) continue;
-    const double weight = window.weight(k);
-    if (weight != 0)
-      sum += weight * interpolate(node, strides, out, at, axis + 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
-  }
-  return sum;
+  for (std::int64_t k = window.first; k <= window.last; ++k)
+    if (window.takes(k))
+      sum += window.weight(k) * interpolate(node, strides, out, at, axis - 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
+  return static_cast<float>(sum);
 }
 
 PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Resolved resolved;
   if (const PlainRefusal refusal = resolved.read(node)) return refusal;
   const PlainNode resize = resolved.node(node);
+  if (is_of_kind(resize, out.shape)) return run_of_kind(resize, out);
   if (resize.integer(kMode) == kNearest) return run_nearest(resize, out);
   const Extents from = strides_of(resize.in(0).shape), to = strides_of(out.shape);
   const std::int64_t count = out.count();
@@ -190,7 +263,7 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
     Extents at{};
     for (int axis = 0; axis < out.shape.rank(); ++axis)
       at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
-    out.as<float>()[i] = static_cast<float>(interpolate(resize, from, out.shape, at, 0, 0));
+    out.as<float>()[i] = interpolate(resize, from, out.shape, at, out.shape.rank() - 1, 0);
   }
   return nullptr;
 }
