@@ -1,4 +1,4 @@
-// The bodies of If and Loop whose course is known at run only, as the plain operator Control has them (src/kernels/plain/body.h): a plan of
+// The bodies of If and Loop whose course is known at run only, as the plain operator Control has them (operators/generic/body.h): a plan of
 // their own, with a place in the step's workspace for each tensor.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Gemm, MatMul, BatchNormalization, LRN and the softmaxes.
 #include <cmath>
 
+#include "sluice/operators/generic/normalize.h"
 #include "src/importer/allowance.h"
 #include "src/importer/lowering.h"
 
@@ -178,9 +179,10 @@ void lower_batch_normalization(NodeContext& c) {
   const double epsilon = c.real("epsilon", 1e-5f);
   std::vector<float> scale(statistics[0].size()), shift(statistics[0].size());
   for (std::size_t i = 0; i < scale.size(); ++i) {
-    const double factor = statistics[0][i] / std::sqrt(static_cast<double>(statistics[3][i]) + epsilon);
-    scale[i] = static_cast<float>(factor);
-    shift[i] = static_cast<float>(statistics[1][i] - statistics[2][i] * factor);
+    const auto y =
+        operators::generic::normalize::scale_and_shift(statistics[0][i], statistics[1][i], statistics[2][i], statistics[3][i], epsilon);
+    scale[i] = y.scale;
+    shift[i] = y.shift;
   }
   c.set_output(0, c.add(OpKind::kAffine, {x}, shape));
   c.last_node().scale = std::move(scale);

@@ -137,13 +137,14 @@ Constant evaluate(NodeContext& c, const PlainOperator& op, const model::PlainAtt
     inputs[i].data = kept.back()->data();
   }
   const PlainNode node(op, kernels::form_of(attributes), inputs);
-  const std::uint64_t scratch_bytes = op.scratch == nullptr ? 0 : op.scratch(node);
+  const kernels::GenericKernel& kernel = kernels::generic_kernel(op);
+  const std::uint64_t scratch_bytes = kernel.scratch == nullptr ? 0 : kernel.scratch(node);
   if (scratch_bytes > kMaxScratch) c.refuse("it takes more memory than the importer has for constants");
   AlignedBytes scratch(scratch_bytes);
   auto bytes = std::make_shared<AlignedBytes>(static_cast<std::size_t>(result.count()) * size_of(result.dtype));
   const PlainTensor out{result.dtype, result.shape, bytes->data()};
   PlainTensor sized = out;
-  const char* const fault = op.run_sized != nullptr ? op.run_sized(node, sized, scratch.data()) : op.run(node, out, scratch.data());
+  const char* const fault = op.sized_by_values ? kernel.run_sized(node, sized, scratch.data()) : kernel.run(node, out, scratch.data());
   if (fault != nullptr) c.malformed(fault);
   return make_view(result.dtype, sized.shape, out.data, bytes);
 }
@@ -220,7 +221,7 @@ std::string name_of_result(const NodeContext& c, const model::PlainAttributes& a
 /// Notes the graph inputs whose values would make the late arguments constant; those of all inputs where values decide the extents.
 void note_deciding_inputs(const NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
                           const std::vector<ValueId>& values) {
-  if (op.run_sized != nullptr)
+  if (op.sized_by_values)
     for (const ValueId value : values) c.note_value_inputs(value);
   for (const ArgumentSpec& spec : parse_specs(op.arguments)) {
     if (spec.input < 0 || (attributes.present >> spec.input & 1u) == 0) continue;

@@ -1,4 +1,4 @@
-// Plain operators (kernels/plain.h): any ONNX node of the table becomes a kPlain node, or a constant when all it needs is constant.
+// Plain operators (operators/generic.h): any ONNX node of the table becomes a kPlain node, or a constant when all it needs is constant.
 #pragma once
 
 #include "sluice/kernels/plain.h"

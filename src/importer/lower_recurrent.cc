@@ -17,7 +17,7 @@ struct FunctionEntry {
   std::string_view name;
   double alpha, beta;  // defaults
 };
-// In the order of the numbers in kernels/plain/recurrent.cc.
+// In the order of the numbers in src/kernels/plain/recurrent.cc.
 constexpr FunctionEntry kFunctions[] = {{"Sigmoid", 0, 0},      {"Tanh", 0, 0},
                                         {"Relu", 0, 0},         {"Affine", 1, 0},
                                         {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
@@ -113,6 +113,7 @@ class SlicedForm {
     direction_ = direction;
     w_ = matrix(1);
     r_ = matrix(2);
+    if (c_.bounded(c_.input(0)) || c_.draft().plain_only) return false;  // extents of the run
     if (!w_ || !r_ || c_.constant(c_.input(0)) != nullptr || c_.has_input(4) || c_.real("clip", 0.0f) != 0.0f) return false;
     const Shape x = c_.input_shape(0);
     const std::int64_t directions = direction == 2 ? 2 : 1;

@@ -79,9 +79,10 @@ Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists&
   PlainTensor out;
   REQUIRE(infer_plain(node, out) == nullptr);
   Values made{out.dtype, out.shape, std::vector<std::byte>(static_cast<std::size_t>(out.count()) * size_of(out.dtype))};
-  std::vector<std::byte> scratch(op.scratch == nullptr ? 0 : op.scratch(node));
+  const GenericKernel& kernel = generic_kernel(op);
+  std::vector<std::byte> scratch(kernel.scratch == nullptr ? 0 : kernel.scratch(node));
   out.data = made.bytes.data();
-  REQUIRE(op.run(node, out, scratch.data()) == nullptr);
+  REQUIRE(kernel.run(node, out, scratch.data()) == nullptr);
   return made;
 }
 

@@ -113,7 +113,8 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
   const PlainNode shapes(op, form_of(attributes), inputs);
   PlainTensor out;
   if (infer_plain(shapes, out) != nullptr || out.count() > 100000) return false;
-  const std::uint64_t scratch_bytes = op.scratch == nullptr ? 0 : op.scratch(shapes);
+  const GenericKernel& kernel = generic_kernel(op);
+  const std::uint64_t scratch_bytes = kernel.scratch == nullptr ? 0 : kernel.scratch(shapes);
   if (scratch_bytes > (1u << 24)) return false;
   std::vector<Block> blocks;
   for (PlainTensor& input : inputs) {
@@ -123,16 +124,16 @@ bool try_one(const PlainOperator& op, Hostile& hostile, const Shape& common) {
   for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].data = blocks[i].data();
   Block result(static_cast<std::size_t>(out.count()) * size_of(out.dtype)), scratch(scratch_bytes);
   out.data = result.data();
-  if (op.run_sized != nullptr)
-    op.run_sized(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
+  if (op.sized_by_values)
+    kernel.run_sized(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
   else
-    op.run(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
+    kernel.run(PlainNode(op, form_of(attributes), inputs), out, scratch.data());
   return true;
 }
 
 }  // namespace
 
-TEST_CASE("every line of the table has a number and a name of its own") {
+TEST_CASE("every line of the table has a number and a name of its own, and a kernel") {
   std::set<std::uint16_t> numbers;
   std::set<std::string_view> names;
   for (const PlainOperator* line : plain_operators()) {
@@ -140,8 +141,12 @@ TEST_CASE("every line of the table has a number and a name of its own") {
     CHECK(numbers.insert(line->number).second);
     CHECK(names.insert(line->name).second);
     CHECK(line->infer != nullptr);
-    CHECK((line->run != nullptr) != (line->run_sized != nullptr));
-    CHECK((line->run_sized == nullptr || line->bound != nullptr));
+    CHECK((!line->sized_by_values || line->bound != nullptr));
+    const GenericKernel* kernel = &generic_kernel(*line);
+    REQUIRE(kernel != nullptr);
+    CHECK(kernel->name == line->name);
+    CHECK((kernel->run != nullptr) == !line->sized_by_values);
+    CHECK((kernel->run_sized != nullptr) == line->sized_by_values);
     CHECK(find_plain(line->number) == line);
     CHECK(find_plain(line->name) == line);
   }
@@ -184,7 +189,7 @@ TEST_CASE("an index outside the table is a fault, not an address") {
   const PlainTensor inputs[] = {{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(table)},
                                 {DType::kI64, Shape{3}, reinterpret_cast<std::byte*>(indices)}};
   const PlainTensor out{DType::kF32, Shape{3}, reinterpret_cast<std::byte*>(result)};
-  CHECK(op.run(PlainNode(op, form_of(attributes), inputs), out, nullptr) != nullptr);
+  CHECK(generic_kernel(op).run(PlainNode(op, form_of(attributes), inputs), out, nullptr) != nullptr);
   CHECK(result[0] == 3.0f);
   CHECK(result[1] == 0.0f);
 }
@@ -203,7 +208,7 @@ TEST_CASE("the operator of docs/adding-an-operator.md") {
   REQUIRE(infer_plain(node, out) == nullptr);
   CHECK(out.shape == Shape{3});
   out.data = reinterpret_cast<std::byte*>(y);
-  REQUIRE(op.run(node, out, nullptr) == nullptr);
+  REQUIRE(walk_through::kKernels[0].run(node, out, nullptr) == nullptr);
   CHECK(y[0] == 0.5f);
   CHECK(y[1] == -4.0f);
   CHECK(y[2] == 13.5f);

@@ -1,14 +1,8 @@
-// The long tail: operators whose kernels are plain, correct and short. One table; adding an operator is adding a line to it
-// (docs/adding-an-operator.md).
+// How the long tail runs: one generic kernel an operator, correct and short, beside its definition (operators/generic.h).
 //
-// Way to here: the importer finds an ONNX operator's line by name, reads its attributes as `arguments` says, asks `infer` for type and
-// shape of the result and makes a kPlain node. Planner and executor ask the kernel of kPlain, which finds the line by number, asks `infer`
-// again (so no file can state another shape) and runs it. What depends on constants only is run at import, by the same functions.
-//
-// Invariants: tensors are dense, in ONNX's order of axes; an operator with several outputs is a node for each one that is used; `infer`
-// refuses whatever `run` cannot take, and depends on types, shapes and arguments only; `run` checks values that come from tensors (indices)
-// and names what is wrong with them instead of following them; neither allocates or throws. Tensors whose extents are known at run only
-// are dense in those extents; every plain operator takes them, because `infer` is asked again with what they are.
+// The kernel of kPlain finds a node's definition by number and hands its generic kernel dense tensors (src/kernels/plain/kernel.h). A
+// kernel takes what `infer` has let pass, so it checks no shape again; it checks values that come from tensors (indices) and names what is
+// wrong with them instead of following them; it neither allocates nor throws. To begin reading: src/kernels/plain/cast.cc.
 #pragma once
 
 #include <array>
@@ -17,81 +11,25 @@
 #include <span>
 #include <string_view>
 
-#include "sluice/core/dtype.h"
 #include "sluice/core/panels.h"
-#include "sluice/core/shape.h"
 #include "sluice/core/threads.h"
-#include "sluice/operators/parameters/plain.h"
+#include "sluice/operators/generic.h"
 
 namespace sluice::kernels {
 
-/// An operand: type and shape, and its bytes when the operator runs.
-struct PlainTensor {
-  DType dtype = DType::kF32;
-  Shape shape;
-  std::byte* data = nullptr;
-
-  std::int64_t count() const noexcept { return shape.element_count(); }
-  template <class T>
-  T* as() const noexcept {
-    return reinterpret_cast<T*>(data);
-  }
-};
-
-struct PlainOperator;
-struct KernelCall;
-
-/// A node as its operator sees it: ONNX inputs by their ONNX numbers, arguments by their place in the operator's list.
-class PlainNode {
- public:
-  PlainNode(const PlainOperator& op, const operators::PlainForm& form, std::span<const PlainTensor> inputs) noexcept
-      : op_(op), form_(form), inputs_(inputs) {}
-
-  const PlainOperator& op() const noexcept { return op_; }
-  /// Which of the ONNX node's outputs is asked for.
-  int result() const noexcept { return form_.result; }
-
-  bool has(int input) const noexcept { return input >= 0 && input < 32 && (form_.present >> input & 1u) != 0; }
-  /// Only where `has`.
-  const PlainTensor& in(int input) const noexcept;
-  /// Inputs that are there.
-  std::span<const PlainTensor> inputs() const noexcept { return inputs_; }
-
-  /// Does it have arguments that are read from tensors at run time?
-  bool late() const noexcept;
-  /// The same node with other arguments.
-  PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
-    return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_).in_bodies(bodies_);
-  }
-  /// The same node as a step: with weights and compute threads.
-  PlainNode in_call(const KernelCall* call) const noexcept {
-    PlainNode made = *this;
-    made.call_ = call;
-    return made;
-  }
-  /// nullptr: it runs at convert, or within a body.
-  const KernelCall* call() const noexcept { return call_; }
-  /// The same node within so many bodies.
-  PlainNode in_bodies(int bodies) const noexcept {
-    PlainNode made = *this;
-    made.bodies_ = bodies;
-    return made;
-  }
-  int bodies() const noexcept { return bodies_; }
-
-  std::size_t argument_count() const noexcept;
-  std::span<const std::int64_t> list(std::size_t argument) const noexcept;
-  bool given(std::size_t argument) const noexcept { return !list(argument).empty(); }
-  std::int64_t integer(std::size_t argument) const noexcept;
-  double real(std::size_t argument, std::size_t at = 0) const noexcept;
-
- private:
-  const PlainOperator& op_;
-  operators::PlainForm form_;
-  std::span<const PlainTensor> inputs_;
-  const KernelCall* call_ = nullptr;
-  int bodies_ = 0;
-};
+using operators::find_plain;
+using operators::has_late_arguments;
+using operators::infer_plain;
+using operators::kOverBound;
+using operators::kStateBound;
+using operators::needs_bound;
+using operators::next_argument;
+using operators::plain_operators;
+using operators::PlainArgument;
+using operators::PlainNode;
+using operators::PlainOperator;
+using operators::PlainRefusal;
+using operators::PlainTensor;
 
 /// A weight of a node that runs bodies, as they see it.
 struct PlainWeight {
@@ -109,60 +47,22 @@ struct PlainWeights {
   PlainWeight operator[](std::size_t i) const noexcept { return at(context, i); }
 };
 
-/// Why not: a clause for the user, or nullptr when all is well.
-using PlainRefusal = const char*;
-
-struct PlainOperator {
-  std::uint16_t number = 0;  // stored in model files: never reuse one, append only
-  std::string_view name;     // the ONNX operator; with a domain: "com.microsoft::FastGelu"
-  /// Arguments in their order, separated by blanks. `axis:i=0` an integer attribute with its default, `alpha:f=1` a real one (`r`: an
-  /// integer stored as a real), `axes:I` and
-  /// `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its place in the list is stored).
-  /// `@2` after the type: read from the constant input 2 where the node has it, so that the input is no tensor of the node; `shape:I@1`.
-  /// Computed at run time, it is a tensor of the node and a late argument: empty in `infer` of the graph, read from the tensor at run.
-  /// `#` the opset.
-  std::string_view arguments;
-  /// Type and shape of the result that the node asks for.
-  PlainRefusal (*infer)(const PlainNode& node, PlainTensor& out) noexcept = nullptr;
+/// How one of them is computed: its one kernel, which every other implementation has to agree with.
+struct GenericKernel {
+  std::string_view name;  // the operator's
   /// Computes `out`. Scratch is what `scratch` asked for, 64-byte aligned.
   PlainRefusal (*run)(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept = nullptr;
   std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
-  const void* detail = nullptr;  // what tells the operators of one family apart
-  int outputs = 1;               // of the ONNX node
-
-  // Extents that are known at run only (docs/adr/0009-extents-at-run-time.md).
-  /// What the graph says in place of `infer` when arguments are late or `run_sized` runs: the most that the result can be, and in `axes` a
-  /// bit for each axis that may be shorter. nullptr: it takes no late arguments. A refusal of kStateBound leaves the extents to the user
-  /// and has set the type.
-  PlainRefusal (*bound)(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept = nullptr;
-  /// Values decide the extents: `infer` gives the most, and this runs instead of `run`. It finds in `out` the most that there is room for,
-  /// writes the extents there, and refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
+  /// In place of `run` where values decide the extents. It finds in `out` the most that there is room for, writes the extents there, and
+  /// refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
   PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
-  bool takes_empty = false;  // `run` takes inputs without elements (`run_sized` always does)
-
   /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
   /// its bodies want. nullptr: its nodes have no weights.
   std::int64_t (*weight_turns)(const PlainNode& node, const PlainWeights& weights) noexcept = nullptr;
 };
 
-/// Do values decide the extents of the node's result?
-bool needs_bound(const PlainOperator& op, std::uint32_t present) noexcept;
-
-inline constexpr PlainRefusal kStateBound = "the extents of its result come at run time";
-inline constexpr PlainRefusal kOverBound = "the extents that its result has are over the plan's bound";
-
-/// One word of PlainOperator::arguments.
-struct PlainArgument {
-  std::string_view name;
-  char type = 'i';
-  int input = -1;              // `@`: the input that may hold it
-  std::string_view otherwise;  // default, or words
-};
-/// Takes the first word off `list`; a name that is empty and a type of 0 at its end.
-PlainArgument next_argument(std::string_view& list) noexcept;
-
-/// Does the node have arguments that are read from tensors at run time?
-bool has_late_arguments(const PlainOperator& op, std::uint32_t present) noexcept;
+/// The kernel of an operator of the table.
+const GenericKernel& generic_kernel(const PlainOperator& op) noexcept;
 
 /// The arguments of one run, late ones from their tensors. On the stack: a run allocates nothing.
 class LateArguments {
@@ -176,13 +76,5 @@ class LateArguments {
   std::array<std::int64_t, 256> values_{};
   std::size_t count_ = 0;
 };
-
-/// All of them, by rising number.
-std::span<const PlainOperator* const> plain_operators() noexcept;
-const PlainOperator* find_plain(std::uint16_t number) noexcept;
-const PlainOperator* find_plain(std::string_view name) noexcept;
-
-/// `infer`, and what it takes for granted: the arguments are those of the operator's list, inputs are there as `present` says.
-PlainRefusal infer_plain(const PlainNode& node, PlainTensor& out) noexcept;
 
 }  // namespace sluice::kernels

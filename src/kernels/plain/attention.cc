@@ -1,90 +1,12 @@
 // Attention in all its forms, one query row at a time, and what goes with it. The fast form of the common case is kAttention.
+#include "sluice/operators/generic/attention.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::attention;
 namespace {
-
-/// [batch, heads, rows, size], or [batch, rows, heads * size]: where a row of a head lies.
-struct Heads {
-  std::int64_t batches = 0, heads = 0, rows = 0, size = 0;
-  bool flat = false;
-  const float* row(const float* data, std::int64_t b, std::int64_t h, std::int64_t r) const noexcept {
-    return data + (flat ? (b * rows + r) * heads + h : (b * heads + h) * rows + r) * size;
-  }
-};
-
-bool heads_of(const Shape& shape, std::int64_t heads, Heads& out) noexcept {
-  if (shape.rank() == 4) {
-    if (shape[1] < 1) return false;
-    out = {shape[0], shape[1], shape[2], shape[3], false};
-    return true;
-  }
-  if (shape.rank() != 3 || heads < 1 || shape[2] % heads != 0) return false;
-  out = {shape[0], heads, shape[1], shape[2] / heads, true};
-  return true;
-}
-
-bool floats(const PlainNode& node, std::initializer_list<int> inputs) noexcept {
-  return std::all_of(inputs.begin(), inputs.end(), [&](int i) { return !node.has(i) || is_f32(node.in(i).dtype); });
-}
-
-// ---- Attention: Q, K, V, mask, past key, past value, lengths of K without padding
-
-struct Geometry {
-  Heads q, k, v;
-  std::int64_t past = 0;
-  std::int64_t keys() const noexcept { return past + k.rows; }
-};
-
-bool geometry_of(const PlainNode& node, Geometry& g) noexcept {
-  if (!heads_of(node.in(0).shape, node.integer(2), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) ||
-      !heads_of(node.in(2).shape, node.integer(1), g.v))
-    return false;
-  if (g.k.size != g.q.size || g.k.rows != g.v.rows || g.k.heads != g.v.heads || g.q.heads % g.k.heads != 0) return false;
-  if (g.k.batches != g.q.batches || g.v.batches != g.q.batches || node.has(4) != node.has(5)) return false;
-  if (!node.has(4)) return true;
-  const Shape &key = node.in(4).shape, &value = node.in(5).shape;
-  if (key.rank() != 4) return false;
-  g.past = key[2];
-  return key == Shape{g.k.batches, g.k.heads, g.past, g.k.size} && value == Shape{g.v.batches, g.v.heads, g.past, g.v.size};
-}
-
-PlainRefusal infer_attention(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  if (!floats(node, {0, 1, 2, 4, 5})) return kWrongType;
-  Geometry g;
-  if (!geometry_of(node, g)) return kWrongShape;
-  if (node.has(3)) {
-    const PlainTensor& mask = node.in(3);
-    if (!is_f32(mask.dtype) && mask.dtype != DType::kBool) return kWrongType;
-    const int rank = mask.shape.rank();
-    if (rank < 1 || rank > 4 || mask.shape.back() > g.keys()) return kWrongShape;
-    const std::int64_t full[] = {g.q.batches, g.q.heads, g.q.rows};
-    for (int axis = 0; axis + 1 < rank; ++axis) {
-      const std::int64_t extent = mask.shape[axis], wanted = full[axis + 4 - rank];
-      if (extent != 1 && extent != wanted) return kWrongShape;
-    }
-  }
-  if (node.has(6) && (!is_index(node.in(6).dtype) || node.in(6).count() != g.q.batches)) return kWrongShape;
-  out.dtype = DType::kF32;
-  switch (node.result()) {
-    case 0:
-      out.shape = node.in(0).shape.rank() == 4 ? Shape{g.q.batches, g.q.heads, g.q.rows, g.v.size}
-                                               : Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size};
-      break;
-    case 1:
-      out.shape = {g.k.batches, g.k.heads, g.keys(), g.k.size};
-      break;
-    case 2:
-      out.shape = {g.v.batches, g.v.heads, g.keys(), g.v.size};
-      break;
-    default:
-      out.shape = {g.q.batches, g.q.heads, g.q.rows, g.keys()};
-  }
-  return nullptr;
-}
 
 std::uint64_t attention_scratch(const PlainNode& node) noexcept {
   Geometry g;
@@ -178,25 +100,6 @@ PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::b
   return nullptr;
 }
 
-// ---- RotaryEmbedding: X, cosines, sines, positions
-
-PlainRefusal infer_rotary(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  if (!floats(node, {0, 1, 2}) || (node.has(3) && !is_index(node.in(3).dtype))) return kWrongType;
-  Heads x;
-  if (!heads_of(node.in(0).shape, node.integer(1), x)) return kWrongShape;
-  const std::int64_t turned = node.integer(2) == 0 ? x.size : node.integer(2);
-  if (turned < 2 || turned > x.size || turned % 2 != 0) return kWrongArgument;
-  const Shape& cosines = node.in(1).shape;
-  if (!(cosines == node.in(2).shape) || cosines.back() != turned / 2) return kWrongShape;
-  if (node.has(3) ? cosines.rank() != 2 || !(node.in(3).shape == Shape{x.batches, x.rows})
-                  : !(cosines == Shape{x.batches, x.rows, turned / 2}))
-    return kWrongShape;
-  out = {DType::kF32, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_rotary(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Heads x;
   heads_of(node.in(0).shape, node.integer(1), x);
@@ -218,45 +121,6 @@ PlainRefusal run_rotary(const PlainNode& node, const PlainTensor& out, std::byte
         }
       }
     }
-  return nullptr;
-}
-
-// ---- LinearAttention: query, key, value, past state, decay, beta; the state [B, heads, dk, dv] is a running sum of key x value
-
-enum Rule : std::int64_t { kLinear = 1, kGated = 2, kDelta = 3, kGatedDelta = 0 };
-
-struct LinearGeometry {
-  Heads q, k, v;
-};
-
-bool linear_geometry(const PlainNode& node, LinearGeometry& g) noexcept {
-  if (!heads_of(node.in(0).shape, node.integer(0), g.q) || !heads_of(node.in(1).shape, node.integer(1), g.k) ||
-      !heads_of(node.in(2).shape, node.integer(1), g.v))
-    return false;
-  return g.q.flat && g.k.flat && g.v.flat && g.q.rows == g.k.rows && g.q.rows == g.v.rows && g.q.batches == g.k.batches &&
-         g.q.batches == g.v.batches && g.q.size == g.k.size && g.q.heads % g.k.heads == 0;
-}
-
-bool decays(const PlainNode& node) noexcept { return node.integer(2) == kGated || node.integer(2) == kGatedDelta; }
-bool corrects(const PlainNode& node) noexcept { return node.integer(2) == kDelta || node.integer(2) == kGatedDelta; }
-
-PlainRefusal infer_linear(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  if (!floats(node, {0, 1, 2, 3, 4, 5})) return kWrongType;
-  LinearGeometry g;
-  if (!linear_geometry(node, g)) return kWrongShape;
-  const Shape state{g.k.batches, g.k.heads, g.k.size, g.v.size};
-  if (node.has(3) && !(node.in(3).shape == state)) return kWrongShape;
-  if ((decays(node) && !node.has(4)) || (corrects(node) && !node.has(5))) return kMissingInput;
-  const auto per_step = [&](int input, std::int64_t a, std::int64_t b) {
-    const Shape& s = node.in(input).shape;
-    return s == Shape{g.k.batches, g.k.rows, a} || s == Shape{g.k.batches, g.k.rows, b};
-  };
-  if (node.has(4) && !per_step(4, g.k.heads * g.k.size, g.k.heads)) return kWrongShape;
-  if (node.has(5) && !per_step(5, g.k.heads, 1)) return kWrongShape;
-  out.dtype = DType::kF32;
-  out.shape = node.result() == 0 ? Shape{g.q.batches, g.q.rows, g.q.heads * g.v.size} : state;
   return nullptr;
 }
 
@@ -313,19 +177,6 @@ PlainRefusal run_linear(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-// ---- CausalConvWithState: input [B, C, T], weight [C, 1, K], bias, the K - 1 values before
-
-PlainRefusal infer_causal(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!floats(node, {0, 1, 2, 3})) return kWrongType;
-  const Shape &x = node.in(0).shape, &w = node.in(1).shape;
-  if (x.rank() != 3 || w.rank() != 3 || w[0] != x[1] || w[1] != 1) return kWrongShape;
-  const Shape state{x[0], x[1], w[2] - 1};
-  if ((node.has(2) && node.in(2).count() != x[1]) || (node.has(3) && !(node.in(3).shape == state))) return kWrongShape;
-  out = {DType::kF32, node.result() == 0 ? x : state};
-  return nullptr;
-}
-
 PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Shape& x = node.in(0).shape;
   const std::int64_t times = x[2], kernel = node.in(1).shape[2], before = kernel - 1;
@@ -346,17 +197,15 @@ PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0",
-     infer_attention, run_attention, attention_scratch, nullptr, 4},
-    {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary, run_rotary},
-    {412, "LinearAttention", "q_num_heads:i=0 kv_num_heads:i=0 update_rule:s=gated_delta|linear|gated|delta scale:f chunk_size:i=0",
-     infer_linear, run_linear, linear_scratch, nullptr, 2},
-    {413, "CausalConvWithState", "activation:s=none|silu|swish", infer_causal, run_causal, nullptr, nullptr, 2},
+constexpr GenericKernel kKernels[] = {
+    {"Attention", run_attention, attention_scratch},
+    {"RotaryEmbedding", run_rotary},
+    {"LinearAttention", run_linear, linear_scratch},
+    {"CausalConvWithState", run_causal},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> attention_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> attention_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,6 +1,7 @@
 // Two or three values in, one out, with numpy's broadcasting: arithmetic, comparisons, logic, choice.
 #include <functional>
 
+#include "src/kernels/generic/arithmetic.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -20,30 +21,12 @@ struct Line {
 using RealTruths = void (*)(const Line<float>&, std::uint8_t* out);
 using WideTruths = void (*)(const Line<std::int64_t>&, std::uint8_t* out);
 
-enum class Takes : std::uint8_t { kNumbers, kBools, kNumbersAndBools };
-
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
-  bool to_bool = false;
-  Takes takes = Takes::kNumbers;
   RealTruths real_truths = nullptr;  // where there are any, they are taken: a call a line, not an element
   WideTruths wide_truths = nullptr;
 };
-
-const Functions& functions_of(const PlainNode& node) noexcept { return *static_cast<const Functions*>(node.op().detail); }
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const PlainTensor &x = node.in(0), &y = node.in(1);
-  const Functions& f = functions_of(node);
-  if (x.dtype != y.dtype) return "its inputs are of different types";
-  const bool boolean = x.dtype == DType::kBool;
-  if (boolean ? f.takes == Takes::kNumbers : f.takes == Takes::kBools || !is_number(x.dtype)) return kWrongType;
-  if (is_f32(x.dtype) ? f.real == nullptr : f.integer == nullptr) return kWrongType;
-  out.dtype = f.to_bool ? DType::kBool : x.dtype;
-  return broadcast_to(x.shape, y.shape, out.shape) ? nullptr : kWrongShape;
-}
 
 template <class T, class Truths>
 PlainRefusal run_truths(Truths truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
@@ -54,8 +37,8 @@ PlainRefusal run_truths(Truths truths, const PlainTensor& x, const PlainTensor& 
   return nullptr;
 }
 
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const Functions& f = functions_of(node);
+PlainRefusal run_functions(const Functions& f, const PlainNode& node, const PlainTensor& out) noexcept {
+  const bool to_bool = out.dtype == DType::kBool;
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
   if (f.real_truths != nullptr && is_f32(x.dtype)) return run_truths<float>(f.real_truths, x, y, out, strides);
@@ -63,7 +46,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   if (is_f32(x.dtype)) {
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = z != 0.0f;
       else
         out.as<float>()[i] = z;
@@ -75,7 +58,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const std::int64_t z =
           f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = z != 0;
       else
         out.as<T>()[i] = static_cast<T>(z);
@@ -88,32 +71,26 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
 constexpr std::int64_t wrapped(std::uint64_t bits) noexcept { return static_cast<std::int64_t>(bits); }
 constexpr std::uint64_t u(std::int64_t x) noexcept { return static_cast<std::uint64_t>(x); }
 
-std::int64_t divide(std::int64_t x, std::int64_t y) noexcept { return y == 0 ? 0 : y == -1 ? wrapped(0 - u(x)) : x / y; }
 std::int64_t remainder_c(std::int64_t x, std::int64_t y) noexcept { return y == 0 || y == -1 ? 0 : x % y; }
 std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
   const std::int64_t rest = remainder_c(x, y);
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
-std::int64_t power(std::int64_t x, std::int64_t y) noexcept {
-  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
-  std::uint64_t result = 1, base = u(x);
-  for (std::uint64_t left = u(y); left != 0; left >>= 1, base *= base)
-    if (left & 1) result *= base;
-  return wrapped(result);
+
+template <class Function>
+constexpr Functions arithmetic() noexcept {
+  return {[](float x, float y) { return Function()(x, y); }, [](std::int64_t x, std::int64_t y) { return Function()(x, y); }};
 }
 
-constexpr Functions kAdd{[](float x, float y) { return x + y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) + u(y)); }};
-constexpr Functions kSub{[](float x, float y) { return x - y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) - u(y)); }};
-constexpr Functions kMul{[](float x, float y) { return x * y; }, [](std::int64_t x, std::int64_t y) { return wrapped(u(x) * u(y)); }};
-constexpr Functions kDiv{[](float x, float y) { return x / y; }, divide};
-constexpr Functions kMax{[](float x, float y) { return std::isnan(x) || x > y ? x : y; },
-                         [](std::int64_t x, std::int64_t y) { return std::max(x, y); }};
-constexpr Functions kMin{[](float x, float y) { return std::isnan(x) || x < y ? x : y; },
-                         [](std::int64_t x, std::int64_t y) { return std::min(x, y); }};
+constexpr Functions kAdd = arithmetic<generic::Add>();
+constexpr Functions kSub = arithmetic<generic::Sub>();
+constexpr Functions kMul = arithmetic<generic::Mul>();
+constexpr Functions kDiv = arithmetic<generic::Div>();
+constexpr Functions kMax = arithmetic<generic::Max>();
+constexpr Functions kMin = arithmetic<generic::Min>();
+constexpr Functions kPrelu = arithmetic<generic::Prelu>();
 constexpr Functions kModPython{nullptr, remainder_python};
 constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
-constexpr Functions kPrelu{[](float x, float y) { return x < 0 ? x * y : x; },
-                           [](std::int64_t x, std::int64_t y) { return x < 0 ? wrapped(u(x) * u(y)) : x; }};
 
 constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
 constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
@@ -121,9 +98,9 @@ constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return
 constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
 constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
 
-constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }, true, Takes::kBools};
-constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }, true, Takes::kBools};
-constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }, true, Takes::kBools};
+constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }};
+constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }};
+constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }};
 template <class Compare, class T>
 void truths_of(const Line<T>& line, std::uint8_t* out) {
   const T *x = line.x, *y = line.y;
@@ -134,34 +111,21 @@ void truths_of(const Line<T>& line, std::uint8_t* out) {
 }
 
 template <class Compare>
-constexpr Functions comparison(Takes takes) noexcept {
+constexpr Functions comparison() noexcept {
   return {[](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
-          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
-          true,
-          takes,
-          truths_of<Compare, float>,
+          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; }, truths_of<Compare, float>,
           truths_of<Compare, std::int64_t>};
 }
 
-constexpr Functions kEqual = comparison<std::equal_to<>>(Takes::kNumbersAndBools);
-constexpr Functions kLess = comparison<std::less<>>(Takes::kNumbers);
-constexpr Functions kLessOrEqual = comparison<std::less_equal<>>(Takes::kNumbers);
-constexpr Functions kGreater = comparison<std::greater<>>(Takes::kNumbers);
-constexpr Functions kGreaterOrEqual = comparison<std::greater_equal<>>(Takes::kNumbers);
+constexpr Functions kEqual = comparison<std::equal_to<>>();
+constexpr Functions kLess = comparison<std::less<>>();
+constexpr Functions kLessOrEqual = comparison<std::less_equal<>>();
+constexpr Functions kGreater = comparison<std::greater<>>();
+constexpr Functions kGreaterOrEqual = comparison<std::greater_equal<>>();
 
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Functions& f) noexcept {
-  return {number, name, "", infer, run, nullptr, &f};
-}
-
-// ---- Where, Clip, Pow of mixed types
-
-PlainRefusal infer_where(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
-  const PlainTensor &x = node.in(1), &y = node.in(2);
-  if (node.in(0).dtype != DType::kBool || x.dtype != y.dtype) return kWrongType;
-  out.dtype = x.dtype;
-  Shape both;
-  return broadcast_to(x.shape, y.shape, both) && broadcast_to(node.in(0).shape, both, out.shape) ? nullptr : kWrongShape;
+template <const Functions& functions>
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  return run_functions(functions, node, out);
 }
 
 /// Elements of one size along lines; `c` is the condition.
@@ -203,15 +167,6 @@ PlainRefusal run_where(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-PlainRefusal infer_clip(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_number(node.in(0).dtype)) return kWrongType;
-  for (const int bound : {1, 2})
-    if (node.has(bound) && (node.in(bound).dtype != node.in(0).dtype || node.in(bound).count() != 1)) return kWrongType;
-  out = {node.in(0).dtype, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   with_type(out.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -230,59 +185,54 @@ PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*)
   return nullptr;
 }
 
-PlainRefusal infer_pow(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!is_number(node.in(0).dtype) || !is_number(node.in(1).dtype)) return kWrongType;
-  out.dtype = node.in(0).dtype;
-  return broadcast_to(node.in(0).shape, node.in(1).shape, out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &x = node.in(0), &y = node.in(1);
   walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
        [&](std::int64_t i, const auto& at) {
-         if (is_f32(out.dtype)) {
+         if (is_f32(x.dtype) && is_f32(y.dtype)) {
+           out.as<float>()[i] = generic::Pow()(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
+         } else if (is_f32(out.dtype)) {
            out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
          } else if (is_f32(y.dtype)) {
            const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
            set_integer(out, i, value > -9.2e18 && value < 9.2e18 ? static_cast<std::int64_t>(value) : 0);
          } else {
-           set_integer(out, i, power(integer_at(x, at[0]), integer_at(y, at[1])));
+           set_integer(out, i, generic::Pow()(integer_at(x, at[0]), integer_at(y, at[1])));
          }
        });
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    line(100, "Add", kAdd),
-    line(101, "Sub", kSub),
-    line(102, "Mul", kMul),
-    line(103, "Div", kDiv),
-    line(104, "Max2", kMax),
-    line(105, "Min2", kMin),
-    line(106, "ModPython", kModPython),
-    line(107, "ModC", kModC),
-    line(108, "PRelu", kPrelu),
-    line(109, "BitwiseAnd", kBitAnd),
-    line(110, "BitwiseOr", kBitOr),
-    line(111, "BitwiseXor", kBitXor),
-    line(112, "ShiftLeft", kShiftLeft),
-    line(113, "ShiftRight", kShiftRight),
-    line(114, "And", kAnd),
-    line(115, "Or", kOr),
-    line(116, "Xor", kXor),
-    line(117, "Equal", kEqual),
-    line(118, "Less", kLess),
-    line(119, "LessOrEqual", kLessOrEqual),
-    line(120, "Greater", kGreater),
-    line(121, "GreaterOrEqual", kGreaterOrEqual),
-    {122, "Where", "", infer_where, run_where},
-    {123, "Clip", "", infer_clip, run_clip},
-    {124, "Pow", "", infer_pow, run_pow},
+constexpr GenericKernel kKernels[] = {
+    {"Add", run<kAdd>},
+    {"Sub", run<kSub>},
+    {"Mul", run<kMul>},
+    {"Div", run<kDiv>},
+    {"Max2", run<kMax>},
+    {"Min2", run<kMin>},
+    {"ModPython", run<kModPython>},
+    {"ModC", run<kModC>},
+    {"PRelu", run<kPrelu>},
+    {"BitwiseAnd", run<kBitAnd>},
+    {"BitwiseOr", run<kBitOr>},
+    {"BitwiseXor", run<kBitXor>},
+    {"ShiftLeft", run<kShiftLeft>},
+    {"ShiftRight", run<kShiftRight>},
+    {"And", run<kAnd>},
+    {"Or", run<kOr>},
+    {"Xor", run<kXor>},
+    {"Equal", run<kEqual>},
+    {"Less", run<kLess>},
+    {"LessOrEqual", run<kLessOrEqual>},
+    {"Greater", run<kGreater>},
+    {"GreaterOrEqual", run<kGreaterOrEqual>},
+    {"Where", run_where},
+    {"Clip", run_clip},
+    {"Pow", run_pow},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> binary_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> binary_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -6,11 +6,6 @@
 namespace sluice::kernels::plain {
 namespace {
 
-PlainRefusal check_types(const PlainNode& node) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  return is_index(node.in(1).dtype) ? nullptr : kWrongType;
-}
-
 /// The place counted from the end when negative; false, and place 0, outside.
 bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
   const bool inside = place >= -extent && place < extent;
@@ -24,21 +19,6 @@ void copy_or_clear(std::byte* to, const std::byte* from, bool inside, std::int64
     copy_elements(to, from, count, dtype);
   else
     std::memset(to, 0, static_cast<std::size_t>(count) * size_of(dtype));
-}
-
-// ---- Gather
-
-PlainRefusal infer_gather(const PlainNode& node, PlainTensor& out) noexcept {
-  if (PlainRefusal refusal = check_types(node)) return refusal;
-  const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
-  const int axis = axis_of(node.integer(0), data.rank());
-  if (axis < 0) return kWrongAxis;
-  Dims dims;
-  dims.add(data, 0, axis);
-  dims.add(indices, 0, indices.rank());
-  dims.add(data, axis + 1, data.rank());
-  out.dtype = node.in(0).dtype;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
 /// Calls body(T{}) with an unsigned type as large as `dtype`: what moves has no other properties.
@@ -76,20 +56,6 @@ PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte
       copy_or_clear(out.data + (o * count + k) * run, data.data + (o * view.extent + place) * run, inside, view.inner, out.dtype);
   }
   return fault;
-}
-
-// ---- GatherElements
-
-PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
-  if (PlainRefusal refusal = check_types(node)) return refusal;
-  const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
-  const int axis = axis_of(node.integer(0), data.rank());
-  if (axis < 0) return kWrongAxis;
-  if (indices.rank() != data.rank()) return kWrongShape;
-  for (int a = 0; a < data.rank(); ++a)
-    if (a != axis && indices[a] > data[a]) return kWrongShape;
-  out = {node.in(0).dtype, indices};
-  return nullptr;
 }
 
 /// Along the last axis, `step` elements of the data apart; a place of the gathered axis is `stride` elements.
@@ -131,23 +97,6 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
   return all_inside ? nullptr : kWrongIndex;
 }
 
-// ---- GatherND
-
-PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
-  if (PlainRefusal refusal = check_types(node)) return refusal;
-  const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
-  if (data.rank() < 1 || indices.rank() < 1) return kWrongRank;
-  const std::int64_t batch = node.integer(0), depth = indices.back();
-  if (batch < 0 || batch >= std::min(data.rank(), indices.rank()) || depth < 1 || depth > data.rank() - batch) return kWrongArgument;
-  for (int axis = 0; axis < batch; ++axis)
-    if (data[axis] != indices[axis]) return kWrongShape;
-  Dims dims;
-  dims.add(indices, 0, indices.rank() - 1);
-  dims.add(data, static_cast<int>(batch + depth), data.rank());
-  out.dtype = node.in(0).dtype;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &data = node.in(0), &indices = node.in(1);
   const auto batch = static_cast<int>(node.integer(0));
@@ -171,14 +120,14 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {250, "Gather", "axis:i=0", infer_gather, run_gather},
-    {251, "GatherElements", "axis:i=0", infer_elements, run_elements},
-    {252, "GatherND", "batch_dims:i=0", infer_nd, run_nd},
+constexpr GenericKernel kKernels[] = {
+    {"Gather", run_gather},
+    {"GatherElements", run_elements},
+    {"GatherND", run_nd},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> gather_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> gather_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

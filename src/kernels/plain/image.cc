@@ -1,32 +1,21 @@
 // Images of any number of axes, sampled at places that other values give.
+#include "sluice/operators/generic/image.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::image;
 namespace {
 
 // ---- GridSample: X [N, C, D...], grid [N, d..., axes] in [-1, 1], the last coordinate along the first axis
 
 enum Padding : std::int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 enum GridArgument : std::size_t { kAlign, kGridMode, kPadding };
-constexpr int kMaxGridAxes = 3;
 
 /// Linear, nearest, cubic: the old names of opset 16 are those of images.
 bool grid_cubic(const PlainNode& node) noexcept { return node.integer(kGridMode) == 2 || node.integer(kGridMode) == 4; }
 bool grid_nearest(const PlainNode& node) noexcept { return node.integer(kGridMode) == 1; }
-
-PlainRefusal infer_grid(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const Shape &x = node.in(0).shape, &grid = node.in(1).shape;
-  const int axes = x.rank() - 2;
-  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype)) return kWrongType;
-  if (axes < 1 || axes > kMaxGridAxes || grid.rank() != x.rank() || grid.back() != axes || grid[0] != x[0]) return kWrongShape;
-  Dims dims;
-  dims.add(x, 0, 2);
-  dims.add(grid, 1, grid.rank() - 1);
-  out.dtype = DType::kF32;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
-}
 
 /// Folded back into [low, high] at its ends.
 double reflected(double x, double low, double high) noexcept {
@@ -153,22 +142,6 @@ PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*)
   return nullptr;
 }
 
-// ---- AffineGrid: theta [N, 2, 3] or [N, 3, 4] and a size
-
-PlainRefusal infer_affine(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const auto size = node.list(0);
-  if (size.size() != 4 && size.size() != 5) return kWrongArgument;
-  const auto axes = static_cast<std::int64_t>(size.size()) - 2;
-  if (!is_f32(node.in(0).dtype) || !(node.in(0).shape == Shape{size[0], axes, axes + 1})) return kWrongShape;
-  Dims dims;
-  dims.add(size[0]);
-  for (const std::int64_t extent : size.subspan(2)) dims.add(extent);
-  dims.add(axes);
-  out.dtype = DType::kF32;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const auto axes = static_cast<int>(out.shape.back());
   const std::int64_t places = out.shape.count(1, axes + 1);
@@ -193,24 +166,6 @@ PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte
         out.as<float>()[(n * places + at) * axes + row] = static_cast<float>(sum);
       }
     }
-  return nullptr;
-}
-
-// ---- RoiAlign: X [N, C, H, W], rois [R, 4], batch indices [R]
-
-enum RoiArgument : std::size_t { kRoiMode, kRoiHeight, kRoiWidth, kRoiSamples, kRoiScale, kRoiCoordinates, kRoiOpset };
-
-PlainRefusal infer_roi(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  const Shape &x = node.in(0).shape, &rois = node.in(1).shape;
-  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype) || !is_index(node.in(2).dtype)) return kWrongType;
-  if (x.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || node.in(2).count() != rois[0]) return kWrongShape;
-  constexpr std::int64_t kMost = 1 << 14;
-  if (node.integer(kRoiHeight) < 1 || node.integer(kRoiWidth) < 1 || node.integer(kRoiHeight) > kMost || node.integer(kRoiWidth) > kMost)
-    return kWrongArgument;
-  if (node.integer(kRoiSamples) < 0 || node.integer(kRoiSamples) > kMost) return kWrongArgument;
-  out = {DType::kF32, Shape{rois[0], x[1], node.integer(kRoiHeight), node.integer(kRoiWidth)}};
   return nullptr;
 }
 
@@ -274,18 +229,14 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection", infer_grid,
-     run_grid},
-    {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, run_affine, nullptr, nullptr, 1, bound_stated_f32},
-    {433, "RoiAlign",
-     "mode:s=avg|max output_height:i=1 output_width:i=1 sampling_ratio:i=0 spatial_scale:f=1 "
-     "coordinate_transformation_mode:s=|half_pixel|output_half_pixel #",
-     infer_roi, run_roi},
+constexpr GenericKernel kKernels[] = {
+    {"GridSample", run_grid},
+    {"AffineGrid", run_affine},
+    {"RoiAlign", run_roi},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> image_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> image_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

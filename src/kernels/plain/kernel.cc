@@ -2,40 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "sluice/kernels/plain.h"
 
 namespace sluice::kernels {
-
-const PlainTensor& PlainNode::in(int input) const noexcept {
-  const auto before = static_cast<std::size_t>(std::popcount(form_.present & ((1u << input) - 1u)));
-  return inputs_[before];
-}
-
-std::size_t PlainNode::argument_count() const noexcept {
-  std::size_t count = 0;
-  const auto a = form_.arguments;
-  for (std::size_t at = 0; at < a.size(); at += static_cast<std::size_t>(a[at]) + 1) ++count;
-  return count;
-}
-
-std::span<const std::int64_t> PlainNode::list(std::size_t argument) const noexcept {
-  const auto a = form_.arguments;
-  std::size_t at = 0;
-  for (; at < a.size() && argument > 0; --argument) at += static_cast<std::size_t>(a[at]) + 1;
-  return at < a.size() ? a.subspan(at + 1, static_cast<std::size_t>(a[at])) : std::span<const std::int64_t>();
-}
-
-std::int64_t PlainNode::integer(std::size_t argument) const noexcept {
-  const auto values = list(argument);
-  return values.empty() ? 0 : values[0];
-}
-
-double PlainNode::real(std::size_t argument, std::size_t at) const noexcept {
-  const auto values = list(argument);
-  return at < values.size() ? std::bit_cast<double>(values[at]) : 0.0;
-}
 
 namespace plain {
 namespace {
@@ -56,11 +26,12 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
   PlainTensor made;
   if (const PlainRefusal refusal = infer_plain(node, made)) return refusal;
   if (made.dtype != planned.dtype) return "its result is of another type than the plan's";
-  if (op.scratch != nullptr && op.scratch(node) > planned.scratch) return "it takes more scratch than planned";
-  if (op.run_sized != nullptr) {
+  const GenericKernel& kernel = generic_kernel(op);
+  if (kernel.scratch != nullptr && kernel.scratch(node) > planned.scratch) return "it takes more scratch than planned";
+  if (op.sized_by_values) {
     if (!has_room(node, made.shape, planned.shape)) return kOverBound;
     PlainTensor sized{planned.dtype, planned.shape, out.data};
-    const PlainRefusal refusal = op.run_sized(node, sized, scratch);
+    const PlainRefusal refusal = kernel.run_sized(node, sized, scratch);
     if (refusal == nullptr && !within(sized.shape, planned)) return kOverBound;
     if (refusal == nullptr) out.shape = sized.shape;
     return refusal;
@@ -70,7 +41,7 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
   const auto empty = [](const PlainTensor& input) { return input.count() == 0; };
   if (made.count() > 0) {
     if (!op.takes_empty && std::any_of(inputs.begin(), inputs.end(), empty)) return "an input has no elements in this run";
-    if (const PlainRefusal refusal = op.run(node, {made.dtype, made.shape, out.data}, scratch)) return refusal;
+    if (const PlainRefusal refusal = kernel.run(node, {made.dtype, made.shape, out.data}, scratch)) return refusal;
   }
   out.shape = made.shape;
   return nullptr;
@@ -78,26 +49,12 @@ PlainRefusal run_fixed(const PlainNode& node, const Planned& planned, PlainTenso
 
 }  // namespace
 
-bool within(const Shape& extents, const Planned& planned) noexcept {
-  if (extents.rank() != planned.shape.rank()) return false;
-  for (int axis = 0; axis < extents.rank(); ++axis) {
-    const bool may_be_shorter = (planned.bounded >> axis & 1u) != 0;
-    if (extents[axis] > planned.shape[axis] || (extents[axis] < planned.shape[axis] && !may_be_shorter)) return false;
-  }
-  return true;
-}
-
-PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept {
-  if (node.op().run_sized == nullptr && !node.late()) return infer_plain(node, out);
-  std::uint8_t axes = 0;
-  return node.op().bound == nullptr ? "an argument of it must be constant" : node.op().bound(node, out, axes);
-}
-
 std::uint64_t scratch_of(const PlainNode& node) noexcept {
-  if (node.op().scratch == nullptr) return 0;
+  const GenericKernel& kernel = generic_kernel(node.op());
+  if (kernel.scratch == nullptr) return 0;
   PlainTensor out;
   const PlainRefusal refusal = infer_bound(node, out);
-  return refusal == nullptr || refusal == kStateBound ? node.op().scratch(node) : 0;
+  return refusal == nullptr || refusal == kStateBound ? kernel.scratch(node) : 0;
 }
 
 PlainRefusal run_within(const PlainNode& stated, const Planned& planned, PlainTensor& out, std::byte* scratch) noexcept {
@@ -130,7 +87,7 @@ void run(const KernelCall& call) noexcept {
   }
   PlainTensor out{call.outputs[0].view.dtype, call.outputs[0].shape, call.outputs[0].view.data};
   const PlainNode node = PlainNode(*op, parameters.form, std::span(inputs).first(call.inputs.size())).in_call(&call);
-  const PlainRefusal fault = fixed ? op->run(node, out, call.workspace) : run_bounded(call, node, out);
+  const PlainRefusal fault = fixed ? generic_kernel(*op).run(node, out, call.workspace) : run_bounded(call, node, out);
   if (fault != nullptr && call.fault != nullptr) call.fault->reason = fault;
   if (extents == nullptr) return;
   // After a fault those that follow find nothing.

@@ -10,19 +10,10 @@ inline constexpr std::size_t kMaxInputs = 32;
 
 void run(const KernelCall& call) noexcept;
 
-/// What the plan says of a result.
-struct Planned {
-  DType dtype = DType::kF32;
-  Shape shape;               // the most
-  std::uint8_t bounded = 0;  // bit a: axis a may be shorter
-  std::uint64_t scratch = 0;
-};
+using operators::infer_bound;
+using operators::Planned;
+using operators::within;
 
-/// Do the extents fit the plan's? Only bounded axes may be shorter.
-bool within(const Shape& extents, const Planned& planned) noexcept;
-
-/// Type and the most that the extents can be, as far as that follows from the graph.
-PlainRefusal infer_bound(const PlainNode& node, PlainTensor& out) noexcept;
 /// Scratch for the most. Arguments that `infer_bound` refuses are no ground for sizes: 0, and a run that takes more ends with an error.
 std::uint64_t scratch_of(const PlainNode& node) noexcept;
 

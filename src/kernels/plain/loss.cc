@@ -1,34 +1,18 @@
 // Losses: exported by training graphs, and by models that report one.
+#include "sluice/operators/generic/loss.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::loss;
 namespace {
-
-enum Reduction : std::int64_t { kMean = 0, kSum = 1, kNone = 2 };
-constexpr std::string_view kArguments = "reduction:s=mean|sum|none ignore_index:i";
 
 /// Scores [N, C, d1, d2, ...], targets [N, d1, d2, ...].
 struct Layout {
   std::int64_t batches, classes, inner;
 };
 Layout layout_of(const Shape& scores) noexcept { return {scores[0], scores[1], scores.count(2, scores.rank())}; }
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const Shape &scores = node.in(0).shape, &targets = node.in(1).shape;
-  if (scores.rank() < 2 || targets.rank() != scores.rank() - 1) return kWrongRank;
-  if (!is_f32(node.in(0).dtype) || !is_index(node.in(1).dtype)) return kWrongType;
-  for (int axis = 0; axis < targets.rank(); ++axis)
-    if (targets[axis] != scores[axis == 0 ? 0 : axis + 1]) return kWrongShape;
-  if (node.has(2) && (!is_f32(node.in(2).dtype) || node.in(2).count() != scores[1])) return kWrongShape;
-  out.dtype = DType::kF32;
-  if (node.result() == 1)
-    out.shape = scores;
-  else
-    out.shape = node.integer(0) == kNone ? targets : Shape{};
-  return nullptr;
-}
 
 /// log(sum(exp(scores))) at one place.
 double log_sum(const float* scores, const Layout& l) noexcept {
@@ -79,13 +63,13 @@ PlainRefusal run_cross_entropy(const PlainNode& node, const PlainTensor& out, st
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {330, "NegativeLogLikelihoodLoss", kArguments, infer, run_nll},
-    {331, "SoftmaxCrossEntropyLoss", kArguments, infer, run_cross_entropy, nullptr, nullptr, 2},
+constexpr GenericKernel kKernels[] = {
+    {"NegativeLogLikelihoodLoss", run_nll},
+    {"SoftmaxCrossEntropyLoss", run_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> loss_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> loss_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

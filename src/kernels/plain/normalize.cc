@@ -1,8 +1,12 @@
 // Values shifted and scaled by their own statistics.
+#include "sluice/operators/generic/normalize.h"
+
+#include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::normalize;
 namespace {
 
 struct Moments {
@@ -40,46 +44,40 @@ void each_moments(const float* x, std::int64_t rows, std::int64_t count, const B
   }
 }
 
-bool floats(const PlainNode& node) noexcept {
-  return std::all_of(node.inputs().begin(), node.inputs().end(), [](const PlainTensor& t) { return is_f32(t.dtype); });
-}
-
-// ---- LayerNormalization, RMSNormalization: over all axes from `axis` on
-
-PlainRefusal infer_layer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  const int axis = axis_of(node.integer(0), in.rank());
-  if (axis < 0) return kWrongAxis;
-  out = {DType::kF32, in};
-  Shape joined;
-  for (const int parameter : {1, 2})
-    if (node.has(parameter) && (!broadcast_to(in, node.in(parameter).shape, joined) || !(joined == in))) return kWrongShape;
-  if (node.result() > 0)
-    for (int a = axis; a < in.rank(); ++a) out.shape[a] = 1;
-  return nullptr;
-}
-
-constexpr bool kCentred = true, kUncentred = false;
-
 PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(0), x.shape.rank());
   const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
-  const bool centred = *static_cast<const bool*>(node.op().detail);
-  const double epsilon = node.real(1);
-  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, Moments m) {
-    const float* from = x.as<const float>() + r * count;
-    if (!centred) m = {0, m.variance + m.mean * m.mean};
-    const double scale = 1 / std::sqrt(m.variance + epsilon);
-    if (node.result() > 0) {
-      out.as<float>()[r] = static_cast<float>(node.result() == 1 ? m.mean : scale);
-      return;
+  const auto epsilon = static_cast<float>(node.real(1));
+  const bool shifts = node.has(2);
+  const auto* scale = node.in(1).as<const float>();
+  const float* shift = shifts ? node.in(2).as<const float>() : nullptr;
+  if (node.result() > 0) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const generic::Moments m = generic::moments_of(x.as<const float>() + r * count, count, epsilon);
+      out.as<float>()[r] = node.result() == 1 ? m.mean : m.factor;
     }
-    for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>((from[i] - m.mean) * scale);
+    return nullptr;
+  }
+  const std::array<Extents, 2> strides{broadcast_strides(node.in(1).shape, x.shape),
+                                       shifts ? broadcast_strides(node.in(2).shape, x.shape) : Extents{}};
+  generic::Moments m;
+  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
+    if (i % count == 0) m = generic::moments_of(x.as<const float>() + i, count, epsilon);
+    out.as<float>()[i] = generic::normalised(x.as<const float>()[i], m, scale[at[0]], shifts ? shift[at[1]] : 0.0f);
   });
-  if (node.result() > 0) return nullptr;
+  return nullptr;
+}
+
+PlainRefusal run_rms(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& x = node.in(0);
+  const int axis = axis_of(node.integer(0), x.shape.rank());
+  const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
+  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, const Moments& m) {
+    const float* from = x.as<const float>() + r * count;
+    const double scale = 1 / std::sqrt(m.variance + m.mean * m.mean + node.real(1));
+    for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>(from[i] * scale);
+  });
   for (const int parameter : {1, 2}) {
     if (!node.has(parameter)) continue;
     const auto* value = node.in(parameter).as<const float>();
@@ -88,21 +86,6 @@ PlainRefusal run_layer(const PlainNode& node, const PlainTensor& out, std::byte*
       y = parameter == 1 ? y * value[at[0]] : y + value[at[0]];
     });
   }
-  return nullptr;
-}
-
-// ---- InstanceNormalization, GroupNormalization: over the values of each group of channels
-
-PlainRefusal infer_group(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  if (in.rank() < 2) return kWrongRank;
-  const std::int64_t channels = in[1], groups = node.given(1) ? node.integer(1) : channels;
-  if (groups < 1 || channels % groups != 0) return kWrongArgument;
-  for (const int parameter : {1, 2})
-    if (const std::int64_t n = node.in(parameter).count(); n != channels && n != groups) return kWrongShape;
-  out = {DType::kF32, in};
   return nullptr;
 }
 
@@ -126,17 +109,6 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
     }
   });
   return nullptr;
-}
-
-// ---- MeanVarianceNormalization
-
-PlainRefusal infer_mvn(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  out = {DType::kF32, node.in(0).shape};
-  for (const std::int64_t axis : node.list(0))
-    if (axis_of(axis, out.shape.rank()) < 0) return kWrongAxis;
-  return node.list(0).empty() && out.shape.rank() < 4 ? kWrongRank : nullptr;
 }
 
 /// Sums, then sums of squares, by kept place.
@@ -164,17 +136,6 @@ PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* s
   return nullptr;
 }
 
-// ---- LpNormalization
-
-PlainRefusal infer_lp(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  if (axis_of(node.integer(0), node.in(0).shape.rank()) < 0) return kWrongAxis;
-  if (node.integer(1) != 1 && node.integer(1) != 2) return kWrongArgument;
-  out = {DType::kF32, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const AxisView view = axis_view(out.shape, axis_of(node.integer(0), out.shape.rank()));
   const bool squares = node.integer(1) == 2;
@@ -194,66 +155,57 @@ PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) n
   return nullptr;
 }
 
-// ---- BatchNormalization with statistics of the run time, or its own: Y, running mean, running variance
-
-PlainRefusal infer_batch(const PlainNode& node, PlainTensor& out) noexcept {
-  for (int i = 0; i < 5; ++i)
-    if (!node.has(i)) return kMissingInput;
-  if (!floats(node)) return kWrongType;
-  const Shape& in = node.in(0).shape;
-  if (in.rank() < 2) return kWrongRank;
-  for (int i = 1; i < 5; ++i)
-    if (node.in(i).count() != in[1]) return kWrongShape;
-  if (node.result() > 0 && node.integer(2) == 0) return "running statistics are outputs in training mode only";
-  out = {DType::kF32, node.result() == 0 ? in : Shape{in[1]}};
-  return nullptr;
+/// The statistics of channel c in training: over all its values.
+Moments statistics_of(const PlainTensor& x, const AxisView& view, std::int64_t c) noexcept {
+  const double terms = static_cast<double>(view.outer * view.inner);
+  const auto over_channel = [&](const auto& body) {
+    for (std::int64_t o = 0; o < view.outer; ++o)
+      for (std::int64_t i = 0; i < view.inner; ++i) body(x.as<const float>()[(o * view.extent + c) * view.inner + i]);
+  };
+  Moments m;
+  over_channel([&](double value) { m.mean += value / terms; });
+  over_channel([&](double value) { m.variance += (value - m.mean) * (value - m.mean) / terms; });
+  return m;
 }
 
 PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, 1);
-  const bool training = node.integer(2) != 0;
   const double momentum = node.real(1);
   for (std::int64_t c = 0; c < view.extent; ++c) {
     Moments m{node.in(3).as<const float>()[c], node.in(4).as<const float>()[c]};
-    if (training) {
+    if (node.integer(2) != 0) {
       const Moments given = m;
-      const double terms = static_cast<double>(view.outer * view.inner);
-      const auto over_channel = [&](const auto& body) {
-        for (std::int64_t o = 0; o < view.outer; ++o)
-          for (std::int64_t i = 0; i < view.inner; ++i) body(x.as<const float>()[(o * view.extent + c) * view.inner + i]);
-      };
-      m = {};
-      over_channel([&](double value) { m.mean += value / terms; });
-      over_channel([&](double value) { m.variance += (value - m.mean) * (value - m.mean) / terms; });
+      m = statistics_of(x, view, c);
       if (node.result() > 0) {
         const double before = node.result() == 1 ? given.mean : given.variance, now = node.result() == 1 ? m.mean : m.variance;
         out.as<float>()[c] = static_cast<float>(before * momentum + now * (1 - momentum));
         continue;
       }
     }
-    const double scale = node.in(1).as<const float>()[c] / std::sqrt(m.variance + node.real(0));
+    const ScaleAndShift y =
+        scale_and_shift(node.in(1).as<const float>()[c], node.in(2).as<const float>()[c], m.mean, m.variance, node.real(0));
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner; ++i) {
         const std::int64_t at = (o * view.extent + c) * view.inner + i;
-        out.as<float>()[at] = static_cast<float>((x.as<const float>()[at] - m.mean) * scale + node.in(2).as<const float>()[c]);
+        out.as<float>()[at] = std::fma(x.as<const float>()[at], y.scale, y.shift);
       }
   }
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, run_layer, nullptr, &kCentred, 3},
-    {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, run_layer, nullptr, &kUncentred},
-    {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group, run_group},
-    {303, "GroupNormalization", "epsilon:f=1e-5 num_groups:i", infer_group, run_group},
-    {304, "MeanVarianceNormalization", "axes:I", infer_mvn, run_mvn, mvn_scratch},
-    {305, "LpNormalization", "axis:i=-1 p:i=2", infer_lp, run_lp},
-    {306, "BatchNormalization", "epsilon:f=1e-5 momentum:f=0.9 training_mode:i=0", infer_batch, run_batch, nullptr, nullptr, 3},
+constexpr GenericKernel kKernels[] = {
+    {"LayerNormalization", run_layer},
+    {"RMSNormalization", run_rms},
+    {"InstanceNormalization", run_group},
+    {"GroupNormalization", run_group},
+    {"MeanVarianceNormalization", run_mvn, mvn_scratch},
+    {"LpNormalization", run_lp},
+    {"BatchNormalization", run_batch},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> normalize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> normalize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,29 +1,13 @@
 // Pools over any number of axes: the forms that kPool does not take (three axes, integers, places of maxima, powers).
+#include "sluice/operators/generic/pool.h"
+
+#include "src/kernels/generic/folds.h"
+#include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/plain/windows.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::pool;
 namespace {
-
-enum class Pool : std::uint8_t { kMax, kAverage, kLp };
-constexpr Pool kMax = Pool::kMax, kAverage = Pool::kAverage, kLp = Pool::kLp;
-
-Pool kind_of(const PlainNode& node) noexcept { return *static_cast<const Pool*>(node.op().detail); }
-
-// Argument 6: max: storage_order; average: count_include_pad; Lp: p.
-bool windows_of(const PlainNode& node, Windows& w) noexcept { return read_windows(node, node.in(0).shape, {}, w) && slide(node, w); }
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const bool bytes = x.dtype == DType::kI8 || x.dtype == DType::kU8;
-  if (!is_f32(x.dtype) && !(kind_of(node) == Pool::kMax && bytes)) return kWrongType;
-  Windows w;
-  if (!windows_of(node, w)) return kWrongArgument;
-  if (kind_of(node) == Pool::kLp && node.integer(6) < 1) return kWrongArgument;
-  out.dtype = node.result() == 1 ? DType::kI64 : x.dtype;
-  return window_shape(w, x.shape[0], x.shape[1], out.shape) ? nullptr : kWrongShape;
-}
 
 /// The place with the axes counted from the other end (storage_order 1).
 std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
@@ -44,38 +28,51 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
   for (std::int64_t image = 0; image < images; ++image) {
     const T* from = x.as<const T>() + image * inputs;
     for (std::int64_t at = 0; at < outputs; ++at) {
-      std::int64_t best = -1;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        const std::int64_t place = tap_place(w, at, tap);
-        if (place >= 0 && (best < 0 || from[place] > from[best])) best = place;
-      }
+      generic::Greatest<T> greatest;
+      for (std::int64_t tap = 0; tap < taps; ++tap)
+        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
+      const std::int64_t place = greatest.place();
       if (node.result() == 1)
         out.as<std::int64_t>()[image * outputs + at] =
-            image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(best, 0)) : best);
+            image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
       else
-        out.as<T>()[image * outputs + at] = best < 0 ? std::numeric_limits<T>::lowest() : from[best];
+        out.as<T>()[image * outputs + at] = greatest.value();
     }
   }
 }
 
-void run_sums(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
-  const bool average = kind_of(node) == Pool::kAverage;
+  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  const std::int64_t row = w.kernel[static_cast<std::size_t>(w.axes - 1)];
+  for (std::int64_t image = 0; image < images; ++image)
+    for (std::int64_t at = 0; at < outputs; ++at) {
+      generic::Mean mean;
+      std::int64_t terms = 0;
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        bool padded = false;
+        const std::int64_t place = tap_place(w, at, tap, &padded);
+        if (place >= 0) mean.add(x.as<const float>()[image * inputs + place]);
+        terms += place >= 0 || (node.integer(6) != 0 && padded) ? 1 : 0;
+        if (tap % row == row - 1) mean.end_row();
+      }
+      out.as<float>()[image * outputs + at] = mean.over(std::max<std::int64_t>(terms, 1));
+    }
+}
+
+/// The root of a sum of powers.
+void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+  const PlainTensor& x = node.in(0);
   const auto power = static_cast<double>(node.integer(6));
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   for (std::int64_t image = 0; image < images; ++image) {
     const float* from = x.as<const float>() + image * inputs;
     for (std::int64_t at = 0; at < outputs; ++at) {
       double sum = 0;
-      std::int64_t terms = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        bool padded = false;
-        const std::int64_t place = tap_place(w, at, tap, &padded);
-        if (place >= 0) sum += average ? from[place] : std::pow(std::fabs(static_cast<double>(from[place])), power);
-        terms += place >= 0 || (node.integer(6) != 0 && padded) ? 1 : 0;
-      }
-      const double y = average ? sum / static_cast<double>(std::max<std::int64_t>(terms, 1)) : std::pow(sum, 1 / power);
-      out.as<float>()[image * outputs + at] = static_cast<float>(y);
+      for (std::int64_t tap = 0; tap < taps; ++tap)
+        if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
+          sum += std::pow(std::fabs(static_cast<double>(from[place])), power);
+      out.as<float>()[image * outputs + at] = static_cast<float>(std::pow(sum, 1 / power));
     }
   }
 }
@@ -83,59 +80,44 @@ void run_sums(const PlainNode& node, const PlainTensor& out, const Windows& w) n
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   windows_of(node, w);
-  if (kind_of(node) != Pool::kMax)
-    run_sums(node, out, w);
+  if (kind_of(node) == Pool::kAverage)
+    run_means(node, out, w);
+  else if (kind_of(node) == Pool::kLp)
+    run_powers(node, out, w);
   else
     with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, w); });
   return nullptr;
 }
 
-// ---- over all spatial axes at once
-
-PlainRefusal infer_global(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (!is_f32(x.dtype)) return kWrongType;
-  if (x.shape.rank() < 2) return kWrongRank;
-  if (kind_of(node) == Pool::kLp && node.integer(0) < 1) return kWrongArgument;
-  out = {DType::kF32, x.shape};
-  for (int axis = 2; axis < x.shape.rank(); ++axis) out.shape[axis] = 1;
-  return nullptr;
+/// One image, whose rows are its last axis.
+float global_of(const PlainNode& node, const float* from, std::int64_t count, std::int64_t row) noexcept {
+  generic::Greatest<float> greatest;
+  generic::Mean mean;
+  double sum = 0;
+  switch (kind_of(node)) {
+    case Pool::kMax:
+      for (std::int64_t i = 0; i < count; ++i) greatest.add(from[i]);
+      return greatest.value();
+    case Pool::kAverage:
+      for (std::int64_t first = 0; first < count; first += row) {
+        for (std::int64_t i = first; i < first + row; ++i) mean.add(from[i]);
+        mean.end_row();
+      }
+      return mean.over(count);
+    case Pool::kLp:
+      break;
+  }
+  const auto power = static_cast<double>(node.integer(0));
+  for (std::int64_t i = 0; i < count; ++i) sum += std::pow(std::fabs(static_cast<double>(from[i])), power);
+  return static_cast<float>(std::pow(sum, 1 / power));
 }
 
 PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  const std::int64_t images = out.count(), inner = x.count() / images;
-  const auto power = static_cast<double>(node.integer(0));
-  for (std::int64_t image = 0; image < images; ++image) {
-    const float* from = x.as<const float>() + image * inner;
-    double sum = 0;
-    for (std::int64_t i = 0; i < inner; ++i)
-      sum += kind_of(node) == Pool::kLp ? std::pow(std::fabs(static_cast<double>(from[i])), power) : from[i];
-    const double y = kind_of(node) == Pool::kMax       ? *std::max_element(from, from + inner)
-                     : kind_of(node) == Pool::kAverage ? sum / static_cast<double>(inner)
-                                                       : std::pow(sum, 1 / power);
-    out.as<float>()[image] = static_cast<float>(y);
-  }
+  const std::int64_t images = out.count(), inner = x.count() / images, row = x.shape.rank() > 2 ? x.shape.back() : 1;
+  for (std::int64_t image = 0; image < images; ++image)
+    out.as<float>()[image] = global_of(node, x.as<const float>() + image * inner, inner, row);
   return nullptr;
-}
-
-// ---- MaxUnpool: values, their places, the output's shape
-
-PlainRefusal infer_unpool(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (node.in(1).dtype != DType::kI64 || !(node.in(1).shape == x.shape)) return kWrongType;
-  out.dtype = x.dtype;
-  if (node.given(6))
-    return static_cast<int>(node.list(6).size()) == x.shape.rank() && make_shape(node.list(6), out.shape) ? nullptr : kWrongShape;
-  Windows w;
-  if (!read_windows(node, x.shape, {}, w)) return kWrongArgument;
-  for (std::size_t a = 0; a < static_cast<std::size_t>(w.axes); ++a) {
-    w.out[a] = (w.in[a] - 1) * w.stride[a] + w.kernel[a] - w.before[a] - w.after[a];
-    if (w.out[a] < 1) return kWrongArgument;
-  }
-  return window_shape(w, x.shape[0], x.shape[1], out.shape) ? nullptr : kWrongShape;
 }
 
 PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -173,18 +155,18 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer, run, nullptr, &kMax, 2},
-    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer, run, nullptr, &kAverage},
-    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer, run, nullptr, &kLp},
-    {373, "GlobalMaxPool", "", infer_global, run_global, nullptr, &kMax},
-    {374, "GlobalAveragePool", "", infer_global, run_global, nullptr, &kAverage},
-    {375, "GlobalLpPool", "p:i=2", infer_global, run_global, nullptr, &kLp},
-    {376, "MaxUnpool", SLUICE_WINDOW_ARGUMENTS "output_shape:I@2", infer_unpool, run_unpool, nullptr, nullptr, 1, bound_stated},
+constexpr GenericKernel kKernels[] = {
+    {"MaxPool", run},
+    {"AveragePool", run},
+    {"LpPool", run},
+    {"GlobalMaxPool", run_global},
+    {"GlobalAveragePool", run_global},
+    {"GlobalLpPool", run_global},
+    {"MaxUnpool", run_unpool},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> pool_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> pool_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

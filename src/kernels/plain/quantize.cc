@@ -1,61 +1,13 @@
 // Between reals and the integers that stand for them: y = saturate(round(x / scale) + zero_point).
+#include "sluice/operators/generic/quantize.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::quantize;
 namespace {
-
-bool storable(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16; }
-
-/// How scales lie along the tensor: one for all, one for each place of an axis, or one for each block of an axis.
-struct Scales {
-  AxisView view;
-  std::int64_t block = 0;  // places of the axis that share a scale; 0: one scale for all
-  std::int64_t at(std::int64_t element) const noexcept {
-    if (block == 0) return 0;
-    const std::int64_t place = element / view.inner % view.extent;
-    if (block == 1 && !blocked) return place;
-    return (element / (view.inner * view.extent) * ceil_blocks() + place / block) * view.inner + element % view.inner;
-  }
-  std::int64_t ceil_blocks() const noexcept { return (view.extent + block - 1) / block; }
-  bool blocked = false;
-  /// How many elements from `element` on have the scale of that one, of `count` in all; blocks: as if only it had.
-  std::int64_t run(std::int64_t element, std::int64_t count) const noexcept {
-    if (block == 0) return count - element;
-    return blocked ? 1 : view.inner - element % view.inner;
-  }
-};
-
-/// `axis` and `block_size` are arguments 0 and 1.
-bool scales_of(const PlainNode& node, Scales& scales) noexcept {
-  const Shape &x = node.in(0).shape, &s = node.in(1).shape;
-  if (node.has(2) && !(node.in(2).shape == s) && node.in(2).count() != s.element_count()) return false;
-  if (s.element_count() == 1 && node.integer(1) == 0) return true;
-  const int axis = axis_of(node.integer(0), x.rank());
-  if (axis < 0) return false;
-  scales.view = axis_view(x, axis);
-  scales.block = 1;
-  if (node.integer(1) == 0) return s.rank() == 1 && s[0] == x[axis];
-  scales.block = node.integer(1);
-  scales.blocked = true;
-  if (scales.block < 1 || scales.block > (std::int64_t{1} << 30) || s.rank() != x.rank()) return false;
-  for (int a = 0; a < x.rank(); ++a)
-    if (s[a] != (a == axis ? scales.ceil_blocks() : x[a])) return false;
-  return true;
-}
-
-PlainRefusal infer_quantize(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  if (!(is_f32(node.in(0).dtype) || node.in(0).dtype == DType::kI32) || !is_f32(node.in(1).dtype)) return kWrongType;
-  DType named = DType::kU8;
-  if (const std::int64_t type = node.integer(2); type != 0)
-    named = type == 2 ? DType::kU8 : type == 3 ? DType::kI8 : type == 4 ? DType::kU16 : type == 5 ? DType::kI16 : DType::kF32;
-  out = {node.has(2) ? node.in(2).dtype : named, node.in(0).shape};
-  if (!storable(out.dtype)) return kWrongType;
-  Scales scales;
-  return scales_of(node, scales) ? nullptr : kWrongShape;
-}
 
 PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Scales scales;
@@ -78,16 +30,6 @@ PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::by
   return nullptr;
 }
 
-PlainRefusal infer_dequantize(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const DType from = node.in(0).dtype;
-  if ((!storable(from) && from != DType::kI32) || !is_f32(node.in(1).dtype)) return kWrongType;
-  if (node.has(2) && node.in(2).dtype != from) return kWrongType;
-  out = {DType::kF32, node.in(0).shape};
-  Scales scales;
-  return scales_of(node, scales) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Scales scales;
   scales_of(node, scales);
@@ -103,16 +45,6 @@ PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::
       for (; i < end; ++i) to[i] = static_cast<float>(static_cast<Wide>(from[i]) - static_cast<Wide>(zero)) * scale;
     }
   });
-  return nullptr;
-}
-
-// ---- DynamicQuantizeLinear: y, scale, zero point
-
-PlainRefusal infer_dynamic(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_f32(node.in(0).dtype)) return kWrongType;
-  out.dtype = node.result() == 1 ? DType::kF32 : DType::kU8;
-  out.shape = node.result() == 0 ? node.in(0).shape : Shape{};
   return nullptr;
 }
 
@@ -133,23 +65,6 @@ PlainRefusal run_dynamic(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-// ---- com.microsoft QLinearAdd, QLinearMul: A, its scale and zero point, B the same, C's scale and zero point
-
-constexpr bool kAdds = true, kMultiplies = false;
-
-PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
-  for (const int i : {0, 1, 3, 4, 6})
-    if (!node.has(i)) return kMissingInput;
-  for (const int i : {1, 4, 6})
-    if (!is_f32(node.in(i).dtype) || node.in(i).count() != 1) return kWrongType;
-  for (const int i : {0, 3})
-    if (!storable(node.in(i).dtype) || node.in(i).dtype != node.in(0).dtype) return kWrongType;
-  for (const int i : {2, 5, 7})
-    if (node.has(i) && (node.in(i).dtype != node.in(0).dtype || node.in(i).count() != 1)) return kWrongType;
-  out.dtype = node.in(0).dtype;
-  return broadcast_to(node.in(0).shape, node.in(3).shape, out.shape) ? nullptr : kWrongShape;
-}
-
 PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const auto zero = [&](int input) { return node.has(input) ? integer_at(node.in(input), 0) : 0; };
   const auto value = [&](int input, std::int64_t i) {
@@ -164,16 +79,13 @@ PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {340, "QuantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0 saturate:i=1", infer_quantize, run_quantize},
-    {341, "DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", infer_dequantize, run_dequantize},
-    {342, "DynamicQuantizeLinear", "", infer_dynamic, run_dynamic, nullptr, nullptr, 3},
-    {343, "com.microsoft::QLinearAdd", "", infer_qlinear, run_qlinear, nullptr, &kAdds},
-    {344, "com.microsoft::QLinearMul", "", infer_qlinear, run_qlinear, nullptr, &kMultiplies},
+constexpr GenericKernel kKernels[] = {
+    {"QuantizeLinear", run_quantize},           {"DequantizeLinear", run_dequantize},       {"DynamicQuantizeLinear", run_dynamic},
+    {"com.microsoft::QLinearAdd", run_qlinear}, {"com.microsoft::QLinearMul", run_qlinear},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> quantize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> quantize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

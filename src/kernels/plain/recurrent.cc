@@ -2,99 +2,51 @@
 // state.
 //
 // One direction after the other, one time step after the other; a state of each batch entry lies in the scratch.
+#include "sluice/operators/generic/recurrent.h"
+
+#include <utility>
+
+#include "src/kernels/generic/chains.h"
+#include "src/kernels/generic/recurrent.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::recurrent;
 namespace {
 
-enum class Cell : std::uint8_t { kRnn, kGru, kLstm };
-constexpr Cell kRnn = Cell::kRnn, kGru = Cell::kGru, kLstm = Cell::kLstm;
-
-// Arguments in their order.
-enum Argument : std::size_t { kHidden, kDirection, kLayout, kClip, kLinear, kForget, kActivations, kAlpha, kBeta };
-#define SLUICE_RECURRENT_ARGUMENTS                                                                                                      \
-  "hidden_size:i=0 direction:s=forward|reverse|bidirectional layout:i=0 clip:f=0 linear_before_reset:i=0 input_forget:i=0 functions:I " \
-  "alpha:F beta:F"
-
-struct Sizes {
-  std::int64_t times = 0, batches = 0, inputs = 0, hidden = 0, directions = 1, gates = 1;
-  bool batch_first = false;
-};
-
-Cell cell_of(const PlainNode& node) noexcept { return *static_cast<const Cell*>(node.op().detail); }
-
-PlainRefusal sizes_of(const PlainNode& node, Sizes& s) noexcept {
-  for (const int i : {0, 1, 2})
-    if (!node.has(i)) return kMissingInput;
-  for (const int i : {0, 1, 2, 3, 5, 6, 7})
-    if (node.has(i) && !is_f32(node.in(i).dtype)) return kWrongType;
-  const Shape &x = node.in(0).shape, &w = node.in(1).shape, &r = node.in(2).shape;
-  if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3) return kWrongRank;
-  s.batch_first = node.integer(kLayout) != 0;
-  s.times = x[s.batch_first ? 1 : 0];
-  s.batches = x[s.batch_first ? 0 : 1];
-  s.inputs = x[2];
-  s.hidden = r[2];
-  s.gates = cell_of(node) == Cell::kRnn ? 1 : cell_of(node) == Cell::kGru ? 3 : 4;
-  s.directions = node.integer(kDirection) == 2 ? 2 : 1;
-  if (node.integer(kHidden) != 0 && node.integer(kHidden) != s.hidden) return kWrongShape;
-  if (!(w == Shape{s.directions, s.gates * s.hidden, s.inputs}) || !(r == Shape{s.directions, s.gates * s.hidden, s.hidden}))
-    return kWrongShape;
-  if (node.has(3) && !(node.in(3).shape == Shape{s.directions, 2 * s.gates * s.hidden})) return kWrongShape;
-  if (node.has(4) && (node.in(4).dtype != DType::kI32 || node.in(4).count() != s.batches)) return kWrongShape;
-  for (const int i : {5, 6})
-    if (node.has(i) && node.in(i).count() != s.directions * s.batches * s.hidden) return kWrongShape;
-  if (node.has(7) && !(node.in(7).shape == Shape{s.directions, 3 * s.hidden})) return kWrongShape;
-  const std::size_t functions = static_cast<std::size_t>(s.directions) * (cell_of(node) == Cell::kRnn   ? 1
-                                                                          : cell_of(node) == Cell::kGru ? 2
-                                                                                                        : 3);
-  return node.list(kActivations).size() == functions ? nullptr : kWrongArgument;
-}
-
-/// Results: all hidden states, the last one, the last cell.
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  Sizes s;
-  if (PlainRefusal refusal = sizes_of(node, s)) return refusal;
-  out.dtype = DType::kF32;
-  if (node.result() == 0)
-    out.shape = s.batch_first ? Shape{s.batches, s.times, s.directions, s.hidden} : Shape{s.times, s.directions, s.batches, s.hidden};
-  else
-    out.shape = s.batch_first ? Shape{s.batches, s.directions, s.hidden} : Shape{s.directions, s.batches, s.hidden};
-  return nullptr;
-}
-
-/// Of one batch entry: hidden state, cell, gates, and the reset hidden state of a GRU.
+/// Of one batch entry: the gates of this time step and of the one before, the products with the input, and those of a gate with the state.
 std::uint64_t scratch(const PlainNode& node) noexcept {
   Sizes s;
-  return sizes_of(node, s) != nullptr ? 0 : static_cast<std::uint64_t>((3 + 2 * s.gates) * s.hidden) * sizeof(float);
+  return sizes_of(node, s) != nullptr ? 0 : static_cast<std::uint64_t>((3 * s.gates + 1) * s.hidden) * sizeof(float);
 }
 
-/// Numbers as the importer stores them (lower_recurrent.cc).
+/// Numbers as the importer stores them (lower_recurrent.cc). Those that kRecurrent has too are its own.
 float activate(std::int64_t function, float x, float a, float b) noexcept {
   switch (function) {
     case 0:
-      return 1.0f / (1.0f + std::exp(-x));  // Sigmoid
+      return reference::apply({Function::kSigmoid}, x);
     case 1:
-      return std::tanh(x);
+      return reference::apply({Function::kTanh}, x);
     case 2:
-      return x > 0 ? x : 0.0f;  // Relu
+      return reference::apply({Function::kRelu}, x);
     case 3:
       return a * x + b;  // Affine
     case 4:
-      return x < 0 ? a * x : x;  // LeakyRelu
+      return reference::apply({Function::kLeakyRelu, a}, x);
     case 5:
       return x >= a ? x : 0.0f;  // ThresholdedRelu
     case 6:
       return a * std::tanh(b * x);  // ScaledTanh
     case 7:
-      return std::clamp(a * x + b, 0.0f, 1.0f);  // HardSigmoid
+      return reference::apply({Function::kHardSigmoid, a, b}, x);
     case 8:
-      return x < 0 ? a * std::expm1(x) : x;  // Elu
+      return reference::apply({Function::kElu, a}, x);
     case 9:
       return x / (1 + std::fabs(x));  // Softsign
     case 10:
-      return std::log1p(std::exp(x));  // Softplus
+      return reference::apply({Function::kSoftplus}, x);
     default:
       return x;
   }
@@ -103,68 +55,60 @@ float activate(std::int64_t function, float x, float a, float b) noexcept {
 class Direction {
  public:
   Direction(const PlainNode& node, const Sizes& s, std::int64_t d, std::byte* scratch_bytes) noexcept : node_(node), s_(s), d_(d) {
-    auto* at = reinterpret_cast<float*>(scratch_bytes);
-    h_ = at;
-    c_ = at + s.hidden;
-    reset_ = at + 2 * s.hidden;
-    gates_ = at + 3 * s.hidden;
-    recurrent_ = gates_ + s.gates * s.hidden;
+    const std::int64_t rows = s.gates * s.hidden;
+    now_ = reinterpret_cast<float*>(scratch_bytes);
+    before_ = now_ + rows;
+    in_ = before_ + rows;
+    sums_ = in_ + rows;
+    form_ = {cell_of(node), s.hidden, node.integer(kLinear) != 0, node.integer(kForget) != 0,
+             node.has(7) ? node.in(7).as<const float>() + d * 3 * s.hidden : nullptr};
   }
 
   void begin(std::int64_t batch) noexcept {
-    for (std::int64_t i = 0; i < s_.hidden; ++i) {
-      h_[i] = node_.has(5) ? node_.in(5).as<const float>()[state_at(batch) + i] : 0.0f;
-      c_[i] = node_.has(6) ? node_.in(6).as<const float>()[state_at(batch) + i] : 0.0f;
-    }
+    hidden_ = node_.has(5) ? node_.in(5).as<const float>() + state_at(batch) : nullptr;
+    cell_ = node_.has(6) ? node_.in(6).as<const float>() + state_at(batch) : nullptr;
   }
 
   void step(const float* x) noexcept {
-    const std::int64_t rows = s_.gates * s_.hidden;
-    const float* w = node_.in(1).as<const float>() + d_ * rows * s_.inputs;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      gates_[r] = dot(w + r * s_.inputs, x, s_.inputs) + bias(r);
-      recurrent_[r] = dot(weights_of_state(r), h_, s_.hidden) + bias(rows + r);
+    std::swap(now_, before_);
+    const generic::CellState state{now_, hidden_, cell_};
+    const generic::CellStep cell(form_, *this, state);
+    const float* w = node_.in(1).as<const float>() + d_ * s_.gates * s_.hidden * s_.inputs;
+    for (std::int64_t gate = 0; gate < s_.gates; ++gate) {
+      float* in = in_ + gate * s_.hidden;
+      std::fill_n(in, s_.hidden, 0.0f);
+      generic::run(
+          {.x = {x}, .w = {w + row_of(gate) * s_.inputs}, .depth = s_.inputs, .count = s_.hidden, .row_step = s_.inputs, .sums = in});
+      for (std::int64_t unit = 0; unit < s_.hidden; ++unit) {
+        if (node_.has(3)) in[unit] += input_bias(gate, unit);
+        now_[gate * s_.hidden + unit] = cell.value(gate, unit, in[unit]);
+      }
     }
-    switch (cell_of(node_)) {
-      case Cell::kRnn:
-        for (std::int64_t i = 0; i < s_.hidden; ++i) h_[i] = f(0, gates_[i] + recurrent_[i]);
-        return;
-      case Cell::kGru:
-        return step_gru();
-      case Cell::kLstm:
-        return step_lstm();
-    }
+    hidden_ = now_ + (s_.gates - 1) * s_.hidden;
+    cell_ = s_.gates == 4 ? now_ + 2 * s_.hidden : nullptr;
   }
 
-  const float* hidden() const noexcept { return h_; }
-  const float* cell() const noexcept { return c_; }
+  /// Null: zeros.
+  const float* hidden() const noexcept { return hidden_; }
+  const float* cell() const noexcept { return cell_; }
   std::int64_t state_at(std::int64_t batch) const noexcept {
     return (s_.batch_first ? batch * s_.directions + d_ : d_ * s_.batches + batch) * s_.hidden;
   }
 
- private:
-  static float dot(const float* a, const float* b, std::int64_t count) noexcept {
-    // Eight chains, so that the compiler may use its vectors; their number is fixed, so that the result is.
-    std::array<float, 8> sums{};
-    std::int64_t i = 0;
-    for (; i + 8 <= count; i += 8)
-      for (std::size_t l = 0; l < 8; ++l) sums[l] += a[i + static_cast<std::int64_t>(l)] * b[i + static_cast<std::int64_t>(l)];
-    float sum = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-    for (; i < count; ++i) sum += a[i] * b[i];
-    return sum;
-  }
-  const float* weights_of_state(std::int64_t row) const noexcept {
-    return node_.in(2).as<const float>() + (d_ * s_.gates * s_.hidden + row) * s_.hidden;
-  }
-  float bias(std::int64_t row) const noexcept {
-    return node_.has(3) ? node_.in(3).as<const float>()[d_ * 2 * s_.gates * s_.hidden + row] : 0.0f;
-  }
-  float peephole(std::int64_t gate, std::int64_t i) const noexcept {
-    return node_.has(7) ? node_.in(7).as<const float>()[(d_ * 3 + gate) * s_.hidden + i] : 0.0f;
+  /// What CellStep asks, unit after unit: the chains of a gate are formed together.
+  float sum(std::int64_t gate, std::int64_t unit, const float* state) const noexcept {
+    if (unit == 0) {
+      std::fill_n(sums_, s_.hidden, 0.0f);
+      const float* r = node_.in(2).as<const float>() + (d_ * s_.gates * s_.hidden + row_of(gate)) * s_.hidden;
+      if (state != nullptr)
+        generic::run({.x = {state}, .w = {r}, .depth = s_.hidden, .count = s_.hidden, .row_step = s_.hidden, .sums = sums_});
+    }
+    if (!form_.linear_before_reset || form_.cell != Cell::kGru || !node_.has(3)) return sums_[unit];
+    return sums_[unit] + (gate == 2 ? bias(s_.gates + 2, unit) : 0.0f);
   }
 
   /// Function `which` of this direction.
-  float f(std::size_t which, float x) const noexcept {
+  float function(std::size_t which, float x) const noexcept {
     const auto clip = static_cast<float>(node_.real(kClip));
     if (clip > 0) x = std::clamp(x, -clip, clip);
     const std::size_t per_direction = node_.list(kActivations).size() / static_cast<std::size_t>(s_.directions);
@@ -172,37 +116,37 @@ class Direction {
     return activate(node_.list(kActivations)[at], x, static_cast<float>(node_.real(kAlpha, at)), static_cast<float>(node_.real(kBeta, at)));
   }
 
-  /// Gates z, r, h.
-  void step_gru() noexcept {
-    const std::int64_t n = s_.hidden;
-    for (std::int64_t i = 0; i < 2 * n; ++i) gates_[i] = f(0, gates_[i] + recurrent_[i]);
-    if (node_.integer(kLinear) != 0) {
-      for (std::int64_t i = 0; i < n; ++i) gates_[2 * n + i] = f(1, gates_[2 * n + i] + gates_[n + i] * recurrent_[2 * n + i]);
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) reset_[i] = gates_[n + i] * h_[i];
-      for (std::int64_t i = 0; i < n; ++i)
-        gates_[2 * n + i] = f(1, gates_[2 * n + i] + dot(weights_of_state(2 * n + i), reset_, n) + bias(5 * n + i));
-    }
-    for (std::int64_t i = 0; i < n; ++i) h_[i] = (1 - gates_[i]) * gates_[2 * n + i] + gates_[i] * h_[i];
+ private:
+  /// ONNX's place of a gate: of an LSTM it has i, o, f, c.
+  std::int64_t place_of(std::int64_t gate) const noexcept {
+    constexpr std::int64_t kLstmGates[] = {0, 2, 3, 1};
+    return form_.cell == Cell::kLstm ? kLstmGates[gate] : gate;
   }
-
-  /// Gates i, o, f, c.
-  void step_lstm() noexcept {
-    const std::int64_t n = s_.hidden;
-    for (std::int64_t j = 0; j < n; ++j) {
-      const auto gate = [&](std::int64_t g) { return gates_[g * n + j] + recurrent_[g * n + j]; };
-      const float i = f(0, gate(0) + peephole(0, j) * c_[j]);
-      const float forget = node_.integer(kForget) != 0 ? 1 - i : f(0, gate(2) + peephole(2, j) * c_[j]);
-      c_[j] = forget * c_[j] + i * f(1, gate(3));
-      h_[j] = f(0, gate(1) + peephole(1, j) * c_[j]) * f(2, c_[j]);
-    }
+  std::int64_t row_of(std::int64_t gate) const noexcept { return place_of(gate) * s_.hidden; }
+  float bias(std::int64_t place, std::int64_t unit) const noexcept {
+    return node_.in(3).as<const float>()[(d_ * 2 * s_.gates + place) * s_.hidden + unit];
+  }
+  /// Both biases, but for the last gate of a GRU that multiplies its sum by r.
+  float input_bias(std::int64_t gate, std::int64_t unit) const noexcept {
+    const float of_input = bias(place_of(gate), unit);
+    if (form_.linear_before_reset && form_.cell == Cell::kGru && gate == 2) return of_input;
+    return of_input + bias(s_.gates + place_of(gate), unit);
   }
 
   const PlainNode& node_;
   const Sizes& s_;
   const std::int64_t d_;
-  float *h_, *c_, *reset_, *gates_, *recurrent_;
+  generic::CellForm form_;
+  float *now_, *before_, *in_, *sums_;
+  const float *hidden_ = nullptr, *cell_ = nullptr;
 };
+
+void copy_state(const float* state, std::int64_t count, float* to) noexcept {
+  if (state == nullptr)
+    std::fill_n(to, count, 0.0f);
+  else
+    std::copy_n(state, count, to);
+}
 
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
   Sizes s;
@@ -227,20 +171,20 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
         std::copy_n(direction.hidden(), s.hidden, out.as<float>() + at * s.hidden);
       }
       if (node.result() != 0)
-        std::copy_n(node.result() == 1 ? direction.hidden() : direction.cell(), s.hidden, out.as<float>() + direction.state_at(b));
+        copy_state(node.result() == 1 ? direction.hidden() : direction.cell(), s.hidden, out.as<float>() + direction.state_at(b));
     }
   }
   return fault;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kRnn, 2},
-    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kGru, 2},
-    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer, run, scratch, &kLstm, 3},
+constexpr GenericKernel kKernels[] = {
+    {"RNN", run, scratch},
+    {"GRU", run, scratch},
+    {"LSTM", run, scratch},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> recurrent_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> recurrent_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

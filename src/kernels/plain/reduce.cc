@@ -1,31 +1,13 @@
 // Folds over axes: sums and their kin, places of extremes, running sums.
+#include "sluice/operators/generic/reduce.h"
+
+#include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::reduce;
 namespace {
-
-enum class Fold : std::uint8_t { kSum, kMean, kProd, kMax, kMin, kL1, kL2, kLogSum, kLogSumExp, kSumSquare };
-constexpr Fold kFolds[] = {Fold::kSum, Fold::kMean, Fold::kProd,   Fold::kMax,       Fold::kMin,
-                           Fold::kL1,  Fold::kL2,   Fold::kLogSum, Fold::kLogSumExp, Fold::kSumSquare};
-
-Fold fold_of(const PlainNode& node) noexcept { return *static_cast<const Fold*>(node.op().detail); }
-
-/// Bit `axis`: it is folded. Nothing listed: all, or none with noop_with_empty_axes.
-bool folded_axes(const PlainNode& node, std::uint32_t& axes) noexcept {
-  const int rank = node.in(0).shape.rank();
-  axes = 0;
-  if (node.list(0).empty()) {
-    axes = node.integer(2) != 0 ? 0 : (1u << rank) - 1u;
-    return true;
-  }
-  for (const std::int64_t listed : node.list(0)) {
-    const int axis = axis_of(listed, rank);
-    if (axis < 0) return false;
-    axes |= 1u << axis;
-  }
-  return true;
-}
 
 /// The result with folded axes as 1.
 Shape kept_shape(const Shape& in, std::uint32_t axes) noexcept {
@@ -33,42 +15,6 @@ Shape kept_shape(const Shape& in, std::uint32_t axes) noexcept {
   for (int axis = 0; axis < in.rank(); ++axis)
     if ((axes >> axis & 1u) != 0) kept[axis] = 1;
   return kept;
-}
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const bool order = fold_of(node) == Fold::kMax || fold_of(node) == Fold::kMin;
-  if (!is_number(x.dtype) && !(order && x.dtype == DType::kBool)) return kWrongType;
-  std::uint32_t axes = 0;
-  if (!folded_axes(node, axes)) return kWrongAxis;
-  Dims dims;
-  for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if ((axes >> axis & 1u) == 0)
-      dims.add(x.shape[axis]);
-    else if (node.integer(1) != 0)
-      dims.add(1);
-  }
-  out.dtype = x.dtype;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
-}
-
-/// Axes that come at run time: each may be folded or not, but how many are listed is known.
-PlainRefusal bound(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const Shape& in = node.in(0).shape;
-  out = {node.in(0).dtype, in};
-  axes = static_cast<std::uint8_t>((1u << in.rank()) - 1u);
-  if (node.integer(1) != 0) return nullptr;
-  const auto listed = static_cast<int>(std::min<std::int64_t>(node.in(1).count(), in.rank()));
-  Dims dims;
-  for (int axis = 0; axis + listed < in.rank(); ++axis) {
-    std::int64_t most = 0;
-    for (int from = axis; from <= axis + listed; ++from) most = std::max(most, in[from]);
-    dims.add(most);
-  }
-  axes = static_cast<std::uint8_t>((1u << dims.count) - 1u);
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
 /// Two doubles (or integers) for each result: the fold, and the maximum where one is subtracted first.
@@ -262,45 +208,50 @@ void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_by
   }
 }
 
+/// The axes from `first` to the one before `end` become one place: they are neighbours, but for axes of one place.
+struct Neighbours {
+  int first = 0, end = 0;
+};
+
+bool neighbours_of(const PlainNode& node, Neighbours& found) noexcept {
+  const Shape& in = node.in(0).shape;
+  std::uint32_t axes = 0;
+  folded_axes(node, axes);
+  found = {in.rank(), 0};
+  for (int axis = 0; axis < in.rank(); ++axis)
+    if ((axes >> axis & 1u) != 0 && in[axis] != 1) found = {std::min(found.first, axis), axis + 1};
+  for (int axis = found.first; axis < found.end; ++axis)
+    if ((axes >> axis & 1u) == 0 && in[axis] != 1) return false;
+  return found.first < found.end;
+}
+
+/// Means over neighbours are those of a pool, which they are where extents are known: of an image [N, C, H, W] row by row, else of one row.
+void run_means(const PlainNode& node, const PlainTensor& out, const Neighbours& axes) noexcept {
+  const Shape& in = node.in(0).shape;
+  const bool image = in.rank() == 4 && axes.first == 2 && axes.end == 4;
+  const std::int64_t run = in.count(axes.first, axes.end), row = image ? in[3] : run, inner = in.count(axes.end, in.rank());
+  const auto* from = node.in(0).as<const float>();
+  for (std::int64_t o = 0; o < in.count(0, axes.first); ++o, from += run * inner)
+    for (std::int64_t i = 0; i < inner; ++i) {
+      generic::Mean mean;
+      for (std::int64_t k = 0; k < run; ++k) {
+        mean.add(from[k * inner + i]);
+        if (k % row == row - 1) mean.end_row();
+      }
+      out.as<float>()[o * inner + i] = mean.over(run);
+    }
+}
+
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
-  if (is_f32(node.in(0).dtype))
+  Neighbours axes;
+  const bool real = is_f32(node.in(0).dtype);
+  if (real && fold_of(node) == Fold::kMean && neighbours_of(node, axes))
+    run_means(node, out, axes);
+  else if (real)
     run_as<double>(node, out, scratch_bytes);
   else
     run_as<std::int64_t>(node, out, scratch_bytes);
   return nullptr;
-}
-
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
-  return {number,
-          name,
-          "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0",
-          infer,
-          run,
-          scratch,
-          &kFolds[static_cast<std::size_t>(fold)],
-          1,
-          bound,
-          nullptr,
-          true};
-}
-
-// ---- ArgMax, ArgMin
-
-constexpr bool kLargest = true, kSmallest = false;
-
-PlainRefusal infer_arg(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (!is_number(x.dtype)) return kWrongType;
-  const int axis = axis_of(node.integer(0), x.shape.rank());
-  if (axis < 0) return kWrongAxis;
-  if (x.shape[axis] == 0) return "an input is empty";
-  Dims dims;
-  dims.add(x.shape, 0, axis);
-  if (node.integer(1) != 0) dims.add(1);
-  dims.add(x.shape, axis + 1, x.shape.rank());
-  out.dtype = DType::kI64;
-  return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
 /// Places whose extremes are looked for at the same time, so that values are read in the order in which they lie.
@@ -350,18 +301,6 @@ PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return nullptr;
 }
 
-// ---- CumSum, CumProd
-
-constexpr bool kProduct = true, kSum = false;
-
-PlainRefusal infer_running(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_number(node.in(0).dtype)) return kWrongType;
-  if (!node.given(0) || axis_of(node.integer(0), node.in(0).shape.rank()) < 0) return kWrongAxis;
-  out = {node.in(0).dtype, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
@@ -385,25 +324,15 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    line(170, "ReduceSum", Fold::kSum),
-    line(171, "ReduceMean", Fold::kMean),
-    line(172, "ReduceProd", Fold::kProd),
-    line(173, "ReduceMax", Fold::kMax),
-    line(174, "ReduceMin", Fold::kMin),
-    line(175, "ReduceL1", Fold::kL1),
-    line(176, "ReduceL2", Fold::kL2),
-    line(177, "ReduceLogSum", Fold::kLogSum),
-    line(178, "ReduceLogSumExp", Fold::kLogSumExp),
-    line(179, "ReduceSumSquare", Fold::kSumSquare),
-    {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kLargest},
-    {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, run_arg, nullptr, &kSmallest},
-    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kSum, 1, bound_as_input},
-    {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, run_running, nullptr, &kProduct, 1, bound_as_input},
+constexpr GenericKernel kKernels[] = {
+    {"ReduceSum", run, scratch},       {"ReduceMean", run, scratch},      {"ReduceProd", run, scratch}, {"ReduceMax", run, scratch},
+    {"ReduceMin", run, scratch},       {"ReduceL1", run, scratch},        {"ReduceL2", run, scratch},   {"ReduceLogSum", run, scratch},
+    {"ReduceLogSumExp", run, scratch}, {"ReduceSumSquare", run, scratch}, {"ArgMax", run_arg},          {"ArgMin", run_arg},
+    {"CumSum", run_running},           {"CumProd", run_running},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> reduce_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> reduce_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,48 +1,17 @@
 // Images of any number of axes in another size: the forms of Resize that kResize does not take.
+#include "sluice/operators/generic/resize.h"
+
 #include <bit>
 
+#include "src/kernels/generic/resize.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::resize;
 namespace {
 
-// ---- Resize: axis by axis, each output index a weighted sum of at most a window of input indices
-
-enum Mode : std::int64_t { kNearest = 0, kLinear = 1, kCubic = 2 };
-enum Coordinates : std::int64_t { kHalfPixel = 0, kSymmetric = 1, kPytorch = 2, kAlignCorners = 3, kAsymmetric = 4, kCrop = 5 };
 enum Rounding : std::int64_t { kPreferFloor = 0, kPreferCeil = 1, kFloor = 2, kCeil = 3 };
-
-// Arguments in their order; `extents` and `scales` have one value an axis.
-enum ResizeArgument : std::size_t {
-  kExtents,
-  kScales,
-  kMode,
-  kCoordinates,
-  kRounding,
-  kCubicA,
-  kExclude,
-  kExtrapolation,
-  kAntialias,
-  kRoi
-};
-
-PlainRefusal infer_resize(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  const auto extents = node.list(kExtents);
-  const auto rank = static_cast<std::size_t>(x.shape.rank());
-  if (!is_number(x.dtype) || (!is_f32(x.dtype) && node.integer(kMode) != kNearest)) return kWrongType;
-  if (extents.size() != rank || node.list(kScales).size() != rank) return kWrongArgument;
-  if (node.integer(kCoordinates) == kCrop && node.list(kRoi).size() != 2 * rank) return kWrongArgument;
-  for (std::size_t a = 0; a < rank; ++a)
-    // A scale far from what the extents say would make windows of any size.
-    if (const double scale = node.real(kScales, a), length = scale * static_cast<double>(x.shape[static_cast<int>(a)]);
-        !(scale > 1e-6 && scale < 1e9) || !(length > 0.4) || extents[a] < 1 || extents[a] > (std::int64_t{1} << 40))
-      return kWrongArgument;
-  out.dtype = x.dtype;
-  return make_shape(extents, out.shape) ? nullptr : kWrongShape;
-}
 
 /// Two images of the largest size that the axes' order passes through.
 std::uint64_t resize_scratch(const PlainNode& node) noexcept {
@@ -151,6 +120,78 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
   }
 }
 
+// ---- the forms of kResize: the same taps, whether its extents are known at open or at run
+
+/// Is the node's rule for places one of kResize's?
+bool has_rule_of_kind(const PlainNode& node) noexcept {
+  const std::int64_t rule = node.integer(kCoordinates);
+  if (rule == kAlignCorners) {  // of whole lengths
+    for (int axis = 0; axis < node.in(0).shape.rank(); ++axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const double length = node.real(kScales, a) * static_cast<double>(node.in(0).shape[axis]);
+      if (std::fabs(length - static_cast<double>(node.list(kExtents)[a])) > 1e-4 * length) return false;
+    }
+    return true;
+  }
+  return rule == kHalfPixel || rule == kPytorch || rule == kAsymmetric;
+}
+
+bool is_of_kind(const PlainNode& node, const Shape& out) noexcept {
+  const std::int64_t mode = node.integer(kMode);
+  if (!is_f32(node.in(0).dtype) || !has_rule_of_kind(node) || mode < kNearest || mode > kCubic) return false;
+  bool shrinks = false;
+  for (int axis = 0; axis < out.rank(); ++axis) shrinks = shrinks || out[axis] < node.in(0).shape[axis];
+  const bool antialias = shrinks && node.integer(kAntialias) != 0, excludes = mode == kCubic && node.integer(kExclude) != 0;
+  return mode == kNearest || (!antialias && !excludes);
+}
+
+operators::ResizeParameters parameters_of_kind(const PlainNode& node) noexcept {
+  constexpr ResizeCoordinates kRules[] = {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kHalfPixel,
+                                          ResizeCoordinates::kPytorchHalfPixel, ResizeCoordinates::kAlignCorners,
+                                          ResizeCoordinates::kAsymmetric};
+  operators::ResizeParameters made;
+  made.mode = static_cast<ResizeMode>(node.integer(kMode));
+  made.coordinates = kRules[node.integer(kCoordinates)];
+  made.rounding = static_cast<ResizeRounding>(node.integer(kRounding));
+  made.cubic_a = static_cast<float>(node.real(kCubicA));
+  for (std::size_t a = 0; a < static_cast<std::size_t>(node.in(0).shape.rank()); ++a)
+    made.scale[a] = static_cast<float>(node.real(kScales, a));
+  return made;
+}
+
+PlainRefusal run_of_kind(const PlainNode& node, const PlainTensor& out) noexcept {
+  const operators::ResizeParameters parameters = parameters_of_kind(node);
+  const PlainTensor& x = node.in(0);
+  const Extents strides = strides_of(x.shape);
+  const int rank = out.shape.rank();
+  generic::Sources sources;
+  sources.rank = rank;
+  Extents index{};
+  const auto find_taps = [&](int axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    sources.axis[a] = resize_taps(parameters, x.shape, out.shape, axis, index[a]);
+  };
+  for (int axis = 0; axis < rank; ++axis) find_taps(axis);
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    float sum = 0.0f;
+    sources.for_each([&](const Extents& place, float weight) {
+      std::int64_t at = 0;
+      for (std::size_t a = 0; a < static_cast<std::size_t>(rank); ++a) at += place[a] * strides[a];
+      sum = std::fma(weight, x.as<const float>()[at], sum);
+    });
+    out.as<float>()[i] = sum;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      const bool wraps = ++index[a] == out.shape[axis];
+      if (wraps) index[a] = 0;
+      find_taps(axis);
+      if (!wraps) break;
+    }
+  }
+  return nullptr;
+}
+
 PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept {
   const PlainTensor& x = node.in(0);
   const Extents from = strides_of(x.shape), to = strides_of(out.shape);
@@ -173,6 +214,7 @@ PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept
 }
 
 PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  if (is_of_kind(node, out.shape)) return run_of_kind(node, out);
   if (node.integer(kMode) == kNearest) return run_nearest(node, out);
   const PlainTensor& x = node.in(0);
   auto* a = reinterpret_cast<float*>(scratch);
@@ -192,102 +234,28 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-// ---- ResizeAtRun: scales or sizes, or the extents of the input, come at run
-
-enum AtRunArgument : std::size_t { kAxes, kPolicy, kAtScales, kAtSizes };
-/// Then kMode to kAntialias, as above.
-constexpr std::size_t common(std::size_t argument) noexcept { return argument - kMode + 4; }
-
-/// The same as a ResizeOfExtents, whose extents and scales follow from those of the run.
-class Resolved {
- public:
-  PlainRefusal read(const PlainNode& node) noexcept {
-    const Shape& in = node.in(0).shape;
-    std::array<std::int64_t, Shape::kMaxRank> extents{}, scales{};
-    for (int axis = 0; axis < in.rank(); ++axis) {
-      extents[static_cast<std::size_t>(axis)] = in[axis];
-      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(1.0);
-    }
-    const auto axes = node.list(kAxes);
-    const bool by_scales = node.given(kAtScales);
-    const std::size_t given = node.list(by_scales ? kAtScales : kAtSizes).size();
-    if (given != axes.size() || given > Shape::kMaxRank) return "it wants one scale or size for each axis";
-    if (node.given(kAtSizes) && by_scales) return "it has both scales and sizes";
-    double shared = 0;  // of all axes, where the aspect is kept
-    for (std::size_t i = 0; i < given && !by_scales && node.integer(kPolicy) != 0; ++i) {
-      const int axis = axis_of(axes[i], in.rank());
-      if (axis < 0 || in[axis] == 0) return kWrongAxis;
-      const double scale = static_cast<double>(node.list(kAtSizes)[i]) / static_cast<double>(in[axis]);
-      shared = i == 0 ? scale : node.integer(kPolicy) == 1 ? std::min(shared, scale) : std::max(shared, scale);
-    }
-    for (std::size_t i = 0; i < given; ++i) {
-      const int axis = axis_of(axes[i], in.rank());
-      if (axis < 0 || in[axis] == 0) return kWrongAxis;
-      const auto extent = static_cast<double>(in[axis]);
-      double scale = shared, size = std::floor(shared * extent + 0.5);
-      if (by_scales) {
-        scale = node.real(kAtScales, i);
-        size = std::floor(static_cast<double>(static_cast<float>(extent) * static_cast<float>(scale)));
-      } else if (shared == 0) {
-        size = static_cast<double>(node.list(kAtSizes)[i]);
-        scale = size / extent;
-      }
-      if (!(scale > 0) || !(size >= 1 && size < 1e12)) return "a scale or a size is out of range";
-      extents[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(size);
-      scales[static_cast<std::size_t>(axis)] = std::bit_cast<std::int64_t>(scale);
-    }
-    const auto rank = static_cast<std::size_t>(in.rank());
-    add(std::span<const std::int64_t>(extents).first(rank));
-    add(std::span<const std::int64_t>(scales).first(rank));
-    for (std::size_t i = kMode; i <= kAntialias; ++i) {
-      const auto list = node.list(common(i));
-      add(list.first(std::min<std::size_t>(1, list.size())));
-    }
-    add({});  // the region
-    return node.integer(common(kCoordinates)) == kCrop ? "its region comes at run" : nullptr;
-  }
-  /// Lives as long as this and `of`.
-  PlainNode node(const PlainNode& of) const noexcept;
-
- private:
-  void add(std::span<const std::int64_t> list) noexcept {
-    words_[count_++] = static_cast<std::int64_t>(list.size());
-    for (const std::int64_t word : list) words_[count_++] = word;
-  }
-  std::array<std::int64_t, 2 * (Shape::kMaxRank + 1) + 2 * (kAntialias - kMode + 1) + 1> words_{};
-  std::size_t count_ = 0;
-};
-
-PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  Resolved resolved;
-  if (const PlainRefusal refusal = resolved.read(node)) return refusal;
-  return infer_resize(resolved.node(node), out);
-}
-
-/// The value of x at source places of the axes from `axis` on; `at` the output's indices, `offset` that of the axes before.
-double interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
-                   std::int64_t offset) noexcept {
+/// The value at source places of the axes up to `axis`, the later ones being at `offset`; `at`: the output's indices. Axis 0 is summed up
+/// first and every axis is rounded, as `resize_axis` does it.
+float interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
+                  std::int64_t offset) noexcept {
   const PlainTensor& x = node.in(0);
-  if (axis == out.rank()) return static_cast<double>(x.as<const float>()[offset]);
+  if (axis < 0) return x.as<const float>()[offset];
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t in = x.shape[axis];
-  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis + 1, offset + at[a] * strides[a]);
+  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis - 1, offset + at[a] * strides[a]);
   const Window window(node, axis, at[a], in, out[axis]);
   double sum = 0;
-  for (std::int64_t k = window.first; k <= window.last; ++k) {
-    if (!window.takes(k)) continue;
-    const double weight = window.weight(k);
-    if (weight != 0)
-      sum += weight * interpolate(node, strides, out, at, axis + 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
-  }
-  return sum;
+  for (std::int64_t k = window.first; k <= window.last; ++k)
+    if (window.takes(k))
+      sum += window.weight(k) * interpolate(node, strides, out, at, axis - 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
+  return static_cast<float>(sum);
 }
 
 PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Resolved resolved;
   if (const PlainRefusal refusal = resolved.read(node)) return refusal;
   const PlainNode resize = resolved.node(node);
+  if (is_of_kind(resize, out.shape)) return run_of_kind(resize, out);
   if (resize.integer(kMode) == kNearest) return run_nearest(resize, out);
   const Extents from = strides_of(resize.in(0).shape), to = strides_of(out.shape);
   const std::int64_t count = out.count();
@@ -295,26 +263,18 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
     Extents at{};
     for (int axis = 0; axis < out.shape.rank(); ++axis)
       at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
-    out.as<float>()[i] = static_cast<float>(interpolate(resize, from, out.shape, at, 0, 0));
+    out.as<float>()[i] = interpolate(resize, from, out.shape, at, out.shape.rank() - 1, 0);
   }
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {430, "ResizeOfExtents",
-     "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize,
-     run_resize, resize_scratch},
-    {590, "ResizeAtRun",
-     "axes:I policy:i scales:F@2 sizes:I@3 mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i",
-     infer_at_run, run_at_run, nullptr, nullptr, 1, bound_stated},
+constexpr GenericKernel kKernels[] = {
+    {"ResizeOfExtents", run_resize, resize_scratch},
+    {"ResizeAtRun", run_at_run},
 };
-
-PlainNode Resolved::node(const PlainNode& of) const noexcept {
-  return PlainNode(kOperators[0], {.present = 1, .arguments = std::span(words_).first(count_)}, of.inputs().first(1));
-}
 
 }  // namespace
 
-std::span<const PlainOperator> resize_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> resize_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -41,7 +41,8 @@ PlainWeight weight_at(const void* context, std::size_t i) noexcept {
 std::int64_t turns_of(const PlainOperator& op, const model::Graph& graph, const model::Node& node) noexcept {
   const NodeOfGraph of{graph, node};
   const Operands operands = operands_of(graph, node);
-  return op.weight_turns(PlainNode(op, form_of(node.as<model::PlainAttributes>()), operands.span()), {node.weights.size(), weight_at, &of});
+  return generic_kernel(op).weight_turns(PlainNode(op, form_of(node.as<model::PlainAttributes>()), operands.span()),
+                                         {node.weights.size(), weight_at, &of});
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ operators::PlainParameters parameters_of(const model::Graph& graph, const model:
 
 std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept {
   const PlainOperator* op = node.weights.empty() ? nullptr : find_plain(node.as<model::PlainAttributes>().op);
-  return op == nullptr || op->weight_turns == nullptr ? 0 : std::max<std::int64_t>(turns_of(*op, graph, node), 0);
+  return op == nullptr || generic_kernel(*op).weight_turns == nullptr ? 0 : std::max<std::int64_t>(turns_of(*op, graph, node), 0);
 }
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept {
@@ -68,7 +69,7 @@ bool supports(const model::Graph& graph, const model::Node& node) noexcept {
   const PlainOperator* op = find_plain(attributes.op);
   if (op == nullptr || node.inputs.size() > kMaxInputs) return false;
   const Operands operands = operands_of(graph, node);
-  if (op->weight_turns == nullptr ? !node.weights.empty() : turns_of(*op, graph, node) < 0) return false;
+  if (generic_kernel(*op).weight_turns == nullptr ? !node.weights.empty() : turns_of(*op, graph, node) < 0) return false;
   const model::Tensor& stated = graph.tensor(node.outputs[0]);
   PlainTensor out;
   const PlainRefusal refusal = infer_bound(PlainNode(*op, form_of(attributes), operands.span()), out);

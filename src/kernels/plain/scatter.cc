@@ -1,13 +1,12 @@
 // A copy of a tensor with values written at places that other values name. A place outside is a fault of the run; nothing is written there.
+#include "sluice/operators/generic/scatter.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::scatter;
 namespace {
-
-enum Reduction : std::int64_t { kNone = 0, kAdd = 1, kMul = 2, kMax = 3, kMin = 4 };
-constexpr std::string_view kElementsArguments = "axis:i=0 reduction:s=none|add|mul|max|min";
-constexpr std::string_view kNdArguments = "reduction:s=none|add|mul|max|min";
 
 /// Joins `count` values to those that are there.
 void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype, std::int64_t reduction) noexcept {
@@ -33,26 +32,6 @@ bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
   return true;
 }
 
-PlainRefusal check_types(const PlainNode& node, std::int64_t reduction) noexcept {
-  if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
-  if (!is_index(node.in(1).dtype) || node.in(2).dtype != node.in(0).dtype) return kWrongType;
-  return reduction == kNone || is_number(node.in(0).dtype) ? nullptr : kWrongType;
-}
-
-// ---- ScatterElements
-
-PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
-  if (PlainRefusal refusal = check_types(node, node.integer(1))) return refusal;
-  const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
-  const int axis = axis_of(node.integer(0), data.rank());
-  if (axis < 0) return kWrongAxis;
-  if (indices.rank() != data.rank() || !(indices == node.in(2).shape)) return kWrongShape;
-  for (int a = 0; a < data.rank(); ++a)
-    if (a != axis && indices[a] > data[a]) return kWrongShape;
-  out = {node.in(0).dtype, data};
-  return nullptr;
-}
-
 PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const int axis = axis_of(node.integer(0), out.shape.rank());
   copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
@@ -69,23 +48,6 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
       fault = kWrongIndex;
   });
   return fault;
-}
-
-// ---- ScatterND
-
-PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
-  if (PlainRefusal refusal = check_types(node, node.integer(0))) return refusal;
-  const Shape &data = node.in(0).shape, &indices = node.in(1).shape, &updates = node.in(2).shape;
-  if (data.rank() < 1 || indices.rank() < 1) return kWrongRank;
-  const std::int64_t depth = indices.back();
-  if (depth < 1 || depth > data.rank()) return kWrongShape;
-  Dims dims;
-  dims.add(indices, 0, indices.rank() - 1);
-  dims.add(data, static_cast<int>(depth), data.rank());
-  Shape expected;
-  if (!make_shape(dims.span(), expected) || !(expected == updates)) return kWrongShape;
-  out = {node.in(0).dtype, data};
-  return nullptr;
 }
 
 PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -116,19 +78,6 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
 
 enum TensorScatterMode : std::int64_t { kLinear = 0, kCircular = 1 };
 
-PlainRefusal infer_tensor(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const Shape &cache = node.in(0).shape, &update = node.in(1).shape;
-  const int axis = axis_of(node.integer(0), cache.rank());
-  if (node.in(0).dtype != node.in(1).dtype || (node.has(2) && !is_index(node.in(2).dtype))) return kWrongType;
-  if (axis < 1 || update.rank() != cache.rank()) return kWrongAxis;
-  for (int a = 0; a < cache.rank(); ++a)
-    if (a == axis ? update[a] > cache[a] : update[a] != cache[a]) return kWrongShape;
-  if (node.has(2) && node.in(2).count() != cache[0]) return kWrongShape;
-  out = {node.in(0).dtype, cache};
-  return nullptr;
-}
-
 PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Shape& update = node.in(1).shape;
   const int axis = axis_of(node.integer(0), out.shape.rank());
@@ -148,15 +97,15 @@ PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {280, "ScatterElements", kElementsArguments, infer_elements, run_elements},
-    {281, "Scatter", kElementsArguments, infer_elements, run_elements},
-    {282, "ScatterND", kNdArguments, infer_nd, run_nd},
-    {283, "TensorScatter", "axis:i=-2 mode:s=linear|circular", infer_tensor, run_tensor},
+constexpr GenericKernel kKernels[] = {
+    {"ScatterElements", run_elements},
+    {"Scatter", run_elements},
+    {"ScatterND", run_nd},
+    {"TensorScatter", run_tensor},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> scatter_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> scatter_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

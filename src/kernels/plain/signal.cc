@@ -1,4 +1,6 @@
 // Signals: Fourier transforms, windows, the mel scale, sequences of words.
+#include "sluice/operators/generic/signal.h"
+
 #include <bit>
 #include <numbers>
 
@@ -7,48 +9,10 @@
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::signal;
 namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
-
-// ---- DFT: [..., n, ..., 1 or 2]; the last axis is real, or real and imaginary
-
-struct Transform {
-  int axis = 0;
-  std::int64_t taken = 0, length = 0, made = 0;  // values read, length of the transform, values written
-  bool inverse = false, onesided = false, real_result = false;
-};
-
-bool transform_of(const PlainNode& node, Transform& t) noexcept {
-  const Shape& in = node.in(0).shape;
-  const std::int64_t opset = node.integer(4);
-  const int rank = in.rank();
-  if (rank < 2 || in.back() < 1 || in.back() > 2) return false;
-  // The axis was an attribute (default 1) before opset 20 and is an input (default -2) since.
-  const std::int64_t axis = opset < 20 ? (node.given(3) ? node.integer(3) : 1) : node.given(1) ? node.integer(1) : -2;
-  t.axis = axis_of(axis, rank);
-  if (t.axis < 0 || t.axis == rank - 1) return false;
-  t.inverse = node.integer(2) != 0;
-  t.onesided = node.integer(5) != 0;
-  t.real_result = t.inverse && t.onesided;
-  t.taken = in[t.axis];
-  const std::int64_t whole = t.real_result ? 2 * (t.taken - 1) : t.taken;
-  t.length = node.given(0) ? node.integer(0) : whole;
-  if (t.length < 1 || t.length > (std::int64_t{1} << 24)) return false;
-  t.made = t.onesided && !t.inverse ? t.length / 2 + 1 : t.length;
-  return true;
-}
-
-PlainRefusal infer_dft(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_f32(node.in(0).dtype)) return kWrongType;
-  Transform t;
-  if (!transform_of(node, t)) return kWrongArgument;
-  out = {DType::kF32, node.in(0).shape};
-  out.shape[t.axis] = t.made;
-  out.shape[out.shape.rank() - 1] = t.real_result ? 1 : 2;
-  return nullptr;
-}
 
 /// Tables and values of the longest transform that there may be. Where the length comes at run time: up to twice the longest axis, rounded
 /// up to a power of two.
@@ -86,32 +50,6 @@ PlainRefusal run_dft(const PlainNode& node, const PlainTensor& out, std::byte* s
   return nullptr;
 }
 
-// ---- STFT: signal [batch, length, 1 or 2], window; frame step and length are constants
-
-struct Frames {
-  std::int64_t step = 0, length = 0, count = 0, bins = 0;
-};
-
-bool frames_of(const PlainNode& node, Frames& f) noexcept {
-  const Shape& in = node.in(0).shape;
-  if (in.rank() < 2 || in.rank() > 3 || (in.rank() == 3 && in[2] != 1 && in[2] != 2)) return false;
-  f.step = node.integer(0);
-  f.length = node.given(1) ? node.integer(1) : node.has(2) ? node.in(2).count() : 0;
-  if (f.step < 1 || f.length < 1 || f.length > in[1]) return false;
-  f.count = (in[1] - f.length) / f.step + 1;
-  f.bins = node.integer(2) != 0 ? f.length / 2 + 1 : f.length;
-  return true;
-}
-
-PlainRefusal infer_stft(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (!is_f32(node.in(0).dtype) || (node.has(2) && !is_f32(node.in(2).dtype))) return kWrongType;
-  Frames f;
-  if (!frames_of(node, f) || (node.has(2) && node.in(2).count() != f.length)) return kWrongArgument;
-  out = {DType::kF32, Shape{node.in(0).shape[0], f.count, f.bins, 2}};
-  return nullptr;
-}
-
 /// Where the frames' length comes at run time, it is at most the signal's.
 std::uint64_t stft_scratch(const PlainNode& node) noexcept {
   if (!node.has(0) || node.in(0).shape.rank() < 2) return 0;
@@ -140,20 +78,6 @@ PlainRefusal run_stft(const PlainNode& node, const PlainTensor& out, std::byte* 
   return nullptr;
 }
 
-// ---- windows: a0 - a1 cos + a2 cos of the doubled angle
-
-struct WindowTerms {
-  double a0, a1, a2;
-};
-constexpr WindowTerms kHann{0.5, 0.5, 0}, kHamming{25.0 / 46.0, 1 - 25.0 / 46.0, 0}, kBlackman{0.42, 0.5, 0.08};
-
-PlainRefusal infer_window(const PlainNode& node, PlainTensor& out) noexcept {
-  const std::int64_t size = node.integer(0);
-  if (!node.given(0) || size < 0 || size > (std::int64_t{1} << 28) || node.integer(1) != 1) return kWrongArgument;
-  out = {DType::kF32, Shape{size}};
-  return nullptr;
-}
-
 PlainRefusal run_window(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const auto& w = *static_cast<const WindowTerms*>(node.op().detail);
   const std::int64_t size = node.integer(0);
@@ -162,16 +86,6 @@ PlainRefusal run_window(const PlainNode& node, const PlainTensor& out, std::byte
     const double angle = kTurn * static_cast<double>(i) / turns;
     out.as<float>()[i] = static_cast<float>(w.a0 - w.a1 * std::cos(angle) + w.a2 * std::cos(2 * angle));
   }
-  return nullptr;
-}
-
-// ---- MelWeightMatrix
-
-PlainRefusal infer_mel(const PlainNode& node, PlainTensor& out) noexcept {
-  const std::int64_t bins = node.integer(0), length = node.integer(1);
-  if (bins < 1 || length < 1 || bins > (1 << 20) || length > (1 << 20) || node.integer(2) < 1 || node.integer(5) != 1)
-    return kWrongArgument;
-  out = {DType::kF32, Shape{length / 2 + 1, bins}};
   return nullptr;
 }
 
@@ -204,39 +118,6 @@ PlainRefusal run_mel(const PlainNode& node, const PlainTensor& out, std::byte*) 
 // min_gram_length, mode, ngram_counts, ngram_indexes, pool_int64s, weights.
 
 enum TfIdfMode : std::int64_t { kTf = 0, kIdf = 1, kTfIdf = 2 };
-
-std::int64_t tf_idf_width(const PlainNode& node) noexcept {
-  std::int64_t width = 0;
-  for (const std::int64_t index : node.list(5)) width = std::max(width, index + 1);
-  return width;
-}
-
-PlainRefusal infer_tf_idf(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const Shape& in = node.in(0).shape;
-  if (!is_index(node.in(0).dtype)) return kWrongType;
-  if (in.rank() < 1 || in.rank() > 2) return kWrongRank;
-  const auto counts = node.list(4), pool = node.list(6);
-  if (counts.empty() || pool.empty() || node.integer(0) < 1 || node.integer(2) < 1 || node.integer(1) < 0 ||
-      node.integer(2) > node.integer(0))
-    return kWrongArgument;
-  std::int64_t last = 0, grams = 0;
-  for (std::size_t n = 0; n < counts.size(); ++n) {
-    const std::int64_t end = n + 1 < counts.size() ? counts[n + 1] : static_cast<std::int64_t>(pool.size());
-    if (counts[n] < last || end < counts[n] || end > static_cast<std::int64_t>(pool.size()) ||
-        (end - counts[n]) % static_cast<std::int64_t>(n + 1) != 0)
-      return kWrongArgument;
-    grams += (end - counts[n]) / static_cast<std::int64_t>(n + 1);
-    last = counts[n];
-  }
-  if (grams != static_cast<std::int64_t>(node.list(5).size())) return kWrongArgument;
-  for (const std::int64_t index : node.list(5))
-    if (index < 0 || index > (1 << 24)) return kWrongArgument;
-  if (node.given(7) && node.list(7).size() != node.list(5).size()) return kWrongArgument;
-  out.dtype = DType::kF32;
-  out.shape = in.rank() == 1 ? Shape{tf_idf_width(node)} : Shape{in[0], tf_idf_width(node)};
-  return nullptr;
-}
 
 /// Occurrences of the gram in the row, with `skip` values between neighbours.
 std::int64_t occurrences(const PlainTensor& x, std::int64_t row, std::int64_t length, std::span<const std::int64_t> gram,
@@ -278,25 +159,13 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr std::string_view kWindowArguments = "size:i@0 output_datatype:i=1 periodic:i=1";
-
-constexpr PlainOperator kOperators[] = {
-    {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, run_dft, dft_scratch, nullptr, 1,
-     bound_stated_f32},
-    {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, run_stft, stft_scratch, nullptr, 1, bound_stated_f32},
-    {462, "HannWindow", kWindowArguments, infer_window, run_window, nullptr, &kHann, 1, bound_stated_f32},
-    {463, "HammingWindow", kWindowArguments, infer_window, run_window, nullptr, &kHamming, 1, bound_stated_f32},
-    {464, "BlackmanWindow", kWindowArguments, infer_window, run_window, nullptr, &kBlackman, 1, bound_stated_f32},
-    {465, "MelWeightMatrix", "bins:i@0 length:i@1 rate:i@2 low:f@3 high:f@4 output_datatype:i=1", infer_mel, run_mel, nullptr, nullptr, 1,
-     bound_stated_f32},
-    {466, "TfIdfVectorizer",
-     "max_gram_length:i=1 max_skip_count:i=0 min_gram_length:i=1 mode:s=TF|IDF|TFIDF ngram_counts:I ngram_indexes:I pool_int64s:I "
-     "weights:F",
-     infer_tf_idf, run_tf_idf},
+constexpr GenericKernel kKernels[] = {
+    {"DFT", run_dft, dft_scratch},  {"STFT", run_stft, stft_scratch}, {"HannWindow", run_window},      {"HammingWindow", run_window},
+    {"BlackmanWindow", run_window}, {"MelWeightMatrix", run_mel},     {"TfIdfVectorizer", run_tf_idf},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> signal_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> signal_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,27 +1,14 @@
 // Results with as many elements as the values say: NonZero, Compress, Unique, Range. Each counts first and writes when it fits.
+#include "sluice/operators/generic/sized.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::sized;
 namespace {
 
-constexpr std::uint8_t bit(int axis) noexcept { return static_cast<std::uint8_t>(1u << axis); }
-
 bool nonzero(const PlainTensor& x, std::int64_t i) noexcept { return real_at(x, i) != 0.0; }
-
-// ---- NonZero: [axes, how many]
-
-PlainRefusal infer_nonzero(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  if (node.in(0).shape.rank() < 1) return kWrongRank;
-  out = {DType::kI64, Shape{node.in(0).shape.rank(), node.in(0).count()}};
-  return nullptr;
-}
-
-PlainRefusal bound_nonzero(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
-  axes = bit(1);
-  return infer_nonzero(node, out);
-}
 
 PlainRefusal run_nonzero(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
@@ -37,26 +24,6 @@ PlainRefusal run_nonzero(const PlainNode& node, PlainTensor& out, std::byte*) no
       out.as<std::int64_t>()[axis * found + at] = i / strides[static_cast<std::size_t>(axis)] % x.shape[axis];
     ++at;
   }
-  return nullptr;
-}
-
-// ---- Compress: the places of an axis (or of the flattened tensor) whose condition holds
-
-PlainRefusal infer_compress(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const PlainTensor &x = node.in(0), &condition = node.in(1);
-  if (condition.dtype != DType::kBool) return kWrongType;
-  if (condition.shape.rank() != 1) return kWrongRank;
-  out = {x.dtype, node.given(0) ? x.shape : Shape{x.count()}};
-  const int axis = node.given(0) ? axis_of(node.integer(0), x.shape.rank()) : 0;
-  if (axis < 0) return kWrongAxis;
-  out.shape[axis] = std::min(out.shape[axis], condition.count());
-  return nullptr;
-}
-
-PlainRefusal bound_compress(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
-  if (const PlainRefusal refusal = infer_compress(node, out)) return refusal;
-  axes = bit(node.given(0) ? axis_of(node.integer(0), out.shape.rank()) : 0);
   return nullptr;
 }
 
@@ -80,44 +47,6 @@ PlainRefusal run_compress(const PlainNode& node, PlainTensor& out, std::byte*) n
       copy_elements(out.data + to * view.inner * size, x.data + (o * view.extent + k) * view.inner * size, view.inner, x.dtype);
       ++to;
     }
-  return nullptr;
-}
-
-// ---- Unique: items are elements, or the slices of an axis. Results: items, place of the first of each, group of each item, counts
-
-struct Items {
-  AxisView view;
-  explicit Items(const PlainNode& node) noexcept
-      : view(node.given(0) ? axis_view(node.in(0).shape, std::max(axis_of(node.integer(0), node.in(0).shape.rank()), 0))
-                           : AxisView{1, node.in(0).count(), 1}) {}
-
-  /// Below zero, zero or above: how item a compares with item b.
-  template <class T>
-  int compare(const T* x, std::int64_t a, std::int64_t b) const noexcept {
-    for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; ++i) {
-        const T u = x[(o * view.extent + a) * view.inner + i], v = x[(o * view.extent + b) * view.inner + i];
-        if (u < v || (v != v && u == u)) return -1;
-        if (v < u || (u != u && v == v)) return 1;
-      }
-    return 0;
-  }
-};
-
-PlainRefusal infer_unique(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const PlainTensor& x = node.in(0);
-  if (!is_number(x.dtype) && x.dtype != DType::kBool) return kWrongType;
-  if (node.given(0) && axis_of(node.integer(0), x.shape.rank()) < 0) return kWrongAxis;
-  const std::int64_t items = Items(node).view.extent;
-  out = {node.result() == 0 ? x.dtype : DType::kI64, node.result() == 0 && node.given(0) ? x.shape : Shape{items}};
-  return nullptr;
-}
-
-PlainRefusal bound_unique(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
-  if (const PlainRefusal refusal = infer_unique(node, out)) return refusal;
-  const bool slices = node.result() == 0 && node.given(0);
-  axes = node.result() == 2 ? std::uint8_t{0} : bit(slices ? axis_of(node.integer(0), out.shape.rank()) : 0);
   return nullptr;
 }
 
@@ -184,23 +113,6 @@ PlainRefusal run_unique(const PlainNode& node, PlainTensor& out, std::byte* scra
   return nullptr;
 }
 
-// ---- Range
-
-PlainRefusal infer_range(const PlainNode& node, PlainTensor& out) noexcept {
-  for (int i = 0; i < 3; ++i) {
-    if (!node.has(i)) return kMissingInput;
-    if (!is_number(node.in(i).dtype) || node.in(i).dtype != node.in(0).dtype) return kWrongType;
-    if (node.in(i).count() != 1) return kWrongShape;
-  }
-  out = {node.in(0).dtype, Shape{0}};
-  return nullptr;
-}
-
-PlainRefusal bound_range(const PlainNode& node, PlainTensor& out, std::uint8_t&) noexcept {
-  const PlainRefusal refusal = infer_range(node, out);
-  return refusal != nullptr ? refusal : kStateBound;
-}
-
 PlainRefusal run_range(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
   const double start = real_at(node.in(0), 0), limit = real_at(node.in(1), 0), step = real_at(node.in(2), 0);
   const double count = step == 0 ? -1 : std::ceil((limit - start) / step);
@@ -219,23 +131,15 @@ PlainRefusal run_range(const PlainNode& node, PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, std::string_view arguments,
-                             PlainRefusal (*infer)(const PlainNode&, PlainTensor&) noexcept,
-                             PlainRefusal (*bound)(const PlainNode&, PlainTensor&, std::uint8_t&) noexcept,
-                             PlainRefusal (*run_sized)(const PlainNode&, PlainTensor&, std::byte*) noexcept,
-                             std::uint64_t (*scratch)(const PlainNode&) noexcept = nullptr, int outputs = 1) noexcept {
-  return {number, name, arguments, infer, nullptr, scratch, nullptr, outputs, bound, run_sized};
-}
-
-constexpr PlainOperator kOperators[] = {
-    line(540, "NonZero", "", infer_nonzero, bound_nonzero, run_nonzero),
-    line(541, "Compress", "axis:i", infer_compress, bound_compress, run_compress),
-    line(542, "Unique", "axis:i sorted:i=1", infer_unique, bound_unique, run_unique, unique_scratch, 4),
-    line(543, "Range", "", infer_range, bound_range, run_range),
+constexpr GenericKernel kKernels[] = {
+    {"NonZero", nullptr, nullptr, run_nonzero},
+    {"Compress", nullptr, nullptr, run_compress},
+    {"Unique", nullptr, unique_scratch, run_unique},
+    {"Range", nullptr, nullptr, run_range},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> sized_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> sized_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,43 +1,12 @@
 // NonMaxSuppression: of boxes that overlap, the one with the best score.
+#include "sluice/operators/generic/suppress.h"
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
+using namespace operators::generic::suppress;
 namespace {
-
-// Boxes [batch, boxes, 4], scores [batch, classes, boxes]; result [selected, 3]: batch, class, box.
-enum Argument : std::size_t { kMost, kOverlap, kScore, kCentre };
-
-struct Counts {
-  std::int64_t batches = 0, classes = 0, boxes = 0;
-};
-
-PlainRefusal read_counts(const PlainNode& node, Counts& counts) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const PlainTensor &boxes = node.in(0), &scores = node.in(1);
-  if (!is_f32(boxes.dtype) || !is_f32(scores.dtype)) return kWrongType;
-  if (boxes.shape.rank() != 3 || scores.shape.rank() != 3) return kWrongRank;
-  if (boxes.shape[2] != 4 || boxes.shape[0] != scores.shape[0] || boxes.shape[1] != scores.shape[2]) return kWrongShape;
-  counts = {boxes.shape[0], scores.shape[1], boxes.shape[1]};
-  return nullptr;
-}
-
-/// At most `most` boxes of each class of each batch; late, all of them.
-PlainRefusal infer_suppress(const PlainNode& node, PlainTensor& out) noexcept {
-  Counts counts;
-  if (const PlainRefusal refusal = read_counts(node, counts)) return refusal;
-  const bool late = node.has(2) && !node.given(kMost);
-  const std::int64_t most = late ? counts.boxes : std::clamp<std::int64_t>(node.integer(kMost), 0, counts.boxes);
-  std::int64_t rows = 0;
-  if (__builtin_mul_overflow(counts.batches * most, counts.classes, &rows)) return kWrongShape;
-  out = {DType::kI64, Shape{rows, 3}};
-  return nullptr;
-}
-
-PlainRefusal bound_suppress(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
-  axes = 1;
-  return infer_suppress(node, out);
-}
 
 std::uint64_t suppress_scratch(const PlainNode& node) noexcept {
   Counts counts;
@@ -102,13 +71,12 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {550, "NonMaxSuppression", "most:i@2 overlap:f@3 score:f@4 center_point_box:i=0", infer_suppress, nullptr, suppress_scratch, nullptr, 1,
-     bound_suppress, run_suppress},
+constexpr GenericKernel kKernels[] = {
+    {"NonMaxSuppression", nullptr, suppress_scratch, run_suppress},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> suppress_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> suppress_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

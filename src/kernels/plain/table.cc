@@ -6,70 +6,39 @@
 namespace sluice::kernels {
 namespace {
 
-using Family = std::span<const PlainOperator> (*)() noexcept;
+using Family = std::span<const GenericKernel> (*)() noexcept;
 constexpr Family kFamilies[] = {
-    plain::unary_operators,    plain::binary_operators,  plain::cast_operators,      plain::reduce_operators,    plain::select_operators,
-    plain::gather_operators,   plain::scatter_operators, plain::normalize_operators, plain::loss_operators,      plain::quantize_operators,
-    plain::matrix_operators,   plain::pool_operators,    plain::convolve_operators,  plain::recurrent_operators, plain::attention_operators,
-    plain::resize_operators,   plain::image_operators,   plain::signal_operators,    plain::extents_operators,   plain::sized_operators,
-    plain::suppress_operators, plain::control_operators, plain::scan_operators,
+    plain::unary_kernels,    plain::binary_kernels,  plain::cast_kernels,      plain::reduce_kernels,    plain::select_kernels,
+    plain::gather_kernels,   plain::scatter_kernels, plain::normalize_kernels, plain::loss_kernels,      plain::quantize_kernels,
+    plain::matrix_kernels,   plain::pool_kernels,    plain::convolve_kernels,  plain::recurrent_kernels, plain::attention_kernels,
+    plain::resize_kernels,   plain::image_kernels,   plain::signal_kernels,    plain::extents_kernels,   plain::sized_kernels,
+    plain::suppress_kernels, plain::control_kernels, plain::scan_kernels,
 };
 
 constexpr std::size_t kMaxOperators = 400;
 
+/// The kernels in the order of their operators, which is that of the numbers.
 struct Table {
-  std::array<const PlainOperator*, kMaxOperators> lines{};
-  std::size_t count = 0;
+  std::array<const GenericKernel*, kMaxOperators> kernels{};
 
   Table() noexcept {
+    const auto operators = plain_operators();
     for (const Family family : kFamilies)
-      for (const PlainOperator& line : family()) lines[count++] = &line;
-    std::sort(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count),
-              [](const PlainOperator* a, const PlainOperator* b) { return a->number < b->number; });
+      for (const GenericKernel& kernel : family()) {
+        const auto is_its = [&](const PlainOperator* op) { return op->name == kernel.name; };
+        kernels[static_cast<std::size_t>(std::find_if(operators.begin(), operators.end(), is_its) - operators.begin())] = &kernel;
+      }
   }
 };
 
-const Table& table() noexcept {
-  static const Table made;
-  return made;
-}
-
-/// The number of arguments in a list such as "axis:i=0 keepdims:i=1".
-std::size_t words(std::string_view text) noexcept {
-  std::size_t count = 0;
-  bool inside = false;
-  for (const char c : text) {
-    count += c != ' ' && !inside ? 1 : 0;
-    inside = c != ' ';
-  }
-  return count;
-}
-
 }  // namespace
 
-std::span<const PlainOperator* const> plain_operators() noexcept { return {table().lines.data(), table().count}; }
-
-const PlainOperator* find_plain(std::uint16_t number) noexcept {
-  const auto lines = plain_operators();
-  const auto found =
-      std::lower_bound(lines.begin(), lines.end(), number, [](const PlainOperator* line, std::uint16_t n) { return line->number < n; });
-  return found != lines.end() && (*found)->number == number ? *found : nullptr;
-}
-
-const PlainOperator* find_plain(std::string_view name) noexcept {
-  for (const PlainOperator* line : plain_operators())
-    if (line->name == name) return line;
-  return nullptr;
-}
-
-PlainRefusal infer_plain(const PlainNode& node, PlainTensor& out) noexcept {
-  if (node.argument_count() != words(node.op().arguments)) return "its arguments are not those of the operator";
-  if (node.result() >= node.op().outputs) return "it has no such output";
-  const PlainRefusal refusal = node.op().infer(node, out);
-  if (refusal != nullptr) return refusal;
-  const auto made = Shape::make(out.shape.dims());
-  if (!made) return "its output's shape is negative or overflows";
-  return nullptr;
+const GenericKernel& generic_kernel(const PlainOperator& op) noexcept {
+  static const Table table;
+  const auto operators = plain_operators();
+  const auto found = std::lower_bound(operators.begin(), operators.end(), op.number,
+                                      [](const PlainOperator* line, std::uint16_t number) { return line->number < number; });
+  return *table.kernels[static_cast<std::size_t>(found - operators.begin())];
 }
 
 }  // namespace sluice::kernels

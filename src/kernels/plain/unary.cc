@@ -1,6 +1,7 @@
 // One value in, one value out.
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -11,31 +12,18 @@ using IntegerFunction = std::int64_t (*)(std::int64_t x);
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
-  bool to_bool = false;  // the result is a truth
 };
 
-const Functions& functions_of(const PlainNode& node) noexcept { return *static_cast<const Functions*>(node.op().detail); }
-
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  const Functions& f = functions_of(node);
+PlainRefusal run_functions(const Functions& f, const PlainNode& node, const PlainTensor& out) noexcept {
   const PlainTensor& x = node.in(0);
-  const bool whole = is_integer(x.dtype) || x.dtype == DType::kBool;
-  if (!(is_f32(x.dtype) && f.real != nullptr) && !(whole && f.integer != nullptr)) return kWrongType;
-  out = {f.to_bool ? DType::kBool : x.dtype, x.shape};
-  return nullptr;
-}
-
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const Functions& f = functions_of(node);
-  const PlainTensor& x = node.in(0);
+  const bool to_bool = out.dtype == DType::kBool;
   const std::int64_t count = x.count();
   if (is_f32(x.dtype)) {
     const auto a = static_cast<float>(node.real(0)), b = static_cast<float>(node.real(1));
     const auto* from = x.as<const float>();
     for (std::int64_t i = 0; i < count; ++i) {
       const float y = f.real(from[i], a, b);
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = y != 0.0f;
       else
         out.as<float>()[i] = y;
@@ -46,7 +34,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
     using T = decltype(zero);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t y = f.integer(static_cast<std::int64_t>(x.as<const T>()[i]));
-      if (f.to_bool)
+      if (to_bool)
         out.as<std::uint8_t>()[i] = y != 0;
       else
         out.as<T>()[i] = static_cast<T>(y);
@@ -55,33 +43,33 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-PlainRefusal infer_identity(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0)) return kMissingInput;
-  out = {node.in(0).dtype, node.in(0).shape};
-  return nullptr;
-}
-
 PlainRefusal run_identity(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
   return nullptr;
 }
 
-constexpr Functions real(RealFunction f) noexcept { return {f, nullptr, false}; }
+/// A function that kUnary has too.
+template <Function function>
+float of_kind(float x, float a, float b) {
+  return reference::apply({function, a, b}, x);
+}
 
-constexpr Functions kAbs{[](float x, float, float) { return std::fabs(x); },
+constexpr Functions real(RealFunction f) noexcept { return {f, nullptr}; }
+
+constexpr Functions kAbs{of_kind<Function::kAbs>,
                          [](std::int64_t x) { return x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x; }};
-constexpr Functions kNeg{[](float x, float, float) { return -x; },
+constexpr Functions kNeg{of_kind<Function::kNeg>,
                          [](std::int64_t x) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)); }};
 constexpr Functions kSign{[](float x, float, float) { return x > 0   ? 1.0f
                                                              : x < 0 ? -1.0f
                                                                      : x; },
                           [](std::int64_t x) { return std::int64_t{x > 0} - std::int64_t{x < 0}; }};
-constexpr Functions kRelu{[](float x, float, float) { return x > 0 ? x : 0.0f; }, [](std::int64_t x) { return x > 0 ? x : 0; }};
-constexpr Functions kNot{nullptr, [](std::int64_t x) { return std::int64_t{x == 0}; }, true};
+constexpr Functions kRelu{of_kind<Function::kRelu>, [](std::int64_t x) { return x > 0 ? x : 0; }};
+constexpr Functions kNot{nullptr, [](std::int64_t x) { return std::int64_t{x == 0}; }};
 constexpr Functions kBitwiseNot{nullptr, [](std::int64_t x) { return ~x; }};
-constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr, true};
+constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr};
 // a, b: are minus and plus infinity looked for?
-constexpr Functions kIsInf{[](float x, float a, float b) { return std::isinf(x) && (x < 0 ? a : b) != 0.0f ? 1.0f : 0.0f; }, nullptr, true};
+constexpr Functions kIsInf{[](float x, float a, float b) { return std::isinf(x) && (x < 0 ? a : b) != 0.0f ? 1.0f : 0.0f; }, nullptr};
 constexpr Functions kAcos = real([](float x, float, float) { return std::acos(x); });
 constexpr Functions kAcosh = real([](float x, float, float) { return std::acosh(x); });
 constexpr Functions kAsin = real([](float x, float, float) { return std::asin(x); });
@@ -104,44 +92,26 @@ constexpr Functions kSwish = real([](float x, float a, float) { return x / (1.0f
 constexpr Functions kGeluTanh =
     real([](float x, float, float) { return 0.5f * x * (1.0f + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))); });
 
-constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Functions& f, std::string_view arguments = "") noexcept {
-  return {number, name, arguments, infer, run, nullptr, &f};
+template <const Functions& functions>
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  return run_functions(functions, node, out);
 }
 
-constexpr PlainOperator kOperators[] = {
-    line(1, "Abs", kAbs),
-    line(2, "Neg", kNeg),
-    line(3, "Sign", kSign),
-    line(4, "Relu", kRelu),
-    line(5, "Not", kNot),
-    line(6, "BitwiseNot", kBitwiseNot),
-    line(7, "IsNaN", kIsNan),
-    line(8, "IsInf", kIsInf, "detect_negative:r=1 detect_positive:r=1"),
-    line(9, "Acos", kAcos),
-    line(10, "Acosh", kAcosh),
-    line(11, "Asin", kAsin),
-    line(12, "Asinh", kAsinh),
-    line(13, "Atan", kAtan),
-    line(14, "Atanh", kAtanh),
-    line(15, "Cos", kCos),
-    line(16, "Cosh", kCosh),
-    line(17, "Sin", kSin),
-    line(18, "Sinh", kSinh),
-    line(19, "Tan", kTan),
-    line(20, "Round", kRound),
-    line(21, "Selu", kSelu, "alpha:f=1.67326319217681884765625 gamma:f=1.05070102214813232421875"),
-    line(22, "Celu", kCelu, "alpha:f=1"),
-    line(23, "Shrink", kShrink, "bias:f=0 lambd:f=0.5"),
-    line(24, "ThresholdedRelu", kThresholdedRelu, "alpha:f=1"),
-    line(25, "Softsign", kSoftsign),
-    line(26, "Mish", kMish),
-    line(27, "Swish", kSwish, "alpha:f=1"),
-    line(28, "GeluTanh", kGeluTanh),
-    {29, "Identity", "", infer_identity, run_identity},
+constexpr GenericKernel kKernels[] = {
+    {"Abs", run<kAbs>},           {"Neg", run<kNeg>},         {"Sign", run<kSign>},
+    {"Relu", run<kRelu>},         {"Not", run<kNot>},         {"BitwiseNot", run<kBitwiseNot>},
+    {"IsNaN", run<kIsNan>},       {"IsInf", run<kIsInf>},     {"Acos", run<kAcos>},
+    {"Acosh", run<kAcosh>},       {"Asin", run<kAsin>},       {"Asinh", run<kAsinh>},
+    {"Atan", run<kAtan>},         {"Atanh", run<kAtanh>},     {"Cos", run<kCos>},
+    {"Cosh", run<kCosh>},         {"Sin", run<kSin>},         {"Sinh", run<kSinh>},
+    {"Tan", run<kTan>},           {"Round", run<kRound>},     {"Selu", run<kSelu>},
+    {"Celu", run<kCelu>},         {"Shrink", run<kShrink>},   {"ThresholdedRelu", run<kThresholdedRelu>},
+    {"Softsign", run<kSoftsign>}, {"Mish", run<kMish>},       {"Swish", run<kSwish>},
+    {"GeluTanh", run<kGeluTanh>}, {"Identity", run_identity},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> unary_operators() noexcept { return kOperators; }
+std::span<const GenericKernel> unary_kernels() noexcept { return kKernels; }
 
 }  // namespace sluice::kernels::plain

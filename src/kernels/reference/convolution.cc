@@ -2,8 +2,7 @@
 //
 // Each output is one chain of fused multiply-adds from 0: taps in the order of the panels, channels rising within a tap. Taps that fall
 // on padding are left out of the chain; multiplying by a zero instead gives the same bits for finite weights.
-#include <cmath>
-
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
 #include "src/kernels/reference/walk.h"
@@ -13,8 +12,7 @@ namespace {
 
 /// Channels [begin, end) of those of one pixel that a group reads, times the weights of one tap.
 float add_tap(float sum, const float* pixel, const float* weights, std::int64_t begin, std::int64_t end) noexcept {
-  for (std::int64_t k = begin; k < end; ++k) sum = std::fma(pixel[k], weights[k * kPanelLanes], sum);
-  return sum;
+  return generic::chain(sum, {pixel + begin}, {weights + begin * kPanelLanes, kPanelLanes}, end - begin);
 }
 
 bool inside(std::int64_t i, std::int64_t extent) noexcept { return i >= 0 && i < extent; }

@@ -1,6 +1,7 @@
 // Dense layers, and the product of two activations.
 #include <cmath>
 
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
 #include "src/kernels/reference/walk.h"
@@ -18,9 +19,9 @@ void dense(const KernelCall& call) noexcept {
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
-      const float* column = weights.channel(n);
-      float sum = products.first(row, pixel, n);
-      for (std::int64_t k = products.begin(); k < products.end(); ++k) sum = std::fma(in[k], column[k * kPanelLanes], sum);
+      const float* column = weights.channel(n) + products.begin() * kPanelLanes;
+      const float sum = generic::chain(products.first(row, pixel, n), {in + products.begin()}, {column, kPanelLanes},
+                                       products.end() - products.begin());
       if (!products.finishes()) {
         products.keep(sum, row, pixel, n);
         continue;

@@ -2,8 +2,8 @@
 #include "sluice/operators/parameters/elementwise.h"
 
 #include <cmath>
-#include <type_traits>
 
+#include "src/kernels/generic/arithmetic.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/walk.h"
@@ -32,56 +32,27 @@ void affine(const KernelCall& call) noexcept {
 
 namespace {
 
-float combine(BinaryFunction f, float a, float b) noexcept {
+template <class T>
+T combine(BinaryFunction f, T a, T b) noexcept {
   switch (f) {
     case BinaryFunction::kAdd:
-      return a + b;
+      return generic::Add()(a, b);
     case BinaryFunction::kSub:
-      return a - b;
+      return generic::Sub()(a, b);
     case BinaryFunction::kMul:
-      return a * b;
+      return generic::Mul()(a, b);
     case BinaryFunction::kDiv:
-      return a / b;
+      return generic::Div()(a, b);
     case BinaryFunction::kPrelu:
-      return a < 0.0f ? a * b : a;
+      return generic::Prelu()(a, b);
     case BinaryFunction::kMax:
-      return a < b ? b : a;
+      return generic::Max()(a, b);
     case BinaryFunction::kMin:
-      return b < a ? b : a;
+      return generic::Min()(a, b);
     case BinaryFunction::kPow:
-      return std::pow(a, b);
+      return generic::Pow()(a, b);
   }
   return a;
-}
-
-/// Integers wrap round, and a division by zero gives zero: a model must not be able to stop the process.
-template <class Int>
-Int combine_integers(BinaryFunction f, Int a, Int b) noexcept {
-  using U = std::make_unsigned_t<Int>;
-  const auto ua = static_cast<U>(a), ub = static_cast<U>(b);
-  switch (f) {
-    case BinaryFunction::kAdd:
-      return static_cast<Int>(ua + ub);
-    case BinaryFunction::kSub:
-      return static_cast<Int>(ua - ub);
-    case BinaryFunction::kMul:
-      return static_cast<Int>(ua * ub);
-    case BinaryFunction::kDiv:
-      if (b == 0) return 0;
-      return b == -1 ? static_cast<Int>(U{0} - ua) : static_cast<Int>(a / b);
-    case BinaryFunction::kPrelu:
-      return a < 0 ? static_cast<Int>(ua * ub) : a;
-    case BinaryFunction::kMax:
-      return a < b ? b : a;
-    case BinaryFunction::kMin:
-      return b < a ? b : a;
-    case BinaryFunction::kPow:
-      break;
-  }
-  U power = 1;
-  for (U base = ua, exponent = b < 0 ? U{0} : ub; exponent != 0; exponent >>= 1, base *= base)
-    if (exponent & 1) power *= base;
-  return static_cast<Int>(power);
 }
 
 /// Calls body(out pointer, a pointer, a step, b pointer, b step) for each pixel: an operand of one channel is repeated (step 0).
@@ -104,7 +75,7 @@ void binary_integers(const KernelCall& call) noexcept {
   const BinaryFunction f = call.parameters<operators::BinaryParameters>().function;
   const std::int64_t channels = call.outputs[0].view.channels;
   for_operand_pixels<Int>(call, [&](Int* out, const Int* a, int a_step, const Int* b, int b_step) {
-    for (std::int64_t c = 0; c < channels; ++c) out[c] = combine_integers(f, a[c * a_step], b[c * b_step]);
+    for (std::int64_t c = 0; c < channels; ++c) out[c] = combine(f, a[c * a_step], b[c * b_step]);
   });
 }
 

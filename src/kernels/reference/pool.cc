@@ -1,10 +1,5 @@
 // Pooling: the maximum or the mean of a window, channel by channel.
-//
-// Order of a mean's sum: each row of the window from left to right, then the rows' sums from top to bottom. Two short chains lose less
-// than one long one, which matters for global averages.
-#include <algorithm>
-#include <limits>
-
+#include "src/kernels/generic/folds.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/pool_window.h"
@@ -14,24 +9,21 @@ namespace sluice::kernels::reference {
 namespace {
 
 float maximum(const RowView& in, const PoolWindow& window, std::int64_t channel) noexcept {
-  float best = -std::numeric_limits<float>::infinity();
+  generic::Greatest<float> greatest;
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step)
-    for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step) {
-      const float value = in.at<const float>(window.first_row + iy, ix)[channel];
-      best = best < value ? value : best;
-    }
-  return best;
+    for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step)
+      greatest.add(in.at<const float>(window.first_row + iy, ix)[channel]);
+  return greatest.value();
 }
 
 float mean(const RowView& in, const PoolWindow& window, std::int64_t channel) noexcept {
-  float sum = 0.0f;
+  generic::Mean mean;
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step) {
-    float row_sum = 0.0f;
     for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step)
-      row_sum += in.at<const float>(window.first_row + iy, ix)[channel];
-    sum += row_sum;
+      mean.add(in.at<const float>(window.first_row + iy, ix)[channel]);
+    mean.end_row();
   }
-  return sum / static_cast<float>(window.divisor);
+  return mean.over(window.divisor);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // Arguments of every operator here begin with SLUICE_WINDOW_ARGUMENTS, in this order.
 #pragma once
 
-#include "src/kernels/plain/elements.h"
+#include "sluice/operators/generic/elements.h"
 
-namespace sluice::kernels::plain {
+namespace sluice::operators::generic {
 
 /// A macro, so that an operator's line can append its own to the literal.
 #define SLUICE_WINDOW_ARGUMENTS "kernel_shape:I strides:I dilations:I pads:I auto_pad:s=NOTSET|SAME_UPPER|SAME_LOWER|VALID ceil_mode:i=0 "
@@ -119,4 +119,4 @@ inline std::int64_t tap_place(const Windows& w, std::int64_t at, std::int64_t ta
   return inside ? place : -1;
 }
 
-}  // namespace sluice::kernels::plain
+}  // namespace sluice::operators::generic
