@@ -18,6 +18,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/memory_end.h"
 #include "src/cli/process.h"
+#include "src/cli/report/report.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -35,6 +36,7 @@ struct CommandLine {
   PlanOptions plan;
   RunOptions run;
   BenchOptions bench;
+  ReportOptions report;
   std::vector<float> mean;
   std::vector<float> stddev;
   float scale = 1;
@@ -210,6 +212,18 @@ CLI::App* add_bench(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+CLI::App* add_report(CLI::App& app, CommandLine& line) {
+  ReportOptions& report = line.report;
+  CLI::App* command = app.add_subcommand("report", "Draw a plan and a run of it into one HTML page");
+  add_budget(command, report.budget);
+  command->add_option("-o,--output", report.output, "the page, r.html")->required();
+  CLI::Option* const input =
+      command->add_option("--input", report.inputs, "as of `sluice run`, for the measured run")->allow_extra_args(false);
+  command->add_flag("--repeat", report.repeat, "plan for repeated runs, and measure one of those");
+  command->add_flag("--no-run", report.no_run, "draw the plan alone")->excludes(input);
+  return command;
+}
+
 /// A number that a picture's values can be computed with.
 float checked(float value, const char* option, bool divides) {
   if (!std::isfinite(value)) raise(make_error(ErrorCode::kInvalidArgument, option, "is a finite number"));
@@ -278,7 +292,8 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
       {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
-      {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}}};
+      {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}},
+      {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}}};
   if (words.empty()) {
     std::fputs(app.help().c_str(), stdout);
     return {};

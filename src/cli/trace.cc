@@ -106,7 +106,8 @@ class TraceWriter {
     if (time.begin_ns == 0 || time.end_ns == 0) return;
     const plan::Load& load = plan_.loads[k];
     add_slice(kLoads, fmt::format("load {}: {}", k, names_[k]), "load", time.begin_ns, time.end_ns - time.begin_ns,
-              {{"bytes", load.file.size.count()},
+              {{"load", k},
+               {"bytes", load.file.size.count()},
                {"file_offset", load.file.offset.count()},
                {"gate", load.gate},
                {"first_use", load.uses.begin},

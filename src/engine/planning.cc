@@ -22,21 +22,6 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .search_ms = options.search_ms};
 }
 
-profiler::DeviceProfile profile_for(const SessionOptions& options) {
-  profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
-  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
-  if (profile.threads != options.threads) {
-    profile.kernels.clear();
-    profile.threads = options.threads;
-  }
-  const executor::ReadOptions reads = reads_of(options);
-  profile.read_piece_bytes = reads.size.count();
-  profile.reads_in_flight = static_cast<std::uint32_t>(reads.in_flight);
-  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
-  profile.compute_slowdown = options.compute_slowdown;
-  return profile;
-}
-
 /// What plans depend on.
 bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
   const auto rates = [](const profiler::DeviceProfile& p) {
@@ -130,6 +115,21 @@ Status check_options(const SessionOptions& options) noexcept {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }
   return {};
+}
+
+profiler::DeviceProfile profile_for(const SessionOptions& options) {
+  profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
+  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
+  if (profile.threads != options.threads) {
+    profile.kernels.clear();
+    profile.threads = options.threads;
+  }
+  const executor::ReadOptions reads = reads_of(options);
+  profile.read_piece_bytes = reads.size.count();
+  profile.reads_in_flight = static_cast<std::uint32_t>(reads.in_flight);
+  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
+  profile.compute_slowdown = options.compute_slowdown;
+  return profile;
 }
 
 executor::ReadOptions reads_of(const SessionOptions& options) {

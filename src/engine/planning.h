@@ -10,6 +10,8 @@ Status check_options(const SessionOptions& options) noexcept;
 
 /// options.read with what the profile found best where the options leave it open.
 executor::ReadOptions reads_of(const SessionOptions& options);
+/// What the device does, as far as the options say more of it than the profile: threads, reads, emulated slowness.
+profiler::DeviceProfile profile_for(const SessionOptions& options);
 /// Whether two models are the same bytes of one file.
 bool same_file(const Model& a, const Model& b) noexcept;
 /// Whether sessions of one model with these options have the same plans in the same budgets.

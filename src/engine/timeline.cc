@@ -1,0 +1,124 @@
+#include "sluice/engine/timeline.h"
+
+#include <algorithm>
+
+#include "sluice/kernels/registry.h"
+#include "sluice/planner/simulate.h"
+#include "src/core/out_of_memory.h"
+#include "src/engine/planning.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kMilliseconds = 1e3;
+
+/// A plan as the simulator reads it: what it does not ask for is left out.
+planner::Schedule schedule_of(const plan::Plan& plan) {
+  planner::Schedule schedule;
+  for (const plan::Step& step : plan.steps) {
+    planner::StepSpec spec;
+    spec.channels = step.channels;
+    spec.rows = step.rows;
+    spec.loads_needed = step.loads_needed;
+    spec.prepare = step.prepare;
+    if (step.derived.buffer.valid()) spec.derived = 0;
+    schedule.steps.push_back(spec);
+  }
+  for (const plan::Load& load : plan.loads) {
+    planner::LoadSpec spec;
+    spec.uses = load.uses;
+    spec.resident = load.resident;
+    spec.prologue_only = load.prologue_only;
+    schedule.loads.push_back(spec);
+  }
+  return schedule;
+}
+
+Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
+                                const profiler::DeviceProfile& profile) {
+  planner::Costs costs;
+  costs.load_start = profile.load_start_seconds;
+  costs.wake = profile.wake_seconds;
+  costs.beside_reads = profile.step_time_beside_reads;
+  planner::KernelChoice kernels(graph.nodes.size(), nullptr);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    kernels[step.node.index()] = kernels::find_kernel(step.kernel);
+    if (kernels[step.node.index()] == nullptr)
+      return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
+    costs.step.push_back(planner::price_step(graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads)));
+    if (!step.prepare) costs.compute += costs.step.back();
+  }
+  for (const plan::Load& load : plan.loads) {
+    costs.load.push_back(profiler::load_seconds(profile, load.file.size));
+    costs.decode.push_back(planner::decode_seconds(profile, load.file.size.count()));
+  }
+  return costs;
+}
+
+/// The lanes of reading and decoding of planner/simulate.h, whose steps are known.
+class LoadLanes {
+ public:
+  LoadLanes(const plan::Plan& plan, const planner::Costs& costs, const planner::Timeline& timeline, planner::Run kind)
+      : plan_(plan), costs_(costs), timeline_(timeline), prologue_(kind == planner::Run::kPrologue) {}
+
+  std::vector<ExpectedTime> times() {
+    std::vector<ExpectedTime> times = pass();
+    if (prologue_ || std::none_of(plan_.loads.begin(), plan_.loads.end(), [](const plan::Load& load) { return load.gate < 0; }))
+      return times;
+    // The run before was like this one: its loads end where the first pass of ours did.
+    read_end_ -= timeline_.seconds();
+    decode_end_ -= timeline_.seconds();
+    return pass();
+  }
+
+ private:
+  std::vector<ExpectedTime> pass() {
+    std::vector<ExpectedTime> times(plan_.loads.size());
+    for (std::size_t k = 0; k < plan_.loads.size(); ++k) {
+      if (!prologue_ && !plan_.loads[k].streamed()) continue;
+      const double open = opening_of(plan_.loads[k]);
+      const double begin = open > read_end_ ? open + costs_.load_start : read_end_;
+      read_end_ = begin + costs_.load[k];
+      decode_end_ = std::max(read_end_, decode_end_) + costs_.decode[k];
+      times[k] = {begin * kMilliseconds, decode_end_ * kMilliseconds};
+    }
+    return times;
+  }
+
+  double opening_of(const plan::Load& load) const {
+    if (load.gate >= 0) return timeline_.step_end[static_cast<std::size_t>(load.gate)];
+    if (prologue_) return 0;
+    const auto steps = static_cast<std::int64_t>(plan_.steps.size());
+    return timeline_.step_end[static_cast<std::size_t>(load.gate + steps)] - timeline_.seconds();
+  }
+
+  const plan::Plan& plan_;
+  const planner::Costs& costs_;
+  const planner::Timeline& timeline_;
+  const bool prologue_;
+  double read_end_ = 0;
+  double decode_end_ = 0;
+};
+
+}  // namespace
+
+Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan, const SessionOptions& options) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  return or_out_of_memory(model.file().path(), [&]() -> Result<ExpectedTimes> {
+    const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
+    const planner::Schedule schedule = schedule_of(plan);
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(model.graph(), plan, schedule, engine::profile_for(options)));
+    planner::Gates gates;
+    for (const plan::Load& load : plan.loads)
+      gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
+    const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
+    ExpectedTimes times;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+      times.steps.push_back({timeline.step_start[i] * kMilliseconds, timeline.step_end[i + 1] * kMilliseconds});
+    times.loads = LoadLanes(plan, costs, timeline, kind).times();
+    return times;
+  });
+}
+
+}  // namespace sluice
