@@ -31,6 +31,7 @@ struct Avx512 {
   static SLUICE_INLINE Reals at_least(Reals a, Reals b) { return _mm512_max_ps(a, b); }
   static SLUICE_INLINE Reals at_most(Reals a, Reals b) { return _mm512_min_ps(a, b); }
   static SLUICE_INLINE Reals reals(Sums a) { return _mm512_cvtepi32_ps(a); }
+  static SLUICE_INLINE void store_reals(Reals a, float* to) { _mm512_storeu_ps(to, a); }
   static SLUICE_INLINE Sums bits(Reals a) { return _mm512_castps_si512(a); }
   static SLUICE_INLINE Sums rounded_integers(Reals a) { return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from, int count) {
@@ -48,11 +49,11 @@ struct Avx512 {
   static SLUICE_INLINE void correct(Correction&, const W&) {}
   static SLUICE_INLINE Sums corrected(Sums a, Correction) { return a; }
 
-  /// Integers of one vector, unbounded below 2^24: packing bounds them to 16 bits and then to u8. What is no number becomes the least.
-  static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) {
-    const Reals value = _mm512_min_ps(_mm512_set1_ps(0x1p24f), _mm512_mul_ps(_mm512_cvtepi32_ps(sums), multiplier));
-    return _mm512_cvt_roundps_epi32(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  /// Integers as packing takes them, which bounds them to 16 bits and then to u8. What is no number becomes the least.
+  static SLUICE_INLINE Sums packable(Reals value) {
+    return _mm512_cvt_roundps_epi32(_mm512_min_ps(_mm512_set1_ps(0x1p24f), value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
+  static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) { return packable(times(reals(sums), multiplier)); }
 
   struct PackedRange {
     __m512i zero, low, high, order;
@@ -81,6 +82,9 @@ struct Avx512 {
   static SLUICE_INLINE void store_vector(ByteVector a, std::uint8_t* to, std::int64_t count) {
     _mm512_mask_storeu_epi8(to, first_bytes(count), a);
   }
+  static SLUICE_INLINE ByteVector set_bytes(std::uint8_t value) { return _mm512_set1_epi8(static_cast<char>(value)); }
+  static SLUICE_INLINE ByteVector larger(ByteVector a, ByteVector b) { return _mm512_max_epu8(a, b); }
+  static SLUICE_INLINE ByteVector smaller(ByteVector a, ByteVector b) { return _mm512_min_epu8(a, b); }
   static SLUICE_INLINE ByteVector low_bytes(ByteVector a, ByteVector b) { return _mm512_unpacklo_epi8(a, b); }
   static SLUICE_INLINE ByteVector high_bytes(ByteVector a, ByteVector b) { return _mm512_unpackhi_epi8(a, b); }
   static SLUICE_INLINE ByteVector low_pairs(ByteVector a, ByteVector b) { return _mm512_unpacklo_epi16(a, b); }

@@ -25,14 +25,11 @@ struct V : Avx512 {
   static SLUICE_INLINE Sums dot_exact(Sums sums, Values values, Weights weights) { return dot(sums, values, weights); }
 };
 
-#include "src/kernels/integer/finish-inl.h"
-#include "src/kernels/integer/lanes-inl.h"
-#include "src/kernels/integer/tile-inl.h"
+#include "src/kernels/integer/inner-inl.h"
 
 }  // namespace
 
-extern const TileTable kAvx512VnniTable = {
-    .isa = DotIsa::kAvx512Vnni, .rows = V::kRows, .tile = run_tile, .lane_bytes = V::kBytes, .lane_run = run_lanes};
+extern const TileTable kAvx512VnniTable = table_for(DotIsa::kAvx512Vnni);
 
 }  // namespace sluice::kernels::integer
 SLUICE_END_TARGET

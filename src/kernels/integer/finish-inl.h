@@ -15,19 +15,20 @@ SLUICE_INLINE V::Sums to_integers(V::Reals value, const Range& range) {
   return V::plus(V::rounded_integers(bounded(value, range)), range.zero);
 }
 
-/// The quotient, correctly rounded, where `inverse` is the correctly rounded inverse of a divisor between 2^-60 and 2^60 (Markstein); other
-/// divisors give inverse 0 and are divided by.
+/// What will be rounded to u8 is divided by scales. The quotient is the correctly rounded one where `inverse` is the correctly rounded
+/// inverse of a divisor between 2^-60 and 2^60 and the value within 2^24 of them (Markstein); values beyond, which end at the bounds of u8,
+/// are brought there, other divisors divided by. What is no number stays so.
 struct Divisor {
-  V::Reals divisor, inverse;
+  V::Reals divisor, inverse, least, most;
   bool far = false;
 };
 SLUICE_INLINE Divisor divisor_of(float divisor) {
   const bool far = !(divisor > 0x1p-60f && divisor < 0x1p60f);
-  return {V::set(divisor), V::set(far ? 0.0f : 1.0f / divisor), far};
+  return {V::set(divisor), V::set(far ? 0.0f : 1.0f / divisor), V::set(-0x1p24f * divisor), V::set(0x1p24f * divisor), far};
 }
 SLUICE_INLINE V::Reals divide(V::Reals value, const Divisor& by) {
   if (by.far) return V::divide(value, by.divisor);
-  return V::quotient(value, by.divisor, by.inverse);
+  return V::quotient(V::at_least(by.least, V::at_most(by.most, value)), by.divisor, by.inverse);
 }
 
 /// A residual behind the sums.

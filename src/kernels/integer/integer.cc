@@ -7,6 +7,7 @@
 #include "sluice/operators/cost.h"
 #include "src/kernels/families.h"
 #include "src/kernels/integer/depthwise.h"
+#include "src/kernels/integer/elementwise.h"
 #include "src/kernels/integer/generic.h"
 #include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
@@ -120,6 +121,15 @@ bool fits_lanes(const Graph& graph, const Node& node) noexcept {
          integer::takes_lanes(integer::convolution_parameters(graph, node));
 }
 
+bool binary_fits(const Graph& graph, const Node& node) noexcept {
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  const auto beside = [&](TensorId id) { return integer::walks_beside(graph.tensor(id).shape, out); };
+  return all_are_u8(graph, node) && std::all_of(node.inputs.begin(), node.inputs.end(), beside);
+}
+bool pool_fits(const Graph& graph, const Node& node) noexcept {
+  return all_are_u8(graph, node) && integer::takes_window(node.as<model::PoolAttributes>().window);
+}
+
 /// As the generic kernel of the operator, run by `kRun` over the inner loops of an instruction set.
 template <auto kParameters, auto kRun>
 KernelDescriptor fast(KernelId id, std::string_view name, OpKind op, Fits supports) noexcept {
@@ -140,7 +150,7 @@ KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   return descriptor;
 }
 
-constexpr std::size_t kFastKernels = 4;
+constexpr std::size_t kFastKernels = 9;
 
 std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
@@ -150,6 +160,13 @@ std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noex
       with_workspace<integer::depthwise_workspace>(
           convolution<integer::run_depthwise>(kernel_id::kIntegerDepthwise, "integer/depthwise", fits_lanes)),
       fast<integer::dense_parameters, integer::run_dense>(kernel_id::kIntegerDense, "integer/dense", OpKind::kDense, multiplies_panels),
+      fast<integer::pool_parameters, integer::run_pool_step>(kernel_id::kIntegerPool, "integer/pool", OpKind::kPool, pool_fits),
+      fast<integer::binary_parameters, integer::run_binary_step>(kernel_id::kIntegerBinary, "integer/binary", OpKind::kBinary, binary_fits),
+      fast<integer::table_parameters, integer::run_table_step>(kernel_id::kIntegerTable, "integer/table", OpKind::kUnary, all_are_u8),
+      fast<integer::quantize_parameters, integer::run_quantize_step>(kernel_id::kIntegerQuantize, "integer/quantize", OpKind::kQuantize,
+                                                                     begins),
+      fast<integer::dequantize_parameters, integer::run_dequantize_step>(kernel_id::kIntegerDequantize, "integer/dequantize",
+                                                                         OpKind::kDequantize, ends),
   };
   std::copy(kGeneric.begin(), kGeneric.end(), kernels.begin() + kFastKernels);
   return kernels;

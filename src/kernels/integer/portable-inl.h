@@ -41,6 +41,7 @@ struct Portable {
   static SLUICE_INLINE Reals at_least(Reals a, Reals b) { return a > b ? a : b; }
   static SLUICE_INLINE Reals at_most(Reals a, Reals b) { return a < b ? a : b; }
   static SLUICE_INLINE Reals reals(Sums a) { return __builtin_convertvector(a, Reals); }
+  static SLUICE_INLINE void store_reals(Reals a, float* to) { __builtin_memcpy(to, &a, sizeof a); }
   static SLUICE_INLINE Sums bits(Reals a) { return reinterpret_cast<Sums>(a); }
   /// Of values below 2^22: above 3 * 2^22, neighbouring floats are integers apart.
   static SLUICE_INLINE Sums rounded_integers(Reals a) {
@@ -65,10 +66,9 @@ struct Portable {
   static SLUICE_INLINE PackedRange packed_range(const IntegerRange& range) {
     return {set_sum(range.zero), set_sum(range.low), set_sum(range.high)};
   }
-  /// Integers of one vector, far enough from u8 that packing bounds them. What is no number becomes the least.
-  static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) {
-    return rounded_integers(at_most(at_least(reals(sums) * multiplier, set(-0x1p20f)), set(0x1p20f)));
-  }
+  /// Integers far enough from u8 that packing bounds them. What is no number becomes the least.
+  static SLUICE_INLINE Sums packable(Reals value) { return rounded_integers(at_most(at_least(value, set(-0x1p20f)), set(0x1p20f))); }
+  static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) { return packable(reals(sums) * multiplier); }
   static SLUICE_INLINE Sums in_range(Sums sum, const PackedRange& range) {
     sum += range.zero;
     sum = sum > range.low ? sum : range.low;
@@ -80,6 +80,9 @@ struct Portable {
     SLUICE_UNROLL
     for (int i = 0; i < 16; ++i) bytes[i] = static_cast<std::uint8_t>(all[i / 4][i % 4]);
     return bytes;
+  }
+  static SLUICE_INLINE ByteVector pack(Sums a, Sums b, Sums c, Sums d, const PackedRange& range) {
+    return pack_in_blocks(a, b, c, d, range);
   }
   template <int kRowCount, int kVectors>
   static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
@@ -103,6 +106,9 @@ struct Portable {
       for (std::int64_t i = 0; i < count; ++i) to[i] = a[i];
     }
   }
+  static SLUICE_INLINE ByteVector set_bytes(std::uint8_t value) { return ByteVector{} + value; }
+  static SLUICE_INLINE ByteVector larger(ByteVector a, ByteVector b) { return a > b ? a : b; }
+  static SLUICE_INLINE ByteVector smaller(ByteVector a, ByteVector b) { return a < b ? a : b; }
   static SLUICE_INLINE ByteVector low_bytes(ByteVector a, ByteVector b) {
     return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   }

@@ -35,13 +35,10 @@ struct V : Portable {
   }
 };
 
-#include "src/kernels/integer/finish-inl.h"
-#include "src/kernels/integer/lanes-inl.h"
-#include "src/kernels/integer/tile-inl.h"
+#include "src/kernels/integer/inner-inl.h"
 
 }  // namespace
 
-extern const TileTable kScalarTable = {
-    .isa = DotIsa::kScalar, .rows = V::kRows, .tile = run_tile, .lane_bytes = V::kBytes, .lane_run = run_lanes};
+extern const TileTable kScalarTable = table_for(DotIsa::kScalar);
 
 }  // namespace sluice::kernels::integer

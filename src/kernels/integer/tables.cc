@@ -5,6 +5,12 @@ namespace sluice::kernels::integer {
 const TileTable& tile_table(DotIsa isa) noexcept {
   switch (isa) {
 #if defined(__x86_64__)
+    case DotIsa::kAvx2:
+      return kAvx2Table;
+    case DotIsa::kAvx2Vnni:
+      return kAvx2VnniTable;
+    case DotIsa::kAvx512:
+      return kAvx512Table;
     case DotIsa::kAvx512Vnni:
       return kAvx512VnniTable;
 #elif defined(__aarch64__)

@@ -66,13 +66,39 @@ struct LaneRun {
   IntegerRange range;
 };
 
-/// The inner loops of one instruction set.
+/// Values of an operand along a run: step 1, or 0 for one value repeated.
+struct ByteStream {
+  const std::uint8_t* values = nullptr;
+  int step = 1;
+};
+
+/// Channels of one output pixel of a pool, from those of the windows's first pixel on: rows of `columns` pixels.
+struct WindowRun {
+  const std::uint8_t* const* rows = nullptr;  // the first pixel of each
+  std::int64_t row_count = 0;
+  std::int64_t columns = 0;
+  std::int64_t column_step = 0;
+  std::int64_t channels = 0;
+  IntegerRange range;
+  // Of means: u8(float(sum of x - zero_in) * multiplier).
+  std::uint8_t zero_in = 0;
+  float multiplier = 1.0f;
+};
+
+/// The inner loops of one instruction set. Runs are values that follow each other; `out` may be an input.
 struct TileTable {
   DotIsa isa = DotIsa::kScalar;
   int rows = 1;  // of a full tile
   void (*tile)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   int lane_bytes = 16;  // of a vector of lanes
   void (*lane_run)(const LaneRun& run) noexcept = nullptr;
+  void (*largest)(const WindowRun& run, std::uint8_t* out) noexcept = nullptr;
+  void (*mean)(const WindowRun& run, std::uint8_t* out) noexcept = nullptr;
+  void (*binary)(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out,
+                 std::int64_t n) noexcept = nullptr;
+  void (*look_up)(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
+  void (*quantize)(const operators::IntegerBorderParameters& p, const float* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
+  void (*dequantize)(const operators::IntegerBorderParameters& p, const std::uint8_t* in, float* out, std::int64_t n) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has; the CPU must have it.
