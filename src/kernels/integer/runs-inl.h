@@ -150,18 +150,3 @@ void run_mean(const WindowRun& run, std::uint8_t* out) noexcept {
     V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out + c, run.channels - c);
   }
 }
-
-/// The table of this instruction set.
-constexpr TileTable table_for(DotIsa isa) {
-  return {.isa = isa,
-          .rows = V::kRows,
-          .tile = run_tile,
-          .lane_bytes = V::kBytes,
-          .lane_run = run_lanes,
-          .largest = run_largest,
-          .mean = run_mean,
-          .binary = run_binary,
-          .look_up = run_look_up,
-          .quantize = run_quantize,
-          .dequantize = run_dequantize};
-}
