@@ -106,6 +106,7 @@ struct ProductOf {
   Drawn drawn = Drawn::kAll;
   bool residual = false;
   model::Activation activation;
+  float larger = 1.0f;  // multipliers
 };
 
 /// Weights, bias and multipliers that spread the sums over somewhat more than the range of u8.
@@ -123,7 +124,7 @@ inline void add_products(Problem& p, IntegerWeight w, const Shape& out, const Pr
     for (std::size_t i = 0; i < static_cast<std::size_t>(w.taps * w.depth); ++i)
       sum += w.values[n * static_cast<std::size_t>(w.taps * w.depth) + i];
     bias[n] = static_cast<std::int32_t>(random() % 2001) - 1000 - static_cast<std::int32_t>(sum) * how.zero_in;
-    multipliers[n] = static_cast<float>(60 + random() % 80) / spread;
+    multipliers[n] = static_cast<float>(60 + random() % 80) / spread * how.larger;
   }
   add_plain_values(p, DType::kI32, bias);
   if (how.out != DType::kI32) add_plain_values(p, DType::kF32, multipliers);

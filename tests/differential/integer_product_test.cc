@@ -102,6 +102,15 @@ TEST_CASE("integer products end as u8 in a range, behind a residual, as f32 or a
   }
 }
 
+TEST_CASE("integer sums whose multiples leave 32 bits end at the bounds of the range") {
+  for (float larger : {1e4f, 1e9f, 1e30f})
+    for (bool residual : {false, true}) {
+      const ProductOf how{.residual = residual, .larger = larger};
+      check_all(integer_dense(Shape{14, 40}, 37, how));
+      check_all(integer_conv(conv(square(5, 3), 40, 40, 40), 1, how));
+    }
+}
+
 TEST_CASE("a residual of integers may be replaced by the output") {
   const Problem p = integer_conv(conv(square(9, 3), 12, 50), 1, {.residual = true});
   check_all(p, {{.in_place = 1}, {.rows = 2, .panels = 1, .threads = 2, .in_place = 1}});

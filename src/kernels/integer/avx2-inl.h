@@ -84,6 +84,11 @@ struct Avx2 {
     store_eight(bytes, to, count);
     store_eight(_mm_srli_si128(bytes, 8), to + 8, count - 8);
   }
+  static SLUICE_INLINE Sums packable_small(Sums sums, Reals multiplier) { return packable(sums, multiplier); }
+  template <int kVectors>
+  static SLUICE_INLINE bool small(const float*) {
+    return true;  // `packable` takes any
+  }
   /// Two rows of a panel a time.
   template <int kRowCount, int kVectors>
   static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,

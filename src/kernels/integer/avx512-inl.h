@@ -80,7 +80,7 @@ struct Avx512 {
   using ByteVector = __m512i;
   static SLUICE_INLINE ByteVector load_vector(const std::uint8_t* from) { return _mm512_loadu_si512(from); }
   static SLUICE_INLINE void store_vector(ByteVector a, std::uint8_t* to, std::int64_t count) {
-    _mm512_mask_storeu_epi8(to, first_bytes(count), a);
+    count >= 64 ? _mm512_storeu_si512(to, a) : _mm512_mask_storeu_epi8(to, first_bytes(count), a);
   }
   static SLUICE_INLINE ByteVector set_bytes(std::uint8_t value) { return _mm512_set1_epi8(static_cast<char>(value)); }
   static SLUICE_INLINE ByteVector larger(ByteVector a, ByteVector b) { return _mm512_max_epu8(a, b); }
@@ -90,38 +90,73 @@ struct Avx512 {
   static SLUICE_INLINE ByteVector low_pairs(ByteVector a, ByteVector b) { return _mm512_unpacklo_epi16(a, b); }
   static SLUICE_INLINE ByteVector high_pairs(ByteVector a, ByteVector b) { return _mm512_unpackhi_epi16(a, b); }
 
-  template <int kRowCount, int kVectors>
-  static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,
+  /// Are they so small that no sum times one of them leaves 32 bits?
+  template <int kVectors>
+  static SLUICE_INLINE bool small(const float* multipliers) {
+    __mmask16 large = 0;
+    SLUICE_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      large = static_cast<__mmask16>(large | _mm512_cmp_ps_mask(_mm512_loadu_ps(multipliers + v * 16), _mm512_set1_ps(1.0f), _CMP_NLT_UQ));
+    return large == 0;
+  }
+  /// As `packable`, of sums and multipliers that are `small`.
+  static SLUICE_INLINE Sums packable_small(Sums sums, Reals multiplier) { return rounded_integers(times(reals(sums), multiplier)); }
+
+  /// Bytes of as many rows as fill a vector, from row `m` on. Stores under a mask take many cycles on some processors, even where the mask
+  /// is full: those of whole vectors (kWhole) have none.
+  template <bool kWhole, int kVectors>
+  static SLUICE_INLINE void store_rows(__m512i bytes, const TileRows& rows, int m, int count, std::int64_t channel, __mmask64 live) {
+    const auto out = [&](int i) __attribute__((always_inline)) { return rows.out[m + i] + channel; };
+    if constexpr (kVectors == 4) {
+      kWhole ? _mm512_storeu_si512(out(0), bytes) : _mm512_mask_storeu_epi8(out(0), live, bytes);
+    } else if constexpr (kVectors == 2) {
+      const auto store = [&](__m256i row, int i) __attribute__((always_inline)) {
+        if (i >= count) return;
+        kWhole ? _mm256_storeu_si256(reinterpret_cast<__m256i*>(out(i)), row)
+               : _mm256_mask_storeu_epi8(out(i), static_cast<__mmask32>(live), row);
+      };
+      store(_mm512_castsi512_si256(bytes), 0);
+      store(_mm512_extracti64x4_epi64(bytes, 1), 1);
+    } else {
+      const auto store = [&](__m128i row, int i) __attribute__((always_inline)) {
+        if (i >= count) return;
+        kWhole ? _mm_storeu_si128(reinterpret_cast<__m128i*>(out(i)), row)
+               : _mm_mask_storeu_epi8(out(i), static_cast<__mmask16>(live), row);
+      };
+      store(_mm512_castsi512_si128(bytes), 0);
+      store(_mm512_extracti32x4_epi32(bytes, 1), 1);
+      store(_mm512_extracti32x4_epi32(bytes, 2), 2);
+      store(_mm512_extracti32x4_epi32(bytes, 3), 3);
+    }
+  }
+
+  template <bool kWhole, int kRowCount, int kVectors>
+  static SLUICE_INLINE void pack_live(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,
                                       std::int64_t first_channel, std::int64_t left) {
     const PackedRange range = packed_range(job.epilogue->range);
     Reals multipliers[kVectors];
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v) multipliers[v] = _mm512_loadu_ps(job.multipliers + first_channel + v * 16);
-    const __mmask64 live = first_bytes(left);
-    const auto vector = [&](int m, int v) __attribute__((always_inline)) {
-      return m < kRowCount ? packable(sums[m < kRowCount ? m : 0][v], multipliers[v]) : _mm512_setzero_si512();
+    const __mmask64 live = kWhole ? 0 : first_bytes(left);
+    constexpr int kTogether = 4 / kVectors;  // rows
+    // Vector i of a run of four, over rows that follow each other.
+    const auto vector = [&](int m, int i) __attribute__((always_inline)) {
+      const int row = m + i / kVectors;
+      return row < kRowCount ? packable_small(sums[row < kRowCount ? row : 0][i % kVectors], multipliers[i % kVectors])
+                             : _mm512_setzero_si512();
     };
-    const auto out = [&](int m) __attribute__((always_inline)) { return rows.out[m] + first_channel; };
-    if constexpr (kVectors == 4) {
-      SLUICE_UNROLL
-      for (int m = 0; m < kRowCount; ++m)
-        _mm512_mask_storeu_epi8(out(m), live, pack(vector(m, 0), vector(m, 1), vector(m, 2), vector(m, 3), range));
-    } else if constexpr (kVectors == 2) {
-      SLUICE_UNROLL
-      for (int m = 0; m < kRowCount; m += 2) {
-        const __m512i bytes = pack(vector(m, 0), vector(m, 1), vector(m + 1, 0), vector(m + 1, 1), range);
-        _mm256_mask_storeu_epi8(out(m), static_cast<__mmask32>(live), _mm512_castsi512_si256(bytes));
-        if (m + 1 < kRowCount) _mm256_mask_storeu_epi8(out(m + 1), static_cast<__mmask32>(live), _mm512_extracti64x4_epi64(bytes, 1));
-      }
-    } else {
-      SLUICE_UNROLL
-      for (int m = 0; m < kRowCount; m += 4) {
-        const __m512i bytes = pack(vector(m, 0), vector(m + 1, 0), vector(m + 2, 0), vector(m + 3, 0), range);
-        _mm_mask_storeu_epi8(out(m), static_cast<__mmask16>(live), _mm512_castsi512_si128(bytes));
-        if (m + 1 < kRowCount) _mm_mask_storeu_epi8(out(m + 1), static_cast<__mmask16>(live), _mm512_extracti32x4_epi32(bytes, 1));
-        if (m + 2 < kRowCount) _mm_mask_storeu_epi8(out(m + 2), static_cast<__mmask16>(live), _mm512_extracti32x4_epi32(bytes, 2));
-        if (m + 3 < kRowCount) _mm_mask_storeu_epi8(out(m + 3), static_cast<__mmask16>(live), _mm512_extracti32x4_epi32(bytes, 3));
-      }
+    SLUICE_UNROLL
+    for (int m = 0; m < kRowCount; m += kTogether) {
+      const __m512i bytes = pack(vector(m, 0), vector(m, 1), vector(m, 2), vector(m, 3), range);
+      store_rows<kWhole, kVectors>(bytes, rows, m, kRowCount - m, first_channel, live);
     }
+  }
+
+  /// Stores u8 of sums whose multipliers are `small`.
+  template <int kRowCount, int kVectors>
+  static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,
+                                      std::int64_t first_channel, std::int64_t left) {
+    if (left >= kVectors * kLanes) return pack_live<true>(sums, rows, job, first_channel, left);
+    pack_live<false>(sums, rows, job, first_channel, left);
   }
 };

@@ -92,6 +92,7 @@ class RowRunner {
     for (std::int64_t x = 0; x < w.out_w;) {
       const bool inside = inner_.contains(x);
       run.count = inside ? inner_.end - x : 1;
+      run.even_rows = inside && w.kernel_h == 3 && w.kernel_w == 3;
       run_pixels(row, x, call_.channels.begin + first, run);
       x += run.count;
     }

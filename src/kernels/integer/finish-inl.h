@@ -47,9 +47,10 @@ SLUICE_INLINE V::Reals add_residual(V::Reals value, const Residual& r, const std
   return divide(V::add(sum, other), r.out);
 }
 
+/// What is rare among the ends of u8: a residual, or multipliers that are not `small`.
 template <int kRows, int kVectors>
-__attribute__((noinline)) void finish_with_residual(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
-                                                    std::int64_t left) {
+__attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
+                                            std::int64_t left) {
   const Range range = range_of(job.epilogue->range);
   const Residual residual = residual_of(*job.epilogue);
   for (int m = 0; m < kRows; ++m)
@@ -57,9 +58,9 @@ __attribute__((noinline)) void finish_with_residual(const V::Sums* sums, const T
       const int live = static_cast<int>(left - v * V::kLanes);
       if (live <= 0) break;
       const std::int64_t channel = first + v * V::kLanes;
-      const V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
-      V::store_bytes(to_integers(add_residual(value, residual, rows.residual[m] + channel, live), range),
-                     reinterpret_cast<std::uint8_t*>(rows.out[m]) + channel, live);
+      V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
+      if (job.epilogue->has_residual) value = add_residual(value, residual, rows.residual[m] + channel, live);
+      V::store_bytes(to_integers(value, range), reinterpret_cast<std::uint8_t*>(rows.out[m]) + channel, live);
     }
 }
 
@@ -82,15 +83,15 @@ __attribute__((noinline)) void finish_wide(const V::Sums* sums, const TileRows& 
 template <int kRows, int kVectors>
 SLUICE_INLINE void finish(V::Sums (&sums)[kRows][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
                           std::int64_t left) {
-  if (job.out != DType::kU8 || job.epilogue->has_residual) {
+  const bool bytes = job.out == DType::kU8;
+  if (!bytes || job.epilogue->has_residual || !V::template small<kVectors>(job.multipliers + first)) {
     V::Sums copied[kRows * kVectors];  // the sums themselves stay in registers: nothing takes their address
     SLUICE_UNROLL
     for (int m = 0; m < kRows; ++m) {
       SLUICE_UNROLL
       for (int v = 0; v < kVectors; ++v) copied[m * kVectors + v] = sums[m][v];
     }
-    const auto finish_copied = job.out != DType::kU8 ? finish_wide<kRows, kVectors> : finish_with_residual<kRows, kVectors>;
-    return finish_copied(copied, rows, job, first, left);
+    return (bytes ? finish_bytes<kRows, kVectors> : finish_wide<kRows, kVectors>)(copied, rows, job, first, left);
   }
   V::pack_rows(sums, rows, job, first, left);
 }

@@ -84,6 +84,11 @@ struct Portable {
   static SLUICE_INLINE ByteVector pack(Sums a, Sums b, Sums c, Sums d, const PackedRange& range) {
     return pack_in_blocks(a, b, c, d, range);
   }
+  static SLUICE_INLINE Sums packable_small(Sums sums, Reals multiplier) { return packable(sums, multiplier); }
+  template <int kVectors>
+  static SLUICE_INLINE bool small(const float*) {
+    return true;  // `packable` takes any
+  }
   template <int kRowCount, int kVectors>
   static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
                                       std::int64_t left) {
