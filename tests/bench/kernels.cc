@@ -14,7 +14,7 @@
 //     GB/s, read  with one row each weight is used once: weights read a second, and what a plain loop over them reads
 //
 // NAME/slices is a layer run in slices of 32 output channels, NAME/strips in two bands of rows, as `other`, beside the same layer as one
-// step: there `speedup` is what the cut costs.
+// step: there `speedup` is what the cut costs. int8/NAME are layers of integers beside VNNI's peak (integer_layers.h).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/integer_layers.h"
 #include "tests/bench/layers.h"
 #include "tests/bench/must.h"
 #include "tests/bench/peak.h"
@@ -196,6 +197,7 @@ int main(int argc, char** argv) {
     add(std::string(layer.name) + "/slices", [=](benchmark::State& state) { run_cut(state, layer, 32, rows); });
     add(std::string(layer.name) + "/strips", [=](benchmark::State& state) { run_cut(state, layer, channels, (rows + 1) / 2); });
   }
+  add_integer_layers();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -6,7 +6,10 @@
 #include "sluice/kernels/registry.h"
 #include "sluice/operators/cost.h"
 #include "src/kernels/families.h"
+#include "src/kernels/integer/depthwise.h"
+#include "src/kernels/integer/elementwise.h"
 #include "src/kernels/integer/generic.h"
+#include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
 #include "src/kernels/resolve.h"
 
@@ -97,9 +100,84 @@ constexpr std::array kGeneric = {
         {"integer/generic_resize", OpKind::kResize, resizes_nearest, none_in_place, false, false}),
 };
 
+// ---- the fast ones
+
+using Takes = bool (*)(const operators::IntegerConvolutionParameters&) noexcept;
+
+template <Takes kTakes>
+bool convolution_fits(const Graph& graph, const Node& node) noexcept {
+  return multiplies_panels(graph, node) && kTakes(integer::convolution_parameters(graph, node));
+}
+bool fills_panels(const operators::IntegerConvolutionParameters& conv) noexcept {
+  return conv.weighted.panels.layout.layout == WeightLayout::kPanels && integer::groups_fill_panels(conv);
+}
+bool is_pointwise(const operators::IntegerConvolutionParameters& conv) noexcept {
+  return fills_panels(conv) && integer::reads_in_place(conv);
+}
+/// Depthwise, to u8.
+bool fits_lanes(const Graph& graph, const Node& node) noexcept {
+  return multiplies_panels(graph, node) && has_type(graph, node.outputs[0], DType::kU8) &&
+         graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kDepthwise &&
+         integer::takes_lanes(integer::convolution_parameters(graph, node));
+}
+
+bool binary_fits(const Graph& graph, const Node& node) noexcept {
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  const auto beside = [&](TensorId id) { return integer::walks_beside(graph.tensor(id).shape, out); };
+  return all_are_u8(graph, node) && std::all_of(node.inputs.begin(), node.inputs.end(), beside);
+}
+bool pool_fits(const Graph& graph, const Node& node) noexcept {
+  return all_are_u8(graph, node) && integer::takes_window(node.as<model::PoolAttributes>().window);
+}
+
+/// As the generic kernel of the operator, run by `kRun` over the inner loops of an instruction set.
+template <auto kParameters, auto kRun>
+KernelDescriptor fast(KernelId id, std::string_view name, OpKind op, Fits supports) noexcept {
+  KernelDescriptor kernel = *generic_integer_kernel(op);
+  kernel.id = id;
+  kernel.name = name;
+  kernel.supports = supports;
+  kernel.resolve = resolve_as<kParameters, entry_for<kRun, integer::table_of>>;
+  return kernel;
+}
+template <auto kRun>
+KernelDescriptor convolution(KernelId id, std::string_view name, Fits supports) noexcept {
+  return fast<integer::convolution_parameters, kRun>(id, name, OpKind::kConv, supports);
+}
+template <auto kWorkspace>
+KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
+  descriptor.workspace = workspace_of<kWorkspace>;
+  return descriptor;
+}
+
+constexpr std::size_t kFastKernels = 9;
+
+std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
+  std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
+      convolution<integer::run_pointwise>(kernel_id::kIntegerPointwise, "integer/pointwise", convolution_fits<is_pointwise>),
+      with_workspace<integer::strips_workspace>(
+          convolution<integer::run_strips>(kernel_id::kIntegerDirect, "integer/direct", convolution_fits<fills_panels>)),
+      with_workspace<integer::depthwise_workspace>(
+          convolution<integer::run_depthwise>(kernel_id::kIntegerDepthwise, "integer/depthwise", fits_lanes)),
+      fast<integer::dense_parameters, integer::run_dense>(kernel_id::kIntegerDense, "integer/dense", OpKind::kDense, multiplies_panels),
+      fast<integer::pool_parameters, integer::run_pool_step>(kernel_id::kIntegerPool, "integer/pool", OpKind::kPool, pool_fits),
+      fast<integer::binary_parameters, integer::run_binary_step>(kernel_id::kIntegerBinary, "integer/binary", OpKind::kBinary, binary_fits),
+      fast<integer::table_parameters, integer::run_table_step>(kernel_id::kIntegerTable, "integer/table", OpKind::kUnary, all_are_u8),
+      fast<integer::quantize_parameters, integer::run_quantize_step>(kernel_id::kIntegerQuantize, "integer/quantize", OpKind::kQuantize,
+                                                                     begins),
+      fast<integer::dequantize_parameters, integer::run_dequantize_step>(kernel_id::kIntegerDequantize, "integer/dequantize",
+                                                                         OpKind::kDequantize, ends),
+  };
+  std::copy(kGeneric.begin(), kGeneric.end(), kernels.begin() + kFastKernels);
+  return kernels;
+}
+
 }  // namespace
 
-std::span<const KernelDescriptor> integer_kernels() noexcept { return kGeneric; }
+std::span<const KernelDescriptor> integer_kernels() noexcept {
+  static const auto kKernels = make_kernels();
+  return kKernels;
+}
 
 const KernelDescriptor* generic_integer_kernel(OpKind op) noexcept {
   const auto* found = std::find_if(kGeneric.begin(), kGeneric.end(), [&](const KernelDescriptor& kernel) { return kernel.op == op; });

@@ -1,0 +1,97 @@
+// What happens to sums before they are stored, over a set of vector operations `V`: the rule of rounding (operators/parameters/integer.h).
+// Included once for each instruction set, in a namespace without external names and behind SLUICE_BEGIN_TARGET.
+
+/// A range of u8 values, as vectors see it.
+struct Range {
+  V::Reals least, most;  // less the zero point
+  V::Sums zero;
+};
+SLUICE_INLINE Range range_of(const IntegerRange& range) {
+  return {V::set(static_cast<float>(range.low - range.zero)), V::set(static_cast<float>(range.high - range.zero)), V::set_sum(range.zero)};
+}
+/// Nothing but what is no number passes the first bound otherwise than by its value; that gives `least`.
+SLUICE_INLINE V::Reals bounded(V::Reals value, const Range& range) { return V::at_most(V::at_least(value, range.least), range.most); }
+SLUICE_INLINE V::Sums to_integers(V::Reals value, const Range& range) {
+  return V::plus(V::rounded_integers(bounded(value, range)), range.zero);
+}
+
+/// What will be rounded to u8 is divided by scales. The quotient is the correctly rounded one where `inverse` is the correctly rounded
+/// inverse of a divisor between 2^-60 and 2^60 and the value within 2^24 of them (Markstein); values beyond, which end at the bounds of u8,
+/// are brought there, other divisors divided by. What is no number stays so.
+struct Divisor {
+  V::Reals divisor, inverse, least, most;
+  bool far = false;
+};
+SLUICE_INLINE Divisor divisor_of(float divisor) {
+  const bool far = !(divisor > 0x1p-60f && divisor < 0x1p60f);
+  return {V::set(divisor), V::set(far ? 0.0f : 1.0f / divisor), V::set(-0x1p24f * divisor), V::set(0x1p24f * divisor), far};
+}
+SLUICE_INLINE V::Reals divide(V::Reals value, const Divisor& by) {
+  if (by.far) return V::divide(value, by.divisor);
+  return V::quotient(V::at_least(by.least, V::at_most(by.most, value)), by.divisor, by.inverse);
+}
+
+/// A residual behind the sums.
+struct Residual {
+  Range sum_range;
+  V::Reals sum_scale, scale, zero;
+  Divisor out;
+};
+SLUICE_INLINE Residual residual_of(const IntegerEpilogue& e) {
+  return {range_of({.zero = e.sum_zero}), V::set(e.sum_scale), V::set(e.residual_scale), V::set(static_cast<float>(e.residual_zero)),
+          divisor_of(e.scale)};
+}
+SLUICE_INLINE V::Reals add_residual(V::Reals value, const Residual& r, const std::uint8_t* from, int count) {
+  const V::Reals sum = V::times(V::reals(V::rounded_integers(bounded(value, r.sum_range))), r.sum_scale);
+  const V::Reals other = V::times(V::minus(V::reals(V::load_bytes(from, count)), r.zero), r.scale);
+  return divide(V::add(sum, other), r.out);
+}
+
+/// What is rare among the ends of u8: a residual, or multipliers that are not `small`.
+template <int kRows, int kVectors>
+__attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
+                                            std::int64_t left) {
+  const Range range = range_of(job.epilogue->range);
+  const Residual residual = residual_of(*job.epilogue);
+  for (int m = 0; m < kRows; ++m)
+    for (int v = 0; v < kVectors; ++v) {
+      const int live = static_cast<int>(left - v * V::kLanes);
+      if (live <= 0) break;
+      const std::int64_t channel = first + v * V::kLanes;
+      V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
+      if (job.epilogue->has_residual) value = add_residual(value, residual, rows.residual[m] + channel, live);
+      V::store_bytes(to_integers(value, range), reinterpret_cast<std::uint8_t*>(rows.out[m]) + channel, live);
+    }
+}
+
+/// Sums as they are, or times the multiplier; activated later (steps.h).
+template <int kRows, int kVectors>
+__attribute__((noinline)) void finish_wide(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
+                                           std::int64_t left) {
+  for (int m = 0; m < kRows; ++m)
+    for (int v = 0; v < kVectors; ++v) {
+      const int live = static_cast<int>(left - v * V::kLanes);
+      if (live <= 0) break;
+      const std::int64_t channel = first + v * V::kLanes;
+      V::Sums value = sums[m * kVectors + v];
+      if (job.out == DType::kF32) value = V::bits(V::times(V::reals(value), V::load(job.multipliers + channel)));
+      V::store(value, reinterpret_cast<std::int32_t*>(rows.out[m]) + channel, live);
+    }
+}
+
+/// Stores `left` outputs of each row, from channel `first` of the block on.
+template <int kRows, int kVectors>
+SLUICE_INLINE void finish(V::Sums (&sums)[kRows][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
+                          std::int64_t left) {
+  const bool bytes = job.out == DType::kU8;
+  if (!bytes || job.epilogue->has_residual || !V::template small<kVectors>(job.multipliers + first)) {
+    V::Sums copied[kRows * kVectors];  // the sums themselves stay in registers: nothing takes their address
+    SLUICE_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      SLUICE_UNROLL
+      for (int v = 0; v < kVectors; ++v) copied[m * kVectors + v] = sums[m][v];
+    }
+    return (bytes ? finish_bytes<kRows, kVectors> : finish_wide<kRows, kVectors>)(copied, rows, job, first, left);
+  }
+  V::pack_rows(sums, rows, job, first, left);
+}

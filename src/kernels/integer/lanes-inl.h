@@ -1,0 +1,98 @@
+// Depthwise runs over a set of vector operations `V` (depthwise.h has the order of lanes). Included once for each instruction set, in a
+// namespace without external names and behind SLUICE_BEGIN_TARGET.
+
+/// Four taps, interleaved: dwords of vector j are channels 4 j and on of each 128-bit block.
+struct Quads {
+  V::ByteVector quarter[4];
+};
+SLUICE_INLINE Quads interleaved(V::ByteVector t0, V::ByteVector t1, V::ByteVector t2, V::ByteVector t3) {
+  const V::ByteVector low01 = V::low_bytes(t0, t1), low23 = V::low_bytes(t2, t3);
+  const V::ByteVector high01 = V::high_bytes(t0, t1), high23 = V::high_bytes(t2, t3);
+  return {{V::low_pairs(low01, low23), V::high_pairs(low01, low23), V::low_pairs(high01, high23), V::high_pairs(high01, high23)}};
+}
+
+/// The weights of a group and what becomes of its sums.
+struct Group {
+  const std::int8_t* weights;
+  const std::byte* bias;
+  const std::byte* multipliers;
+  V::PackedRange range;
+
+  Group(const LaneRun& run, const std::byte* prepared, std::int64_t fours)
+      : weights(reinterpret_cast<const std::int8_t*>(prepared)),
+        bias(prepared + fours * 4 * V::kBytes),
+        multipliers(bias + 4 * V::kBytes),
+        range(V::packed_range(run.range)) {}
+
+  SLUICE_INLINE V::Sums start(int j) const { return V::load(reinterpret_cast<const std::int32_t*>(bias + j * V::kBytes)); }
+  SLUICE_INLINE const float* multipliers_of(int j) const { return reinterpret_cast<const float*>(multipliers + j * V::kBytes); }
+  SLUICE_INLINE void add(V::Sums (&sums)[4], const Quads& quads, std::int64_t four) const {
+    SLUICE_UNROLL
+    for (int j = 0; j < 4; ++j)
+      sums[j] = V::dot_exact(sums[j], V::values_of(quads.quarter[j]), V::weights(weights + (four * 4 + j) * V::kBytes));
+  }
+  template <bool kSmall>
+  SLUICE_INLINE void store(V::Sums (&sums)[4], std::uint8_t* out, std::int64_t live) const {
+    SLUICE_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      const V::Reals multiplier = V::load(multipliers_of(j));
+      sums[j] = kSmall ? V::packable_small(sums[j], multiplier) : V::packable(sums[j], multiplier);
+    }
+    V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out, live);
+  }
+};
+
+/// One group of channels, all pixels, any taps.
+template <bool kSmall>
+SLUICE_INLINE void group_run(const LaneRun& run, const Group& group, std::int64_t channel) {
+  constexpr int kMostTaps = 64;
+  const std::uint8_t* taps[kMostTaps];
+  for (std::int64_t t = 0; t < run.fours * 4; ++t) taps[t] = run.taps[t] + channel;
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    V::Sums sums[4] = {group.start(0), group.start(1), group.start(2), group.start(3)};
+    for (std::int64_t four = 0; four < run.fours; ++four) {
+      const auto tap = [&](std::int64_t t) __attribute__((always_inline)) {
+        const V::ByteVector values = V::load_vector(taps[four * 4 + t]);
+        taps[four * 4 + t] += run.steps[four * 4 + t];
+        return values;
+      };
+      group.add(sums, interleaved(tap(0), tap(1), tap(2), tap(3)), four);
+    }
+    group.store<kSmall>(sums, run.out + i * run.out_step + channel, run.channels - channel);
+  }
+}
+
+/// The same of `even_rows`: three pointers. Behind the ninth tap weights are zero, so it stands for those that are not there.
+template <bool kSmall>
+SLUICE_INLINE void group_run_three(const LaneRun& run, const Group& group, std::int64_t channel) {
+  const std::uint8_t *a = run.taps[0] + channel, *b = run.taps[3] + channel, *c = run.taps[6] + channel;
+  const std::int64_t a_step = run.taps[1] - run.taps[0], b_step = run.taps[4] - run.taps[3], c_step = run.taps[7] - run.taps[6];
+  std::uint8_t* out = run.out + channel;
+  const std::int64_t live = run.channels - channel;
+  for (std::int64_t i = 0; i < run.count; ++i) {
+    V::Sums sums[4] = {group.start(0), group.start(1), group.start(2), group.start(3)};
+    group.add(sums, interleaved(V::load_vector(a), V::load_vector(a + a_step), V::load_vector(a + 2 * a_step), V::load_vector(b)), 0);
+    group.add(sums, interleaved(V::load_vector(b + b_step), V::load_vector(b + 2 * b_step), V::load_vector(c), V::load_vector(c + c_step)),
+              1);
+    const V::ByteVector last = V::load_vector(c + 2 * c_step);
+    group.add(sums, interleaved(last, last, last, last), 2);
+    group.store<kSmall>(sums, out, live);
+    a += run.steps[0];
+    b += run.steps[3];
+    c += run.steps[6];
+    out += run.out_step;
+  }
+}
+
+template <bool kSmall>
+SLUICE_INLINE void group_run_of(const LaneRun& run, const Group& group, std::int64_t channel) {
+  run.even_rows ? group_run_three<kSmall>(run, group, channel) : group_run<kSmall>(run, group, channel);
+}
+
+void run_lanes(const LaneRun& run) noexcept {
+  const std::byte* prepared = run.prepared;
+  for (std::int64_t channel = 0; channel < run.channels; channel += V::kBytes, prepared += (run.fours + 2) * 4 * V::kBytes) {
+    const Group group(run, prepared, run.fours);
+    V::template small<4>(group.multipliers_of(0)) ? group_run_of<true>(run, group, channel) : group_run_of<false>(run, group, channel);
+  }
+}

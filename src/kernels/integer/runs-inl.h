@@ -1,0 +1,152 @@
+// Runs over a set of vector operations `V`: four vectors of reals at a time, whose results are packed to one of bytes; what is left goes
+// through memory. Included once for each instruction set, in a namespace without external names and behind SLUICE_BEGIN_TARGET, after
+// lanes-inl.h.
+
+inline constexpr std::int64_t kChunk = V::kBytes;
+
+/// Calls chunk(in, out) for each kChunk values; In is what they are made of.
+template <class In, class Out, class Chunk>
+SLUICE_INLINE void for_chunks(const In* in, Out* out, std::int64_t n, const Chunk& chunk) {
+  std::int64_t i = 0;
+  for (; i + kChunk <= n; i += kChunk) chunk(in + i, out + i);
+  if (i == n) return;
+  In first[kChunk] = {};
+  Out results[kChunk];
+  __builtin_memcpy(first, in + i, static_cast<std::size_t>(n - i) * sizeof(In));
+  chunk(first, results);
+  __builtin_memcpy(out + i, results, static_cast<std::size_t>(n - i) * sizeof(Out));
+}
+
+/// (value - zero) * scale of vector `v` of a chunk.
+SLUICE_INLINE V::Reals real(const std::uint8_t* chunk, int v, V::Sums zero, V::Reals scale) {
+  return V::times(V::reals(V::minus(V::load_bytes(chunk + v * V::kLanes, V::kLanes), zero)), scale);
+}
+
+void run_quantize(const operators::IntegerBorderParameters& p, const float* in, std::uint8_t* out, std::int64_t n) noexcept {
+  const Divisor scale = divisor_of(p.scale);
+  const V::PackedRange range = V::packed_range({.zero = p.zero});
+  for_chunks(
+      in, out, n, [&](const float* from, std::uint8_t* to) __attribute__((always_inline)) {
+        V::Sums integers[4];
+        SLUICE_UNROLL
+        for (int v = 0; v < 4; ++v) integers[v] = V::packable(divide(V::load(from + v * V::kLanes), scale));
+        V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), to, kChunk);
+      });
+}
+
+void run_dequantize(const operators::IntegerBorderParameters& p, const std::uint8_t* in, float* out, std::int64_t n) noexcept {
+  const V::Sums zero = V::set_sum(p.zero);
+  const V::Reals scale = V::set(p.scale);
+  for_chunks(
+      in, out, n, [&](const std::uint8_t* from, float* to) __attribute__((always_inline)) {
+        SLUICE_UNROLL
+        for (int v = 0; v < 4; ++v) V::store_reals(real(from, v, zero, scale), to + v * V::kLanes);
+      });
+}
+
+/// What joins two operands.
+template <BinaryFunction kFunction>
+SLUICE_INLINE V::Reals join(V::Reals a, V::Reals b) {
+  switch (kFunction) {
+    case BinaryFunction::kSub:
+      return V::minus(a, b);
+    case BinaryFunction::kMul:
+      return V::times(a, b);
+    case BinaryFunction::kDiv:
+      return V::divide(a, b);
+    case BinaryFunction::kMax:
+      return V::at_least(a, b);
+    case BinaryFunction::kMin:
+      return V::at_most(a, b);
+    default:
+      return V::add(a, b);
+  }
+}
+
+template <BinaryFunction kFunction>
+void binary_of(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out, std::int64_t n) noexcept {
+  const V::Sums zero_a = V::set_sum(p.zero_a), zero_b = V::set_sum(p.zero_b);
+  const V::Reals scale_a = V::set(p.scale_a), scale_b = V::set(p.scale_b);
+  const Divisor scale = divisor_of(p.scale);
+  const V::PackedRange range = V::packed_range(p.range);
+  // A repeated value becomes a chunk of itself.
+  std::uint8_t same_a[kChunk], same_b[kChunk];
+  __builtin_memset(same_a, *a.values, sizeof same_a);
+  __builtin_memset(same_b, *b.values, sizeof same_b);
+  const auto chunk = [&](const std::uint8_t* from_a, const std::uint8_t* from_b, std::uint8_t* to) __attribute__((always_inline)) {
+    V::Sums integers[4];
+    SLUICE_UNROLL
+    for (int v = 0; v < 4; ++v)
+      integers[v] = V::packable(divide(join<kFunction>(real(from_a, v, zero_a, scale_a), real(from_b, v, zero_b, scale_b)), scale));
+    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), to, kChunk);
+  };
+  std::int64_t i = 0;
+  for (; i + kChunk <= n; i += kChunk) chunk(a.step == 0 ? same_a : a.values + i, b.step == 0 ? same_b : b.values + i, out + i);
+  if (i == n) return;
+  std::uint8_t results[kChunk];
+  if (a.step != 0) __builtin_memcpy(same_a, a.values + i, static_cast<std::size_t>(n - i));
+  if (b.step != 0) __builtin_memcpy(same_b, b.values + i, static_cast<std::size_t>(n - i));
+  chunk(same_a, same_b, results);
+  __builtin_memcpy(out + i, results, static_cast<std::size_t>(n - i));
+}
+
+void run_binary(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out, std::int64_t n) noexcept {
+  switch (p.function) {
+    case BinaryFunction::kSub:
+      return binary_of<BinaryFunction::kSub>(p, a, b, out, n);
+    case BinaryFunction::kMul:
+      return binary_of<BinaryFunction::kMul>(p, a, b, out, n);
+    case BinaryFunction::kDiv:
+      return binary_of<BinaryFunction::kDiv>(p, a, b, out, n);
+    case BinaryFunction::kMax:
+      return binary_of<BinaryFunction::kMax>(p, a, b, out, n);
+    case BinaryFunction::kMin:
+      return binary_of<BinaryFunction::kMin>(p, a, b, out, n);
+    default:
+      return binary_of<BinaryFunction::kAdd>(p, a, b, out, n);
+  }
+}
+
+void run_look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = table[in[i]];
+}
+
+void run_largest(const WindowRun& run, std::uint8_t* out) noexcept {
+  const V::ByteVector low = V::set_bytes(run.range.low), high = V::set_bytes(run.range.high);
+  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+    V::ByteVector most = low;  // nothing is less in the end
+    for (std::int64_t row = 0; row < run.row_count; ++row) {
+      const std::uint8_t* from = run.rows[row] + c;
+      for (std::int64_t x = 0; x < run.columns; ++x, from += run.column_step) most = V::larger(most, V::load_vector(from));
+    }
+    V::store_vector(V::smaller(most, high), out + c, run.channels - c);
+  }
+}
+
+/// Sums as those of a depthwise convolution whose weights are 1.
+void run_mean(const WindowRun& run, std::uint8_t* out) noexcept {
+  std::int8_t one[kChunk];
+  __builtin_memset(one, 1, sizeof one);
+  const V::Weights ones = V::weights(one);
+  const V::PackedRange range = V::packed_range(run.range);
+  const V::Reals multiplier = V::set(run.multiplier);
+  const V::ByteVector none = V::set_bytes(0);
+  const V::Sums zero = V::set_sum(static_cast<std::int32_t>(0u - run.zero_in * static_cast<std::uint32_t>(run.row_count * run.columns)));
+  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+    V::Sums sums[4] = {zero, zero, zero, zero};
+    for (std::int64_t row = 0; row < run.row_count; ++row) {
+      const std::uint8_t* from = run.rows[row] + c;
+      for (std::int64_t x = 0; x < run.columns; x += 4, from += 4 * run.column_step) {
+        const auto tap = [&](std::int64_t i) __attribute__((always_inline)) {
+          return x + i < run.columns ? V::load_vector(from + i * run.column_step) : none;
+        };
+        const Quads quads = interleaved(tap(0), tap(1), tap(2), tap(3));
+        SLUICE_UNROLL
+        for (int j = 0; j < 4; ++j) sums[j] = V::dot_exact(sums[j], V::values_of(quads.quarter[j]), ones);
+      }
+    }
+    SLUICE_UNROLL
+    for (int j = 0; j < 4; ++j) sums[j] = V::packable(sums[j], multiplier);
+    V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out + c, run.channels - c);
+  }
+}

@@ -1,0 +1,16 @@
+// The tables of the instruction sets, each in a file of its own.
+#pragma once
+
+#include "sluice/core/panels.h"
+#include "src/kernels/integer/tile.h"
+
+namespace sluice::kernels::integer {
+
+extern const TileTable kScalarTable;
+#if defined(__x86_64__)
+extern const TileTable kAvx2Table, kAvx2VnniTable, kAvx512Table, kAvx512VnniTable;
+#elif defined(__aarch64__)
+extern const TileTable kNeonTable, kNeonDotTable;
+#endif
+
+}  // namespace sluice::kernels::integer

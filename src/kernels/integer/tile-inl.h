@@ -1,0 +1,74 @@
+// Tiles over a set of vector operations `V` (vectors_*-inl.h). Included once for each instruction set, in a namespace without external
+// names and behind SLUICE_BEGIN_TARGET.
+
+/// Rows of one panel run, kept in registers: as many vectors as the panels have.
+template <int kRows, int kPanels>
+struct Tile {
+  static constexpr int kOfPanel = static_cast<int>(kPanelLanes) / V::kLanes;  // vectors
+  static constexpr int kVectors = kPanels * kOfPanel;
+
+  static SLUICE_INLINE void run(const TileRows& rows, const TileJob& job, std::int64_t panel) {
+    const std::int8_t* const panels = job.panels + panel * job.panel_bytes;
+    const std::int64_t first = panel * kPanelLanes;
+    V::Sums sums[kRows][kVectors];
+    SLUICE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const V::Sums start = V::load(job.finish.bias + first + v * V::kLanes);
+      SLUICE_UNROLL
+      for (int m = 0; m < kRows; ++m) sums[m][v] = start;
+    }
+    V::Correction correction[kVectors];
+    SLUICE_UNROLL
+    for (int v = 0; v < kVectors; ++v) correction[v] = V::no_correction();
+    const std::int8_t* w = panels;
+    for (std::int64_t s = 0; s < job.segments; ++s) {
+      const std::uint8_t* a[kRows];
+      SLUICE_UNROLL
+      for (int m = 0; m < kRows; ++m) a[m] = rows.a[m] + job.segment_offsets[s];
+      for (std::int64_t k = 0; k < job.depth; ++k, w += kPanelLanes * 4) {
+        V::Weights weights[kVectors];
+        SLUICE_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          weights[v] = V::weights(w + v / kOfPanel * job.panel_bytes + v % kOfPanel * V::kLanes * 4);
+          V::correct(correction[v], weights[v]);
+        }
+        SLUICE_UNROLL
+        for (int m = 0; m < kRows; ++m) {
+          const V::Values values = V::values(a[m] + 4 * k);
+          SLUICE_UNROLL
+          for (int v = 0; v < kVectors; ++v) sums[m][v] = V::dot(sums[m][v], values, weights[v]);
+        }
+      }
+    }
+    SLUICE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      SLUICE_UNROLL
+      for (int m = 0; m < kRows; ++m) sums[m][v] = V::corrected(sums[m][v], correction[v]);
+    }
+    const std::int64_t left = (job.panel_count - panel) * kPanelLanes - kPanelLanes + job.last_lanes;
+    finish<kRows, kVectors>(sums, rows, job.finish, first, left < kPanels * kPanelLanes ? left : kPanels * kPanelLanes);
+  }
+};
+
+template <int kRows>
+void rows_of(const TileRows& rows, const TileJob& job) {
+  std::int64_t panel = 0;
+  if constexpr (kRows <= V::kFewRows)
+    for (; panel + 4 <= job.panel_count; panel += 4) Tile<kRows, 4>::run(rows, job, panel);
+  if constexpr (V::kPairs)
+    for (; panel + 2 <= job.panel_count; panel += 2) Tile<kRows, 2>::run(rows, job, panel);
+  for (; panel < job.panel_count; ++panel) Tile<kRows, 1>::run(rows, job, panel);
+}
+
+template <int kRows>
+void choose_rows(const TileRows& rows, const TileJob& job) {
+  if constexpr (kRows > 1) {
+    if (rows.count < kRows) return choose_rows<kRows - 1>(rows, job);
+  }
+  rows_of<kRows>(rows, job);
+}
+
+void run_tile(const TileRows& rows, const TileJob& job) noexcept {
+  for (std::int64_t i = 0; i < job.next_bytes; i += 64) __builtin_prefetch(job.next + i, 0, 2);
+  choose_rows<V::kRows>(rows, job);
+}

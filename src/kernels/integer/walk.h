@@ -1,0 +1,100 @@
+// What the kernels of this family that multiply by panels share: how blocks become tile jobs, and the walk over output pixels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sluice/kernels/call.h"
+#include "src/kernels/integer/tile.h"
+#include "src/kernels/weighted/blocks.h"
+
+namespace sluice::kernels::integer {
+
+using operators::IntegerConvolutionParameters;
+using operators::IntegerDenseParameters;
+using operators::IntegerWeightedParameters;
+using weighted::Block;
+using weighted::even_part;
+using weighted::for_each_unit;
+using weighted::thread_count;
+
+inline const IntegerWeightedParameters& weighted_of(const KernelCall& call) noexcept {
+  return call.parameters<IntegerWeightedParameters>();
+}
+
+/// The parts of a tile job that do not depend on how inputs are read.
+inline TileJob job_of(const KernelCall& call, const Block& block) noexcept {
+  const IntegerWeightedParameters& weighted = weighted_of(call);
+  const WeightOperand& weight = call.weights[0];
+  TileJob job;
+  job.panel_bytes = static_cast<std::int64_t>(weighted.panels.panel_bytes.count());
+  job.panels = reinterpret_cast<const std::int8_t*>(weight.data) + (block.first_panel - weight.panels.begin) * job.panel_bytes;
+  job.panel_count = block.panels;
+  job.last_lanes = block.last_lanes;
+  job.finish.bias = reinterpret_cast<const std::int32_t*>(call.weights[1].data) + block.channel;
+  if (call.weights.size() > 2) job.finish.multipliers = reinterpret_cast<const float*>(call.weights[2].data) + block.channel;
+  job.finish.epilogue = &weighted.epilogue;
+  job.finish.out = call.outputs[0].view.dtype;
+  return job;
+}
+
+/// Writes the pointers of one pixel after another, along the rows of an area.
+class PixelWalk {
+ public:
+  /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows are the pixels of `columns`.
+  PixelWalk(const KernelCall& call, std::int64_t row, std::int64_t x, Interval<std::int64_t> columns, std::int64_t channel) noexcept
+      : out_view_(call.outputs[0].view),
+        residual_view_(weighted_of(call).epilogue.has_residual ? &call.inputs.back().view : nullptr),
+        row_(row),
+        x_(x),
+        columns_(columns),
+        channel_(channel) {
+    find();
+  }
+
+  std::int64_t row() const noexcept { return row_; }
+  std::int64_t x() const noexcept { return x_; }
+
+  /// Sets the pointers of the next `rows.count` pixels and goes behind them. Their inputs lie `step` bytes apart along a row, the first at
+  /// `a`; `begin_of_row()` is where the first pixel of a new row reads. Returns where the pixel behind them does.
+  template <class BeginOfRow>
+  const std::uint8_t* set_tile(const std::uint8_t* a, std::int64_t step, const BeginOfRow& begin_of_row, TileRows& rows) noexcept {
+    for (int m = 0; m < rows.count;) {
+      const int end = m + static_cast<int>(std::min<std::int64_t>(rows.count - m, columns_.end - x_));
+      x_ += end - m;
+      for (; m < end; ++m, a += step, out_ += out_view_.pixel_pitch) {
+        rows.a[m] = a;
+        rows.out[m] = out_;
+        if (residual_view_ == nullptr) continue;
+        rows.residual[m] = residual_;
+        residual_ += residual_view_->pixel_pitch;
+      }
+      if (x_ < columns_.end) continue;
+      x_ = columns_.begin;
+      ++row_;
+      find();
+      a = begin_of_row();
+    }
+    return a;
+  }
+
+ private:
+  void find() noexcept {
+    out_ = out_view_.at<std::byte>(row_, x_) + channel_ * static_cast<std::int64_t>(size_of(out_view_.dtype));
+    if (residual_view_ != nullptr) residual_ = residual_view_->at<const std::uint8_t>(row_, x_) + channel_;
+  }
+
+  const RowView& out_view_;
+  const RowView* residual_view_;
+  std::int64_t row_;
+  std::int64_t x_;
+  Interval<std::int64_t> columns_;
+  std::int64_t channel_;
+  std::byte* out_ = nullptr;
+  const std::uint8_t* residual_ = nullptr;
+};
+
+/// Outputs of f32 have no function yet when tiles are done.
+void activate_floats(const KernelCall& call, DotIsa isa) noexcept;
+
+}  // namespace sluice::kernels::integer

@@ -1,0 +1,128 @@
+// The fast kernels of the class int8 that multiply by panels, bit by bit beside the generic ones.
+#include "sluice/kernels/registry.h"
+#include "tests/differential/integer_problems.h"
+
+namespace sluice::kernels::test {
+namespace {
+
+/// The kernels that take the node, but for the generic one.
+std::vector<const KernelDescriptor*> fast_kernels(const Problem& p) {
+  std::vector<const KernelDescriptor*> found = kernels_for(p.graph, p.node());
+  std::erase_if(found, [&](const KernelDescriptor* k) { return k == &reference_kernel(p.node().op, p.node().numeric); });
+  return found;
+}
+
+void check_all(const Problem& p, const std::vector<Cut>& cuts) {
+  const std::vector<std::byte> want = run_reference(p);
+  for (const KernelDescriptor* kernel : fast_kernels(p))
+    for (const Cut& cut : cuts) check_bits(p, *kernel, cut, want);
+}
+void check_all(const Problem& p) {
+  check_all(p, {{}, {.rows = 2, .panels = 2, .pixel_gap = 5, .row_gap = 3}, {.rows = 1, .panels = 1, .threads = 2, .rings = true}});
+}
+
+model::ConvAttributes conv(const model::Window& window, std::int64_t in, std::int64_t out, std::int64_t groups = 1) {
+  return {.window = with_output(window), .groups = groups, .in_channels = in, .out_channels = out};
+}
+
+model::Window square(std::int64_t extent, std::int64_t kernel, std::int64_t stride = 1, std::int64_t dilation = 1) {
+  const std::int64_t pad = (kernel - 1) * dilation / 2;
+  return {.in_h = extent,
+          .in_w = extent,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .dilation_h = dilation,
+          .dilation_w = dilation,
+          .pad_top = pad,
+          .pad_left = pad,
+          .pad_bottom = pad,
+          .pad_right = pad};
+}
+
+}  // namespace
+
+TEST_CASE("integer dense layers of all small sizes have the bits of the generic kernel") {
+  for (std::int64_t rows : {1, 2, 3, 4, 5, 7, 12, 13, 25, 40})
+    for (std::int64_t k : {1, 3, 4, 9, 64})
+      for (std::int64_t n : {1, 5, 16, 17, 47, 64, 80}) check_all(integer_dense(Shape{rows, k}, n));
+}
+
+TEST_CASE("integer 1x1 convolutions: every size from 1 to 10, strides, groups") {
+  for (std::int64_t extent = 1; extent <= 10; ++extent)
+    for (std::int64_t stride : {1, 2})
+      for (std::int64_t channels : {1, 6, 8, 33}) check_all(integer_conv(conv(square(extent, 1, stride), channels, 16 * extent - 3), 2));
+  check_all(integer_conv(conv(square(5, 1), 6, 48, 3)));
+  check_all(integer_conv(conv(square(5, 1), 10, 40, 2)));
+}
+
+TEST_CASE("integer convolutions: kernels, strides, dilations, groups") {
+  for (std::int64_t kernel : {2, 3, 5})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t dilation : {1, 2})
+        for (std::int64_t extent : {6, 9, 10})
+          for (std::int64_t channels : {3, 8}) check_all(integer_conv(conv(square(extent, kernel, stride, dilation), channels, 35), 2));
+  check_all(integer_conv(conv(square(7, 3), 6, 48, 3)));
+  check_all(integer_conv(conv(square(7, 3), 12, 24, 4)));
+  check_all(integer_conv(conv(square(8, 1, 1), 5, 16)));
+  check_all(integer_conv(conv(square(40, 3, 1, 9), 4, 16)));
+}
+
+TEST_CASE("integer depthwise convolutions: kernels, strides, dilations, channels") {
+  for (std::int64_t kernel : {2, 3, 5, 7})
+    for (std::int64_t stride : {1, 2})
+      for (std::int64_t dilation : {1, 2})
+        for (std::int64_t channels : {3, 16, 65, 130})
+          check_all(integer_conv(conv(square(11, kernel, stride, dilation), channels, channels, channels), 2));
+  for (std::int64_t extent = 1; extent <= 10; ++extent) check_all(integer_conv(conv(square(extent, 3), 24, 24, 24)));
+}
+
+TEST_CASE("integer sums at the ends of all ranges") {
+  for (std::int32_t zero : {0, 255})
+    for (Drawn drawn : {Drawn::kAll, Drawn::kExtremes}) {
+      const ProductOf how{.zero_in = zero, .zero_out = 255 - zero, .drawn = drawn};
+      check_all(integer_dense(Shape{13, 512}, 48, how));
+      check_all(integer_conv(conv(square(9, 3), 64, 32), 1, how));
+      check_all(integer_conv(conv(square(9, 3), 80, 80, 80), 1, how));
+    }
+}
+
+TEST_CASE("integer products end as u8 in a range, behind a residual, as f32 or as i32") {
+  const std::vector<Cut> cuts{{}, {.rows = 3, .panels = 1, .threads = 2, .pixel_gap = 4}};
+  for (const ProductOf& how :
+       {ProductOf{.activation = {model::Function::kRelu}}, ProductOf{.activation = {model::Function::kClip, -1.0f, 2.5f}},
+        ProductOf{.residual = true}, ProductOf{.drawn = Drawn::kExtremes, .residual = true, .activation = {model::Function::kRelu}},
+        ProductOf{.out = DType::kF32}, ProductOf{.out = DType::kF32, .activation = {model::Function::kSigmoid}},
+        ProductOf{.out = DType::kI32}}) {
+    check_all(integer_dense(Shape{14, 40}, 37, how), cuts);
+    check_all(integer_conv(conv(square(9, 1), 24, 70), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 12, 50), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 40, 40, 40), 1, how), cuts);
+  }
+}
+
+TEST_CASE("integer sums whose multiples leave 32 bits end at the bounds of the range") {
+  for (float larger : {1e4f, 1e9f, 1e30f})
+    for (bool residual : {false, true}) {
+      const ProductOf how{.residual = residual, .larger = larger};
+      check_all(integer_dense(Shape{14, 40}, 37, how));
+      check_all(integer_conv(conv(square(5, 3), 40, 40, 40), 1, how));
+    }
+}
+
+TEST_CASE("a residual of integers may be replaced by the output") {
+  const Problem p = integer_conv(conv(square(9, 3), 12, 50), 1, {.residual = true});
+  check_all(p, {{.in_place = 1}, {.rows = 2, .panels = 1, .threads = 2, .in_place = 1}});
+}
+
+TEST_CASE("threads share integer products without a trace") {
+  for (int threads : {1, 2, 3}) {
+    check_all(integer_conv(conv(square(28, 1), 64, 96)), {{.threads = threads}});
+    check_all(integer_conv(conv(square(28, 3), 32, 64)), {{.threads = threads}});
+    check_all(integer_conv(conv(square(7, 3), 160, 160, 160)), {{.threads = threads}});
+    check_all(integer_dense(Shape{1, 1024}, 512), {{.threads = threads}});
+  }
+}
+
+}  // namespace sluice::kernels::test
