@@ -195,11 +195,10 @@ bool says_anything(const ImageOptions& options) {
   return !options.preset.empty() || options.mean || options.stddev || options.scale || options.bgr || options.fit != "crop";
 }
 
-ImageFit parse_fit(const std::string& word) {
-  if (word == "crop") return ImageFit::kCrop;
-  if (word == "stretch") return ImageFit::kStretch;
-  if (word == "letterbox") return ImageFit::kLetterbox;
-  raise(make_error(ErrorCode::kInvalidArgument, "--fit", "is one of crop, stretch and letterbox"));
+ImageFit fit_of(std::string_view name) {
+  const auto found = std::find(kImageFits.begin(), kImageFits.end(), name);
+  SLUICE_CHECK(found != kImageFits.end(), "the option takes these names alone");
+  return static_cast<ImageFit>(found - kImageFits.begin());
 }
 
 bool is_image_name(const std::string& path) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sluice/model/graph.h"
 #include "src/cli/host_tensor.h"
@@ -24,6 +25,8 @@ enum class ImageFit {
   kStretch,    // scale each side by itself
   kLetterbox,  // scale the long side, grey bars (114 of 255) at both ends of the other
 };
+/// Their names on the command line, in this order.
+inline constexpr std::array<const char*, 3> kImageFits = {"crop", "stretch", "letterbox"};
 
 /// What the command line says about pictures; what it leaves open comes from the preset, then from the model's metadata.
 struct ImageOptions {
@@ -32,13 +35,13 @@ struct ImageOptions {
   std::optional<std::array<float, 3>> stddev;
   std::optional<float> scale;
   bool bgr = false;
-  std::string fit = "crop";  // crop, stretch, letterbox
+  std::string fit = kImageFits[0];
 };
 
 /// Is anything said about pictures?
 bool says_anything(const ImageOptions& options);
-/// Throws Failure for an unknown word.
-ImageFit parse_fit(const std::string& word);
+/// `name` is one of kImageFits.
+ImageFit fit_of(std::string_view name);
 
 /// Where the picture's extents stand in the shape of an input.
 struct ImageLayout {

@@ -49,8 +49,12 @@ HostTensor read_member(const std::string& path, const std::vector<model::Port>& 
   return read_npz(path, members.front());
 }
 
-HostTensor read_array(const std::string& path, const std::vector<model::Port>& ports, std::size_t index) {
-  return is_npz_name(path) ? read_member(path, ports, index) : read_tensor_file(path);
+/// The array of a source.
+HostTensor take_values(InputSource& source) {
+  if (source.values) return std::move(*source.values);
+  HostTensor tensor = make_host_tensor(source.file->dtype, source.file->shape);
+  source.file->read(0, tensor.data);
+  return tensor;
 }
 
 /// 0 to 255 is what few models were trained on, and the result looks like one: the user should have said it.
@@ -62,7 +66,8 @@ void warn_of_raw_picture(const std::string& path, const model::Port& port) {
       path, port.name);
 }
 
-HostTensor load_input(const std::string& value, const model::Graph& graph, std::size_t index, const InputRequest& request) {
+HostTensor load_input(InputSource source, const model::Graph& graph, std::size_t index, const InputRequest& request) {
+  const std::string& value = source.value;
   const model::Port& port = graph.inputs[index];
   const DType dtype = graph.tensor(port.tensor).dtype;
   if (const auto seed = random_seed(value)) return random_tensor(dtype, port.onnx_shape, *seed + index);
@@ -71,10 +76,10 @@ HostTensor load_input(const std::string& value, const model::Graph& graph, std::
     const model::Preprocess rule = preprocessing(request.image, graph.preprocess, layout.value_or(ImageLayout{}));
     if (!changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() && dtype == DType::kF32)
       warn_of_raw_picture(value, port);
-    const ImageRequest wanted{port.onnx_shape, dtype, rule, parse_fit(request.image.fit), request.memory_limit_bytes};
+    const ImageRequest wanted{port.onnx_shape, dtype, rule, fit_of(request.image.fit), request.memory_limit_bytes};
     return convert_values(load_image(value, wanted), dtype, value);
   }
-  HostTensor tensor = convert_values(read_array(value, graph.inputs, index), dtype, value);
+  HostTensor tensor = convert_values(take_values(source), dtype, value);
   if (!same_apart_from_ones(tensor.shape, port.onnx_shape)) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: has shape {}, the input '{}' wants {}", value, shape_text(tensor.shape),
                                                            port.name, shape_text(port.onnx_shape)));
@@ -163,36 +168,36 @@ std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments
   return assigned;
 }
 
-namespace {
-
-/// What each input is made of.
-std::vector<std::string> values_by_port(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
-  std::vector<std::string> values(ports.size(), "random");
-  for (const PortArgument& argument : assign_ports(spread_archives(arguments, ports), ports, "--input"))
-    values[argument.port] = argument.value;
-  return values;
+std::vector<InputSource> open_inputs(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
+  std::vector<InputSource> sources(ports.size());
+  for (const PortArgument& argument : assign_ports(spread_archives(arguments, ports), ports, "--input")) {
+    InputSource& source = sources[argument.port];
+    source.value = argument.value;
+    if (random_seed(source.value) || is_image_name(source.value)) continue;
+    if (ends_with(source.value, ".npy")) {
+      source.file = open_npy(source.value);
+    } else {
+      source.values = is_npz_name(source.value) ? read_member(source.value, ports, argument.port) : read_tensor_file(source.value);
+    }
+  }
+  return sources;
 }
 
-}  // namespace
-
-std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports) {
-  const std::vector<std::string> values = values_by_port(arguments, ports);
-  std::vector<std::optional<Shape>> shapes(ports.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (random_seed(values[i]) || is_image_name(values[i])) continue;
-    shapes[i] = is_npz_name(values[i]) ? read_member(values[i], ports, i).shape : open_tensor_file(values[i]).shape;
-  }
+std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<InputSource>& sources) {
+  std::vector<std::optional<Shape>> shapes;
+  for (const InputSource& source : sources)
+    shapes.push_back(source.values ? std::optional(source.values->shape) : source.file ? std::optional(source.file->shape) : std::nullopt);
   return shapes;
 }
 
-std::vector<HostTensor> load_inputs(const model::Graph& graph, const InputRequest& request) {
-  const std::vector<std::string> values = values_by_port(request.arguments, graph.inputs);
-  if (says_anything(request.image) && std::none_of(values.begin(), values.end(), is_image_name)) {
+std::vector<HostTensor> load_inputs(const model::Graph& graph, std::vector<InputSource> sources, const InputRequest& request) {
+  const auto is_picture = [](const InputSource& source) { return is_image_name(source.value); };
+  if (says_anything(request.image) && std::none_of(sources.begin(), sources.end(), is_picture)) {
     raise(make_error(ErrorCode::kInvalidArgument, "--preprocess, --fit, --mean, --std, --scale, --bgr",
                      "say how a picture becomes an input, and no input is a picture"));
   }
   std::vector<HostTensor> tensors;
-  for (std::size_t i = 0; i < values.size(); ++i) tensors.push_back(load_input(values[i], graph, i, request));
+  for (std::size_t i = 0; i < sources.size(); ++i) tensors.push_back(load_input(std::move(sources[i]), graph, i, request));
   return tensors;
 }
 

@@ -23,19 +23,27 @@ struct PortArgument {
 std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports,
                                        const char* option);
 
+/// What an input is made of. An array is opened once: of a .npy file the values are still to be read, those of the others lie here.
+struct InputSource {
+  std::string value = "random";  // a picture, a .npy, .npz or .pb file, or random[:SEED]
+  std::optional<Pieces> file;
+  std::optional<HostTensor> values;
+};
+
+/// By input port; a port without an argument gets random. Throws Failure.
+std::vector<InputSource> open_inputs(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports);
+
+/// The shapes of the arrays, by input port; nothing for pictures and random numbers.
+std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<InputSource>& sources);
+
 struct InputRequest {
-  std::vector<std::string> arguments;  // pictures, .npy, .npz, .pb, random[:SEED]; ports without one get random
   ImageOptions image;
   std::uint64_t memory_limit_bytes = ~std::uint64_t{0};  // what decoding a picture may take
 };
 
-/// The shapes of the arrays among `arguments`, by input port; nothing for pictures, random numbers and ports without an argument. Throws
-/// Failure.
-std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports);
-
 /// One tensor for each input of `graph`, of its type and ONNX shape. Warns on stderr where a picture goes in as values of 0 to 255 though
 /// nobody said so. Throws Failure.
-std::vector<HostTensor> load_inputs(const model::Graph& graph, const InputRequest& request);
+std::vector<HostTensor> load_inputs(const model::Graph& graph, std::vector<InputSource> sources, const InputRequest& request);
 
 /// Uniform values from a seed, the same on every machine: floats in [-1, 1), integers in [0, 10), booleans.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed);

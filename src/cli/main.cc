@@ -152,7 +152,7 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
   command->add_flag("--bgr", run.image.bgr, "blue first");
   command->add_option("--fit", run.image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
-      ->check(CLI::IsMember({"crop", "stretch", "letterbox"}))
+      ->check(CLI::IsMember(std::vector<std::string>(kImageFits.begin(), kImageFits.end())))
       ->capture_default_str();
   CLI::Option* const top =
       command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));

@@ -125,7 +125,7 @@ void plan(const PlanOptions& options) {
   planned.profile = profile.path;
   const auto model = open_model(options.budget.model, options.budget.dims);
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
-  const std::vector<HostTensor> inputs = load_inputs(model->graph(), {});
+  const std::vector<HostTensor> inputs = load_inputs(model->graph(), open_inputs({}, model->graph().inputs), {});
   if (options.sweep) {
     print_sweep(*model, planned.options, options.json);
     return;

@@ -61,11 +61,12 @@ std::vector<int> parse_cpus(const std::string& text, const char* option) {
   return cpus;
 }
 
-/// The model at the extents of --dim, and where that says nothing at those of the arrays.
-std::shared_ptr<const Model> open_for_inputs(const RunOptions& options) {
+/// The model at the extents of --dim, and where that says nothing at those of the arrays, which are then opened.
+std::shared_ptr<const Model> open_for_inputs(const RunOptions& options, std::optional<std::vector<InputSource>>& sources) {
   auto model = open_model(options.budget.model, options.budget.dims);
   if (model->file().dimensions().empty() || !options.plan.empty()) return model;
-  return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(options.inputs, model->graph().inputs));
+  sources = open_inputs(options.inputs, model->graph().inputs);
+  return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(*sources));
 }
 
 /// What a picture may take while it is decoded: the budget less what the process holds.
@@ -212,7 +213,8 @@ void run(const RunOptions& options) {
   session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
   session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
   session_config.time_steps = options.stats || !options.trace.empty();
-  const auto model = open_for_inputs(options);
+  std::optional<std::vector<InputSource>> sources;
+  const auto model = open_for_inputs(options, sources);
   const model::Graph& graph = model->graph();
 
   RunReport report;
@@ -226,7 +228,8 @@ void run(const RunOptions& options) {
   session_config.profile = profile.get();
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
   check_ports_fit(*model, session_config);
-  const std::vector<HostTensor> inputs = load_inputs(graph, {options.inputs, options.image, decoding_limit(session_config)});
+  if (!sources) sources = open_inputs(options.inputs, graph.inputs);
+  const std::vector<HostTensor> inputs = load_inputs(graph, std::move(*sources), {options.image, decoding_limit(session_config)});
   release_free_memory();
 
   auto session = unwrap(Session::create(model, session_config));

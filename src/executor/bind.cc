@@ -346,6 +346,7 @@ class Binder {
   }
 
   std::byte* address_in(const plan::Load& load, Bytes file_offset) const noexcept {
+    SLUICE_DCHECK(load.form == model::StretchForm::kRaw, "the verifier takes loads of raw stretches alone, which lie as in the file (I4)");
     return arena_ + plan_.buffer(load.target).offset.count() + (file_offset - load.file.offset).count();
   }
 

@@ -40,7 +40,7 @@ struct BoundStep {
 
 /// What the budget counts for a step. Steps take less, and share operands that the budget counts for each: what nodes have as parameters is
 /// taken from that.
-inline constexpr std::size_t kStepTable = 216;
+inline constexpr std::size_t kStepTable = 208;
 static_assert(sizeof(BoundStep) + 16 <= kStepTable, "a tight budget has thousands of steps: what grows here is taken from its arena");
 
 /// The calls of one run, and what their pointers point to. A table of a step must be small, since a tight budget has many: steps of one

@@ -29,8 +29,9 @@ Status verify_checksum(const StretchBytes& bytes) noexcept {
 
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept {
   Decoders decoders;
-  decoders[0].reset(new (std::nothrow) RawDecoder);
-  if (!decoders[0]) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for what decodes weights");
+  std::unique_ptr<Decoder>& raw = decoders[index_of(model::StretchForm::kRaw)];
+  raw.reset(new (std::nothrow) RawDecoder);
+  if (!raw) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for what decodes weights");
   return decoders;
 }
 

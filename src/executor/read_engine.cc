@@ -117,9 +117,11 @@ Status ReadEngine::decode_until(const ReadRequest& request, Bytes arrived) noexc
     next_raw_ = raw + stretch.raw_size.count();
     if (next_raw_ > stored + stretch.stored_size.count())
       return fail(ErrorCode::kInvalidModel, graph_.name, "weights would expand over stored bytes that are still to be read");
-    const std::size_t form = stored_form_of(stretch);
+    Decoder* const decoder = decoders_[index_of(stretch.form)].get();
+    if (decoder == nullptr)
+      return fail(ErrorCode::kUnsupported, graph_.name, "weights are stored in a form that this build does not decode");
     SLUICE_RETURN_IF_ERROR(
-        decoders_[form]->decode({graph_, next_stretch_, {stored, stretch.stored_size.count()}, {raw, stretch.raw_size.count()}}));
+        decoder->decode({graph_, next_stretch_, {stored, stretch.stored_size.count()}, {raw, stretch.raw_size.count()}}));
   }
   return {};
 }

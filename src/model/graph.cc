@@ -12,7 +12,10 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 
 Bytes least_piece(const Graph& graph, const Weight& weight) noexcept {
   if (weight.panel_layout.layout == WeightLayout::kPlain) return piece_region(weight.bytes);
-  return piece_region(graph.stretches_of(weight).front().stored_size);
+  const Stretch& first = graph.stretches_of(weight).front();
+  if (first.form == StretchForm::kRaw) return piece_region(first.stored_size);
+  return piece_region(first.raw_size) +
+         Bytes(kSegmentAlignment);  // it expands towards the beginning of its region, which has two blocks more
 }
 
 std::int64_t outputs_per_group(const Node& node) noexcept {

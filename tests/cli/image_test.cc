@@ -64,7 +64,8 @@ TEST_CASE("a picture of other proportions is cut, stretched or put between bars"
     const bool bar = row == 0 || row == 12;
     for (std::size_t x = 0; x < 4; ++x) CHECK(boxed[row + x] == (bar ? 114.0f : stretched[row + x]));
   }
-  CHECK_THROWS(parse_fit("squeeze"));
+  CHECK(fit_of("stretch") == ImageFit::kStretch);
+  CHECK(fit_of("letterbox") == ImageFit::kLetterbox);
 }
 
 TEST_CASE("resizing keeps a constant and a whole picture") {

@@ -34,12 +34,9 @@ inline std::vector<std::byte> draw_coarse_values(std::size_t bytes, std::uint32_
   return raw;
 }
 
-/// Stretches that are stored as long as they are raw are raw ones, all others halves.
 class HalvesDecoder final : public executor::Decoder {
  public:
-  explicit HalvesDecoder(std::unique_ptr<executor::Decoder> raw) noexcept : raw_(std::move(raw)) {}
   Status decode(const executor::StretchBytes& bytes) noexcept override {
-    if (bytes.stored.size() == bytes.raw.size()) return raw_->decode(bytes);
     SLUICE_RETURN_IF_ERROR(executor::verify_checksum(bytes));
     for (std::size_t i = 0; i < bytes.stored.size(); i += 2) {
       const std::byte low = bytes.stored[i] ^ kHalvesScramble;  // read before its place is written
@@ -51,14 +48,11 @@ class HalvesDecoder final : public executor::Decoder {
     }
     return {};
   }
-
- private:
-  std::unique_ptr<executor::Decoder> raw_;
 };
 
 inline Result<executor::Decoders> make_halves_decoders(const model::Graph& graph) noexcept {
   SLUICE_ASSIGN_OR_RETURN(executor::Decoders decoders, executor::make_decoders(graph));
-  decoders[0] = std::make_unique<HalvesDecoder>(std::move(decoders[0]));
+  decoders[executor::index_of(model::StretchForm::kCoded)] = std::make_unique<HalvesDecoder>();
   return decoders;
 }
 
@@ -70,6 +64,7 @@ inline model::Stretch append_stretch(std::vector<std::byte>& file, std::span<con
   stretch.stored_size = Bytes(stored.size());
   stretch.raw_size = Bytes(raw.size());
   stretch.xxh3 = xxh3_64(stored);
+  stretch.form = coded ? model::StretchForm::kCoded : model::StretchForm::kRaw;
   file.insert(file.end(), stored.begin(), stored.end());
   return stretch;
 }

@@ -107,7 +107,8 @@ struct Bench {
     auto owned = std::make_unique<FakeQueue>(file);
     queue = owned.get();
     Decoders decoders = *toy::make_halves_decoders(graph);
-    decoders[0] = std::make_unique<NotingDecoder>(std::move(decoders[0]), decoded);
+    for (std::unique_ptr<Decoder>& decoder : decoders)
+      if (decoder) decoder = std::make_unique<NotingDecoder>(std::move(decoder), decoded);
     engine.open(std::move(owned), std::move(decoders));
   }
 

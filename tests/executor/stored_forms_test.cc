@@ -95,6 +95,20 @@ TEST_CASE("a loader brings weights of a form that it does not know, whatever the
   }
 }
 
+TEST_CASE("a form without a decoder ends the run with an error") {
+  const toy::ToyModel model = coarse_model(true);
+  const plan::Plan plan = plan_coded(model, 2);
+  MemorySource source(model.file);
+  Arena arena = *Arena::reserve(plan.arena_bytes);
+  REQUIRE(arena.commit(plan.arena_bytes));
+  const auto pool = *make_thread_pool(1);
+  const auto executor = Executor::create(model.graph, plan, source, arena, *pool, {});
+  REQUIRE(executor);
+  const Status refused = (*executor)->run();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+}
+
 TEST_CASE("a step reads weights of a form that its reader does not know") {
   const toy::ToyModel plain = coarse_model(false);
   for (const bool coded : {false, true}) {

@@ -1,12 +1,12 @@
 #include "sluice/plan/verify.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "sluice/operators/validate.h"
-#include "src/model/layout.h"
+#include "tests/plan/verify_fixture.h"
 
 namespace sluice::plan {
 namespace {
@@ -14,67 +14,31 @@ namespace {
 using model::Graph;
 using model::OpKind;
 
-constexpr std::uint64_t kHash = 0x5151;
-
-void add_node(Graph& graph, OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes) {
-  model::Node node;
-  node.name = "n" + std::to_string(graph.nodes.size());
-  node.op = op;
-  for (std::size_t in : inputs) node.inputs.push_back(TensorId(in));
-  node.outputs = {TensorId(output)};
-  node.attributes = attributes;
-  if (op == OpKind::kUnary) node.epilogue.activation.function = model::Function::kRelu;
-  graph.nodes.push_back(node);
-}
-
 /// x -> relu -> dense (4 panels of 64 KiB, two slices) -> y; the halves of y -> relu -> concatenated -> reshaped -> relu in place -> out.
 /// Slices, concatenation and reshape are views.
-struct Sample {
+struct Sample : HandMade {
   enum Tensors : std::size_t { kX, kR, kY, kS0, kS1, kU0, kU1, kC, kZ, kOut };
   enum Nodes : std::size_t { kRelu, kDense, kSlice0, kSlice1, kRelu0, kRelu1, kConcat, kReshape, kLast };
   enum Buffers : std::size_t { kBufX, kBufR, kBufY, kBufC, kBufWorkspace, kBufBias, kBufFirst, kBufSecond };
 
-  Graph graph;
-  Plan plan;
-  VerifyContext context;
-
-  Sample() {
+  Sample() : HandMade("sample") {
     make_graph();
-    const auto size = model::assign_layout(graph, Bytes(4096));
-    REQUIRE(size.has_value());
-    REQUIRE(model::validate(graph, *size, operators::validate_node).has_value());
-    context = {*size, kHash, Bytes(64)};
+    lay_out_file();
     make_plan();
   }
 
  private:
-  void add_node(OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes = {}) {
-    plan::add_node(graph, op, inputs, output, attributes);
-  }
-
   void make_graph() {
-    graph.name = "sample";
-    const Shape shapes[] = {{1, 1024}, {1, 1024}, {1, 64}, {1, 32}, {1, 32}, {1, 32}, {1, 32}, {1, 64}, {64}, {64}};
-    for (const Shape& shape : shapes) graph.tensors.push_back({"t" + std::to_string(graph.tensors.size()), DType::kF32, shape, {}});
-    graph.inputs.push_back({"x", TensorId(kX), shapes[kX], {0, 1, 2, 3, 4, 5, 6, 7}});
-    graph.outputs.push_back({"out", TensorId(kOut), shapes[kOut], {0, 1, 2, 3, 4, 5, 6, 7}});
-    model::Weight panels;
-    panels.name = "w";
-    panels.panel_layout.layout = model::WeightLayout::kPanels;
-    panels.shape = {64, 1024};
-    panels.panels = 4;
-    panels.panel_bytes = Bytes(65536);
-    model::Weight bias;
-    bias.name = "b";
-    bias.shape = {64};
-    bias.panel_bytes = Bytes(256);
-    graph.weights = {panels, bias};
+    add_tensors({{1, 1024}, {1, 1024}, {1, 64}, {1, 32}, {1, 32}, {1, 32}, {1, 32}, {1, 64}, {64}, {64}});
+    add_input("x", kX);
+    add_output("out", kOut);
+    add_dense_weights(64, 1024);
     model::SliceAttributes second;
     second.start[1] = 32;
     add_node(OpKind::kUnary, {kX}, kR);
-    add_node(OpKind::kDense, {kR}, kY, model::DenseAttributes{1024, 64});
-    graph.nodes.back().weights = {WeightId(0), WeightId(1)};
-    graph.nodes.back().epilogue.has_bias = true;
+    model::Node& dense = add_node(OpKind::kDense, {kR}, kY, model::DenseAttributes{1024, 64});
+    dense.weights = {WeightId(0), WeightId(1)};
+    dense.epilogue.has_bias = true;
     add_node(OpKind::kSlice, {kY}, kS0, model::SliceAttributes{});
     add_node(OpKind::kSlice, {kY}, kS1, second);
     add_node(OpKind::kUnary, {kS0}, kU0);
@@ -82,18 +46,6 @@ struct Sample {
     add_node(OpKind::kConcat, {kU0, kU1}, kC, model::AxisAttributes{1});
     add_node(OpKind::kReshape, {kC}, kZ);
     add_node(OpKind::kUnary, {kZ}, kOut);
-  }
-
-  void add_step(std::size_t node, ChannelRange channels, std::uint32_t operands, std::uint32_t loads) {
-    Step step;
-    step.node = NodeId(node);
-    step.kernel = static_cast<KernelId>(1);
-    step.rows = {0, 1};
-    step.channels = channels;
-    step.first_operand = static_cast<std::uint32_t>(plan.operands.size());
-    step.operand_count = operands;
-    step.loads_needed = loads;
-    plan.steps.push_back(step);
   }
 
   void add_load(std::size_t buffer, std::uint32_t stretch, std::uint32_t count, bool resident, std::int64_t gate, StepRange uses) {
@@ -106,8 +58,6 @@ struct Sample {
   }
 
   void make_plan() {
-    plan.policy = "by hand";
-    plan.model_hash = kHash;
     plan.capacity = plan.arena_bytes = Bytes(159744 + 64);
     plan.buffers = {
         {BufferKind::kInput, Bytes(4160), 64, Bytes(0), {0, 1}, false},
@@ -136,17 +86,17 @@ struct Sample {
     add_load(kBufBias, graph.weights[1].first_stretch, 1, true, 0, {1, 3});
     add_load(kBufFirst, graph.weights[0].first_stretch, 2, false, 0, {1, 2});
     add_load(kBufSecond, graph.weights[0].first_stretch + 2, 2, false, 2, {2, 3});
-    add_step(kRelu, {0, 1024}, 0, 0);
-    add_step(kDense, {0, 32}, 2, 2);
+    add_step(kRelu, {0, 1}, {0, 1024}, 0, 0);
+    add_step(kDense, {0, 1}, {0, 32}, 2, 2);
     plan.steps.back().workspace = BufferId(kBufWorkspace);
     plan.operands.push_back({WeightId(0), {0, 2}, LoadId(1)});
     plan.operands.push_back({WeightId(1), {0, 1}, LoadId(0)});
-    add_step(kDense, {32, 64}, 2, 3);
+    add_step(kDense, {0, 1}, {32, 64}, 2, 3);
     plan.operands.push_back({WeightId(0), {2, 4}, LoadId(2)});
     plan.operands.push_back({WeightId(1), {0, 1}, LoadId(0)});
-    add_step(kRelu0, {0, 32}, 0, 0);
-    add_step(kRelu1, {0, 32}, 0, 0);
-    add_step(kLast, {0, 64}, 0, 0);
+    add_step(kRelu0, {0, 1}, {0, 32}, 0, 0);
+    add_step(kRelu1, {0, 1}, {0, 32}, 0, 0);
+    add_step(kLast, {0, 1}, {0, 64}, 0, 0);
   }
 };
 
@@ -191,12 +141,6 @@ struct DerivedSample : Sample {
   static std::int64_t later(std::int64_t step) { return step >= 1 ? step + 1 : step; }
 };
 
-template <class T>
-struct BreakageOf {
-  const char* rule;
-  const char* what;
-  std::function<void(T&)> apply;
-};
 using Breakage = BreakageOf<Sample>;
 
 using S = Sample;
@@ -487,33 +431,26 @@ const std::vector<BreakageOf<D>>& derived_breakages() {
 ///     r   0-3     3-5     5-7     7-8          4 rows are held
 ///     p     0-2     2-4     4-6     6-8        2 rows are held
 ///     sum     0-2     2-4     4-6     6-8      takes the place of x, which r has read up to there
-struct BandSample {
+struct BandSample : HandMade {
   enum Tensors : std::size_t { kX, kR, kP, kSum, kOut };
   enum Nodes : std::size_t { kRelu, kPool, kAdd, kLast };
 
-  Graph graph;
-  Plan plan;
-  VerifyContext context{Bytes(4096), kHash, Bytes(64)};
-
-  BandSample() {
+  BandSample() : HandMade("bands") {
     const Shape shape{1, 8, 4, 16};
-    graph.name = "bands";
-    for (const char* name : {"x", "r", "p", "sum", "out"}) graph.tensors.push_back({name, DType::kF32, shape, {}});
-    graph.inputs.push_back({"x", TensorId(kX), shape, {0, 1, 2, 3, 4, 5, 6, 7}});
-    graph.outputs.push_back({"out", TensorId(kOut), shape, {0, 1, 2, 3, 4, 5, 6, 7}});
+    add_tensors({shape, shape, shape, shape, shape});
+    add_input("x", kX);
+    add_output("out", kOut);
     add_node(OpKind::kUnary, {kX}, kR);
     add_node(OpKind::kPool, {kR}, kP);
     set_window(3);
     add_node(OpKind::kBinary, {kP, kX}, kSum, model::BinaryAttributes{model::BinaryFunction::kAdd});
     add_node(OpKind::kUnary, {kSum}, kOut);
-    plan.policy = "by hand";
-    plan.model_hash = kHash;
     for (std::int64_t band = 0; band < 4; ++band) {
-      add_step(kRelu, {band == 0 ? 0 : 2 * band + 1, std::min<std::int64_t>(2 * band + 3, 8)});
-      add_step(kPool, {2 * band, 2 * band + 2});
-      add_step(kAdd, {2 * band, 2 * band + 2});
+      add_step(kRelu, {band == 0 ? 0 : 2 * band + 1, std::min<std::int64_t>(2 * band + 3, 8)}, {0, 16});
+      add_step(kPool, {2 * band, 2 * band + 2}, {0, 16});
+      add_step(kAdd, {2 * band, 2 * band + 2}, {0, 16});
     }
-    add_step(kLast, {0, 8});
+    add_step(kLast, {0, 8}, {0, 16});
     add_buffer(BufferKind::kInput, 8, {0, 13});
     add_buffer(BufferKind::kActivation, 4, {0, 12});
     add_buffer(BufferKind::kActivation, 2, {0, 12});
@@ -533,17 +470,6 @@ struct BandSample {
   Step& step(std::size_t node, std::size_t band) { return plan.steps[3 * band + node]; }
 
  private:
-  void add_node(OpKind op, const std::vector<std::size_t>& inputs, std::size_t output, const model::Attributes& attributes = {}) {
-    plan::add_node(graph, op, inputs, output, attributes);
-  }
-  void add_step(std::size_t node, RowRange rows) {
-    Step step;
-    step.node = NodeId(node);
-    step.kernel = static_cast<KernelId>(1);
-    step.rows = rows;
-    step.channels = {0, 16};
-    plan.steps.push_back(step);
-  }
   void add_buffer(BufferKind kind, std::uint64_t rows, StepRange lifetime) {
     plan.buffers.push_back({kind, Bytes(rows * 256 + 64), 64, plan.arena_bytes, lifetime, false});
     plan.arena_bytes += Bytes(rows * 256 + 64);
@@ -600,27 +526,6 @@ const std::vector<BreakageOf<BandSample>>& band_breakages() {
       {"I6", "two rings at the same bytes", [](B& s) { s.plan.tensors[B::kP].buffer = s.plan.tensors[B::kR].buffer; }},
   };
   return all;
-}
-
-template <class T>
-void check_refused(const std::vector<BreakageOf<T>>& breakages) {
-  for (const BreakageOf<T>& breakage : breakages) {
-    INFO(breakage.rule << ": " << breakage.what);
-    T sample;
-    breakage.apply(sample);
-    const Status status = verify(sample.plan, sample.graph, sample.context);
-    REQUIRE_FALSE(status.has_value());
-    INFO(status.error().to_string());
-    CHECK(status.error().code == ErrorCode::kInvalidPlan);
-    CHECK(std::string(status.error().reason).substr(0, 2) == breakage.rule);
-  }
-}
-
-template <class T>
-void check_passes(const T& sample) {
-  const Status status = verify(sample.plan, sample.graph, sample.context);
-  INFO((status ? std::string() : status.error().to_string()));
-  CHECK(status.has_value());
 }
 
 TEST_CASE("a plan by hand passes") {

@@ -48,17 +48,20 @@ struct Toy {
     const auto chosen = select_kernels(graph);
     REQUIRE(chosen.has_value());
     kernels.reserve(graph.nodes.size());
-    problem = {&graph, &profile, 1, true, *chosen, {}, {}, {}, {}};
+    problem = {&graph, &profile, 1, true, {}, {}, {}, {}, {}};
+    std::vector<const kernels::KernelDescriptor*> choice;
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      choice.push_back((*chosen)[n]);
       const auto* conv = std::get_if<model::ConvAttributes>(&graph.nodes[n].attributes);
       if (conv == nullptr || conv->window.kernel_h != 3 || conv->depthwise()) continue;
-      kernels.push_back(*problem.kernels[n]);
+      kernels.push_back(*choice.back());
       kernels.back().derived_panel_bytes = toy_panel_bytes;
       kernels.back().prepare_cost = toy_prepare_cost;
       kernels.back().cost = toy_cost;
       kernels.back().workspace = toy_workspace;
-      problem.kernels[n] = &kernels.back();
+      choice.back() = &kernels.back();
     }
+    problem.kernels = KernelChoice(graph, std::move(choice));
     problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
     problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, 1);
     problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);

@@ -55,6 +55,18 @@ TEST_CASE("a weight that two nodes read slice by slice comes in pieces that coun
   CHECK(std::is_sorted(reads.rbegin(), reads.rend()));
 }
 
+TEST_CASE("the paper's rule leaves room for the tables of its plans") {
+  Fixture f(mobilenet_v2());
+  f.problem.tables = kCosts;
+  for (const std::uint64_t mib : {7, 9, 12, 16}) {
+    INFO(mib << " MiB");
+    const std::optional<Candidate> candidate = flexnn_candidate(f.problem, mib << 20);
+    REQUIRE(candidate.has_value());
+    CHECK(candidate->table_bytes > 0);
+    CHECK(candidate->bytes() <= mib << 20);
+  }
+}
+
 TEST_CASE("workspaces lie where their slices were cut for, and blocks where they lie in every draft") {
   Fixture f(resnet50());
   const Least least = least_candidate(f.problem, Policy::kSluice);

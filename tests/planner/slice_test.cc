@@ -16,7 +16,7 @@ struct Fixture {
 
   explicit Fixture(NetBuilder& net) : graph(net.finish()) {
     kernel.slices_channels = true;
-    choice.assign(graph.nodes.size(), &kernel);
+    choice = KernelChoice(graph, std::vector<const kernels::KernelDescriptor*>(graph.nodes.size(), &kernel));
   }
   Schedule cut(const SliceRule& rule) const { return cut_weights(graph, choice, graph_order(graph), rule); }
 };

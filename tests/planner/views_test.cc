@@ -12,7 +12,7 @@ namespace {
 struct FakeKernels {
   kernels::KernelDescriptor free;
   kernels::KernelDescriptor rigid;  // takes no pitches, never in place
-  KernelChoice choice;
+  std::vector<const kernels::KernelDescriptor*> choice;
 
   explicit FakeKernels(const model::Graph& graph) {
     free.in_place_inputs = [](const model::Graph&, const model::Node&) noexcept { return ~0u; };
@@ -26,7 +26,7 @@ bool has_step(const Views& views, std::size_t node) {
 }
 
 Views views_of(const model::Graph& graph, const FakeKernels& kernels, bool keep_inputs = false) {
-  return assign_views(graph, kernels.choice, graph_order(graph), keep_inputs);
+  return assign_views(graph, KernelChoice(graph, kernels.choice), graph_order(graph), keep_inputs);
 }
 
 TEST_CASE("concatenations nest by placement") {
@@ -208,8 +208,8 @@ TEST_CASE("the greedy order finishes one branch before it begins the next") {
   net.output(net.binary(a, b));
   const model::Graph graph = net.finish();
   const FakeKernels kernels(graph);
-  CHECK(live_peak(assign_views(graph, kernels.choice, greedy_order(graph), false)) <
-        live_peak(assign_views(graph, kernels.choice, graph_order(graph), false)));
+  CHECK(live_peak(assign_views(graph, KernelChoice(graph, kernels.choice), greedy_order(graph), false)) <
+        live_peak(assign_views(graph, KernelChoice(graph, kernels.choice), graph_order(graph), false)));
 }
 
 }  // namespace

@@ -44,14 +44,19 @@ class Decoder {
   virtual Status decode(const StretchBytes& bytes) noexcept = 0;
 };
 
-inline constexpr std::size_t kStoredForms = 1;
-/// The form of a stretch, as an index of Decoders: 0, raw, is the only one that model files have.
-constexpr std::size_t stored_form_of(const model::Stretch&) noexcept { return 0; }
+/// Forms are sums (model::StretchForm): each sum has a decoder of its own, which undoes its parts from the last to the first.
+inline constexpr std::size_t kStoredForms = 8;
+/// A form as an index of Decoders; raw is 0.
+constexpr std::size_t index_of(model::StretchForm form) noexcept {
+  constexpr unsigned kPacked = 3;  // forms that change the bytes; encryption comes behind them
+  return (static_cast<unsigned>(form) & kPacked) + (model::has_form(form, model::StretchForm::kEncrypted) ? kPacked + 1 : 0);
+}
 
-/// By stored form.
+/// By stored form; null: this build does not decode it.
 using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
 
-/// The decoders of all forms that `graph` has. Errors: kOutOfMemory.
+/// The decoders of the forms that this build knows: raw alone, and a graph with another was refused when it was opened (model/features.h).
+/// Errors: kOutOfMemory.
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
 using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph) noexcept;
 

@@ -22,8 +22,8 @@
 namespace sluice::planner {
 
 /// A buffer of the transforms of `panels`, with the tail that kernels may read.
-inline std::uint64_t derived_bytes(const model::Graph& graph, NodeId id, const kernels::KernelDescriptor& kernel, PanelRange panels) {
-  const std::uint64_t each = kernels::derived_panel_bytes(kernel, graph, graph.node(id)).count();
+inline std::uint64_t derived_bytes(const KernelChoice& kernels, NodeId id, PanelRange panels) {
+  const std::uint64_t each = kernels.derived_panel_bytes(id);
   return align_up(each * static_cast<std::uint64_t>(panels.end - panels.begin) + kernels::kReadTail.count(), model::kWeightAlignment);
 }
 
@@ -58,8 +58,7 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     extent.derived = true;
     const double derived =
         profiler::step_seconds(profile, {kernel.id, profiler::KernelUse::kRunDerived}, node, kernel.cost(graph, node, extent));
-    if (derived < raw)
-      options.push_back({p, weight.bytes.count(), derived_bytes(graph, order[p], kernel, {0, weight.panels}), raw - derived});
+    if (derived < raw) options.push_back({p, weight.bytes.count(), derived_bytes(kernels, order[p], {0, weight.panels}), raw - derived});
   }
   return options;
 }

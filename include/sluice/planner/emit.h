@@ -115,6 +115,7 @@ class Emitter {
       load.target = BufferId(plan_.buffers.size());
       load.first_stretch = spec.first_stretch;
       load.stretch_count = spec.stretch_count;
+      load.form = graph_.stretches[spec.first_stretch].form;  // raw: regions of no other are laid out, and the verifier takes none
       load.resident = spec.resident;
       load.prologue_only = spec.prologue_only;
       load.gate = gate;

@@ -22,6 +22,9 @@ namespace sluice::planner {
 
 namespace detail {
 
+/// Each weight in one load of its own.
+inline SliceRule uncut_slices() { return {.target = std::uint64_t{1} << 60, .span_nodes = false, .ramp = false}; }
+
 /// Free runs of [0, top) once `taken` is out.
 inline std::vector<Interval<std::uint64_t>> free_runs(std::vector<Interval<std::uint64_t>> taken, std::uint64_t top) {
   std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
@@ -82,27 +85,20 @@ inline std::optional<std::uint64_t> find_workspace(const FixedLayout& layout, co
   return std::nullopt;
 }
 
-}  // namespace detail
-
-/// The rule's plan, or nothing when it finds none, or when its reading or computing alone takes `to_beat` seconds.
-inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::uint64_t capacity,
-                                                 double to_beat = std::numeric_limits<double>::infinity()) {
+/// The rule in an arena of so many bytes. `uncut`: the draft whose weights are whole, for the resident segment and the workspaces.
+inline std::optional<Candidate> flexnn_within(const Problem& problem, const Draft& uncut, std::uint64_t arena, double to_beat) {
   constexpr int kMostRounds = 64;  // of planning again without some preload
-  constexpr std::uint64_t kWhole = std::uint64_t{1} << 60;
-  SliceRule slices{.target = kWhole, .span_nodes = false, .ramp = false};
-  Draft draft = make_draft(problem, slices);  // uncut, for the resident segment and the workspaces
-  const std::uint64_t base = draft.base;
-  if (base >= capacity) return std::nullopt;
-  constexpr std::size_t kMostBlocks = 4096;  // the rule's search for room costs their square
-  if (draft.layout.blocks > kMostBlocks) return std::nullopt;
-  const std::uint64_t top = align_down(capacity - base, kBufferAlignment);
-  FixedLayout layout = draft.layout;
+  const std::uint64_t base = uncut.base;
+  if (base >= arena) return std::nullopt;
+  const std::uint64_t top = align_down(arena - base, kBufferAlignment);
+  FixedLayout layout = uncut.layout;
   layout.offsets.assign(layout.items.size(), 0);
-  if (!detail::place_at_both_ends(layout, top)) return std::nullopt;
+  if (!place_at_both_ends(layout, top)) return std::nullopt;
   layout.height = top;
 
   FixedLayout blocks_only = layout;
   for (std::size_t i = layout.blocks; i < layout.items.size(); ++i) blocks_only.items[i].size = 0;
+  SliceRule slices = uncut_slices();
   slices.room = Room::beside_blocks(layout, problem.views.order.size()).within(top);
   Draft cut = make_draft(problem, slices);
   if (std::max(cut.costs.compute, reading_seconds(cut.schedule, cut.costs, problem.objective_run())) >= to_beat) return std::nullopt;
@@ -110,7 +106,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
   for (std::size_t i = 0; i < layout.blocks; ++i) blocks_only.items[i] = layout.items[i];
 
   PlaceRule rule;
-  rule.arena = {base, align_down(capacity - kernels::kReadTail.count(), kBlockBytes)};
+  rule.arena = {base, align_down(arena - kernels::kReadTail.count(), kBlockBytes)};
   rule.least_gates.assign(cut.schedule.loads.size(), 0);
   for (int round = 0; round < kMostRounds; ++round) {
     auto placement = place_loads(cut.schedule, fixed_rects(blocks_only, cut.schedule, base), rule);
@@ -118,7 +114,7 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
     bool again = false;
     for (std::size_t p = 0; p < problem.views.order.size(); ++p) {
       if (layout.workspace(p).size == 0) continue;
-      const auto offset = detail::find_workspace(layout, cut.schedule, *placement, p, base, top);
+      const auto offset = find_workspace(layout, cut.schedule, *placement, p, base, top);
       if (offset) {
         layout.offsets[layout.blocks + p] = *offset;
         continue;
@@ -135,6 +131,26 @@ inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::ui
       again = true;
     }
     if (!again) return finish(problem, std::move(cut), std::move(layout), Policy::kFlexnn, std::move(*placement));
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+/// The rule's plan, or nothing when it finds none, or when its reading or computing alone takes `to_beat` seconds. What its tables take is
+/// not its arena's, as with every policy; smaller slices have more of them, so a few arenas are tried until one leaves enough.
+inline std::optional<Candidate> flexnn_candidate(const Problem& problem, std::uint64_t capacity,
+                                                 double to_beat = std::numeric_limits<double>::infinity()) {
+  constexpr std::size_t kMostBlocks = 4096;  // the rule's search for room costs their square
+  constexpr int kMostArenas = 4;
+  const Draft uncut = make_draft(problem, detail::uncut_slices());
+  if (uncut.layout.blocks > kMostBlocks) return std::nullopt;
+  std::uint64_t tables = uncut.table_bytes;
+  for (int i = 0; i < kMostArenas; ++i) {
+    if (tables >= capacity) return std::nullopt;
+    std::optional<Candidate> candidate = detail::flexnn_within(problem, uncut, capacity - tables, to_beat);
+    if (!candidate || candidate->table_bytes <= tables) return candidate;
+    tables = candidate->table_bytes;
   }
   return std::nullopt;
 }

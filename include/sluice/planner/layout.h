@@ -36,12 +36,9 @@ inline std::uint64_t buffer_bytes(std::uint64_t payload) noexcept {
 }
 
 inline std::uint64_t workspace_bytes(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step, int threads) {
-  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
   if (step.prepare) return 0;
-  const std::uint64_t own =
-      kernels::workspace_bytes(kernel, graph, graph.node(id),
-                               {rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived})
-          .count();
+  const RowRange rows = rows_of(graph, graph.node(id), step);
+  const std::uint64_t own = kernels.workspace_bytes(id, {rows, step.channels, threads, step.derived != kNotDerived});
   return step.window == 0 ? own : own + kBlockBytes + step.window;  // the window begins on a block
 }
 

@@ -61,14 +61,23 @@ inline std::int64_t round_row(std::int64_t height, std::int64_t granule, std::in
   return image + std::min(height, (row - image + granule - 1) / granule * granule);
 }
 
-/// Rows of the input that `rows` of the output read, widened to the kernel's granule within their image.
+/// Rows of the input that `rows` of the output read, widened to the kernel's granule within their image. What operators::positions_read
+/// says of the first row and the last, for windows of divisor 1 (`row_relation` takes no others): partitions ask for it at each row of each
+/// band that they try, so it divides only where it must.
 inline RowRange rows_read(const RowRelation& by, std::int64_t granule, RowRange rows) noexcept {
   if (!by.slides()) return rows;
-  const std::int64_t first_image = rows.begin / by.height, last_image = (rows.end - 1) / by.height;
-  const std::int64_t top = rows.begin % by.height / granule * granule;
-  const std::int64_t bottom = std::min(by.height, ((rows.end - 1) % by.height / granule + 1) * granule);
-  return {first_image * by.input_height + operators::positions_read(by.relation, {top, top + 1}, by.input_height).begin,
-          last_image * by.input_height + operators::positions_read(by.relation, {bottom - 1, bottom}, by.input_height).end};
+  const bool one_image = rows.end <= by.height;
+  const std::int64_t first_image = one_image ? 0 : rows.begin / by.height, last_image = one_image ? 0 : (rows.end - 1) / by.height;
+  std::int64_t top = rows.begin - first_image * by.height, last = rows.end - 1 - last_image * by.height;
+  if (granule > 1) {
+    top = top / granule * granule;
+    last = std::min(by.height, (last / granule + 1) * granule) - 1;
+  }
+  const operators::AxisRelation& window = by.relation;
+  const std::int64_t begin = top * window.stride - window.pad_before;
+  const std::int64_t end = last * window.stride - window.pad_before + (window.kernel - 1) * window.dilation + 1;
+  return {first_image * by.input_height + std::clamp<std::int64_t>(begin, 0, by.input_height),
+          last_image * by.input_height + std::clamp<std::int64_t>(end, 0, by.input_height)};
 }
 
 }  // namespace sluice::planner

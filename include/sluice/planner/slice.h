@@ -362,7 +362,8 @@ class Cutter {
     const auto workspace = [&](const Interval<std::size_t>& slice) {
       return std::pair(sizes_.workspace(sizes_.channels_of(sizes_.panels_of(slice.begin, slice.end))), slice.size());
     };
-    const auto wide = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return workspace(a) < workspace(b); });
+    const auto wide =
+        std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return workspace(a) < workspace(b); });
     add_slice(position, reads, part, *std::min(large, wide));
     schedule_.steps.back().alike = static_cast<std::uint32_t>(slices.size() - (large == wide ? 0 : 1));
     if (large != wide) add_slice(position, reads, part, *std::max(large, wide));
@@ -388,7 +389,7 @@ class Cutter {
   }
 
   void add_prepare_step(std::size_t position, ChannelRange channels, OperandSpec raw) {
-    const std::uint64_t payload = derived_bytes(graph_, order_[position], *kernels_[order_[position].index()], raw.panels);
+    const std::uint64_t payload = derived_bytes(kernels_, order_[position], raw.panels);
     StepSpec step{position, channels, static_cast<std::uint32_t>(schedule_.operands.size()), 0, 0};
     step.prepare = true;
     step.derived = static_cast<std::uint32_t>(schedule_.derived.size());

@@ -186,7 +186,7 @@ class SliceSizes {
     if (kernel().workspace == nullptr) return 0;
     const RowRange rows{0, row_extents(graph_.tensor(node().outputs[0]).shape).rows};
     const bool derived = !rule_.derived.empty() && rule_.derived[position_];
-    return kernels::workspace_bytes(kernel(), graph_, node(), {rows, channels, rule_.threads, derived}).count();
+    return kernels_.workspace_bytes(order_[position_], {rows, channels, rule_.threads, derived});
   }
 
  private:
