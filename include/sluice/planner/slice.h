@@ -355,14 +355,17 @@ class Cutter {
     }
     // The slice whose region is largest, and the one whose workspace is, if that is another.
     const auto region = [&](const Interval<std::size_t>& slice) {
-      return LoadSpec{0, 0, model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end))}.region_bytes();
+      LoadSpec load;
+      load.payload = model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end));
+      return load.region_bytes();
     };
     const auto large = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return region(a) < region(b); });
     // Threads share a narrow slice by rows, so that it may ask for more than a wide one.
     const auto workspace = [&](const Interval<std::size_t>& slice) {
       return std::pair(sizes_.workspace(sizes_.channels_of(sizes_.panels_of(slice.begin, slice.end))), slice.size());
     };
-    const auto wide = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return workspace(a) < workspace(b); });
+    const auto wide =
+        std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return workspace(a) < workspace(b); });
     add_slice(position, reads, part, *std::min(large, wide));
     schedule_.steps.back().alike = static_cast<std::uint32_t>(slices.size() - (large == wide ? 0 : 1));
     if (large != wide) add_slice(position, reads, part, *std::max(large, wide));
