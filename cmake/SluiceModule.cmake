@@ -6,9 +6,8 @@ function(sluice_module name)
   cmake_parse_arguments(arg "EXCEPTIONS;NO_EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(sluice_${name} STATIC ${arg_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
-  set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(sluice_${name}
-    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PUBLIC ${PROJECT_SOURCE_DIR}/include
     PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_features(sluice_${name} PUBLIC cxx_std_20)
   target_link_libraries(sluice_${name} PUBLIC ${arg_LINKS})

@@ -24,9 +24,11 @@
 
 #include "sluice/core/error.h"
 #include "sluice/core/units.h"
+#include "sluice/engine/async.h"
 #include "sluice/engine/auto_budget.h"
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
+#include "sluice/engine/timeline.h"
 #include "sluice/model/model_file.h"
 #include "sluice/plan/plan.h"
 #include "sluice/plan/plan_file.h"

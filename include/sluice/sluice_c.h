@@ -13,6 +13,9 @@
  *     sluice_session_close(session);
  *     sluice_model_close(model);
  *
+ * A model may also lie in memory, in a part of an open file, or wherever a function of the program's reads it from; tensors can be written
+ * and read where they lie; a run can have a time limit, or go on beside the caller.
+ *
  * Sessions that run in turn may share one budget: make a sluice_arena and name it in their options.
  *
  * Every call returns a status; SLUICE_OK is 0. Tensors are dense, row-major, in the shape of the ONNX model. A model may be shared by
@@ -106,10 +109,56 @@ typedef struct sluice_dimension_info {
   int64_t bound; /* the most; what a model has that was opened without dims */
 } sluice_dimension_info;
 
+/* A tensor where it lies: element (i, j, ...) is at data + i * strides[0] + j * strides[1] + ... bytes. */
+typedef struct sluice_tensor {
+  void* data;
+  sluice_dtype dtype;
+  int32_t rank;
+  int64_t shape[SLUICE_MAX_RANK];
+  int64_t strides[SLUICE_MAX_RANK];
+  int32_t dense; /* not 0: in ONNX order without a gap, as set_input and get_output have it */
+} sluice_tensor;
+
+/* How a program reads a model by itself: fills `size` bytes from `offset` on and returns how many it brought; fewer are asked for again, 0
+ * or less is an error. Called by several threads at once, until the last model and session made of it is closed. */
+typedef struct sluice_reader {
+  void* context;
+  int64_t (*read)(void* context, uint64_t offset, void* target, size_t size);
+  uint64_t size; /* of the whole model */
+} sluice_reader;
+
+/* What the last run cost. */
+typedef struct sluice_run_stats {
+  int64_t wall_ns;
+  int64_t cpu_ns;   /* of all threads of the process */
+  int64_t stall_ns; /* computing that waited for weights */
+  int64_t load_ns;  /* reading and checking */
+  uint64_t bytes_read;
+} sluice_run_stats;
+
+/* Where the bytes of a budget go; in a shared arena, of all its sessions. */
+typedef struct sluice_memory {
+  uint64_t budget_bytes;
+  uint64_t overhead_bytes; /* what is not arena */
+  uint64_t arena_bytes;
+  uint64_t peak_resident_bytes; /* of the process */
+} sluice_memory;
+
+/* A run is over. Called in a thread of the session's; sluice_last_error() is its text there. */
+typedef void (*sluice_done)(void* context, sluice_status status);
+
+/* "0.1.0" */
+const char* sluice_version(void);
+
 /* The text of this thread's last failed call; "" before any. Holds until the thread's next failed call. */
 const char* sluice_last_error(void);
 
 sluice_status sluice_model_open(const char* path, sluice_model** model);
+/* The bytes stay where they are and as they are while models and sessions made of them live; no budget counts them. */
+sluice_status sluice_model_open_buffer(const void* data, size_t size, sluice_model** model);
+/* `size` bytes from `offset` on of the regular file that `descriptor` is open on, which may be closed after. */
+sluice_status sluice_model_open_part(int descriptor, uint64_t offset, uint64_t size, sluice_model** model);
+sluice_status sluice_model_open_reader(const sluice_reader* reader, sluice_model** model);
 /* Sessions of the model may live on; the pointer must not be used after. NULL is ignored. */
 void sluice_model_close(sluice_model* model);
 /* The same file with other extents: a model of its own, which shares the open file, for all calls of this header. Dimensions that `dims`
@@ -149,13 +198,30 @@ sluice_status sluice_session_cancel(sluice_session* session);
 
 /* `data` has the port's element type and exactly its bytes; it is copied. */
 sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes);
+/* The input where it lies, to be written in place of set_input; it then counts as set. Images lie as NHWC, whatever their ONNX order: mind
+ * the strides. It holds until the next run (with keep_inputs beyond it), not beyond set_budget or another session's turn. */
+sluice_status sluice_session_input_in_place(sluice_session* session, size_t port, sluice_tensor* tensor);
 /* Allocates nothing. After an error the session can run again. */
 sluice_status sluice_session_run(sluice_session* session);
+/* The same in a thread of the session's, which the first of these three calls makes. A run that takes longer than `limit_ns` is called off:
+ * SLUICE_CANCELLED. */
+sluice_status sluice_session_run_within(sluice_session* session, int64_t limit_ns);
+/* Returns at once; `done`, unless NULL, is called when the run is over, and must not begin another. Until then the session is not used, but
+ * for cancel and wait. */
+sluice_status sluice_session_run_async(sluice_session* session, sluice_done done, void* context);
+/* Waits for the run that was begun last, and gives its status. */
+sluice_status sluice_session_wait(sluice_session* session);
+sluice_status sluice_session_stats(const sluice_session* session, sluice_run_stats* stats);
+sluice_status sluice_session_memory(const sluice_session* session, sluice_memory* memory);
 /* An output as the last successful run left it: where values decide extents, its shape may be smaller than sluice_output_info's, which is
  * the most. `bytes` is what get_output writes. */
 sluice_status sluice_session_output_info(const sluice_session* session, size_t port, sluice_port_info* info);
 /* From a successful run to the next input or run. */
 sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes);
+/* As many elements of its ONNX order as `bytes` holds, from `first_element` on: for outputs too large to be held twice. */
+sluice_status sluice_session_get_output_part(sluice_session* session, size_t port, uint64_t first_element, void* data, size_t bytes);
+/* The output where it lies, to be read; it holds as long as get_output gives it. */
+sluice_status sluice_session_output_in_place(sluice_session* session, size_t port, sluice_tensor* tensor);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <new>
 
+#include "sluice/engine/async.h"
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
 #include "sluice/sluice_c.h"
@@ -16,6 +19,10 @@ struct sluice_arena {
 struct sluice_session {
   std::shared_ptr<const sluice::Model> model;
   std::unique_ptr<sluice::Session> session;
+  std::atomic<bool> asked{false};  // a run was begun with `done`, which was not called yet
+  sluice_done done = nullptr;
+  void* done_context = nullptr;
+  std::unique_ptr<sluice::AsyncSession> runner{};  // made when it is first wanted; ends before all else
 };
 
 namespace {
@@ -91,9 +98,48 @@ sluice_status describe(const sluice::model::Graph& graph, const std::vector<slui
   return SLUICE_OK;
 }
 
+/// What opening a model gave, as the caller's handle.
+sluice_status hand_out(sluice::Result<std::shared_ptr<const sluice::Model>> opened, const char* subject, sluice_model** model) noexcept {
+  if (!opened) return report(opened.error());
+  *model = new (std::nothrow) sluice_model{std::move(*opened)};
+  if (*model == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, subject, "no memory for the model"));
+  return SLUICE_OK;
+}
+
+sluice_status hand_out(const sluice::Result<sluice::TensorInPlace>& in_place, sluice_tensor* tensor) noexcept {
+  if (!in_place) return report(in_place.error());
+  *tensor = {};
+  tensor->data = in_place->data;
+  tensor->dtype = static_cast<sluice_dtype>(in_place->dtype);
+  tensor->rank = in_place->shape.rank();
+  std::copy(in_place->shape.dims().begin(), in_place->shape.dims().end(), tensor->shape);
+  std::copy_n(in_place->strides.begin(), tensor->rank, tensor->strides);
+  tensor->dense = in_place->dense() ? 1 : 0;
+  return SLUICE_OK;
+}
+
+/// The session's runner, made now if there is none.
+sluice::Result<sluice::AsyncSession*> runner_of(sluice_session& session) noexcept {
+  if (session.runner == nullptr) {
+    SLUICE_ASSIGN_OR_RETURN(session.runner, sluice::AsyncSession::create(*session.session));
+  }
+  return session.runner.get();
+}
+
+void tell_done(void* self, const sluice::Status& status) noexcept {
+  sluice_session& session = *static_cast<sluice_session*>(self);
+  const sluice_done done = session.done;
+  void* const context = session.done_context;
+  const sluice_status code = report(status);
+  session.asked = false;
+  if (done != nullptr) done(context, code);
+}
+
 }  // namespace
 
 extern "C" {
+
+const char* sluice_version(void) { return SLUICE_VERSION; }
 
 const char* sluice_last_error(void) { return last_error.data(); }
 
@@ -102,10 +148,25 @@ sluice_status sluice_model_open(const char* path, sluice_model** model) {
   *model = nullptr;
   // The path's copy is made out here.
   auto opened = sluice::or_out_of_memory("model", [&] { return sluice::Model::open(path); });
-  if (!opened) return report(opened.error());
-  *model = new (std::nothrow) sluice_model{std::move(*opened)};
-  if (*model == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, path, "no memory for the model"));
-  return SLUICE_OK;
+  return hand_out(std::move(opened), path, model);
+}
+
+sluice_status sluice_model_open_buffer(const void* data, size_t size, sluice_model** model) {
+  if (data == nullptr || model == nullptr) return null_argument();
+  *model = nullptr;
+  return hand_out(sluice::Model::open_buffer({static_cast<const std::byte*>(data), size}), "buffer", model);
+}
+
+sluice_status sluice_model_open_part(int descriptor, uint64_t offset, uint64_t size, sluice_model** model) {
+  if (model == nullptr) return null_argument();
+  *model = nullptr;
+  return hand_out(sluice::Model::open_part(descriptor, sluice::Bytes(offset), sluice::Bytes(size)), "part of a file", model);
+}
+
+sluice_status sluice_model_open_reader(const sluice_reader* reader, sluice_model** model) {
+  if (reader == nullptr || model == nullptr) return null_argument();
+  *model = nullptr;
+  return hand_out(sluice::Model::open_reader({reader->context, reader->read, sluice::Bytes(reader->size)}), "reader", model);
 }
 
 void sluice_model_close(sluice_model* model) { delete model; }
@@ -120,10 +181,7 @@ sluice_status sluice_model_with_dims(const sluice_model* model, const sluice_dim
     for (size_t i = 0; i < count; ++i) extents[dims[i].name] = dims[i].extent;
     return model->model->with_dims(extents);
   });
-  if (!opened) return report(opened.error());
-  *other = new (std::nothrow) sluice_model{std::move(*opened)};
-  if (*other == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "dims", "no memory for the model"));
-  return SLUICE_OK;
+  return hand_out(std::move(opened), "dims", other);
 }
 
 size_t sluice_dimension_count(const sluice_model* model) { return model == nullptr ? 0 : model->model->file().dimensions().size(); }
@@ -222,6 +280,51 @@ sluice_status sluice_session_run(sluice_session* session) {
   return report(session->session->run());
 }
 
+sluice_status sluice_session_input_in_place(sluice_session* session, size_t port, sluice_tensor* tensor) {
+  if (session == nullptr || tensor == nullptr) return null_argument();
+  return hand_out(session->session->input_in_place(port), tensor);
+}
+
+sluice_status sluice_session_run_within(sluice_session* session, int64_t limit_ns) {
+  if (session == nullptr) return null_argument();
+  const auto runner = runner_of(*session);
+  return runner ? report((*runner)->run_within(std::chrono::nanoseconds(limit_ns))) : report(runner.error());
+}
+
+sluice_status sluice_session_run_async(sluice_session* session, sluice_done done, void* context) {
+  if (session == nullptr) return null_argument();
+  const auto runner = runner_of(*session);
+  if (!runner) return report(runner.error());
+  // `done` is the session's own until it is called, so a second run may not put its own there.
+  if (session->asked.exchange(true)) {
+    return report(sluice::make_error(ErrorCode::kInvalidArgument, "run", "another run of this session is under way"));
+  }
+  session->done = done;
+  session->done_context = context;
+  const sluice::Status begun = (*runner)->start(&tell_done, session);
+  if (!begun) session->asked = false;
+  return report(begun);
+}
+
+sluice_status sluice_session_wait(sluice_session* session) {
+  if (session == nullptr) return null_argument();
+  return session->runner == nullptr ? SLUICE_OK : report(session->runner->wait());
+}
+
+sluice_status sluice_session_stats(const sluice_session* session, sluice_run_stats* stats) {
+  if (session == nullptr || stats == nullptr) return null_argument();
+  const sluice::executor::RunStats& run = session->session->stats();
+  *stats = {run.wall_ns, run.cpu_ns, run.stall_ns, run.load_ns, run.bytes_read.count()};
+  return SLUICE_OK;
+}
+
+sluice_status sluice_session_memory(const sluice_session* session, sluice_memory* memory) {
+  if (session == nullptr || memory == nullptr) return null_argument();
+  const sluice::MemoryReport report = session->session->memory();
+  *memory = {report.budget.count(), report.overhead.count(), report.arena.count(), report.peak_resident.count()};
+  return SLUICE_OK;
+}
+
 sluice_status sluice_session_output_info(const sluice_session* session, size_t port, sluice_port_info* info) {
   if (session == nullptr || info == nullptr) return null_argument();
   const sluice::model::Graph& graph = session->model->graph();
@@ -230,6 +333,16 @@ sluice_status sluice_session_output_info(const sluice_session* session, size_t p
   std::copy(shape.dims().begin(), shape.dims().end(), info->shape);
   info->bytes = static_cast<std::size_t>(shape.element_count()) * size_of(graph.tensor(graph.outputs[port].tensor).dtype);
   return SLUICE_OK;
+}
+
+sluice_status sluice_session_get_output_part(sluice_session* session, size_t port, uint64_t first_element, void* data, size_t bytes) {
+  if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
+  return report(session->session->get_output_part(port, first_element, {static_cast<std::byte*>(data), bytes}));
+}
+
+sluice_status sluice_session_output_in_place(sluice_session* session, size_t port, sluice_tensor* tensor) {
+  if (session == nullptr || tensor == nullptr) return null_argument();
+  return hand_out(session->session->output_in_place(port), tensor);
 }
 
 sluice_status sluice_session_get_output(sluice_session* session, size_t port, void* data, size_t bytes) {

@@ -62,6 +62,15 @@ Result<PortCopy> PortCopy::make(const model::Graph& graph, const model::Port& po
   return copy;
 }
 
+std::array<std::int64_t, Shape::kMaxRank> PortCopy::strides(const RowView& view) const noexcept {
+  std::array<std::int64_t, Shape::kMaxRank> strides{};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank_); ++axis) {
+    const Axis& step = axes_[axis];
+    strides[axis] = step.rows * view.row_pitch + step.pixels * view.pixel_pitch + step.channels * size_of(view.dtype);
+  }
+  return strides;
+}
+
 /// Calls `run(address, stride, count)` for `count` elements from `first` on, addresses and strides in bytes.
 template <class Run>
 void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_t count, const Run& run) const noexcept {

@@ -24,6 +24,8 @@ class PortCopy {
   static Result<PortCopy> make(const model::Graph& graph, const model::Port& port);
 
   Bytes bytes() const noexcept { return bytes_; }
+  /// Bytes from one element to the next along each ONNX axis.
+  std::array<std::int64_t, Shape::kMaxRank> strides(const RowView& view) const noexcept;
   /// All elements. `view` is the arena's view of the port's tensor, whole: no ring.
   void to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept;
   /// As many elements as `onnx` holds, from element `first` of the ONNX order on.

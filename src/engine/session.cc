@@ -18,6 +18,16 @@ using engine::BoundPort;
 using engine::Occupation;
 using engine::Tenancy;
 
+std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept {
+  std::array<std::int64_t, Shape::kMaxRank> strides{};
+  std::int64_t stride = static_cast<std::int64_t>(size_of(dtype));
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<std::size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
 class PlannedSession final : public Session {
  public:
   PlannedSession(std::shared_ptr<Tenancy> tenancy, std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -59,9 +69,7 @@ class PlannedSession final : public Session {
     const std::string_view name = graph().inputs[port].name;
     if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
-    SLUICE_RETURN_IF_ERROR(tenancy_->take_turn(tenant_));
-    SLUICE_RETURN_IF_ERROR(tenant_.executor()->settle());
-    tenant_.outputs_hold = false;
+    SLUICE_RETURN_IF_ERROR(begin_input(port));
     if (input.view.data != nullptr) input.copy.to_arena(data, input.view);
     input.set = true;
     return {};
@@ -95,6 +103,27 @@ class PlannedSession final : public Session {
     }
     copy_out(port, first_element, data);
     return {};
+  }
+
+  Result<TensorInPlace> input_in_place(std::size_t port) noexcept override {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(begin_input(port));
+    BoundPort& input = tenant_.bound.inputs[port];
+    if (input.view.data == nullptr)
+      return fail(ErrorCode::kUnsupported, graph().inputs[port].name, "no step reads this input: it has no place");
+    input.set = true;
+    return TensorInPlace{input.view.data, input.dtype, graph().inputs[port].onnx_shape, input.copy.strides(input.view)};
+  }
+
+  Result<TensorInPlace> output_in_place(std::size_t port) noexcept override {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_output(port));
+    const BoundPort& output = tenant_.bound.outputs[port];
+    TensorInPlace tensor{output.view.data, output.dtype, output_shape(port), output.copy.strides(output.view)};
+    if (is_bounded(port)) tensor.strides = dense_strides(tensor.shape, output.dtype);
+    return tensor;
   }
 
   Status run() noexcept override {
@@ -133,6 +162,18 @@ class PlannedSession final : public Session {
  private:
   const model::Graph& graph() const noexcept { return tenant_.graph(); }
 
+  /// The arena is ours, and nothing of a run before writes to it: an input may be written.
+  Status begin_input(std::size_t port) noexcept {
+    if (port >= tenant_.bound.inputs.size()) return no_port("input", port, tenant_.bound.inputs.size());
+    SLUICE_RETURN_IF_ERROR(tenancy_->take_turn(tenant_));
+    SLUICE_RETURN_IF_ERROR(tenant_.executor()->settle());
+    tenant_.outputs_hold = false;
+    return {};
+  }
+
+  /// Whether an output's extents are known at run only: it then lies dense in those of this run.
+  bool is_bounded(std::size_t port) const noexcept { return graph().tensor(graph().outputs[port].tensor).bounded != 0; }
+
   Status check_inputs() const noexcept {
     const std::vector<BoundPort>& inputs = tenant_.bound.inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -159,7 +200,7 @@ class PlannedSession final : public Session {
   /// As many elements of an output as `data` holds, which lie in it.
   void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
     const BoundPort& output = tenant_.bound.outputs[port];
-    if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
+    if (!is_bounded(port)) {
       output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
     } else if (!data.empty()) {  // dense in the extents of this run
       std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
@@ -219,6 +260,13 @@ Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> mod
 }
 
 }  // namespace
+
+bool TensorInPlace::dense() const noexcept {
+  const auto wanted = dense_strides(shape, dtype);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] > 1 && strides[static_cast<std::size_t>(axis)] != wanted[static_cast<std::size_t>(axis)]) return false;
+  return true;
+}
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
   return or_out_of_memory("session", [&] { return create_session(std::move(model), options); });

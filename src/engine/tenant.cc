@@ -31,12 +31,14 @@ Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given)
 
 Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
   if (options.load_cpus.empty()) {
-    options.load_cpus = processors_to_load_on(model->file().path(), threads, compute_cpus);
+    options.load_cpus = processors_to_load_on(model->file().has_path() ? model->file().path() : "", threads, compute_cpus);
   } else {
     SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.load_cpus).status());  // are they to be had?
   }
   source_ = &model->file().source();
   if (options.read_mode == model::ReadMode::kAuto) return {};
+  if (!model->file().has_path())
+    return fail(ErrorCode::kInvalidArgument, model->file().path(), "a model that has no path of its own is read in one way only");
   SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.read_mode));
   source_ = own_source_.get();
   return {};

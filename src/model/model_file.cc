@@ -27,7 +27,8 @@ Result<Prefix> read_prefix(WeightSource& source, const std::string& path) {
   return decode_prefix({buffer.data(), kPrefixSize}, source.size(), path);
 }
 
-Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, NodeRules rules, const Extents& extents) {
+Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, NodeRules rules,
+                               const Extents& extents) {
   const Bytes header_end = Bytes(kPrefixSize) + prefix.header_size;
   SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, header_end, path));
   const std::span<const std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
@@ -122,11 +123,23 @@ Result<ModelFile> ModelFile::open(const std::string& path, NodeRules rules, cons
   });
 }
 
+Result<ModelFile> ModelFile::open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules, const Extents& extents) {
+  return or_out_of_memory(name, [&]() -> Result<ModelFile> {
+    ModelFile model(rules);
+    model.path_ = name;
+    model.has_path_ = false;
+    model.source_ = std::move(source);
+    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    return model;
+  });
+}
+
 Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
   SLUICE_RETURN_IF_ERROR(source_->check_unchanged());
   return or_out_of_memory(path_, [&]() -> Result<ModelFile> {
     ModelFile model(*rules_);
     model.path_ = path_;
+    model.has_path_ = has_path_;
     model.source_ = source_;
     SLUICE_RETURN_IF_ERROR(model.read(extents));
     if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");

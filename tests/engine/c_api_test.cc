@@ -1,9 +1,12 @@
 #include <catch2/catch.hpp>
 
+#include "sluice/core/file.h"
 #include "sluice/sluice_c.h"
 #include "tests/executor/toy_file.h"
 
 extern "C" int run_model_from_c(const char* path, const void* input, std::size_t input_bytes, void* output, std::size_t output_bytes);
+extern "C" int use_other_doors(const void* file, std::size_t file_bytes, const void* input, std::size_t input_bytes, const void* output,
+                               std::size_t output_bytes);
 
 namespace sluice {
 
@@ -15,6 +18,16 @@ TEST_CASE("a C program runs a model, and its mistakes are statuses") {
   CHECK(run_model_from_c(path.str().c_str(), toy.input.data(), toy.input.size() * sizeof(float), output.data(),
                          output.size() * sizeof(float)) == 0);
   CHECK(output == toy.expected);
+}
+
+TEST_CASE("a C program opens models that lie elsewhere, and runs them in place, beside itself and within a limit") {
+  const toy::ToyModel toy = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 10}});
+  const toy::TemporaryPath path("c_api_doors_test.sluice");
+  REQUIRE(toy::write_toy_file(toy, path.str()));
+  const auto file = read_file(path.str(), Bytes(1 << 26));
+  REQUIRE(file);
+  CHECK(use_other_doors(file->data(), file->size(), toy.input.data(), toy.input.size() * sizeof(float), toy.expected.data(),
+                        toy.expected.size() * sizeof(float)) == 0);
 }
 
 TEST_CASE("a C program binds a dimension") {

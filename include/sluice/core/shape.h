@@ -23,7 +23,7 @@ class Shape {
   /// For extents known to be sane. Untrusted ones go through `make`.
   constexpr Shape(std::initializer_list<std::int64_t> dims) noexcept {
     SLUICE_DCHECK(dims.size() <= kMaxRank, "a shape holds at most kMaxRank extents");
-    for (std::int64_t dim : dims) dims_[rank_++] = dim;
+    for (std::int64_t dim : dims) dims_[static_cast<std::size_t>(rank_++)] = dim;
   }
 
   /// Nothing when there are too many extents, one is negative, or their product overflows.

@@ -15,6 +15,7 @@
 // belongs to the process that made it: in a forked child all its calls are refused, and destroying it there does nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,6 +29,7 @@
 #include "sluice/executor/executor.h"
 #include "sluice/kernels/turns.h"
 #include "sluice/model/model_file.h"
+#include "sluice/model/other_sources.h"
 #include "sluice/plan/plan.h"
 #include "sluice/planner/planner.h"
 
@@ -80,6 +82,13 @@ class Model {
  public:
   /// `dims` binds dimensions by name, as {{"N", 4}}; others are at their bound. Errors: those of ModelFile::open.
   static Result<std::shared_ptr<const Model>> open(const std::string& path, const model::Extents& dims = {});
+  /// A model in the caller's memory, which keeps it while models and sessions of it live. Errors: those of ModelFile::open.
+  static Result<std::shared_ptr<const Model>> open_buffer(std::span<const std::byte> bytes, const model::Extents& dims = {});
+  /// A model in `size` bytes from `offset` on of the file that `descriptor` is open on; the caller may close it. Errors: also those of
+  /// open_part_source.
+  static Result<std::shared_ptr<const Model>> open_part(int descriptor, Bytes offset, Bytes size, const model::Extents& dims = {});
+  /// A model that the program reads by itself, loads included.
+  static Result<std::shared_ptr<const Model>> open_reader(const model::Reader& reader, const model::Extents& dims = {});
   /// The same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here. Reads
   /// the header again; the file stays open once. Errors: those of ModelFile::with_extents.
   Result<std::shared_ptr<const Model>> with_dims(const model::Extents& dims) const;
@@ -87,6 +96,8 @@ class Model {
   const model::Graph& graph() const noexcept { return file_.graph(); }
 
  private:
+  static Result<std::shared_ptr<const Model>> open_source(Result<std::unique_ptr<model::WeightSource>> source, const char* name,
+                                                          const model::Extents& dims);
   explicit Model(model::ModelFile file) noexcept : file_(std::move(file)) {}
   model::ModelFile file_;
 };
@@ -97,6 +108,17 @@ struct MemoryReport {
   Bytes overhead;       // what is not arena: process scope: code, stacks, heap, counter error; library scope: metadata and stacks
   Bytes arena;          // plan.arena_bytes; in a shared arena: of all sessions together, and so is the overhead
   Bytes peak_resident;  // VmHWM of the process now
+};
+
+/// A tensor where it lies in the arena: the element at (i, j, ...) of the ONNX shape is at data + i * strides[0] + j * strides[1] + ...
+struct TensorInPlace {
+  std::byte* data = nullptr;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::array<std::int64_t, Shape::kMaxRank> strides{};  // bytes
+
+  /// Whether the elements follow each other in ONNX order without a gap.
+  bool dense() const noexcept;
 };
 
 class Session {
@@ -121,6 +143,12 @@ class Session {
   /// A part of an output: as many elements of its ONNX order as `data` holds, from `first_element` on. For outputs that are too large to
   /// be held twice. Errors: as get_output.
   virtual Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept = 0;
+  /// An input to be written without a copy, which then counts as set. Images lie as NHWC here, whatever their ONNX order: mind the strides.
+  /// It holds until the next run (with keep_inputs until it is set again), not beyond set_budget or another session's turn. Errors: those
+  /// of set_input; kUnsupported for an input that no step reads.
+  virtual Result<TensorInPlace> input_in_place(std::size_t port) noexcept = 0;
+  /// An output to be read without a copy, in the extents of the last run. It holds as long as get_output gives it, and is not written.
+  virtual Result<TensorInPlace> output_in_place(std::size_t port) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 

@@ -23,9 +23,12 @@ namespace sluice::model {
 /// An open model. Movable; keeps the file open. Thread-safe after opening (all const).
 class ModelFile {
  public:
-  /// The graph is that of `extents`, by default of the bound, and has passed `validate` with `rules`. Errors: kIo; kInvalidModel, kUnsupportedVersion, kChecksumMismatch with the
-  /// rule that is broken; kInvalidArgument for extents that the file has no graph for.
+  /// The graph is that of `extents`, by default of the bound, and has passed `validate` with `rules`. Errors: kIo; kInvalidModel,
+  /// kUnsupportedVersion, kChecksumMismatch with the rule that is broken; kInvalidArgument for extents that the file has no graph for.
   static Result<ModelFile> open(const std::string& path, NodeRules rules, const Extents& extents = {});
+  /// The same of a model that lies elsewhere (model/other_sources.h); `name` stands for its path in errors.
+  static Result<ModelFile> open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules,
+                                const Extents& extents = {});
   /// The same file with its graph of other extents: reads the header again, shares the open file. Errors: those of `open`; kFileChanged.
   Result<ModelFile> with_extents(const Extents& extents) const;
 
@@ -35,6 +38,8 @@ class ModelFile {
   /// What plans are tied to: XXH3-64 of the header, and of the extents where they are not the bound.
   std::uint64_t hash() const noexcept { return hash_; }
   const std::string& path() const noexcept { return path_; }
+  /// Whether the path leads to the model, so that it can be opened a second time.
+  bool has_path() const noexcept { return has_path_; }
   Bytes file_size() const noexcept { return file_size_; }
   Bytes header_bytes() const noexcept { return header_bytes_; }
   /// Reads weights of this file. Lives as long as the ModelFile, or another one of the same file.
@@ -46,6 +51,7 @@ class ModelFile {
 
   Status (*rules_)(const Graph&, const Node&);
   std::string path_;
+  bool has_path_ = true;
   std::uint64_t header_hash_ = 0;
   std::uint64_t hash_ = 0;
   Bytes file_size_;

@@ -157,7 +157,7 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
   search.offer(std::move(raw));
   if (problem.options.empty() || !transforms) return;
   // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
-  for (const std::uint64_t percent : {100, 95, 85, 70, 50, 25}) {
+  for (const std::uint64_t percent : {100u, 95u, 85u, 70u, 50u, 25u}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
                                         choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
     if (!candidate) continue;

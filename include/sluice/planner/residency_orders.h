@@ -55,7 +55,7 @@ inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& p
   for (const ResidencyOrder rule : kResidencyOrders) {
     orders.push_back(order_pieces(problem.pieces, compute, rule));
     double sum = 0;
-    for (const std::uint64_t quarters : {1, 2, 3}) {
+    for (const std::uint64_t quarters : {1u, 2u, 3u}) {
       const std::vector<bool> kept = keep_prefix(problem.pieces, orders.back(), always + total / 4 * quarters);
       for (std::size_t k = 0; k < piece_of.size(); ++k)
         if (piece_of[k] != kNoPiece) draft.schedule.loads[k].resident = kept[piece_of[k]] || problem.pieces.all[piece_of[k]].reads > 1;

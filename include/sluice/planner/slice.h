@@ -355,7 +355,9 @@ class Cutter {
     }
     // The slice whose region is largest, and the one whose workspace is, if that is another.
     const auto region = [&](const Interval<std::size_t>& slice) {
-      return LoadSpec{0, 0, model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end))}.region_bytes();
+      LoadSpec load;
+      load.payload = model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end));
+      return load.region_bytes();
     };
     const auto large = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return region(a) < region(b); });
     // Threads share a narrow slice by rows, so that it may ask for more than a wide one.

@@ -149,7 +149,7 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
   const Problem& problem = search.problem;
   const std::uint64_t room = draft.room(search.capacity);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
-  for (const std::uint64_t thousandths : {0, 5, 10, 20, 30, 50, 80, 120}) {
+  for (const std::uint64_t thousandths : {0u, 5u, 10u, 20u, 30u, 50u, 80u, 120u}) {
     FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
     if (!run.fluid.fits) return;
     run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());

@@ -11,6 +11,10 @@ int main() {
   if (sluice::Session::create(nullptr, {.budget = 24_MiB}).has_value()) return 2;
   sluice_model* model = nullptr;
   if (sluice_model_open("there-is-no-such-file", &model) != SLUICE_IO) return 3;
+  // Not called, but wanted from the library.
+  const volatile auto create = &sluice::AsyncSession::create;
+  const volatile auto expect = &sluice::expected_times;
+  if (create == nullptr || expect == nullptr) return 5;
 #ifdef WITH_IMPORTER
   sluice::importer::ConvertReport report;
   if (sluice::importer::convert("there-is-no-such-file", "unused.sluice", {}, report).has_value()) return 4;

@@ -1,0 +1,109 @@
+#include "sluice/engine/async.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "sluice/core/native_thread.h"
+#include "src/core/out_of_memory.h"
+
+namespace sluice {
+namespace {
+
+/// What a run takes, and what a caller's `done` may take.
+constexpr std::size_t kStackBytes = 1 << 20;
+
+class Runner final : public AsyncSession {
+ public:
+  explicit Runner(Session& session) noexcept : session_(session) {}
+  ~Runner() override {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+      if (busy_) session_.cancel();
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  Status begin() noexcept {
+    return thread_.start(
+        "runner", kStackBytes, [](void* self) noexcept { static_cast<Runner*>(self)->work(); }, this);
+  }
+
+  Status start(Done done, void* context) noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (busy_) return fail(ErrorCode::kInvalidArgument, "run", "another run of this session is under way");
+      busy_ = true;
+      late_ = false;
+      done_ = done;
+      context_ = context;
+    }
+    changed_.notify_all();
+    return {};
+  }
+
+  Status wait() noexcept override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !busy_; });
+    return status_;
+  }
+
+  Status run_within(std::chrono::nanoseconds limit) noexcept override {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [&] { return !busy_; })) {
+      late_ = true;
+      session_.cancel();
+      changed_.wait(lock, [&] { return !busy_; });
+    }
+    return status_;
+  }
+
+ private:
+  void work() noexcept {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return busy_ || closing_; });
+      if (!busy_) return;
+      lock.unlock();
+      Status status = session_.run();
+      lock.lock();
+      // A cancellation that came when the run had ended is not the next one's: a run takes it, and ends before it begins.
+      if ((late_ || closing_) && status) static_cast<void>(session_.run());
+      if (late_) status = fail(ErrorCode::kCancelled, "run", "it took longer than it was given");
+      if (done_ != nullptr) {
+        lock.unlock();
+        done_(context_, status);
+        lock.lock();
+      }
+      status_ = status;
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  Session& session_;
+  NativeThread thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool busy_ = false;  // a run was begun and is not over
+  bool closing_ = false;
+  bool late_ = false;  // the run under way was called off because its time was over
+  Done done_ = nullptr;
+  void* context_ = nullptr;
+  Status status_;  // of the last run that is over
+};
+
+}  // namespace
+
+Result<std::unique_ptr<AsyncSession>> AsyncSession::create(Session& session) {
+  return or_out_of_memory("runner", [&]() -> Result<std::unique_ptr<AsyncSession>> {
+    auto runner = std::make_unique<Runner>(session);
+    SLUICE_RETURN_IF_ERROR(runner->begin());
+    return runner;
+  });
+}
+
+}  // namespace sluice
