@@ -14,6 +14,14 @@ const TileTable& tile_table(DotIsa isa) noexcept {
     case DotIsa::kAvx512Vnni:
       return kAvx512VnniTable;
 #elif defined(__aarch64__)
+    case DotIsa::kNeon:
+      return kNeonTable;
+    case DotIsa::kNeonDot:
+#if SLUICE_HAS_NEON_DOT
+      return kNeonDotTable;
+#else
+      return kNeonTable;
+#endif
 #endif
     default:
       return kScalarTable;

@@ -4,6 +4,13 @@
 #include "sluice/core/panels.h"
 #include "src/kernels/integer/tile.h"
 
+// clang 14 declares SDOT only where all code may use it.
+#if defined(__aarch64__) && (!defined(__clang__) || defined(__ARM_FEATURE_DOTPROD))
+#define SLUICE_HAS_NEON_DOT 1
+#else
+#define SLUICE_HAS_NEON_DOT 0
+#endif
+
 namespace sluice::kernels::integer {
 
 extern const TileTable kScalarTable;
