@@ -30,6 +30,7 @@ struct Summary {
   std::map<model::NumericClass, OperatorCount> numeric;  // of nodes that multiply
   std::uint64_t macs = 0;
   Bytes weight_bytes;
+  Bytes stored_bytes;           // of weights, in the file
   Bytes activation_bytes;       // all activations together
   Bytes peak_activation_bytes;  // the most that is alive at one node, nothing in place
 };
@@ -80,6 +81,7 @@ Summary summarise(const Graph& graph) {
     summary.macs += macs;
   }
   for (const model::Weight& weight : graph.weights) summary.weight_bytes += weight.bytes;
+  for (const model::Stretch& stretch : graph.stretches) summary.stored_bytes += stretch.stored_size;
   for (const model::Tensor& tensor : graph.tensors)
     if (!tensor.weight.valid()) summary.activation_bytes += tensor.bytes();
   summary.peak_activation_bytes = peak_activations(graph);
@@ -105,36 +107,57 @@ Bytes weight_bytes_of(const Graph& graph, const Node& node) {
   return bytes;
 }
 
+/// Type and, of quantised ones, scale and zero point.
+Json json_of_type(const Graph& graph, const model::Tensor& tensor) {
+  Json json = {{"shape", json_of(tensor.shape)}, {"dtype", name_of(tensor.dtype)}};
+  if (tensor.quantisation == model::kNoQuantisation) return json;
+  const model::Quantisation& q = graph.quantisations[tensor.quantisation];
+  if (!q.scales.empty()) json["scale"] = q.scales[0];
+  json["zero_point"] = q.zero_points.empty() ? 0 : q.zero_points[0];
+  return json;
+}
+
+/// "f32", "u8 0.0235 128".
+std::string type_text(const Graph& graph, const model::Tensor& tensor) {
+  std::string text(name_of(tensor.dtype));
+  if (tensor.quantisation == model::kNoQuantisation) return text;
+  const model::Quantisation& q = graph.quantisations[tensor.quantisation];
+  if (!q.scales.empty()) text += fmt::format(" {:.4g}", q.scales[0]);
+  return text + fmt::format(" {}", q.zero_points.empty() ? 0 : q.zero_points[0]);
+}
+
 Json json_of_nodes(const Graph& graph) {
   Json list = Json::array();
   for (const Node& node : graph.nodes) {
     Json inputs = Json::array();
-    for (const TensorId id : node.inputs)
-      inputs.push_back(
-          {{"name", graph.tensor(id).name}, {"shape", json_of(graph.tensor(id).shape)}, {"dtype", name_of(graph.tensor(id).dtype)}});
+    for (const TensorId id : node.inputs) {
+      inputs.push_back(json_of_type(graph, graph.tensor(id)));
+      inputs.back()["name"] = graph.tensor(id).name;
+    }
     const model::Tensor& out = graph.tensor(node.outputs.front());
-    list.push_back({{"name", node.name},
-                    {"operator", operator_of(node)},
-                    {"inputs", std::move(inputs)},
-                    {"output", out.name},
-                    {"shape", json_of(out.shape)},
-                    {"dtype", name_of(out.dtype)},
-                    {"weight_bytes", weight_bytes_of(graph, node).count()},
-                    {"activation_bytes", out.bytes().count()},
-                    {"macs", macs_of(graph, node)},
-                    {"fused", fused_into(node)}});
+    Json json = json_of_type(graph, out);
+    json.update({{"name", node.name},
+                 {"operator", operator_of(node)},
+                 {"numeric", name_of(node.numeric)},
+                 {"inputs", std::move(inputs)},
+                 {"output", out.name},
+                 {"weight_bytes", weight_bytes_of(graph, node).count()},
+                 {"activation_bytes", out.bytes().count()},
+                 {"macs", macs_of(graph, node)},
+                 {"fused", fused_into(node)}});
+    list.push_back(std::move(json));
   }
   return list;
 }
 
 void print_nodes(const Graph& graph) {
-  fmt::print("\n  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11}  {}\n", "node", "operator", "output", "weights", "activation", "kMACs",
-             "fused");
+  fmt::print("\n  {:<40} {:<16} {:<20} {:<18} {:>11} {:>11} {:>11}  {}\n", "node", "operator", "output", "type", "weights", "activation",
+             "kMACs", "fused");
   for (const Node& node : graph.nodes) {
     const model::Tensor& out = graph.tensor(node.outputs.front());
-    fmt::print("  {:<40} {:<16} {:<20} {:>11} {:>11} {:>11.1f}  {}\n", node.name, operator_of(node), out.shape.to_string(),
-               weight_bytes_of(graph, node).count(), out.bytes().count(), static_cast<double>(macs_of(graph, node)) / 1e3,
-               fused_into(node));
+    fmt::print("  {:<40} {:<16} {:<20} {:<18} {:>11} {:>11} {:>11.1f}  {}\n", node.name, operator_of(node), out.shape.to_string(),
+               type_text(graph, out), weight_bytes_of(graph, node).count(), out.bytes().count(),
+               static_cast<double>(macs_of(graph, node)) / 1e3, fused_into(node));
   }
 }
 
@@ -203,6 +226,7 @@ void print_as_json(const Model& model, const Summary& summary) {
                                 {"macs", summary.macs},
                                 {"weights", graph.weights.size()},
                                 {"weight_bytes", summary.weight_bytes.count()},
+                                {"stored_bytes", summary.stored_bytes.count()},
                                 {"activation_bytes", summary.activation_bytes.count()},
                                 {"peak_activation_bytes", summary.peak_activation_bytes.count()},
                                 {"file_bytes", model.file().file_size().count()},
@@ -223,7 +247,8 @@ void print_as_text(const Model& model, const Summary& summary) {
     fmt::print("  {:<12} {} = {} of {}\n", "dimension", dimension.name, dimension.extent, model::extents_text(dimension.extents));
   print_ports("input", graph, graph.inputs);
   print_ports("output", graph, graph.outputs);
-  fmt::print("  {:<12} {} in {} tensors\n", "weights", format_bytes(summary.weight_bytes), graph.weights.size());
+  const std::string stored = summary.stored_bytes == summary.weight_bytes ? "" : ", stored in " + format_bytes(summary.stored_bytes);
+  fmt::print("  {:<12} {} in {} tensors{}\n", "weights", format_bytes(summary.weight_bytes), graph.weights.size(), stored);
   fmt::print("  {:<12} {} at once, {} in all\n", "activations", format_bytes(summary.peak_activation_bytes),
              format_bytes(summary.activation_bytes));
   fmt::print("  {:<12} {:.1f} million\n\n", "MACs", static_cast<double>(summary.macs) / 1e6);

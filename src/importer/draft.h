@@ -24,6 +24,13 @@ namespace sluice::importer {
 
 using ValueId = Id<struct ValueTag>;
 
+/// How u8 values stand for reals: scale * (byte - zero).
+struct ByteScale {
+  float scale = 1.0f;
+  std::int32_t zero = 0;
+  friend bool operator==(const ByteScale&, const ByteScale&) = default;
+};
+
 struct Value {
   std::string name;
   DType dtype = DType::kF32;
@@ -31,6 +38,7 @@ struct Value {
   std::optional<Constant> constant;  // in ONNX axes, whatever the layout
   Perm layout = kIdentityPerm;       // physical axis i is ONNX axis layout[i]
   std::uint8_t bounded = 0;          // bit a: axis a may be shorter in a run (model::Tensor::bounded)
+  std::optional<ByteScale> bytes;    // of the class int8 (u8): its scale
   ValueId storage;                   // after the layout pass: the value whose bytes these are, if another's
   /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
   std::int64_t scramble_inner = 1;
@@ -50,6 +58,13 @@ struct PanelValues {
   std::int64_t run = 0;
 };
 
+/// What a node of the class int8 multiplies by, where `panels` says which values: docs/quantisation.md has the rule.
+struct IntegerProducts {
+  std::shared_ptr<const std::vector<std::int8_t>> values;  // less their zero points; element e as QuantisedValues counts them
+  std::vector<std::int32_t> bias;                          // of output channels, with the input's zero point
+  std::vector<float> multipliers;                          // of output channels
+};
+
 /// A large constant of a body, which becomes a weight of the node that runs the body (body.h).
 struct BodyWeight {
   std::string name;
@@ -62,13 +77,17 @@ struct DraftNode {
   model::OpKind op = model::OpKind::kReshape;
   model::Attributes attributes;
   model::Epilogue epilogue;
-  int axis = 0;  // kConcat, kSoftmax, kLayerNorm: in ONNX axes
+  model::NumericClass numeric = model::NumericClass::kExact;  // kInt8, or decided by the graph that is emitted (numerics.h)
+  int axis = 0;                                               // kConcat, kSoftmax, kLayerNorm: in ONNX axes
   std::vector<ValueId> inputs;
   ValueId output;
   std::optional<PanelValues> panels;
-  std::vector<float> bias;   // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
-  std::vector<float> scale;  // kAffine, kLayerNorm; kRecurrent: the peepholes
-  std::vector<BodyWeight> body_weights;  // kPlain: in the order of its bodies
+  std::vector<float> bias;                  // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
+  std::vector<float> scale;                 // kAffine, kLayerNorm; kRecurrent: the peepholes
+  std::optional<IntegerProducts> integers;  // kInt8 with panels
+  std::vector<std::uint8_t> table;          // kUnary of the class int8
+  std::optional<ByteScale> sums;            // kInt8 with a residual: what the sums are rounded to before it is added
+  std::vector<BodyWeight> body_weights;     // kPlain: in the order of its bodies
   bool dead = false;
 
   /// The function of a kBinary node.
@@ -86,11 +105,11 @@ struct Draft {
   std::vector<DraftNode> nodes;
   std::vector<DraftPort> inputs;
   std::vector<DraftPort> outputs;
-  std::set<std::string> value_inputs;                   // graph inputs whose values decide shapes: what a refusal asked for
-  std::map<std::string, Shape> bounds;                  // of values whose extents are known at run only, as the user states them
-  bool plain_only = false;                              // a body that runs as a plan of its own: kPlain nodes only (body.h)
-  std::set<std::string> used_bounds;                    // of those, the ones that meant something
-  std::set<std::string> wanted_bounds;                  // such values without a bound: what a refusal asked for
+  std::set<std::string> value_inputs;   // graph inputs whose values decide shapes: what a refusal asked for
+  std::map<std::string, Shape> bounds;  // of values whose extents are known at run only, as the user states them
+  bool plain_only = false;              // a body that runs as a plan of its own: kPlain nodes only (body.h)
+  std::set<std::string> used_bounds;    // of those, the ones that meant something
+  std::set<std::string> wanted_bounds;  // such values without a bound: what a refusal asked for
 
   Value& value(ValueId id) noexcept { return values[id.index()]; }
   const Value& value(ValueId id) const noexcept { return values[id.index()]; }

@@ -21,7 +21,9 @@ std::int64_t tap_stride(const Constant& w) noexcept { return w.shape[3] > 1 ? w.
 
 bool of_two_axes(OpKind op) noexcept { return op == OpKind::kDense || op == OpKind::kEmbedding || op == OpKind::kRecurrent; }
 
-PackSource source_of(const DraftNode& node) {
+}  // namespace
+
+PackSource pack_source_of(const DraftNode& node) {
   const PanelValues& panels = *node.panels;
   const Constant& w = panels.values;
   PackSource source;
@@ -56,6 +58,8 @@ PackSource source_of(const DraftNode& node) {
   }
   return source;
 }
+
+namespace {
 
 /// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
 std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, const PackSource& source) {
@@ -111,6 +115,7 @@ class Emitter {
     out.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
     out.shape = physical(value.shape, value.layout);
     out.bounded = value.bounded;
+    out.quantisation = quantisation(value.bytes);
     if (value.constant && value.shape.element_count() > 0) out.weight = add_constant(value);
     graph_.tensors.push_back(std::move(out));
     made = TensorId(graph_.tensors.size() - 1);
@@ -132,6 +137,7 @@ class Emitter {
     single.name = value.name;
     single.dtype = whole.dtype = dtype;
     single.shape = one.shape;
+    single.quantisation = whole.quantisation = quantisation(value.bytes);
     single.weight = add_constant(one);
     whole.name = value.name + ":whole";
     whole.shape = physical(value.shape, value.layout);
@@ -164,13 +170,23 @@ class Emitter {
     return add_weight(std::move(weight), std::move(recipe));
   }
 
-  WeightId add_floats(const std::string& name, std::span<const float> values, std::int64_t count) {
+  /// The index of a scale, one for all that are alike.
+  std::uint32_t quantisation(const std::optional<ByteScale>& bytes) {
+    if (!bytes) return model::kNoQuantisation;
+    const auto [found, is_new] = quantisations_.try_emplace({bytes->scale, bytes->zero}, graph_.quantisations.size());
+    if (is_new) graph_.quantisations.push_back({-1, {bytes->scale}, {bytes->zero}, {}, {}});
+    return static_cast<std::uint32_t>(found->second);
+  }
+
+  template <class T>
+  WeightId add_values(const std::string& name, const std::vector<T>& values, std::int64_t count, DType dtype = DType::kF32) {
     Recipe recipe;
-    recipe.floats = values;
+    recipe.values = std::as_bytes(std::span(values));
     model::Weight weight;
     weight.name = name;
     weight.shape = Shape{count};
-    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(count) * sizeof(float));
+    weight.panel_layout.dtype = dtype;
+    weight.panel_bytes = Bytes(static_cast<std::uint64_t>(count) * size_of(dtype));
     graph_.weights.push_back(std::move(weight));
     recipes_.push_back(std::move(recipe));
     return WeightId(graph_.weights.size() - 1);
@@ -178,7 +194,7 @@ class Emitter {
 
   WeightId add_panels(const DraftNode& node) {
     Recipe recipe;
-    recipe.source = source_of(node);
+    recipe.source = pack_source_of(node);
     if (node.op == OpKind::kConvTranspose) {
       recipe.tap_order = kernels::transposed_tap_order(std::get<model::ConvAttributes>(node.attributes).window);
       recipe.source.tap_order = recipe.tap_order;
@@ -187,6 +203,10 @@ class Emitter {
     const PackSource& source = recipe.source;
     model::Weight weight;
     weight.name = node.panels->name;
+    if (node.integers) {
+      recipe.kind = Recipe::Kind::kIntegers;
+      return add_integers(node, std::move(weight), std::move(recipe));
+    }
     if (auto quantised = quantised_of(node, source)) {
       const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
       if (conv == nullptr)
@@ -212,6 +232,22 @@ class Emitter {
     } else {
       kernels::describe_panels(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w, source.depth}, weight);
     }
+    return add_weight(std::move(weight), std::move(recipe));
+  }
+
+  WeightId add_integers(const DraftNode& node, model::Weight weight, Recipe recipe) {
+    const Constant& w = node.panels->values;
+    const PackSource& source = recipe.source;
+    const std::int64_t first = (w.data - w.quantised->base) / static_cast<std::int64_t>(sizeof(float));
+    const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+    recipe.integers = {source, node.integers->values->data() + first, conv != nullptr && conv->depthwise()};
+    if (conv == nullptr)
+      kernels::describe_integers(recipe.integers, std::array{source.outputs, source.depth}, weight);
+    else if (conv->depthwise())
+      kernels::describe_integers(recipe.integers, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w}, weight);
+    else
+      kernels::describe_integers(recipe.integers, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w, source.depth},
+                                 weight);
     return add_weight(std::move(weight), std::move(recipe));
   }
 
@@ -247,18 +283,26 @@ class Emitter {
     made.op = node.op;
     made.attributes = node.attributes;
     made.epilogue = node.epilogue;
+    made.numeric = node.numeric;
+    made.quantisation = quantisation(node.sums);
     if (node.panels) {
       made.weights.push_back(add_panels(node));
       const std::int64_t lanes = graph_.weight(made.weights[0]).panels * model::kPanelLanes;
-      if (node.epilogue.has_bias) made.weights.push_back(add_floats(node.name + ":bias", node.bias, lanes));
+      if (node.integers) {
+        made.weights.push_back(add_values(node.name + ":bias", node.integers->bias, lanes, DType::kI32));
+        made.weights.push_back(add_values(node.name + ":multipliers", node.integers->multipliers, lanes));
+      } else if (node.epilogue.has_bias) {
+        made.weights.push_back(add_values(node.name + ":bias", node.bias, lanes));
+      }
     }
     if (node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm) {
       const auto channels = static_cast<std::int64_t>(node.scale.size());
-      made.weights.push_back(add_floats(node.name + ":scale", node.scale, channels));
-      made.weights.push_back(add_floats(node.name + ":shift", node.bias, channels));
+      made.weights.push_back(add_values(node.name + ":scale", node.scale, channels));
+      made.weights.push_back(add_values(node.name + ":shift", node.bias, channels));
     }
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
-      made.weights.push_back(add_floats(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
+      made.weights.push_back(add_values(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
+    if (!node.table.empty()) made.weights.push_back(add_values(node.name + ":table", node.table, 256, DType::kU8));
     for (const BodyWeight& weight : node.body_weights) made.weights.push_back(add_body_weight(weight));
     for (const ValueId input : node.inputs) made.inputs.push_back(operand(input));
     made.outputs.push_back(tensor(node.output));
@@ -270,6 +314,7 @@ class Emitter {
   std::vector<TensorId> tensor_of_;
   std::vector<Recipe> recipes_;
   std::map<const std::byte*, std::vector<std::size_t>> by_data_;
+  std::map<std::pair<float, std::int32_t>, std::size_t> quantisations_;
 };
 
 }  // namespace
@@ -280,8 +325,9 @@ bool same(const Recipe& a, const Recipe& b) {
          x.outputs_per_group == y.outputs_per_group && x.group_stride == y.group_stride && x.output_stride == y.output_stride &&
          x.tap_stride == y.tap_stride && x.k_inner == y.k_inner && x.k_outer_stride == y.k_outer_stride &&
          x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) && std::ranges::equal(x.run_order, y.run_order) &&
-         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.constant.data == b.constant.data &&
-         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
+         a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits && a.integers.values == b.integers.values &&
+         a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape &&
+         a.constant.strides == b.constant.strides;
 }
 
 std::vector<Recipe> emit(const Draft& draft, model::Graph& graph) { return Emitter(draft, graph).run(); }
@@ -299,9 +345,12 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
     case Recipe::Kind::kQuantised:
       kernels::pack_quantised(recipe.quantised, p, out);
       break;
-    case Recipe::Kind::kFloats:
+    case Recipe::Kind::kIntegers:
+      kernels::pack_integers(recipe.integers, p, out);
+      break;
+    case Recipe::Kind::kValues:
       std::memset(out.data(), 0, out.size());
-      if (!recipe.floats.empty()) std::memcpy(out.data(), recipe.floats.data(), recipe.floats.size_bytes());
+      if (!recipe.values.empty()) std::memcpy(out.data(), recipe.values.data(), recipe.values.size());
       break;
     case Recipe::Kind::kConstant: {
       std::memset(out.data(), 0, out.size());

@@ -12,16 +12,17 @@ namespace sluice::importer {
 
 /// How one weight's bytes come about. Views the Draft, which must outlive it.
 struct Recipe {
-  enum class Kind : std::uint8_t { kPanels, kDepthwise, kQuantised, kFloats, kConstant };
-  Kind kind = Kind::kFloats;
+  enum class Kind : std::uint8_t { kPanels, kDepthwise, kQuantised, kIntegers, kValues, kConstant };
+  Kind kind = Kind::kValues;
   kernels::PackSource source;           // kPanels, kDepthwise
   std::vector<std::int32_t> tap_order;  // what source.tap_order views
   kernels::QuantisedSource quantised;   // kQuantised, beside `source`
-  std::span<const float> floats;        // kFloats: biases, scales, shifts; the rest of the weight is zero
+  kernels::IntegerSource integers;      // kIntegers, beside `source`
+  std::span<const std::byte> values;    // kValues: biases, scales, shifts, tables; the rest of the weight is zero
   Constant constant;                    // kConstant, in physical order
 };
 
-/// Do both pack the same values from the same place? (Not for kFloats, whose values are their own.)
+/// Do both pack the same values from the same place? (Not for kValues, whose values are their own.)
 bool same(const Recipe& a, const Recipe& b);
 
 /// Packs each weight from where its values are. Recipes are by WeightId.
@@ -34,6 +35,9 @@ class Packer final : public model::WeightProducer {
  private:
   std::vector<Recipe> recipes_;
 };
+
+/// Where the trained values of a node with panels lie, as those of its layout count them.
+kernels::PackSource pack_source_of(const DraftNode& node);
 
 /// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights.
 std::vector<Recipe> emit(const Draft& draft, model::Graph& graph);

@@ -282,11 +282,13 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   // Quantised weights are in the file with all their bytes, so however many there are, making them real is no bomb.
   // What a loop does may have no end; that is for the run.
   const bool foldable = constant && op.name != "Control";
-  const bool weights = op.name == "DequantizeLinear" && constant && is_stored(*c.constant(values[0]));
+  const bool linear = op.name == "DequantizeLinear" || op.name == "QuantizeLinear";
+  const bool weights = linear && constant && is_stored(*c.constant(values[0]));
   const bool covered = work <= kMaxFoldedElements && may_make(static_cast<std::uint64_t>(work), sizeof(double));
   if (weights || (foldable && covered)) {
     Constant made = evaluate(c, op, attributes, inputs, values, out);
-    if (weights) made.quantised = values_behind(PlainNode(op, kernels::form_of(attributes), inputs), c, values, made.data);
+    if (weights && op.name == "DequantizeLinear")
+      made.quantised = values_behind(PlainNode(op, kernels::form_of(attributes), inputs), c, values, made.data);
     return c.add_constant(std::move(made));
   }
   if (empty) c.refuse("an input is empty");

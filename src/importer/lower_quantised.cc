@@ -211,6 +211,7 @@ void lower_dynamic_quantize_matmul(NodeContext& c) {
 
 /// A, its scale and zero point, B the same, a bias of whole numbers, the result's scale and zero point: without them it stays real.
 void lower_qgemm(NodeContext& c) {
+  if (lower_integer_gemm(c)) return;
   const auto factor = [&](std::size_t at, const char* attribute) {
     const ValueId x = c.input(at);
     if (c.shape(x).rank() != 2) c.malformed("a factor that is no matrix");
@@ -229,6 +230,7 @@ void lower_qgemm(NodeContext& c) {
 void lower_matmul_integer(NodeContext& c) { c.set_output(0, matrix_sums(c, ByteLowering(c), 0, 2, 1, 3)); }
 
 void lower_qlinear_matmul(NodeContext& c) {
+  if (lower_integer_matmul(c)) return;
   const ByteLowering bytes(c);
   const ValueId sums = matrix_sums(c, bytes, 0, 2, 3, 5);
   c.set_output(0, bytes.requantised(sums, 1, c.shape(sums).back(), c.shape(sums).rank() - 1));
@@ -237,6 +239,7 @@ void lower_qlinear_matmul(NodeContext& c) {
 void lower_conv_integer(NodeContext& c) { c.set_output(0, image_sums(c, ByteLowering(c), 0, 2, 1, 3)); }
 
 void lower_qlinear_conv(NodeContext& c) {
+  if (lower_integer_conv(c)) return;
   const ByteLowering bytes(c);
   ValueId sums = image_sums(c, bytes, 0, 2, 3, 5);
   const std::int64_t channels = c.shape(sums)[1];

@@ -151,6 +151,11 @@ ValueId add_embedding(NodeContext& c, const Constant& table, const std::string& 
 /// A convolution of the node's window and groups, over another input and weight than the node's own.
 ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::string& name);
 
+/// QLinearConv, QLinearMatMul and QGemm as nodes that become integer arithmetic (lower_qlinear.cc). False: not of a form that stays exact.
+bool lower_integer_conv(NodeContext& c);
+bool lower_integer_matmul(NodeContext& c);
+bool lower_integer_gemm(NodeContext& c);
+
 /// The shape that numpy broadcasting gives; refuses shapes that do not fit.
 Shape broadcast_shape(const Shape& a, const Shape& b);
 
@@ -173,6 +178,8 @@ void lower_matmul_n_bits(NodeContext& c);
 void lower_matmul_integer_to_float(NodeContext& c);
 void lower_dynamic_quantize_matmul(NodeContext& c);
 void lower_qgemm(NodeContext& c);
+void lower_qlinear_add(NodeContext& c);
+void lower_qlinear_mul(NodeContext& c);
 void lower_qlinear_sigmoid(NodeContext& c);
 void lower_qlinear_leaky_relu(NodeContext& c);
 void lower_qlinear_average_pool(NodeContext& c);

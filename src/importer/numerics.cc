@@ -31,8 +31,8 @@ bool gains(const model::ConvAttributes& conv) noexcept {
 
 void choose_numerics(model::Graph& graph) noexcept {
   for (model::Node& node : graph.nodes)
-    if (node.op == model::OpKind::kConv && graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32 &&
-        gains(node.as<model::ConvAttributes>()))
+    if (node.op == model::OpKind::kConv && node.numeric == model::NumericClass::kExact &&
+        graph.weight(node.weights[0]).panel_layout.dtype == DType::kF32 && gains(node.as<model::ConvAttributes>()))
       node.numeric = model::NumericClass::kWinograd4;
 }
 

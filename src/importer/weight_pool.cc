@@ -61,7 +61,8 @@ void WeightPool::share(model::Graph& graph, std::vector<Recipe> recipes) {
 
 bool WeightPool::equal(std::size_t mine, const model::Weight& weight, WeightId theirs, Packer& packer) {
   const Recipe& recipe = packer.recipe(theirs);
-  const bool by_place = recipe.kind != Recipe::Kind::kFloats && recipe.kind != Recipe::Kind::kQuantised;
+  const bool by_place =
+      recipe.kind != Recipe::Kind::kValues && recipe.kind != Recipe::Kind::kQuantised && recipe.kind != Recipe::Kind::kIntegers;
   if (by_place && mine < first_added_ && same(packer_.recipe(WeightId(mine)), recipe)) return true;
   std::vector<std::byte> a, b;
   return for_each_run(weight, [&](PanelRange p) {

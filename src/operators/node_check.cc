@@ -57,7 +57,8 @@ Status NodeCheck::integers(bool output_too) const {
 
 Status NodeCheck::one_dtype() const {
   const auto agrees = [&](TensorId id) {
-    return graph_.tensor(id).dtype == output().dtype && graph_.tensor(id).quantisation == output().quantisation;
+    return graph_.tensor(id).dtype == output().dtype &&
+           (output().quantisation == kNoQuantisation || graph_.tensor(id).quantisation == output().quantisation);
   };
   if (std::all_of(node_.inputs.begin(), node_.inputs.end(), agrees)) return {};
   return invalid("G2: inputs and output of an operator that moves values differ in type or scale");

@@ -57,7 +57,7 @@ class NodeCheck {
   Status integers(bool output_too = true) const;
   /// f32, or of the class int8 u8.
   Status f32_or_integers() const { return integer() ? integers() : f32(); }
-  /// What moves values keeps their type, scale and zero point.
+  /// What moves values keeps their type, and their scale unless the output has none.
   Status one_dtype() const;
   Status residual() const;
   /// The output has the shape that inputs and attributes give it.

@@ -55,6 +55,7 @@ class Builder {
     for (const auto& [positions, features] : kSequences) sequence({positions, features});
     for (const std::int64_t positions : {16, 64, 197, 384})
       for (const std::int64_t heads : {4, 12}) attention(positions, heads, positions != 197);
+    over_integers();
     return std::move(graph_);
   }
 
@@ -149,6 +150,65 @@ class Builder {
     const Shape shape{positions, heads * kFeaturesOfHead};
     add(OpKind::kAttention, {tensor(shape), tensor(shape), tensor(shape)}, shape,
         model::AttentionAttributes{.heads = heads, .scale = 0.125f, .causal = causal});
+  }
+
+  /// Layers, pools and elementwise nodes once more over bytes, and where those begin and end.
+  void over_integers() {
+    graph_.quantisations = {{-1, {0.02f}, {128}, {}, {}}};
+    const std::size_t count = graph_.nodes.size();
+    for (std::size_t n = 0; n < count; ++n) {
+      const model::Node& real = graph_.nodes[n];
+      const bool layer = real.op == OpKind::kConv || real.op == OpKind::kDense;
+      const bool taken = layer || real.op == OpKind::kPool || real.op == OpKind::kBinary || real.op == OpKind::kUnary;
+      if (taken && real.numeric == model::NumericClass::kExact) over_integers(real, layer);
+    }
+    for (const auto& [extent, channels] : kMaps) {
+      const Shape shape{1, extent, extent, channels};
+      model::Node& begin = add(OpKind::kQuantize, {tensor(shape)}, shape);
+      begin.numeric = model::NumericClass::kInt8;
+      make_bytes(begin.outputs[0]);
+      model::Node& end = add(OpKind::kDequantize, {tensor(shape)}, shape);
+      end.numeric = model::NumericClass::kInt8;
+      make_bytes(end.inputs[0]);
+    }
+  }
+
+  void over_integers(model::Node node, bool layer) {
+    node.name += ":u8";
+    node.numeric = model::NumericClass::kInt8;
+    const std::vector<TensorId> inputs = node.inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) make_bytes(node.inputs[i] = tensor(graph_.tensor(inputs[i]).shape));
+    make_bytes(node.outputs[0] = tensor(graph_.tensor(node.outputs[0]).shape));
+    if (node.op == OpKind::kUnary) {
+      node.epilogue = {};
+      node.weights = {plain(256)};
+      of_type(node.weights[0], DType::kU8);
+    }
+    if (layer) {
+      const model::Weight real = graph_.weight(node.weights[0]);
+      const bool depthwise = real.panel_layout.layout == model::WeightLayout::kDepthwise;
+      model::Weight integers = real;
+      integers.name += ":i8";
+      integers.panel_layout.dtype = DType::kI8;
+      integers.panel_layout.k_interleave = depthwise ? 1 : 4;
+      integers.panel_bytes = model::panel_bytes_of(integers.panel_layout, model::values_of_lane(integers)).value_or(Bytes());
+      integers.bytes = integers.panel_bytes * static_cast<std::uint64_t>(integers.panels);
+      graph_.weights.push_back(integers);
+      const std::int64_t lanes = real.panels * model::kPanelLanes;
+      node.weights = {WeightId(graph_.weights.size() - 1), plain(lanes), plain(lanes)};
+      of_type(node.weights[1], DType::kI32);
+    }
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void make_bytes(TensorId id) {
+    graph_.tensors[id.index()].dtype = DType::kU8;
+    graph_.tensors[id.index()].quantisation = 0;
+  }
+  void of_type(WeightId id, DType dtype) {
+    model::Weight& weight = graph_.weights[id.index()];
+    weight.panel_layout.dtype = dtype;
+    weight.panel_bytes = weight.bytes = Bytes(align_up(static_cast<std::uint64_t>(weight.shape[0]) * size_of(dtype), 64));
   }
 
   model::Graph graph_;

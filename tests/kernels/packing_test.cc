@@ -216,5 +216,45 @@ TEST_CASE("panels hold scales that runs of an output's values share, and no othe
   CHECK(group_of(2, blocks, 3) == 32);
 }
 
+TEST_CASE("integers lie four inputs of a lane beside each other, each tap padded to four, depthwise ones tap by tap") {
+  std::vector<std::int8_t> values;
+  for (int i = 0; i < 36 * 6 * 3; ++i) values.push_back(static_cast<std::int8_t>(i * 37 % 256 - 128));
+  const auto at = [&](std::int64_t n, std::int64_t tap, std::int64_t k) { return values[static_cast<std::size_t>((n * 6 + k) * 3 + tap)]; };
+  const std::vector<std::byte> none;
+  const IntegerSource source{oihw(none, 36, 6, 3, 2), values.data(), false};
+  model::Weight weight;
+  describe_integers(source, std::array<std::int64_t, 4>{36, 1, 3, 6}, weight);
+  CHECK(weight.panel_layout == model::PanelLayout{.layout = model::WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4});
+  CHECK(weight.panels == 4);
+  CHECK(weight.panel_bytes == Bytes(3 * 8 * 16));
+  std::vector<std::byte> packed(weight.bytes.count(), std::byte{77});
+  pack_integers(source, {0, weight.panels}, packed);
+  std::int64_t wrong = 0;
+  for (std::int64_t panel = 0; panel < 4; ++panel)
+    for (std::int64_t tap = 0; tap < 3; ++tap)
+      for (std::int64_t k = 0; k < 8; ++k)
+        for (std::int64_t lane = 0; lane < 16; ++lane) {
+          const std::int64_t within = panel % 2 * 16 + lane, n = panel / 2 * 18 + within;
+          const std::int8_t want = within < 18 && k < 6 ? at(n, tap, k) : std::int8_t{0};
+          const std::int64_t place = panel * 384 + ((tap * 2 + k / 4) * 16 + lane) * 4 + k % 4;
+          wrong += static_cast<std::int8_t>(packed[static_cast<std::size_t>(place)]) != want ? 1 : 0;
+        }
+  CHECK(wrong == 0);
+  std::vector<std::byte> part(2 * 384);
+  pack_integers(source, {1, 3}, part);
+  CHECK(std::equal(part.begin(), part.end(), packed.begin() + 384));
+
+  const IntegerSource alone{oihw(none, 20, 1, 3, 20), values.data(), true};
+  describe_integers(alone, std::array<std::int64_t, 3>{20, 1, 3}, weight);
+  CHECK(weight.panel_layout == model::PanelLayout{.layout = model::WeightLayout::kDepthwise, .dtype = DType::kI8});
+  CHECK(weight.panels == 2);
+  CHECK(weight.panel_bytes == Bytes(64));
+  packed.assign(128, std::byte{77});
+  pack_integers(alone, {0, 2}, packed);
+  CHECK(static_cast<std::int8_t>(packed[2 * 16 + 5]) == values[5 * 3 + 2]);
+  CHECK(static_cast<std::int8_t>(packed[64 + 1 * 16 + 3]) == values[19 * 3 + 1]);
+  CHECK(packed[64 + 4] == std::byte{0});
+}
+
 }  // namespace
 }  // namespace sluice::kernels

@@ -43,6 +43,11 @@ TEST_CASE("shapes of outputs follow from inputs and attributes, but where the ou
       if (inferred) CHECK(*inferred == p.output().shape);
     }
   }
+  for (const OpKind kind : integer_kinds()) {
+    RandomProblems problems(static_cast<unsigned>(kind) + 600);
+    const Problem p = problems.of_integers(kind);
+    if (kind != OpKind::kResize) CHECK(infer_shape(p.graph, p.node()) == p.output().shape);
+  }
 }
 
 TEST_CASE("no shape is inferred of what no attributes say, and none of other output is valid") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sluice/operators/definition.h"
+#include "tests/differential/integer_problems.h"
 #include "tests/differential/transformer_problems.h"
 
 namespace sluice::operators::test {
@@ -16,7 +17,33 @@ class RandomProblems {
  public:
   explicit RandomProblems(unsigned seed) : random_(seed) {}
 
-  /// kPlain has none: nothing is declared of it.
+  /// Of the class int8.
+  Problem of_integers(OpKind kind) {
+    switch (kind) {
+      case OpKind::kConv:
+        return kernels::test::integer_conv(channels(kernels::test::with_output(window())), upto(2), integer_products());
+      case OpKind::kDense:
+        return kernels::test::integer_dense(any_shape(), upto(20), integer_products());
+      case OpKind::kUnary:
+        return integer_table();
+      case OpKind::kQuantize:
+      case OpKind::kDequantize:
+        return border(kind);
+      case OpKind::kResize: {
+        Problem p = resize();
+        std::get<model::ResizeAttributes>(p.node().attributes).mode = model::ResizeMode::kNearest;
+        return as_integers(p, true);
+      }
+      case OpKind::kPool: {
+        Problem p = pool();
+        return as_integers(p, std::get<model::PoolAttributes>(p.node().attributes).kind == model::PoolKind::kMax);
+      }
+      default:
+        return as_integers(binary(), false);
+    }
+  }
+
+  /// In f32, or of any type. kPlain has none: nothing is declared of it.
   Problem of(OpKind kind) {
     switch (kind) {
       case OpKind::kConv:
@@ -69,6 +96,41 @@ class RandomProblems {
   }
 
  private:
+  kernels::test::ProductOf integer_products() {
+    constexpr DType kTypes[] = {DType::kU8, DType::kF32, DType::kI32};
+    kernels::test::ProductOf how{.out = kTypes[random_() % 3]};
+    how.residual = how.out == DType::kU8 && coin();
+    return how;
+  }
+  /// The same shapes and attributes over u8, in one scale or several.
+  Problem as_integers(const Problem& reals, bool one_scale) {
+    Problem p = kernels::test::integer_node(reals.node().op, reals.node().attributes);
+    const kernels::test::Quantised first{0.02f, 119}, second{0.03f, 7};
+    for (std::size_t i = 0; i < reals.inputs.size(); ++i)
+      kernels::test::add_integer_input(p, reals.shape(i), i == 0 ? first : second, kernels::test::Drawn::kAll, random_);
+    kernels::test::set_output(p, reals.output().shape, DType::kU8, one_scale ? first : second);
+    if (one_scale) p.graph.tensors.back().quantisation = p.graph.tensors[p.node().inputs[0].index()].quantisation;
+    return p;
+  }
+  Problem integer_table() {
+    Problem p = as_integers(alike(OpKind::kUnary, {}), false);
+    std::vector<std::uint8_t> table;
+    for (int i = 0; i < 256; ++i) table.push_back(static_cast<std::uint8_t>(i * 29));
+    kernels::test::add_plain_values(p, DType::kU8, table);
+    return p;
+  }
+  Problem border(OpKind kind) {
+    const Shape of = any_shape();
+    Problem p = as_integers(kernels::test::plain_problem(kind, {}, {of}, of), true);
+    model::Tensor& real = p.graph.tensors[(kind == OpKind::kQuantize ? p.node().inputs : p.node().outputs)[0].index()];
+    real.dtype = DType::kF32;
+    real.quantisation = model::kNoQuantisation;
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < of.element_count(); ++i) values.push_back(static_cast<float>(i % 90) * 0.01f);
+    if (kind == OpKind::kQuantize) p.inputs[0] = kernels::test::bytes_of(values);
+    return p;
+  }
+
   std::int64_t upto(std::int64_t most) { return 1 + static_cast<std::int64_t>(random_() % static_cast<unsigned>(most)); }
   std::int64_t below(std::int64_t end) { return upto(end) - 1; }
   bool coin() { return random_() % 2 == 0; }
@@ -269,7 +331,15 @@ class RandomProblems {
   std::mt19937 random_;
 };
 
-/// The kinds of which something is declared.
+/// The kinds that have nodes of the class int8.
+inline std::vector<OpKind> integer_kinds() {
+  std::vector<OpKind> kinds;
+  for (const OperatorDefinition* definition : definitions())
+    if (definition->integers != Integers::kNever) kinds.push_back(definition->kind);
+  return kinds;
+}
+
+/// The kinds of which something is declared that have nodes of other classes.
 inline std::vector<OpKind> declared_kinds() {
   std::vector<OpKind> kinds;
   for (const OperatorDefinition* definition : definitions())

@@ -84,6 +84,16 @@ bool fit_groups(QuantisedSource& source) noexcept;
 void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
 void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 
+/// Integers as they are, for nodes of the class int8: panels [tap][K / 4][16][4], or depthwise [tap][16]. `where` counts elements from
+/// `values` on.
+struct IntegerSource {
+  PackSource where;  // `data`, `dtype` and `scale` do not matter
+  const std::int8_t* values = nullptr;
+  bool depthwise = false;
+};
+void describe_integers(const IntegerSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
+void pack_integers(const IntegerSource& source, PanelRange p, std::span<std::byte> out) noexcept;
+
 /// Order of a transposed convolution's taps in its panels: by output phase ((ky * dilation - pad) mod stride, rows first), then row-major.
 /// Each phase is a run of taps and an ordinary convolution of its own.
 std::vector<std::int32_t> transposed_tap_order(const model::Window& window);

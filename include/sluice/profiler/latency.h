@@ -96,7 +96,10 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   const double rate = conv != nullptr && conv->depthwise() ? profile.depthwise_flops_per_second : profile.flops_per_second;
-  const double arithmetic = static_cast<double>(work.flops) / (rate * profile.threads);
+  // Four products of bytes go where one of f32 goes; what is done to their sums does not.
+  constexpr double kIntegerSpeed = 3;
+  const double speed = node.numeric == model::NumericClass::kInt8 ? kIntegerSpeed : 1;
+  const double arithmetic = static_cast<double>(work.flops) / (rate * speed * profile.threads);
   // A core's own cache is this much faster than memory: 40 to 60 GB/s against 10 to 15.
   constexpr double kCacheSpeed = 4;
   const double beyond = terms_of(work).back();

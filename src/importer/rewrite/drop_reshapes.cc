@@ -59,6 +59,7 @@ class Drop {
     reshape.op = OpKind::kReshape;
     reshape.inputs = {slice.inputs[0]};
     reshape.output = add_value(reshape.name, reshaped, draft_.value(slice.inputs[0]).dtype);
+    draft_.value(reshape.output).bytes = draft_.value(slice.inputs[0]).bytes;
     model::SliceAttributes moved;
     moved.start[static_cast<std::size_t>(to.rank() - 1)] = attributes.start[static_cast<std::size_t>(last)];
     moved.step[static_cast<std::size_t>(to.rank() - 1)] = attributes.step[static_cast<std::size_t>(last)];

@@ -26,8 +26,10 @@ bool is_epilogue_function(Function function) noexcept {
   }
 }
 
-bool takes_activation(const DraftNode& node) noexcept {
-  return operators::definition_of(node.op).epilogue.activation && node.epilogue.activation.function == Function::kNone;
+/// Integers take no function of reals, but where a node of theirs gives f32.
+bool takes_activation(const Draft& draft, const DraftNode& node) noexcept {
+  return draft.value(node.output).dtype != DType::kU8 && operators::definition_of(node.op).epilogue.activation &&
+         node.epilogue.activation.function == Function::kNone;
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ void fuse_activation(Draft& draft) {
     if (node.op != OpKind::kUnary || !is_epilogue_function(node.epilogue.activation.function)) continue;
     const ValueId input = node.inputs[0];
     const std::size_t maker = uses.maker[input.index()];
-    if (maker == Uses::kNone || !takes_activation(draft.nodes[maker]) || !uses.single_reader(input)) continue;
+    if (maker == Uses::kNone || !takes_activation(draft, draft.nodes[maker]) || !uses.single_reader(input)) continue;
     DraftNode& before = draft.nodes[maker];
     before.epilogue.activation = node.epilogue.activation;
     before.output = node.output;

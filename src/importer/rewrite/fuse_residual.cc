@@ -5,9 +5,15 @@ namespace {
 
 using model::OpKind;
 
-bool takes_residual(const DraftNode& node) {
+/// Does the node take what `add` adds? Integers are rounded before it, and kernels of single channels add none.
+bool takes_residual(const Draft& draft, const DraftNode& node, const DraftNode& add) {
   const bool linear = node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense;
-  return linear && !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
+  if (!linear || node.numeric != add.numeric) return false;
+  if (node.numeric == model::NumericClass::kInt8) {
+    const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+    if (draft.value(node.output).dtype != DType::kU8 || (conv != nullptr && conv->depthwise())) return false;
+  }
+  return !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
 }
 
 }  // namespace
@@ -29,10 +35,14 @@ void fuse_residual(Draft& draft) {
     if (position(0) < position(1)) order = {1, 0};
     for (const std::size_t i : order) {
       const std::size_t maker = uses.maker[add.inputs[i].index()];
-      if (maker == Uses::kNone || !takes_residual(draft.nodes[maker]) || !uses.single_reader(add.inputs[i])) continue;
+      if (maker == Uses::kNone || !takes_residual(draft, draft.nodes[maker], add) || !uses.single_reader(add.inputs[i])) continue;
       DraftNode fused = std::move(draft.nodes[maker]);
       draft.nodes[maker].dead = true;
       fused.epilogue.has_residual = true;
+      if (fused.numeric == model::NumericClass::kInt8) {
+        fused.sums = draft.value(fused.output).bytes;
+        fused.epilogue.activation = add.epilogue.activation;
+      }
       fused.inputs.push_back(add.inputs[1 - i]);
       fused.output = add.output;
       add = std::move(fused);

@@ -72,7 +72,8 @@ class Layout {
         const DraftNode& next = draft_.nodes[reader];
         const bool dense =
             next.op == OpKind::kDense && next.inputs[0] == node->output && (next.inputs.size() == 1 || next.inputs[1] != node->output);
-        only = only && (dense || (next.op == OpKind::kUnary && features_only_[next.output.index()]));
+        const bool one_by_one = next.op == OpKind::kUnary || next.op == OpKind::kQuantize || next.op == OpKind::kDequantize;
+        only = only && (dense || (one_by_one && features_only_[next.output.index()]));
       }
       features_only_[value] = only;
     }
@@ -371,6 +372,8 @@ const Layout::Rule Layout::kRules[] = {
     {OpKind::kSlice, &Layout::place_axes, Shape::kMaxRank, true},
     {OpKind::kPad, &Layout::place_axes, Shape::kMaxRank, true},
     {OpKind::kUnary, &Layout::place_unary, Shape::kMaxRank, true},
+    {OpKind::kQuantize, &Layout::place_unary, Shape::kMaxRank, true},
+    {OpKind::kDequantize, &Layout::place_unary, Shape::kMaxRank, true},
     {OpKind::kBinary, &Layout::place_several, Shape::kMaxRank, true},
     {OpKind::kConcat, &Layout::place_several, Shape::kMaxRank, true},
     {OpKind::kDense, &Layout::place_dense},

@@ -1,6 +1,6 @@
 // The rewrites of a Draft, in the order in which `rewrite` runs them. Each is a file of its own, keeps the invariants of draft.h and leaves
 // dead nodes to `compact`. All but `lay_out` only save work: with ConvertOptions::fuse off they are left out, and the result is the same
-// up to rounding.
+// up to rounding (of integers, up to a step).
 #pragma once
 
 #include "src/importer/draft.h"
@@ -20,6 +20,12 @@ void recognise_attention(Draft& draft);
 void fold_padding(Draft& draft);
 /// Batch-norms, and additions and multiplications by constants per channel, move into the weights and bias of the node before them.
 void fold_affine(Draft& draft);
+/// QuantizeLinear moves in front of what only moves values.
+void hoist_quantise(Draft& draft);
+/// DequantizeLinear -> operator -> QuantizeLinear becomes one node of the class int8.
+void form_integer(Draft& draft);
+/// Tables that follow each other become one; those that cut a range become part of the node before.
+void fuse_tables(Draft& draft);
 /// x + y becomes the residual of the convolution or dense layer that makes one of them.
 void fuse_residual(Draft& draft);
 /// An activation becomes part of the node before it.

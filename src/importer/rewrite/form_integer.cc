@@ -1,0 +1,379 @@
+// DequantizeLinear -> operator -> QuantizeLinear becomes one node of the class int8 (docs/quantisation.md).
+//
+// One walk over the nodes notes what is known of each real value: that it stands for bytes, perhaps through a function of one value.
+//
+//     bytes --DQ--> x            x stands for the bytes
+//     x --HardSwish--> y         y is a function of the bytes: 256 results
+//     y --Q--> bytes             a table node; of an operator over several values: that operator over bytes
+//
+// Nodes over reals stay where they are, reading reals that Dequantize nodes make; `compact` removes those that nobody reads any more.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "sluice/kernels/reference.h"
+#include "src/importer/rewrite/integer_products.h"
+#include "src/importer/rewrite/linear.h"
+#include "src/importer/rewrite/movement.h"
+#include "src/importer/rewrite/rewrite.h"
+
+namespace sluice::importer {
+namespace {
+
+using model::BinaryFunction;
+using model::Function;
+using model::NumericClass;
+using model::OpKind;
+
+using Results = std::array<float, 256>;  // of a function, for each byte
+
+/// A real value as a function of bytes at the same places.
+struct Known {
+  ValueId bytes;
+  bool itself = true;  // it is what the bytes stand for
+  std::shared_ptr<const Results> results;
+};
+
+/// Where bytes in place of the ones of the ONNX graph lie, and how to make those again.
+struct Held {
+  ValueId bytes;
+  std::size_t quantiser = 0;  // of the draft before: it made the bytes, or those that were moved here
+};
+
+/// What quantises a value, alone.
+struct Target {
+  std::vector<std::size_t> quantisers;
+  std::vector<std::size_t> between;  // an activation
+  model::Activation activation;
+  ByteScale scale;
+};
+
+float combined(BinaryFunction function, float a, float b) {
+  switch (function) {
+    case BinaryFunction::kAdd:
+      return a + b;
+    case BinaryFunction::kSub:
+      return a - b;
+    case BinaryFunction::kMul:
+      return a * b;
+    case BinaryFunction::kDiv:
+      return a / b;
+    case BinaryFunction::kPrelu:
+      return a < 0.0f ? a * b : a;
+    case BinaryFunction::kMax:
+      return std::max(a, b);
+    case BinaryFunction::kMin:
+      return std::min(a, b);
+    case BinaryFunction::kPow:
+      return std::pow(a, b);
+  }
+  return 0.0f;
+}
+
+class FormInteger {
+ public:
+  explicit FormInteger(Draft& draft) : draft_(draft), uses_(draft), done_(draft.nodes.size(), false) { source_.swap(draft.nodes); }
+
+  void run() {
+    for (std::size_t n = 0; n < source_.size(); ++n)
+      if (!done_[n]) place(n);
+    for (const DraftPort& port : draft_.outputs) give_back(port.value);
+  }
+
+ private:
+  void place(std::size_t n) {
+    const DraftNode& node = source_[n];
+    if (const auto scale = byte_scale_of(draft_, node)) return is_quantise(node) ? place_quantise(n, *scale) : place_dequantise(n, *scale);
+    if (move(node) || multiply(node)) return;
+    note_function(node);
+    if (combine(node) || average(node)) return;
+    push(node);
+  }
+
+  // ---- values
+
+  const Known* known(ValueId value) const {
+    const auto found = known_.find(value);
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  /// The bytes that a value stands for, as they are.
+  std::optional<ValueId> bytes_of(ValueId value) const {
+    const Known* k = known(value);
+    return k != nullptr && k->itself ? std::optional(k->bytes) : std::nullopt;
+  }
+  const ByteScale& scale_of(ValueId bytes) const { return *draft_.value(bytes).bytes; }
+
+  ValueId add_bytes(const Value& like, const ByteScale& scale) {
+    Value made;
+    made.name = like.name + ":u8";
+    made.dtype = DType::kU8;
+    made.shape = like.shape;
+    made.bytes = scale;
+    return draft_.add_value(std::move(made));
+  }
+  /// The value of ONNX itself where it has the type, else one in its place.
+  ValueId bytes_for(ValueId value, const ByteScale& scale) {
+    if (draft_.value(value).dtype != DType::kU8) return add_bytes(draft_.value(value), scale);
+    draft_.value(value).bytes = scale;
+    return value;
+  }
+
+  // ---- nodes
+
+  DraftNode border(OpKind op, ValueId from, ValueId to) const {
+    DraftNode node;
+    node.name = draft_.value(to).name;
+    node.op = op;
+    node.numeric = NumericClass::kInt8;
+    node.inputs = {from};
+    node.output = to;
+    return node;
+  }
+  void dequantise(ValueId bytes, ValueId real) {
+    draft_.nodes.push_back(border(OpKind::kDequantize, bytes, real));
+    known_[real] = {bytes, true, nullptr};
+  }
+
+  /// A node that stays as it is: it reads bytes where they lie now.
+  void push(DraftNode node) {
+    for (ValueId& input : node.inputs) {
+      const auto held = held_.find(input);
+      if (held == held_.end() || held->second.bytes == input) continue;
+      if (draft_.value(input).dtype == DType::kU8)
+        input = held->second.bytes;
+      else
+        give_back(input);
+    }
+    draft_.nodes.push_back(std::move(node));
+  }
+
+  /// Makes bytes of the ONNX graph that others stand in for: rounding what bytes stand for gives the bytes.
+  void give_back(ValueId value) {
+    const auto held = held_.find(value);
+    if (held == held_.end() || held->second.bytes == value) return;
+    Value real;
+    real.name = draft_.value(value).name + ":real";
+    real.shape = draft_.value(value).shape;
+    const ValueId reals = draft_.add_value(std::move(real));
+    draft_.nodes.push_back(border(OpKind::kDequantize, held->second.bytes, reals));
+    DraftNode node = source_[held->second.quantiser];
+    node.name = draft_.value(value).name + ":again";
+    node.inputs[0] = reals;
+    node.output = value;
+    held->second.bytes = value;
+    draft_.nodes.push_back(std::move(node));
+  }
+
+  // ---- where integers begin and end
+
+  void place_dequantise(std::size_t n, const ByteScale& scale) {
+    const DraftNode& node = source_[n];
+    const ValueId from = node.inputs[0];
+    if (draft_.value(from).bounded != 0) return push(node);
+    const auto held = held_.find(from);
+    if (held != held_.end()) {
+      if (draft_.value(held->second.bytes).bytes == scale) return dequantise(held->second.bytes, node.output);
+      return push(node);
+    }
+    if (draft_.value(from).dtype == DType::kU8 && !draft_.value(from).constant && !draft_.value(from).bytes) {
+      draft_.value(from).bytes = scale;
+      held_[from] = {from, n};
+      return dequantise(from, node.output);
+    }
+    push(node);
+    if (draft_.value(from).constant) return;
+    const ValueId bytes = add_bytes(draft_.value(node.output), scale);
+    draft_.nodes.push_back(border(OpKind::kQuantize, node.output, bytes));
+    known_[node.output] = {bytes, true, nullptr};
+  }
+
+  void place_quantise(std::size_t n, const ByteScale& scale) {
+    const DraftNode& node = source_[n];
+    const ValueId from = node.inputs[0];
+    if (draft_.value(from).constant || draft_.value(from).bounded != 0) return push(node);
+    if (const auto same = bytes_of(from); same && scale_of(*same) == scale) {
+      held_[node.output] = {*same, n};
+      return;
+    }
+    if (const auto twin = quantised_.find({from, scale.scale, scale.zero}); twin != quantised_.end()) {
+      held_[node.output] = {twin->second, n};
+      return;
+    }
+    const ValueId bytes = bytes_for(node.output, scale);
+    held_[node.output] = {bytes, n};
+    quantised_[{from, scale.scale, scale.zero}] = bytes;
+    const Known* k = known(from);
+    if (k == nullptr) return draft_.nodes.push_back(border(OpKind::kQuantize, from, bytes));
+    DraftNode table = border(OpKind::kUnary, k->bytes, bytes);
+    const Results results = results_of(*k);
+    for (const float result : results) table.table.push_back(byte_of(result, scale));
+    draft_.nodes.push_back(std::move(table));
+  }
+
+  // ---- functions of one value
+
+  Results results_of(const Known& k) const {
+    if (k.results != nullptr) return *k.results;
+    Results results{};
+    for (std::size_t i = 0; i < results.size(); ++i) results[i] = real_of(static_cast<std::uint8_t>(i), scale_of(k.bytes));
+    return results;
+  }
+
+  void note_function(const DraftNode& node) {
+    if (node.op == OpKind::kUnary) {
+      const Known* k = known(node.inputs[0]);
+      if (k == nullptr) return;
+      Results results = results_of(*k);
+      for (float& result : results) result = kernels::reference_apply(node.epilogue.activation, result);
+      known_[node.output] = {k->bytes, false, std::make_shared<Results>(results)};
+      return;
+    }
+    if (node.op != OpKind::kBinary || node.epilogue.activation.function != Function::kNone) return;
+    const Known *a = operand(node, 0), *b = operand(node, 1);
+    const auto x = number(node.inputs[0]), y = number(node.inputs[1]);
+    if ((a == nullptr && !x) || (b == nullptr && !y) || (a == nullptr && b == nullptr)) return;
+    if (a != nullptr && b != nullptr && a->bytes != b->bytes) return;
+    const ValueId bytes = a != nullptr ? a->bytes : b->bytes;
+    Results left, right;
+    a != nullptr ? left = results_of(*a) : (left.fill(*x), left);
+    b != nullptr ? right = results_of(*b) : (right.fill(*y), right);
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = combined(node.as_binary(), left[i], right[i]);
+    known_[node.output] = {bytes, false, std::make_shared<Results>(left)};
+  }
+  /// An operand that is a function of bytes at the output's places.
+  const Known* operand(const DraftNode& node, std::size_t i) const {
+    return draft_.value(node.inputs[i]).shape == draft_.value(node.output).shape ? known(node.inputs[i]) : nullptr;
+  }
+  std::optional<float> number(ValueId value) const {
+    const auto& constant = draft_.value(value).constant;
+    const auto found = constant && is_float(constant->dtype) ? uniform_value(*constant) : std::nullopt;
+    return found ? std::optional(static_cast<float>(*found)) : std::nullopt;
+  }
+
+  // ---- operators
+
+  /// The same movement of bytes: those that reals stand for, or those of the ONNX graph.
+  bool move(DraftNode node) {
+    if (!moves(draft_, node)) return false;
+    std::vector<ValueId> bytes;
+    const DType dtype = draft_.value(node.inputs[0]).dtype;
+    const bool reals = is_float(dtype);
+    std::size_t quantiser = 0;
+    for (const ValueId input : node.inputs) {
+      const auto held = held_.find(input);
+      const auto found = reals ? bytes_of(input) : held == held_.end() ? std::nullopt : std::optional(held->second.bytes);
+      if (!found || !draft_.value(*found).bytes || (!bytes.empty() && scale_of(*found) != scale_of(bytes[0]))) return false;
+      if (!reals) quantiser = held->second.quantiser;
+      bytes.push_back(*found);
+    }
+    const ByteScale scale = scale_of(bytes[0]);
+    if (reals && !move_bytes(node, scale, DType::kU8)) return false;
+    if (auto* pad = std::get_if<model::PadAttributes>(&node.attributes); pad != nullptr && dtype == DType::kI8) pad->value += 128.0f;
+    const ValueId was = node.output;
+    node.inputs = bytes;
+    node.output = reals ? add_bytes(draft_.value(was), scale) : bytes_for(was, scale);
+    const ValueId moved = node.output;
+    draft_.nodes.push_back(std::move(node));
+    reals ? dequantise(moved, was) : void(held_[was] = {moved, quantiser});
+    return true;
+  }
+
+  /// The QuantizeLinear that alone reads a value (several of one scale count as one), perhaps behind a Relu or Clip.
+  std::optional<Target> target_of(ValueId value, bool may_activate = true) const {
+    const std::vector<std::size_t>& readers = uses_.readers[value.index()];
+    if (uses_.is_output[value.index()] || readers.empty()) return std::nullopt;
+    const DraftNode& first = source_[readers[0]];
+    const Function function = first.op == OpKind::kUnary ? first.epilogue.activation.function : Function::kNone;
+    if (readers.size() == 1 && may_activate && (function == Function::kRelu || function == Function::kClip)) {
+      auto target = target_of(first.output, false);
+      if (!target) return std::nullopt;
+      target->activation = first.epilogue.activation;
+      target->between = {readers[0]};
+      return target;
+    }
+    const auto scale = byte_scale_of(draft_, first);
+    if (!scale) return std::nullopt;
+    for (const std::size_t reader : readers)
+      if (!is_quantise(source_[reader]) || byte_scale_of(draft_, source_[reader]) != scale) return std::nullopt;
+    return Target{readers, {}, {}, *scale};
+  }
+
+  /// `node` over bytes, its result rounded as `target` says.
+  void push_rounded(DraftNode node, const Target& target) {
+    const ValueId first = source_[target.quantisers[0]].output;
+    node.numeric = NumericClass::kInt8;
+    node.output = bytes_for(first, target.scale);
+    node.epilogue.activation = target.activation;
+    for (const std::size_t n : target.between) done_[n] = true;
+    for (const std::size_t n : target.quantisers) {
+      done_[n] = true;
+      held_[source_[n].output] = {node.output, n};
+    }
+    draft_.nodes.push_back(std::move(node));
+  }
+
+  /// Convolutions and dense layers.
+  bool multiply(DraftNode node) {
+    if ((node.op != OpKind::kConv && node.op != OpKind::kDense) || node.inputs.size() != 1) return false;
+    const auto bytes = bytes_of(node.inputs[0]);
+    if (!bytes || node.epilogue.activation.function != Function::kNone) return false;
+    const auto target = target_of(node.output);
+    auto products = integer_products(node, scale_of(*bytes), target ? std::optional(target->scale) : std::nullopt);
+    if (!products) return false;
+    node.integers = std::move(products);
+    node.inputs = {*bytes};
+    node.bias.clear();
+    node.epilogue.has_bias = true;
+    node.numeric = NumericClass::kInt8;
+    target ? push_rounded(std::move(node), *target) : draft_.nodes.push_back(std::move(node));
+    return true;
+  }
+
+  /// Functions of two values.
+  bool combine(DraftNode node) {
+    if (node.op != OpKind::kBinary || node.epilogue.activation.function != Function::kNone || known(node.output) != nullptr) return false;
+    const BinaryFunction function = node.as_binary();
+    const auto target = target_of(node.output);
+    if (!target || function == BinaryFunction::kPrelu || function == BinaryFunction::kPow) return false;
+    std::vector<ValueId> operands;
+    for (const ValueId input : node.inputs) {
+      const auto bytes = bytes_of(input);
+      const auto constant = bytes || !draft_.value(input).constant ? std::nullopt : byte_constant(*draft_.value(input).constant);
+      if (!bytes && !constant) return false;
+      operands.push_back(bytes ? *bytes : add_bytes(draft_.value(input), constant->scale));
+      if (constant) draft_.value(operands.back()).constant = constant->values;
+    }
+    node.inputs = operands;
+    push_rounded(std::move(node), *target);
+    return true;
+  }
+
+  /// Averages; the largest is movement.
+  bool average(DraftNode node) {
+    if (node.op != OpKind::kPool || node.epilogue.activation.function != Function::kNone) return false;
+    if (std::get_if<model::PoolAttributes>(&node.attributes)->kind != model::PoolKind::kAverage) return false;
+    const auto bytes = bytes_of(node.inputs[0]);
+    const auto target = bytes ? target_of(node.output) : std::nullopt;
+    if (!target) return false;
+    node.inputs = {*bytes};
+    push_rounded(std::move(node), *target);
+    return true;
+  }
+
+  Draft& draft_;
+  const Uses uses_;  // of the draft before
+  std::vector<DraftNode> source_;
+  std::vector<bool> done_;  // by node of `source_`: a node before does its work
+  std::map<ValueId, Known> known_;
+  std::map<ValueId, Held> held_;  // by value of bytes
+  std::map<std::tuple<ValueId, float, std::int32_t>, ValueId> quantised_;
+};
+
+}  // namespace
+
+void form_integer(Draft& draft) { FormInteger(draft).run(); }
+
+}  // namespace sluice::importer

@@ -1,0 +1,14 @@
+// Which nodes only move values about, so that they do the same to bytes as to the reals that these stand for.
+#pragma once
+
+#include "src/importer/draft.h"
+
+namespace sluice::importer {
+
+/// Copies of elements, the largest of some among them (rounding keeps their order).
+bool moves(const Draft& draft, const DraftNode& node);
+
+/// Makes such a node move bytes of that scale. False: what it fills in is no value that the bytes have.
+bool move_bytes(DraftNode& node, const ByteScale& scale, DType dtype);
+
+}  // namespace sluice::importer

@@ -1,0 +1,489 @@
+// Graphs of bytes: what becomes integer arithmetic gives what the plain operators give, up to a step of the output's scale in few elements,
+// and the same bits in every budget and with any number of threads.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/qdq_builder.h"
+
+using namespace sluice;
+using namespace sluice::test;
+using model::OpKind;
+
+namespace {
+
+std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const QdqBuilder& onnx, bool fuse = true) {
+  const std::string from = folder.path("m.onnx"), path = folder.path(fuse ? "fused.sluice" : "plain.sluice");
+  write_file(from, onnx.bytes());
+  importer::ConvertReport report;
+  importer::ConvertOptions options;
+  options.fuse = fuse;
+  const Status status = importer::convert(from, path, options, report);
+  INFO((report.problems.empty() ? std::string() : report.problems[0].message));
+  INFO((status ? std::string() : status.error().to_string()));
+  REQUIRE(status);
+  auto model = Model::open(path);
+  REQUIRE(model);
+  return *std::move(model);
+}
+
+std::vector<std::byte> outputs_of(const std::shared_ptr<const Model>& model, const SessionOptions& options = {}) {
+  const auto session = Session::create(model, options);
+  INFO((session ? std::string() : session.error().to_string()));
+  REQUIRE(session);
+  for (std::size_t i = 0; i < model->graph().inputs.size(); ++i) {
+    const model::Port& port = model->graph().inputs[i];
+    const DType dtype = model->graph().tensor(port.tensor).dtype;
+    const auto count = static_cast<std::size_t>(port.onnx_shape.element_count());
+    std::vector<float> reals;
+    std::vector<std::uint8_t> bytes;
+    for (std::size_t e = 0; e < count; ++e) {
+      reals.push_back(0.017f * static_cast<float>((e * 53 + i * 11) % 307) - 2.4f);
+      bytes.push_back(static_cast<std::uint8_t>(e * 59 + i));
+    }
+    const bool real = dtype == DType::kF32;
+    REQUIRE((*session)->set_input(i, dtype, real ? std::as_bytes(std::span(reals)) : std::as_bytes(std::span(bytes))));
+  }
+  REQUIRE((*session)->run());
+  std::vector<std::byte> all;
+  for (std::size_t i = 0; i < model->graph().outputs.size(); ++i) {
+    const model::Port& port = model->graph().outputs[i];
+    std::vector<std::byte> out(static_cast<std::size_t>(port.onnx_shape.element_count()) *
+                               size_of(model->graph().tensor(port.tensor).dtype));
+    REQUIRE((*session)->get_output(i, out));
+    all.insert(all.end(), out.begin(), out.end());
+  }
+  return all;
+}
+
+std::vector<float> reals_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+std::size_t count(const model::Graph& graph, OpKind op, model::NumericClass numeric = model::NumericClass::kInt8) {
+  return static_cast<std::size_t>(
+      std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const model::Node& n) { return n.op == op && n.numeric == numeric; }));
+}
+std::size_t plain_count(const model::Graph& graph) { return count(graph, OpKind::kPlain, model::NumericClass::kExact); }
+
+/// Nodes between the Quantize of the input and the Dequantize of the output: none of them over reals.
+void check_all_integers(const model::Graph& graph) {
+  for (const model::Node& node : graph.nodes) {
+    INFO(node.name << " " << name_of(node.op));
+    if (node.op == OpKind::kQuantize) continue;
+    CHECK(graph.tensor(node.inputs[0]).dtype == DType::kU8);
+    CHECK(node.op != OpKind::kPlain);
+  }
+}
+
+/// Few elements may be off by a step, and none by more.
+void check_alike(const std::vector<float>& got, const std::vector<float>& want, float step) {
+  REQUIRE(got.size() == want.size());
+  std::size_t off = 0;
+  float worst = 0.0f, largest = 0.0f;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const float difference = std::fabs(got[i] - want[i]);
+    off += difference > 0.01f * step ? 1 : 0;
+    worst = std::max(worst, difference);
+    largest = std::max(largest, std::fabs(want[i]));
+  }
+  CHECK(largest > 3 * step);
+  CHECK(worst <= 1.01f * step);
+  CHECK(off * 100 <= got.size() + 99);
+}
+
+struct Case {
+  const char* name;
+  std::function<void(QdqBuilder&)> build;  // from "x" to "y"
+  OpKind op;                               // of the class int8, at least one
+  float step = 0.05f;                      // of what is compared
+  Ints input{1, 8, 9, 10};
+};
+
+constexpr Linear kIn{0.02f, 121}, kOut{0.05f, 117};
+constexpr Linear kSignedIn{0.02f, -7, true}, kSignedOut{0.05f, 3, true};
+
+std::vector<std::string> window(std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1, std::int64_t group = 1) {
+  return {attribute("kernel_shape", Ints{kernel, kernel}), attribute("pads", Ints{pad, pad, pad, pad}),
+          attribute("strides", Ints{stride, stride}), attribute("group", group)};
+}
+
+/// y = Q/DQ of one node over Q/DQ of x.
+auto one(const std::string& op, const std::vector<std::string>& attributes = {}, const Linear& in = kIn, const Linear& out = kOut) {
+  return [=](QdqBuilder& b) {
+    b.node(op, {b.pair("x", in)}, {"r"}, attributes);
+    b.node("Identity", {b.pair("r", out)}, {"y"});
+  };
+}
+
+auto convolution(const Ints& weight, std::int64_t kernel, std::int64_t pad, std::int64_t stride, std::int64_t group,
+                 const std::string& then = "") {
+  return [=](QdqBuilder& b) {
+    const std::string w = b.float_weight("w", weight);
+    b.weight("bias", {weight[0]}, 0.1f);
+    b.node("Conv", {b.pair("x", kIn), w, "bias"}, {"c"}, window(kernel, pad, stride, group));
+    if (!then.empty()) b.node(then, {"c"}, {"a"});
+    b.node("Identity", {b.pair(then.empty() ? "c" : "a", kOut)}, {"y"});
+  };
+}
+
+/// The same with signed bytes, a weight of bytes and a bias of whole numbers, as quantisers that write files for a runtime do.
+auto byte_convolution(const Ints& weight, int axis, bool is_signed, int zero, std::int64_t group = 1) {
+  return [=](QdqBuilder& b) {
+    const std::string w = b.byte_weight("w", weight, axis, is_signed, zero);
+    b.node("Conv", {b.pair("x", kSignedIn), w, b.whole_bias("bias", weight[0], kSignedIn)}, {"c"},
+           window(weight[2], weight[2] / 2, 1, group));
+    b.node("Identity", {b.pair("c", {0.2f, 3, true})}, {"y"});
+  };
+}
+
+auto two(const std::string& op) {
+  return [=](QdqBuilder& b) {
+    b.input("x2", {1, 8, 9, 10});
+    b.node(op, {b.pair("x", kIn), b.pair("x2", {0.03f, 99})}, {"r"});
+    b.node("Identity", {b.pair("r", kOut)}, {"y"});
+  };
+}
+
+std::vector<Case> cases() {
+  const std::vector<std::string> halves{attribute("kernel_shape", Ints{2, 2}), attribute("strides", Ints{2, 2})};
+  return {
+      {"1x1", convolution({20, 8, 1, 1}, 1, 0, 1, 1), OpKind::kConv},
+      {"3x3, strided", convolution({20, 8, 3, 3}, 3, 1, 2, 1), OpKind::kConv},
+      {"3x3 and Relu", convolution({20, 8, 3, 3}, 3, 1, 1, 1, "Relu"), OpKind::kConv},
+      {"groups of few outputs", convolution({16, 4, 3, 3}, 3, 1, 1, 2), OpKind::kConv},
+      {"groups of 24 outputs", convolution({48, 4, 3, 3}, 3, 1, 1, 2), OpKind::kConv},
+      {"depthwise", convolution({8, 1, 3, 3}, 3, 1, 1, 8), OpKind::kConv},
+      {"signed, a scale a channel", byte_convolution({20, 8, 3, 3}, 0, true, 0), OpKind::kConv, 0.2f},
+      {"signed, one scale", byte_convolution({20, 8, 3, 3}, -1, true, 0), OpKind::kConv, 0.2f},
+      {"unsigned weights with a zero point", byte_convolution({20, 8, 3, 3}, -1, false, 101), OpKind::kConv, 0.2f},
+      {"asymmetric depthwise", byte_convolution({8, 1, 3, 3}, 0, true, 5, 8), OpKind::kConv, 0.2f},
+      {"1-D",
+       [](QdqBuilder& b) {
+         const std::string w = b.float_weight("w", {12, 8, 3});
+         b.node("Conv", {b.pair("x", kIn), w}, {"c"}, {attribute("pads", Ints{1, 1}), attribute("kernel_shape", Ints{3})});
+         b.node("Identity", {b.pair("c", kOut)}, {"y"});
+       },
+       OpKind::kConv,
+       0.05f,
+       {2, 8, 30}},
+      {"batch-norm between",
+       [](QdqBuilder& b) {
+         const std::string w = b.float_weight("w", {12, 8, 1, 1});
+         b.node("Conv", {b.pair("x", kIn), w}, {"c"}, window(1, 0));
+         b.initializer(tensor("var", {12}, Floats(12, 1.5f))).initializer(tensor("gain", {12}, Floats(12, 0.75f)));
+         b.weight("mean", {12}, 0.01f).weight("shift", {12}, 0.02f);
+         b.node("BatchNormalization", {"c", "gain", "shift", "mean", "var"}, {"n"}).node("Relu", {"n"}, {"a"});
+         b.node("Identity", {b.pair("a", kOut)}, {"y"});
+       },
+       OpKind::kConv},
+      {"Clip between bytes of one scale",
+       [](QdqBuilder& b) {
+         const std::string w = b.float_weight("w", {12, 8, 1, 1});
+         b.node("Conv", {b.pair("x", kIn), w}, {"c"}, window(1, 0));
+         b.initializer(tensor("low", {}, Floats{0})).initializer(tensor("high", {}, Floats{3}));
+         b.node("Clip", {b.pair("c", kOut), "low", "high"}, {"a"});
+         b.node("Identity", {b.pair("a", kOut)}, {"y"});
+       },
+       OpKind::kConv},
+      {"MatMul and Add",
+       [](QdqBuilder& b) {
+         const std::string w = b.byte_weight("w", {8, 20}, 1);
+         b.node("MatMul", {b.pair("x", kIn), w}, {"m"}).weight("bias", {20}, 0.1f).node("Add", {"m", "bias"}, {"r"});
+         b.node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kDense,
+       0.05f,
+       {5, 8}},
+      {"Gemm",
+       [](QdqBuilder& b) {
+         const std::string w = b.byte_weight("w", {20, 8}, 0);
+         b.node("Gemm", {b.pair("x", kSignedIn), w, b.whole_bias("bias", 20, kSignedIn)}, {"r"}, {attribute("transB", std::int64_t{1})});
+         b.node("Identity", {b.pair("r", kSignedOut)}, {"y"});
+       },
+       OpKind::kDense,
+       0.05f,
+       {5, 8}},
+      {"behind a flattened image",
+       [](QdqBuilder& b) {
+         b.node("MaxPool", {b.pair("x", kIn)}, {"p"}, {attribute("kernel_shape", Ints{3, 3})});
+         b.node("Flatten", {b.pair("p", kIn)}, {"f"});
+         const std::string w = b.byte_weight("w", {20, 448}, 0);
+         b.node("Gemm", {b.pair("f", kIn), w}, {"r"}, {attribute("transB", std::int64_t{1})});
+         b.node("Identity", {b.pair("r", {0.3f, 128})}, {"y"});
+       },
+       OpKind::kDense, 0.3f},
+      {"MaxPool", one("MaxPool", halves, kIn, kIn), OpKind::kPool, 0.02f},
+      {"MaxPool to another scale", one("MaxPool", halves), OpKind::kPool},
+      {"AveragePool", one("AveragePool", halves, kIn, {0.0473f, 117}), OpKind::kPool},
+      {"AveragePool with padding", one("AveragePool", window(3, 1)), OpKind::kPool},
+      {"GlobalAveragePool", one("GlobalAveragePool", {}, kIn, {0.01f, 120}), OpKind::kPool, 0.01f},
+      {"ReduceMean", one("ReduceMean", {attribute("axes", Ints{2, 3})}, kIn, {0.01f, 120}), OpKind::kPool, 0.01f},
+      {"Add", two("Add"), OpKind::kBinary},
+      {"Sub", two("Sub"), OpKind::kBinary},
+      {"Mul", two("Mul"), OpKind::kBinary},
+      {"Add of a constant a channel",
+       [](QdqBuilder& b) {
+         const std::string c = b.byte_weight("c", {8, 1, 1}, -1);
+         b.node("Add", {b.pair("x", kIn), c}, {"r"}).node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kBinary},
+      {"Concat of two scales",
+       [](QdqBuilder& b) {
+         b.input("x2", {1, 8, 9, 10});
+         b.node("Concat", {b.pair("x", kIn), b.pair("x2", {0.03f, 99})}, {"r"}, {attribute("axis", std::int64_t{1})});
+         b.node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kUnary},
+      {"Sigmoid", one("Sigmoid", {}, kIn, {1.0f / 256, 0}), OpKind::kUnary, 1.0f / 256},
+      {"HardSigmoid, signed", one("HardSigmoid", {}, kSignedIn, {1.0f / 256, -128, true}), OpKind::kUnary, 1.0f / 256},
+      {"LeakyRelu", one("LeakyRelu"), OpKind::kUnary},
+      {"Tanh", one("Tanh", {}, kIn, {1.0f / 128, 128}), OpKind::kUnary, 1.0f / 128},
+      {"x * sigmoid(x)",
+       [](QdqBuilder& b) {
+         const std::string x = b.pair("x", kIn);
+         b.node("Sigmoid", {x}, {"s"}).node("Mul", {x, "s"}, {"r"}).node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kUnary},
+      {"numbers that multiply and add",
+       [](QdqBuilder& b) {
+         b.initializer(tensor("three", {1}, Floats{3})).initializer(tensor("half", {}, Floats{0.5f}));
+         b.node("Add", {b.pair("x", kIn), "three"}, {"s"}).node("Mul", {"s", "half"}, {"r"});
+         b.node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kUnary},
+      {"another scale", [](QdqBuilder& b) { b.node("Identity", {b.pair(b.pair("x", kIn), kOut)}, {"y"}); }, OpKind::kUnary},
+      {"Resize of the nearest",
+       [](QdqBuilder& b) {
+         b.initializer(tensor("scales", {4}, Floats{1, 1, 2, 2}));
+         b.node("Resize", {b.pair("x", kIn), "", "scales"}, {"r"}, {attribute("mode", "nearest")});
+         b.node("Identity", {b.pair("r", kIn)}, {"y"});
+       },
+       OpKind::kResize, 0.02f},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("one operator between bytes is one node of integers") {
+  for (const Case& each : cases()) {
+    INFO(each.name);
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", each.input).output("y");
+    each.build(b);
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    CHECK(count(fused->graph(), each.op) >= 1);
+    CHECK(count(plain->graph(), each.op) == 0);
+    check_all_integers(fused->graph());
+    const std::vector<std::byte> got = outputs_of(fused);
+    check_alike(reals_of(got), reals_of(outputs_of(plain)), each.step);
+    SessionOptions two_threads;
+    two_threads.threads = 2;
+    CHECK(outputs_of(fused, two_threads) == got);
+  }
+}
+
+namespace {
+
+/// An image network in PyTorch's style: layers of several readers, a residual, a concatenation, a classifier that gives f32.
+QdqBuilder network(bool last_rounded = false) {
+  QdqBuilder b;
+  b.input("x", {1, 3, 40, 40}).output("y");
+  b.node("Conv", {b.pair("x", {0.02f, 120}), b.float_weight("w0", {32, 3, 3, 3})}, {"c0"}, window(3, 1, 2)).node("Relu", {"c0"}, {"r0"});
+  const std::string stem = b.pair("r0", {0.02f, 0});
+  b.node("Conv", {stem, b.float_weight("w1", {32, 1, 3, 3})}, {"c1"}, window(3, 1, 1, 32));
+  b.node("Conv", {b.pair("c1", {0.01f, 128}), b.float_weight("w2", {32, 32, 1, 1})}, {"c2"}, window(1, 0));
+  b.node("Add", {b.pair("c2", {0.03f, 100}), stem}, {"sum"});
+  const std::string sum = b.pair("sum", {0.03f, 90});
+  b.node("Conv", {sum, b.float_weight("w3", {48, 32, 1, 1})}, {"c3"}, window(1, 0)).node("Relu", {"c3"}, {"r3"});
+  b.node("Conv", {sum, b.float_weight("w4", {48, 32, 3, 3})}, {"c4"}, window(3, 1)).node("Relu", {"c4"}, {"r4"});
+  b.node("Concat", {"r3", "r4"}, {"joined"}, {attribute("axis", std::int64_t{1})});
+  b.node("MaxPool", {b.pair("joined", {0.04f, 0})}, {"p"}, {attribute("kernel_shape", Ints{2, 2}), attribute("strides", Ints{2, 2})});
+  b.node("GlobalAveragePool", {b.pair("p", {0.04f, 0})}, {"g"}).node("Flatten", {b.pair("g", {0.02f, 0})}, {"f"});
+  b.weight("bias", {300}, 0.05f);
+  const std::vector<std::string> gemm{b.pair("f", {0.02f, 0}), b.float_weight("w5", {300, 96}), "bias"};
+  b.node("Gemm", gemm, {last_rounded ? "scores" : "y"}, {attribute("transB", std::int64_t{1})});
+  if (last_rounded) b.node("Identity", {b.pair("scores", {0.02f, 128})}, {"y"});
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("a network of bytes has one node of reals at each end, or none") {
+  const TemporaryFolder folder;
+  const auto fused = converted(folder, network()), plain = converted(folder, network(), false);
+  check_all_integers(fused->graph());
+  CHECK(count(fused->graph(), OpKind::kQuantize) == 1);
+  CHECK(count(fused->graph(), OpKind::kDequantize) == 0);  // the last layer gives reals
+  CHECK(count(fused->graph(), OpKind::kTranspose, model::NumericClass::kExact) == 0);
+  CHECK(count(fused->graph(), OpKind::kUnary) == 0);
+  CHECK(fused->graph().tensor(fused->graph().outputs[0].tensor).dtype == DType::kF32);
+  const std::vector<float> got = reals_of(outputs_of(fused)), want = reals_of(outputs_of(plain));
+  float worst = 0.0f, largest = 0.0f;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    worst = std::max(worst, std::fabs(got[i] - want[i]));
+    largest = std::max(largest, std::fabs(want[i]));
+  }
+  CHECK(largest > 0.1f);
+  CHECK(worst < 0.02f * largest);
+  CHECK(std::max_element(got.begin(), got.end()) - got.begin() == std::max_element(want.begin(), want.end()) - want.begin());
+}
+
+TEST_CASE("integers are the same bits in every budget, whatever is streamed and cut") {
+  const TemporaryFolder folder;
+  const auto model = converted(folder, network(true));
+  check_all_integers(model->graph());
+  const std::vector<std::byte> want = outputs_of(model);
+  SessionOptions options;
+  options.scope = BudgetScope::kLibrary;
+  int ran = 0;
+  for (std::uint64_t budget = 256 << 10; budget < 2 << 20; budget += budget / 8) {
+    options.budget = Bytes(budget);
+    for (const int threads : {1, 2}) {
+      options.threads = threads;
+      if (!Session::create(model, options)) continue;
+      CHECK(outputs_of(model, options) == want);
+      ++ran;
+    }
+  }
+  CHECK(ran > 6);
+}
+
+TEST_CASE("bytes of the ONNX graph are given as they are: signed ports, ports among others, 16 bits") {
+  const auto alike = [](const QdqBuilder& b, std::size_t most_plain) {
+    const TemporaryFolder folder;
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    CHECK(plain_count(fused->graph()) <= most_plain);
+    CHECK(outputs_of(fused) == outputs_of(plain));
+  };
+  {  // a signed output that others read too
+    QdqBuilder b;
+    b.input("x", {4, 6});
+    const std::string bytes = b.quantised("x", kSignedIn);
+    b.node("Relu", {b.dequantised(bytes, kSignedIn)}, {"r"}).node("Identity", {b.pair("r", kSignedOut)}, {"y"});
+    b.node("Identity", {bytes}, {"bytes"}).output("y").output("bytes");
+    alike(b, 2);
+  }
+  {  // unsigned bytes in and out
+    QdqBuilder b;
+    b.input("x", {4, 6}, 2).node("Relu", {b.dequantised("x", kIn)}, {"r"});
+    b.node("Identity", {b.quantised("r", kOut)}, {"y"}).output("y");
+    alike(b, 1);
+  }
+  {  // signed bytes in
+    QdqBuilder b;
+    b.input("x", {4, 6}, 3).node("Sigmoid", {b.dequantised("x", kSignedIn)}, {"r"});
+    b.node("Identity", {b.pair("r", {1.0f / 256, 0})}, {"y"}).output("y");
+    alike(b, 1);
+  }
+  {  // movement of bytes between QuantizeLinear and DequantizeLinear
+    QdqBuilder b;
+    b.input("x", {2, 4, 6}).node("Transpose", {b.quantised("x", kSignedIn)}, {"t"}, {attribute("perm", Ints{0, 2, 1})});
+    b.node("Tanh", {b.dequantised("t", kSignedIn)}, {"r"}).node("Identity", {b.pair("r", {1.0f / 128, 0, true})}, {"y"}).output("y");
+    alike(b, 0);
+  }
+  {  // the same bytes as reals of another scale
+    QdqBuilder b;
+    b.input("x", {4, 6});
+    b.node("Tanh", {b.dequantised(b.quantised("x", kIn), {0.01f, 3})}, {"y"}).output("y");
+    alike(b, 1);
+  }
+  {  // 16 bits
+    QdqBuilder b(21);
+    b.input("x", {4, 6}).initializer(tensor("s", {}, Floats{0.001f})).initializer(raw_tensor("z", {}, 4, std::string("\x10\x80", 2)));
+    b.node("QuantizeLinear", {"x", "s", "z"}, {"q"})
+        .node("DequantizeLinear", {"q", "s", "z"}, {"d"})
+        .node("Relu", {"d"}, {"y"})
+        .output("y");
+    alike(b, 2);
+  }
+}
+
+TEST_CASE("what integers cannot say exactly stays with the generic kernels") {
+  const auto classes = [](const QdqBuilder& b, OpKind op) {
+    const TemporaryFolder folder;
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    check_alike(reals_of(outputs_of(fused)), reals_of(outputs_of(plain)), 0.2f);
+    return count(fused->graph(), op);
+  };
+  {  // a zero point that moves values out of 8 bits
+    QdqBuilder b;
+    b.input("x", {1, 8, 9, 10}).output("y");
+    byte_convolution({20, 8, 3, 3}, -1, false, 3)(b);
+    CHECK(classes(b, OpKind::kConv) == 0);
+  }
+  {  // a scale a channel of the input
+    QdqBuilder b;
+    b.input("x", {1, 8, 9, 10}).output("y").initializer(tensor("s", {8}, Floats(8, 0.02f)));
+    b.initializer(raw_tensor("z", {8}, 2, std::string(8, '\x60')));
+    b.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+    b.node("Conv", {"d", b.float_weight("w", {20, 8, 1, 1})}, {"c"}, window(1, 0)).node("Identity", {b.pair("c", {0.2f, 128})}, {"y"});
+    CHECK(classes(b, OpKind::kConv) == 0);
+  }
+}
+
+TEST_CASE("QOperator models are integers too") {
+  const auto whole = [](QdqBuilder& b, const std::string& op, std::vector<std::string> inputs,
+                        const std::vector<std::string>& attributes = {}, const std::string& domain = "com.microsoft") {
+    b.node(op, inputs, {"q"}, attributes, domain);
+    b.node("Identity", {b.dequantised("q", kOut)}, {"y"}).output("y");
+    const TemporaryFolder folder;
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    check_all_integers(fused->graph());
+    CHECK(plain_count(fused->graph()) == 0);
+    check_alike(reals_of(outputs_of(fused)), reals_of(outputs_of(plain)), kOut.scale);
+  };
+  const auto start = [](QdqBuilder& b, const Ints& dims) {
+    b.input("x", dims);
+    b.constants("in", kIn);
+    b.constants("out", kOut);
+    return b.quantised("x", kIn);
+  };
+  {
+    QdqBuilder b;
+    const std::string x = start(b, {1, 8, 9, 10});
+    b.byte_weight("w", {20, 8, 3, 3}, 0);
+    std::vector<std::int32_t> bias(20, 700);
+    b.initializer(raw_tensor("bias", {20}, 6, {reinterpret_cast<const char*>(bias.data()), 80}));
+    whole(b, "QLinearConv", {x, "in_scale", "in_zero", "w_bytes", "w_scale", "w_zero", "out_scale", "out_zero", "bias"}, window(3, 1), "");
+  }
+  {
+    QdqBuilder b;
+    const std::string x = start(b, {5, 8});
+    b.byte_weight("w", {8, 20}, 1);
+    whole(b, "QLinearMatMul", {x, "in_scale", "in_zero", "w_bytes", "w_scale", "w_zero", "out_scale", "out_zero"}, {}, "");
+  }
+  {
+    QdqBuilder b;
+    const std::string x = start(b, {5, 8});
+    b.byte_weight("w", {20, 8}, 0);
+    whole(b, "QGemm", {x, "in_scale", "in_zero", "w_bytes", "w_scale", "w_zero", "", "out_scale", "out_zero"},
+          {attribute("transB", std::int64_t{1})});
+  }
+  for (const char* op : {"QLinearAdd", "QLinearMul"}) {
+    QdqBuilder b;
+    const std::string x = start(b, {5, 8});
+    b.input("x2", {5, 8});
+    const std::string x2 = b.quantised("x2", kIn);
+    whole(b, op, {x, "in_scale", "in_zero", x2, "in_scale", "in_zero", "out_scale", "out_zero"});
+  }
+  {
+    QdqBuilder b;
+    const std::string x = start(b, {1, 8, 9, 10});
+    whole(b, "QLinearGlobalAveragePool", {x, "in_scale", "in_zero", "out_scale", "out_zero"});
+  }
+  {
+    QdqBuilder b;
+    const std::string x = start(b, {1, 8, 9, 10});
+    whole(b, "QLinearConcat", {"out_scale", "out_zero", x, "in_scale", "in_zero", x, "in_scale", "in_zero"},
+          {attribute("axis", std::int64_t{1})});
+  }
+}
