@@ -28,7 +28,7 @@ Widen widen_of(Isa isa, NarrowForm form) noexcept;
 const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept;
 
 /// Panels of a block that are widened whole, if their floats are no more than these: they are read from L2 as panels of f32 are.
-inline constexpr std::int64_t kWidenedFloats = 1152 * 32;
+inline constexpr std::int64_t kWidenedFloats = 576 * 32;
 /// Where they are more, tiles that share a part: enough that widening takes a fiftieth of their time, and few enough for their sums to stay
 /// near.
 inline constexpr int kHeldTiles = 16;
