@@ -179,8 +179,8 @@ PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*)
     for (std::int64_t i = 0; i < count; ++i) {
       // The upper bound has the last word when the two cross; infinities stay where there is no bound.
       T value = from[i];
-      if (node.has(1) && value < low) value = low;
-      if (node.has(2) && value > high) value = high;
+      if (node.has(1)) value = generic::Max()(value, low);
+      if (node.has(2)) value = generic::Min()(value, high);
       out.as<T>()[i] = value;
     }
   });
