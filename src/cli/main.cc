@@ -19,6 +19,7 @@
 #include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/report/report.h"
+#include "src/cli/session_options.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -84,7 +85,7 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
   command->add_option("--reserve", options.reserve, "what something else in the process will take, left out of its budget: 4MiB")
       ->capture_default_str();
-  command->add_option("--policy", options.policy, "sluice, resident, on_demand or flexnn")->capture_default_str();
+  command->add_option("--policy", options.policy, policy_names("or"))->capture_default_str();
   command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
   command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", options.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");

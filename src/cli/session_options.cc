@@ -11,11 +11,14 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 
+/// Empty: there are no more.
+std::string_view policy_name(int number) { return planner::name_of(static_cast<planner::Policy>(number)); }
+
 planner::Policy parse_policy(const std::string& text) {
-  using planner::Policy;
-  for (const Policy policy : {Policy::kSluice, Policy::kResident, Policy::kOnDemand, Policy::kFlexnn})
-    if (text == planner::name_of(policy)) return policy;
-  raise(make_error(ErrorCode::kInvalidArgument, "--policy", "is one of sluice, resident, on_demand and flexnn"));
+  for (int number = 0; !policy_name(number).empty(); ++number)
+    if (text == policy_name(number)) return static_cast<planner::Policy>(number);
+  const std::string reason = "is one of " + policy_names("and");
+  raise(make_error(ErrorCode::kInvalidArgument, "--policy", reason.c_str()));
 }
 
 BudgetScope parse_scope(const std::string& text) {
@@ -25,6 +28,15 @@ BudgetScope parse_scope(const std::string& text) {
 }
 
 }  // namespace
+
+std::string policy_names(const std::string& before_last) {
+  std::string names(policy_name(0));
+  for (int number = 1; !policy_name(number).empty(); ++number) {
+    const bool last = policy_name(number + 1).empty();
+    names += (last ? " " + before_last + " " : ", ") + std::string(policy_name(number));
+  }
+  return names;
+}
 
 SessionOptions session_options(const BudgetOptions& options) {
   SessionOptions result;

@@ -9,6 +9,9 @@ namespace sluice::cli {
 /// Throws Failure (kInvalidArgument) naming the option.
 SessionOptions session_options(const BudgetOptions& options);
 
+/// The planner's policies: "sluice, resident, on_demand or flexnn".
+std::string policy_names(const std::string& before_last);
+
 /// Sizes as an option gives them: `48MiB`, bytes, `unlimited`.
 Bytes parse_size(const std::string& text, const char* option);
 

@@ -98,8 +98,8 @@ Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler:
 }  // namespace
 
 std::string_view name_of(Policy policy) noexcept {
-  constexpr std::string_view kNames[] = {"sluice", "resident", "on_demand", "flexnn"};
-  return kNames[static_cast<int>(policy)];
+  const auto number = static_cast<std::size_t>(policy);
+  return number < std::size(kPolicyNames) ? kPolicyNames[number] : std::string_view();
 }
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {

@@ -100,13 +100,6 @@ TEST_CASE("a feature that this build has not is refused by name, in a sound file
   const Break needs[] = {
       {"bf16", [](Graph& g) { g.tensors[0].dtype = DType::kBF16; }, "image: it is a bf16 tensor"},
       {"subgraphs", [](Graph& g) { add_subgraphs(g); }, "runs subgraphs"},
-      {"bf16 panels", [](Graph& g) { repack(g.weights[0], {.layout = WeightLayout::kPanels, .dtype = DType::kBF16}); },
-       "stem.weight: its panels hold 16-bit"},
-      {"f16 scales",
-       [](Graph& g) {
-         repack(g.weights[0], {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_group = 9, .scale = PanelScale::kF16});
-       },
-       "f16 scales"},
       {"inputs", [](Graph& g) { g.weights[0].panel_layout.side = PanelSide::kInputs; }, "input features"},
       {"sparse",
        [](Graph& g) {
@@ -296,6 +289,18 @@ TEST_CASE("damage to a header with every feature is safe") {
   }
 }
 
+TEST_CASE("panels of 16-bit floats, and scales of them, are a matter of kernels") {
+  for (const PanelLayout& layout :
+       {PanelLayout{.layout = WeightLayout::kPanels, .dtype = DType::kBF16},
+        PanelLayout{.layout = WeightLayout::kPanels, .dtype = DType::kF16},
+        PanelLayout{.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_group = 9, .scale = PanelScale::kF16}}) {
+    Graph graph = sample_graph();
+    repack(graph.weights[0], layout);
+    CHECK(validate(graph, Bytes(0), operators::validate_node));
+    CHECK((features_of(graph) & ~features_of(sample_graph())) != 0);
+  }
+}
+
 TEST_CASE("the prefix says what a file needs") {
   const ScopedFileOps memory(MemoryFile::ops());
   Graph graph = sample_graph();
@@ -308,7 +313,7 @@ TEST_CASE("the prefix says what a file needs") {
     return open_bytes(bytes).error();
   };
   CHECK(with(54, 1).code == ErrorCode::kUnsupportedVersion);
-  CHECK(with(54, 1).needed == (std::uint64_t{1} << 48 | kSupportedFeatures));
+  CHECK(with(54, 1).needed == (std::uint64_t{1} << 48 | features_of(graph)));
   CHECK(with(49, 2).code == ErrorCode::kUnsupported);
   CHECK(with(49, 2).to_string().find("encrypted") != std::string::npos);
   CHECK(with(48, 4).to_string().find("prefix and header") != std::string::npos);

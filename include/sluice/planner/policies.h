@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@
 #include "sluice/planner/stream.h"
 
 namespace sluice::planner {
+
+/// By Policy. What chooses a policy by its name reads them here.
+inline constexpr std::string_view kPolicyNames[] = {"sluice", "resident", "on_demand", "flexnn"};
 
 /// Stands for "no limit"; low enough that offsets never overflow.
 inline constexpr std::uint64_t kEndlessArena = std::uint64_t{1} << 60;

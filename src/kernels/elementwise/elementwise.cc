@@ -66,6 +66,7 @@ std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
     kernel.in_place_inputs = reference.in_place_inputs;
     kernel.workspace = kernel.op == OpKind::kResize ? workspace_of<elementwise::resize_workspace> : reference.workspace;
     kernel.cost = reference.cost;
+    kernel.takes_pitches = reference.takes_pitches;
   }
   return kernels;
 }

@@ -1,6 +1,8 @@
 // Attention in all its forms, one query row at a time, and what goes with it. The fast form of the common case is kAttention.
 #include "sluice/operators/generic/attention.h"
 
+#include "src/kernels/generic/attention.h"
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -17,6 +19,23 @@ const float* key_row(const PlainNode& node, const Geometry& g, int input, std::i
   const Heads& now = input == 1 ? g.k : g.v;
   if (t >= g.past) return now.row(node.in(input).as<const float>(), b, h, t - g.past);
   return node.in(input + 3).as<const float>() + ((b * now.heads + h) * g.past + t) * now.size;
+}
+
+/// Keys (input 1) or values (input 2) of one head: those of the past, then those of now.
+struct Rows {
+  struct Part {
+    const float* first = nullptr;
+    std::int64_t count = 0, step = 0;  // rows, and how far they lie apart
+  };
+  std::array<Part, 2> parts;
+};
+
+Rows rows_of(const PlainNode& node, const Geometry& g, int input, std::int64_t b, std::int64_t h) noexcept {
+  const Heads& now = input == 1 ? g.k : g.v;
+  Rows rows;
+  if (g.past > 0) rows.parts[0] = {key_row(node, g, input, b, h, 0), g.past, now.size};
+  rows.parts[1] = {key_row(node, g, input, b, h, g.past), now.rows, now.flat ? now.heads * now.size : now.size};
+  return rows;
 }
 
 /// What the mask adds to the score of key t. A mask that ends before the keys hides the rest.
@@ -37,15 +56,16 @@ enum ScoreStage : std::int64_t { kProduct = 0, kCapped = 1, kMasked = 2, kSoftma
 void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
                float* scores) noexcept {
   const std::int64_t keys = g.keys(), key_head = h / (g.q.heads / g.k.heads);
-  const double scale = node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size));
+  const auto scale = static_cast<float>(node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size)));
   const auto cap = static_cast<float>(node.real(5));
   const float* q = g.q.row(node.in(0).as<const float>(), b, h, s);
-  for (std::int64_t t = 0; t < keys; ++t) {
-    const float* k = key_row(node, g, 1, b, key_head, t);
-    double sum = 0;
-    for (std::int64_t i = 0; i < g.q.size; ++i) sum += static_cast<double>(q[i]) * k[i];
-    scores[t] = static_cast<float>(sum * scale);
+  std::fill_n(scores, keys, 0.0f);
+  float* to = scores;
+  for (const Rows::Part& part : rows_of(node, g, 1, b, key_head).parts) {
+    generic::run({.x = {q}, .w = {part.first}, .depth = g.q.size, .count = part.count, .row_step = part.step, .sums = to});
+    to += part.count;
   }
+  for (std::int64_t t = 0; t < keys; ++t) scores[t] *= scale;
   if (stage == kProduct) return;
   if (cap != 0)
     for (std::int64_t t = 0; t < keys; ++t) scores[t] = cap * std::tanh(scores[t] / cap);
@@ -57,14 +77,22 @@ void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::in
     if (t >= valid || (node.integer(0) != 0 && t > s + offset)) scores[t] = -HUGE_VALF;
   }
   if (stage == kMasked) return;
-  const float highest = *std::max_element(scores, scores + keys);
-  double sum = 0;
-  for (std::int64_t t = 0; t < keys; ++t) {
-    // A row that may look at nothing has no weights at all.
-    scores[t] = std::isinf(highest) && highest < 0 ? 0.0f : std::exp(scores[t] - highest);
-    sum += scores[t];
+  const float total = generic::weigh(scores, keys);
+  for (std::int64_t t = 0; t < keys; ++t) scores[t] = total == 0.0f ? 0.0f : scores[t] / total;
+}
+
+/// y += the values, each times its weight. What a mask hides has no weight and may be anything, NaN too: it is not read.
+void add_values(const Rows& rows, const float* weights, std::int64_t size, float* y) noexcept {
+  for (const Rows::Part& part : rows.parts) {
+    for (std::int64_t t = 0; t < part.count;) {
+      std::int64_t end = t;
+      while (end < part.count && weights[end] != 0.0f) ++end;
+      generic::run(
+          {.x = {weights + t}, .w = {part.first + t * part.step, part.step}, .depth = end - t, .count = size, .row_step = 1, .sums = y});
+      t = end + 1;
+    }
+    weights += part.count;
   }
-  for (std::int64_t t = 0; t < keys; ++t) scores[t] = sum == 0 ? 0.0f : static_cast<float>(scores[t] / sum);
 }
 
 PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
@@ -88,14 +116,13 @@ PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::b
           score_row(node, g, b, h, s, node.integer(3), to + ((b * g.q.heads + h) * g.q.rows + s) * g.keys());
           continue;
         }
-        score_row(node, g, b, h, s, kSoftmaxed, scores);
+        score_row(node, g, b, h, s, kMasked, scores);
+        const float total = generic::weigh(scores, g.keys());
         float* y = const_cast<float*>(place.row(to, b, h, s));
         std::fill_n(y, g.v.size, 0.0f);
-        for (std::int64_t t = 0; t < g.keys(); ++t) {
-          if (scores[t] == 0.0f) continue;  // what a mask hides may be anything, NaN too
-          const float* v = key_row(node, g, 2, b, h / (g.q.heads / g.k.heads), t);
-          for (std::int64_t i = 0; i < g.v.size; ++i) y[i] += scores[t] * v[i];
-        }
+        if (total == 0.0f) continue;
+        add_values(rows_of(node, g, 2, b, h / (g.q.heads / g.k.heads)), scores, g.v.size, y);
+        for (std::int64_t i = 0; i < g.v.size; ++i) y[i] /= total;
       }
   return nullptr;
 }

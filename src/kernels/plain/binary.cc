@@ -67,7 +67,21 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   return nullptr;
 }
 
-// Integers wrap; a division by zero gives zero: a model must not be able to stop the process.
+/// A function of generic/arithmetic.h, in the type of the elements.
+template <class Function>
+PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor &x = node.in(0), &y = node.in(1);
+  const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
+  with_type(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    walk_lines(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+      const T *a = x.as<const T>() + at[0], *b = y.as<const T>() + at[1];
+      for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * steps[0]], b[i * steps[1]]);
+    });
+  });
+  return nullptr;
+}
+
 constexpr std::int64_t wrapped(std::uint64_t bits) noexcept { return static_cast<std::int64_t>(bits); }
 constexpr std::uint64_t u(std::int64_t x) noexcept { return static_cast<std::uint64_t>(x); }
 
@@ -77,18 +91,6 @@ std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-template <class Function>
-constexpr Functions arithmetic() noexcept {
-  return {[](float x, float y) { return Function()(x, y); }, [](std::int64_t x, std::int64_t y) { return Function()(x, y); }};
-}
-
-constexpr Functions kAdd = arithmetic<generic::Add>();
-constexpr Functions kSub = arithmetic<generic::Sub>();
-constexpr Functions kMul = arithmetic<generic::Mul>();
-constexpr Functions kDiv = arithmetic<generic::Div>();
-constexpr Functions kMax = arithmetic<generic::Max>();
-constexpr Functions kMin = arithmetic<generic::Min>();
-constexpr Functions kPrelu = arithmetic<generic::Prelu>();
 constexpr Functions kModPython{nullptr, remainder_python};
 constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
 
@@ -177,8 +179,8 @@ PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*)
     for (std::int64_t i = 0; i < count; ++i) {
       // The upper bound has the last word when the two cross; infinities stay where there is no bound.
       T value = from[i];
-      if (node.has(1) && value < low) value = low;
-      if (node.has(2) && value > high) value = high;
+      if (node.has(1)) value = generic::Max()(value, low);
+      if (node.has(2)) value = generic::Min()(value, high);
       out.as<T>()[i] = value;
     }
   });
@@ -204,15 +206,15 @@ PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"Add", run<kAdd>},
-    {"Sub", run<kSub>},
-    {"Mul", run<kMul>},
-    {"Div", run<kDiv>},
-    {"Max2", run<kMax>},
-    {"Min2", run<kMin>},
+    {"Add", run_arithmetic<generic::Add>},
+    {"Sub", run_arithmetic<generic::Sub>},
+    {"Mul", run_arithmetic<generic::Mul>},
+    {"Div", run_arithmetic<generic::Div>},
+    {"Max2", run_arithmetic<generic::Max>},
+    {"Min2", run_arithmetic<generic::Min>},
     {"ModPython", run<kModPython>},
     {"ModC", run<kModC>},
-    {"PRelu", run<kPrelu>},
+    {"PRelu", run_arithmetic<generic::Prelu>},
     {"BitwiseAnd", run<kBitAnd>},
     {"BitwiseOr", run<kBitOr>},
     {"BitwiseXor", run<kBitXor>},

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "sluice/operators/parameters/transformer.h"
+#include "src/kernels/generic/chains.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/lane_sum.h"
@@ -29,9 +30,7 @@ struct HeadRow {
 
   float score(std::int64_t t) const noexcept {
     const float* key = keys->at<const float>(first_key + t) + key_channel;
-    float sum = 0.0f;
-    for (std::int64_t k = 0; k < depth; ++k) sum = std::fma(query[k], key[k], sum);
-    return sum * scale;
+    return generic::chain(0.0f, {query}, {key}, depth) * scale;
   }
 
   /// Scores are computed twice, so that they need no room.
