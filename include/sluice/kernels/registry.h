@@ -39,6 +39,7 @@ inline constexpr KernelId kSlice{23};
 inline constexpr KernelId kPad{24};
 inline constexpr KernelId kTranspose{25};
 inline constexpr KernelId kReshape{26};
+inline constexpr KernelId kLrn{40};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kReferenceWinograd{190};
 inline constexpr KernelId kReferenceDenseQuantised{191};

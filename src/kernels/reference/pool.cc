@@ -1,12 +1,14 @@
 // Pooling: the maximum or the mean of a window, channel by channel.
 //
 // Order of a mean's sum: each row of the window from left to right, then the rows' sums from top to bottom. Two short chains lose less
-// than one long one, which matters for global averages.
+// than one long one, which matters for global averages. Long rows of a single channel, which is what means over a last axis are, are summed
+// as lane_sum.h says.
 #include <algorithm>
 #include <limits>
 
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/lane_sum.h"
 #include "src/kernels/reference/pool_window.h"
 #include "src/kernels/reference/walk.h"
 
@@ -26,6 +28,12 @@ float maximum(const RowView& in, const PoolWindow& window, std::int64_t channel)
 float mean(const RowView& in, const PoolWindow& window, std::int64_t channel) noexcept {
   float sum = 0.0f;
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step) {
+    if (sums_lanes(in, window)) {
+      LaneSum row_sum;
+      for (std::int64_t i = 0; i < window.x.count; ++i) row_sum.add(i, *in.at<const float>(window.first_row + iy, window.x.begin + i));
+      sum += row_sum.total();
+      continue;
+    }
     float row_sum = 0.0f;
     for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step)
       row_sum += in.at<const float>(window.first_row + iy, ix)[channel];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sluice/core/tensor.h"
 #include "sluice/operators/parameters/elementwise.h"
 
 namespace sluice::kernels {
@@ -20,6 +21,12 @@ struct PoolWindow {
   PoolAxis y, x;
   std::int64_t divisor = 1;  // of a mean
 };
+
+/// Are the rows of a mean's window summed in sixteen lanes (reference/lane_sum.h)? It depends on the tensor and the window alone.
+inline bool sums_lanes(const RowView& in, const PoolWindow& window) noexcept {
+  constexpr std::int64_t kLeastPixels = 16;
+  return in.channels == 1 && window.x.step == 1 && window.x.count >= kLeastPixels;
+}
 
 /// `in` pixels; `kernel` taps from `start` on (which padding makes negative), `dilation` apart; padding `pad_after` behind the image.
 inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t start, std::int64_t dilation,
