@@ -20,7 +20,10 @@ constexpr std::int64_t kTaskElements = 16 * 1024;
 template <class Body>
 void for_joined_rows(const KernelCall& call, bool joined, const Body& body) noexcept {
   const RowView& out = call.outputs[0].view;
-  const std::int64_t group = std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, out.pixels * out.channels));
+  const std::int64_t rows = call.rows.size(), threads = call.pool == nullptr ? 1 : call.pool->thread_count();
+  std::int64_t tasks = std::max<std::int64_t>(1, ceil_div(rows * out.pixels * out.channels, kTaskElements));
+  if (tasks > 1) tasks = ceil_div(tasks, threads) * threads;  // even shares
+  const std::int64_t group = std::max<std::int64_t>(1, ceil_div(rows, tasks));
   const auto do_group = [&](std::int64_t index, int) {
     const std::int64_t first = call.rows.begin + index * group, end = std::min(call.rows.end, first + group);
     if (joined) return body(first, end - first);
