@@ -21,8 +21,9 @@ while read -r name elements limit; do
   fi
   if ! awk -v name="$name" -v elements="$elements" -v counted="$counted" -v limit="$limit" 'BEGIN {
     each = counted / elements
-    printf "%-22s %10d %10.2f %8.2f%s\n", name, elements, each, limit, each > limit ? "  OVER" : ""
-    exit each > limit
+    over = (each > limit + 0)
+    printf "%-22s %10d %10.2f %8.2f%s\n", name, elements, each, limit, (over ? "  OVER" : "")
+    exit over
   }'; then over=$((over + 1)); fi
 done < <("$program")
 [ "$over" -eq 0 ] || { echo "$over over their limits" >&2; exit 1; }
