@@ -111,6 +111,7 @@ void print_as_text(const DeviceProfile& profile, const std::string& path) {
   fmt::print("  {:<36}{:>11.2f} GB/s\n", "checksums", profile.verify_bytes_per_second * 1e-9);
   fmt::print("  {:<36}{:>11.0f} us\n  {:<36}{:>11.0f} us\n", "the first bytes after a gate", profile.load_start_seconds * 1e6,
              "waking after a load", profile.wake_seconds * 1e6);
+  if (profile.threads > 1) fmt::print("  {:<36}{:>11.1f} us\n", "sharing a step among threads", profile.share_seconds * 1e6);
   fmt::print("\n  beside one another, reads keep {:.0f}% of their rate and steps take {:.0f}% of their time\n\nwritten to {}\n",
              100 * profile.read_rate_beside_compute, 100 * profile.step_time_beside_reads, path);
 }

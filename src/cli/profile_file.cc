@@ -109,6 +109,7 @@ DeviceProfile profile_of(const Json& json) {
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
+  if (json.contains("share_seconds")) profile.share_seconds = positive(json.at("share_seconds"));
   profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
   for (const Json& rates : json.at("kernels")) profile.kernels.push_back(rates_of(rates));
@@ -150,6 +151,7 @@ std::string text_of_profile(const DeviceProfile& profile) {
                {"verify_bytes_per_second", profile.verify_bytes_per_second},
                {"load_start_seconds", profile.load_start_seconds},
                {"wake_seconds", profile.wake_seconds},
+               {"share_seconds", profile.share_seconds},
                {"read_rate_beside_compute", profile.read_rate_beside_compute},
                {"step_time_beside_reads", profile.step_time_beside_reads},
                {"reads", Json::array()},

@@ -10,6 +10,7 @@
 
 #include "sluice/core/native_thread.h"
 #include "src/core/out_of_memory.h"
+#include "src/core/sharing.h"
 
 namespace sluice {
 namespace {
@@ -32,11 +33,12 @@ void pause_core() noexcept {
 #endif
 }
 
-std::int64_t now_ns() noexcept {
+std::int64_t time_of(clockid_t clock) noexcept {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
+std::int64_t now_ns() noexcept { return time_of(CLOCK_MONOTONIC); }
 
 /// Polls `done` for a bounded time; what it last said.
 template <class Done>
@@ -61,7 +63,8 @@ bool look_out_for(const Done& done) noexcept {
 /// Each thread has a run of neighbouring tasks of its own, so that what a thread wrote in one call lies in its cache in the next; a thread
 /// that is through takes from the others' runs. A generation number wakes the workers; `call_` says whether a call is open and how many
 /// workers are in it. A worker that wakes late finds the call closed and stays out, so a call never waits for a core that another program
-/// has taken: the threads that are there do all the tasks.
+/// has taken: the threads that are there do all the tasks. A worker that loses its core inside a task it has taken is waited for; sharing.h
+/// says how long the workers then stay out.
 class FutexPool final : public ThreadPool {
  public:
   static Result<std::unique_ptr<ThreadPool>> make(int thread_count) {
@@ -82,6 +85,11 @@ class FutexPool final : public ThreadPool {
 
   void parallelize(Task task, void* context, std::int64_t count) noexcept override {
     if (count <= 0) return;
+    const std::int64_t begin = now_ns();
+    if (!sharing_.wanted(begin)) {
+      for (std::int64_t index = 0; index < count; ++index) task(context, index, 0);
+      return;
+    }
     task_ = task;
     context_ = context;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
@@ -94,9 +102,9 @@ class FutexPool final : public ThreadPool {
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     work(0);
-    std::uint32_t inside = call_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
-    if (inside == 0 || look_out_for([&] { return call_.load(std::memory_order_acquire) == 0; })) return;
-    while ((inside = call_.load(std::memory_order_acquire)) != 0) call_.wait(inside, std::memory_order_acquire);
+    const std::int64_t worked = now_ns();
+    close_call();
+    sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
   }
 
   void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }
@@ -126,6 +134,13 @@ class FutexPool final : public ThreadPool {
       SLUICE_RETURN_IF_ERROR(workers_[i].thread.start("thread pool", kWorkerStackBytes, &FutexPool::worker_main, &workers_[i]));
     }
     return {};
+  }
+
+  /// No worker comes in any more, and those inside have ended.
+  void close_call() noexcept {
+    std::uint32_t inside = call_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+    if (inside == 0 || look_out_for([&] { return call_.load(std::memory_order_acquire) == 0; })) return;
+    while ((inside = call_.load(std::memory_order_acquire)) != 0) call_.wait(inside, std::memory_order_acquire);
   }
 
   static void worker_main(void* argument) noexcept {
@@ -173,6 +188,7 @@ class FutexPool final : public ThreadPool {
   std::atomic<bool> stopping_{false};
   Task task_ = nullptr;
   void* context_ = nullptr;
+  Sharing sharing_;  // the caller's alone
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "src/engine/port_copy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+
+#include "src/kernels/movement/loops.h"
 
 namespace sluice::engine {
 namespace {
@@ -105,12 +108,19 @@ void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) co
     });
   };
   if (onnx.empty()) return;  // whatever its other extents are
-  if (rank_ != 4 || axes_[1].channels == 0) return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
-  // Of an image, a row of pixels channel by channel: while the lines that its channels share are near.
+  if (rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0) return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
+  // Of an image, a row of pixels turned over: [channel][column] to [column][channel].
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
+  const auto turn =
+      kernels::movement::loop_table(active_isa()).turn[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(size)))];
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t channel = 0; channel < channels; ++channel) copy(((image * channels + channel) * rows + row) * columns, columns);
+      turn({.from = onnx.data() + (image * channels * rows + row) * columns * size,
+            .to = view.row(image * axes_[0].rows + row * axes_[2].rows),
+            .from_step = rows * columns * size,
+            .to_step = view.pixel_pitch,
+            .p = channels,
+            .q = columns});
 }
 
 void PortCopy::from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {

@@ -3,8 +3,8 @@
 //     ONNX      [N, C, H, W]    dense       physical axis i is ONNX axis perm[i]: perm = {0, 2, 3, 1}
 //     physical  [N, H, W, C]    RowView
 //
-// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is; of
-// images that come in a row of pixels at a time, all its channels, for these share lines of the arena.
+// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Images
+// that come in are turned over a row of pixels at a time, all its channels, for these share lines of the arena.
 #pragma once
 
 #include <array>

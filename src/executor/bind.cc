@@ -132,6 +132,7 @@ class Binder {
     BoundStep bound;
     bound.run = step.prepare ? resolved.prepare : resolved.run;
     bound.prologue_only = step.prepare;
+    bound.alone = step.alone;
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
@@ -386,7 +387,7 @@ class Binder {
   BoundPlan bound_;
   std::vector<TensorId> bounded_;                            // by place in bound_.extents
   static constexpr std::size_t kWord = 8;                    // parameters are aligned to it
-  static constexpr std::uint32_t kMostWindows = 0x7fffffff;  // fewer than steps, which a file has fewer of
+  static constexpr std::uint32_t kMostWindows = 0x3fffffff;  // fewer than steps, which a file has fewer of
   OperandPlaces places_;
   std::vector<Resolved> resolved_;                                    // by node
   std::vector<std::pair<std::size_t, std::size_t>> kept_parameters_;  // begin and size of those in the table

@@ -35,7 +35,8 @@ struct BoundStep {
   kernels::KernelCall call;
   std::array<std::uint32_t, kPasses.size()> loads_needed{};
   std::uint32_t prologue_only : 1 = false;
-  std::uint32_t window : 31 = 0;  // of a step that reads weights by itself: where to, BoundPlan::windows[window - 1]
+  std::uint32_t alone : 1 = false;  // the caller's: plan::Step::alone
+  std::uint32_t window : 30 = 0;    // of a step that reads weights by itself: where to, BoundPlan::windows[window - 1]
 };
 
 /// What the budget counts for a step. Steps take less, and share operands that the budget counts for each: what nodes have as parameters is

@@ -228,6 +228,7 @@ class PlanExecutor final : public Executor {
 
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_at_full_speed(const BoundStep& step) noexcept {
+    pool_.keep_to_caller(step.alone);
     const kernels::TurnsScope turns(cancelled_, max_turns_);
     if (step.window == 0) return step.run(step.call);
     reader_.begin(node_of(step).weights, step.call.weights, bound_.windows[step.window - 1]);

@@ -1,4 +1,4 @@
-// Einsum: the equation's letters become numbers.
+// Einsum: of two run-time values, each letter once in each term, a product of matrices; else the equation's letters become numbers.
 #include <algorithm>
 
 #include "src/importer/lower_plain.h"
@@ -33,6 +33,76 @@ Equation parse(const NodeContext& c) {
   return equation;
 }
 
+bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+
+/// An equation of two terms as matrices: [shared, rows, summed] times [shared, summed, columns].
+struct Product {
+  std::string shared, rows, columns, summed;
+};
+
+/// Is it one? Each letter stands once in a term, and in both terms or in the result.
+bool product_of(const NodeContext& c, const Equation& equation, Product& product) {
+  if (equation.terms.size() != 2) return false;
+  const std::string &a = equation.terms[0], &b = equation.terms[1];
+  for (const std::string& term : equation.terms)
+    for (const char letter : term)
+      if (std::count(term.begin(), term.end(), letter) != 1) return false;
+  for (const char letter : equation.result) {
+    if (!has(a, letter) && !has(b, letter)) return false;
+    (has(a, letter) && has(b, letter) ? product.shared : has(a, letter) ? product.rows : product.columns) += letter;
+  }
+  for (std::size_t axis = 0; axis < a.size(); ++axis) {
+    const char letter = a[axis];
+    if (!has(b, letter)) {
+      if (!has(equation.result, letter)) return false;
+      continue;
+    }
+    if (c.input_shape(0)[static_cast<int>(axis)] != c.input_shape(1)[static_cast<int>(b.find(letter))]) return false;
+    if (!has(equation.result, letter)) product.summed += letter;
+  }
+  return std::all_of(b.begin(), b.end(), [&](char letter) { return has(a, letter) || has(equation.result, letter); });
+}
+
+/// x, whose axes are `letters`, with its axes in the order of `wanted`.
+ValueId ordered(NodeContext& c, ValueId x, const std::string& letters, const std::string& wanted) {
+  if (letters == wanted) return x;
+  Perm perm = kIdentityPerm;
+  for (std::size_t axis = 0; axis < wanted.size(); ++axis) perm[axis] = static_cast<std::int8_t>(letters.find(wanted[axis]));
+  return c.add_transpose(x, perm);
+}
+
+std::int64_t extent_of(const Shape& shape, const std::string& letters, const std::string& chosen) {
+  std::int64_t extent = 1;
+  for (const char letter : chosen) extent *= shape[static_cast<int>(letters.find(letter))];
+  return extent;
+}
+
+ValueId add_einsum_product(NodeContext& c, Equation equation, Product product) {
+  ValueId a = c.float_input(0), b = c.float_input(1);
+  // Panels are made of a constant on the right; else a result that ends with rows is the product the other way round.
+  const bool ends_with_rows = !product.rows.empty() && equation.result.back() == product.rows.back();
+  if (c.constant(a) != nullptr || (c.constant(b) == nullptr && ends_with_rows)) {
+    std::swap(a, b);
+    std::swap(equation.terms[0], equation.terms[1]);
+    std::swap(product.rows, product.columns);
+  }
+  const Shape shape_a = c.shape(a), shape_b = c.shape(b);
+  const std::int64_t shared = extent_of(shape_a, equation.terms[0], product.shared),
+                     summed = extent_of(shape_a, equation.terms[0], product.summed),
+                     rows = extent_of(shape_a, equation.terms[0], product.rows),
+                     columns = extent_of(shape_b, equation.terms[1], product.columns);
+  const ValueId left = c.add_reshape(ordered(c, a, equation.terms[0], product.shared + product.rows + product.summed),
+                                     shared == 1 ? Shape{rows, summed} : Shape{shared, rows, summed});
+  const ValueId right = c.add_reshape(ordered(c, b, equation.terms[1], product.shared + product.summed + product.columns),
+                                      shared == 1 ? Shape{summed, columns} : Shape{shared, summed, columns});
+  const std::string letters = product.shared + product.rows + product.columns;
+  std::vector<std::int64_t> dims;
+  for (const char letter : letters)
+    dims.push_back(has(equation.terms[0], letter) ? extent_of(shape_a, equation.terms[0], {letter})
+                                                  : extent_of(shape_b, equation.terms[1], {letter}));
+  return ordered(c, c.add_reshape(add_product(c, left, right), c.make_shape(dims)), letters, equation.result);
+}
+
 }  // namespace
 
 void lower_einsum(NodeContext& c) {
@@ -52,6 +122,11 @@ void lower_einsum(NodeContext& c) {
   }
   for (const char letter : equation.result)
     if (std::count(equation.result.begin(), equation.result.end(), letter) != 1) c.malformed("a letter stands twice in the result");
+  const bool fixed =
+      std::none_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.bounded(x) || !is_float(c.draft().value(x).dtype); });
+  const bool run_time = std::any_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.constant(x) == nullptr; });
+  if (Product product; fixed && run_time && !c.draft().plain_only && product_of(c, equation, product))
+    return c.set_output(0, add_einsum_product(c, equation, product));
   c.set_output(0, add_plain(c, "EinsumOfLetters", inputs, {axes, {static_cast<std::int64_t>(equation.result.size())}}));
 }
 

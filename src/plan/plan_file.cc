@@ -63,7 +63,7 @@ schema::PlanStep encode(const Step& s) {
           s.derived.panels.begin,
           s.derived.panels.end,
           s.sums.raw(),
-          0,
+          s.alone ? 1u : 0u,
           s.reduction.begin,
           s.reduction.end};
 }
@@ -278,7 +278,8 @@ class PlanDecoder {
     to.loads_needed = from.loads_needed();
     to.prepare = from.prepare();
     SLUICE_RETURN_IF_ERROR(id(from.derived(), buffer_count_, true, to.derived.buffer));
-    if (from.reserved() != 0) return invalid("reserved bytes of a step are not zero");
+    if (from.alone() > 1) return invalid("a step's flag is neither 0 nor 1");
+    to.alone = from.alone() == 1;
     SLUICE_RETURN_IF_ERROR(id(from.sums(), buffer_count_, true, to.sums));
     to.reduction = {from.reduction_begin(), from.reduction_end()};
     if (to.reduction != kWholeReduction) SLUICE_RETURN_IF_ERROR(range(from.reduction_begin(), from.reduction_end(), 0, to.reduction));

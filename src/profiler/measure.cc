@@ -54,6 +54,7 @@ class Measurement {
     fit(profile_);
     profile_.wake_seconds = measure_waking();
     profile_.load_start_seconds += profile_.wake_seconds;
+    if (const double sharing = timer.time_sharing(); sharing > 0) profile_.share_seconds = sharing;
     {
       const ScopedAffinity loader(load_cpus);  // which verifies what it reads
       profile_.verify_bytes_per_second = measure_verifying(options_.file);

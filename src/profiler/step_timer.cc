@@ -1,6 +1,7 @@
 #include "src/profiler/step_timer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -69,6 +70,26 @@ struct StepTimer::Call {
     return bytes;
   }
 };
+
+double StepTimer::time_sharing() noexcept {
+  constexpr std::size_t kCalls = 501, kTasks = 64;
+  struct alignas(64) Line {
+    std::int64_t written = 0;
+  };
+  std::array<Line, kTasks> lines;
+  std::array<double, kCalls> seconds{};
+  const std::int64_t tasks = std::min<std::int64_t>(pool_->thread_count(), kTasks);
+  if (tasks == 1) return 0;
+  for (std::size_t call = 0; call < kCalls; ++call) {
+    const Clock::time_point start = Clock::now();
+    parallel_for(*pool_, tasks, [&](std::int64_t task, int) noexcept {
+      lines[static_cast<std::size_t>((task + static_cast<std::int64_t>(call)) % tasks)].written += task;
+    });
+    seconds[call] = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kCalls / 2, seconds.end());
+  return seconds[kCalls / 2];
+}
 
 Result<StepTimer> StepTimer::create(int threads) {
   StepTimer timer;

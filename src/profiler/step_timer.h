@@ -41,6 +41,9 @@ class StepTimer {
 
   /// The same step while a file is read beside it. Errors: those of both.
   Result<Together> time_beside_reads(const Request& request, const Reading& reading);
+  /// What it costs to share a call among the threads: the median time of one whose tasks do nothing but write where another thread wrote
+  /// in the call before. 0 of one thread.
+  double time_sharing() noexcept;
 
  private:
   struct Call;

@@ -20,6 +20,7 @@ DeviceProfile sample() {
   profile.device = "A CPU";
   profile.isa = "avx2";
   profile.threads = 2;
+  profile.share_seconds = 3e-6;
   profile.reads = {{1, 65536, 1e9}, {4, 65536, 2e9}};
   profile.step_time_beside_reads = 1.25;
   for (std::uint64_t i = 1; i < 6; ++i)
@@ -45,6 +46,7 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   const DeviceProfile read = load_profile(folder.path("new/folder/p.json"));
   CHECK(read.device == "A CPU");
   CHECK(read.threads == 2);
+  CHECK(read.share_seconds == 3e-6);
   CHECK(read.step_time_beside_reads == 1.25);
   CHECK(profiler::load_seconds(read, Bytes(65536)) == profiler::load_seconds(profile, Bytes(65536)));
   for (const profiler::KernelSample& s : profile.samples)

@@ -1,5 +1,6 @@
 #include "sluice/core/threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -23,6 +24,23 @@ TEST_CASE("every task runs once, whatever the number of threads") {
       REQUIRE(thread_in_range);
     }
   }
+}
+
+TEST_CASE("a step that is kept to the caller wakes nobody") {
+  auto pool = *make_thread_pool(3);
+  pool->keep_to_caller(true);
+  std::vector<int> runs(100), order;
+  parallel_for(*pool, 100, [&](std::int64_t index, int thread) noexcept {
+    CHECK(thread == 0);
+    order.push_back(static_cast<int>(index));
+    ++runs[static_cast<std::size_t>(index)];
+  });
+  CHECK(std::is_sorted(order.begin(), order.end()));
+  CHECK(std::count(runs.begin(), runs.end(), 1) == 100);
+  pool->keep_to_caller(false);
+  std::atomic<int> shared{0};
+  parallel_for(*pool, 100, [&](std::int64_t, int) noexcept { ++shared; });
+  CHECK(shared == 100);
 }
 
 TEST_CASE("a pool of no or too many threads is refused") {

@@ -149,6 +149,23 @@ TEST_CASE("pools") {
   }
 }
 
+TEST_CASE("means over long rows of one channel") {
+  for (std::int64_t pixels : {15, 16, 17, 31, 64, 85, 257})
+    for (std::int64_t rows : {1, 3}) {
+      const model::Window w{.in_h = rows, .in_w = pixels, .kernel_h = rows, .kernel_w = pixels};
+      check_kernel(pool_problem({model::PoolKind::kAverage, w}, 4, 1), kernel_id::kPool);
+      check_kernel(pool_problem({model::PoolKind::kAverage, w}, 2, 2), kernel_id::kPool);
+    }
+}
+
+TEST_CASE("normalisation by neighbouring channels") {
+  for (std::int64_t c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 33, 96, 257})
+    for (std::int64_t size : {1, 2, 3, 4, 5, 9, 40}) {
+      const model::LrnAttributes attributes{size, 0.3f, 0.75f, 1.5f};
+      check_kernel(plain_problem(OpKind::kLrn, attributes, {Shape{2, 3, 5, c}}, Shape{2, 3, 5, c}), kernel_id::kLrn);
+    }
+}
+
 TEST_CASE("resize of feature maps") {
   for (auto mode : {model::ResizeMode::kNearest, model::ResizeMode::kLinear, model::ResizeMode::kCubic}) {
     for (auto rule : {model::ResizeCoordinates::kHalfPixel, model::ResizeCoordinates::kAsymmetric, model::ResizeCoordinates::kAlignCorners,

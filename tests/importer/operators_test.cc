@@ -2,6 +2,7 @@
 // the run time that no kernel can take. Each model is written here, converted and run.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
@@ -194,6 +195,64 @@ TEST_CASE("Einsum by letters") {
   b.input("x", {2, 3}).initializer(tensor("w", {3, 2}, Floats{1, 2, 3, 4, 5, 6}));
   b.node("Einsum", {"x", "w"}, {"y"}, {attribute("equation", "ij, jk -> ki")}).output("y");
   CHECK(Run(b).run({1, 0, 1, 0, 2, 0}) == Floats{6, 6, 8, 8});
+}
+
+TEST_CASE("Einsum of two values is a product of matrices, whatever the order of the letters") {
+  const auto extent = [](char letter) { return static_cast<std::int64_t>(letter - 'a') + 2; };
+  const auto shape_of = [&](const std::string& term) {
+    std::vector<std::int64_t> shape;
+    for (const char letter : term) shape.push_back(extent(letter));
+    return shape;
+  };
+  const auto counted = [&](const std::string& term, int seed) {
+    std::int64_t count = 1;
+    for (const std::int64_t e : shape_of(term)) count *= e;
+    Floats values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((static_cast<int>(i) * 7 + seed) % 11 - 5);
+    return values;
+  };
+  struct Equation {
+    std::string x, w, y;
+    bool product;
+  };
+  for (const auto& [x, w, y, product] :
+       {Equation{"abcd", "abed", "abce", true}, Equation{"abce", "abed", "abcd", true}, Equation{"bad", "cbd", "abc", true},
+        Equation{"ab", "bc", "ca", true}, Equation{"a", "b", "ab", true}, Equation{"ab", "ab", "a", true}, Equation{"abc", "abc", "", true},
+        Equation{"ab", "ab", "ab", true}, Equation{"ab", "bc", "a", false}, Equation{"ab", "ab", "ba", true}})
+    for (const bool constant : {false, true}) {
+      OnnxBuilder b;
+      b.input("x", shape_of(x));
+      constant ? b.initializer(tensor("w", shape_of(w), counted(w, 3))) : b.input("w", shape_of(w));
+      b.node("Einsum", {"x", "w"}, {"y"}, {attribute("equation", (x + "," + w + "->" + y).c_str())}).output("y");
+      Run r(b);
+      REQUIRE(r.status);
+      bool matrices = true;
+      for (const model::Node& node : r.model->graph().nodes) matrices = matrices && node.op != model::OpKind::kPlain;
+      const Floats vx = counted(x, 1), vw = counted(w, 3);
+      if (!constant) r.set(1, vw, DType::kF32);
+      const Floats made = r.run(vx);
+      // One loop over all letters.
+      std::string letters = y;
+      for (const char letter : x + w)
+        if (letters.find(letter) == std::string::npos) letters += letter;
+      std::int64_t total = 1;
+      for (const char letter : letters) total *= extent(letter);
+      Floats want(made.size());
+      for (std::int64_t i = 0; i < total; ++i) {
+        std::map<char, std::int64_t> index;
+        std::int64_t left = i;
+        for (auto letter = letters.rbegin(); letter != letters.rend(); left /= extent(*letter++)) index[*letter] = left % extent(*letter);
+        const auto at = [&](const std::string& term) {
+          std::int64_t offset = 0;
+          for (const char letter : term) offset = offset * extent(letter) + index[letter];
+          return static_cast<std::size_t>(offset);
+        };
+        want[at(y)] += vx[at(x)] * vw[at(w)];
+      }
+      INFO(x << "," << w << "->" << y << (constant ? ", the second constant" : ""));
+      CHECK(made == want);
+      CHECK(matrices == product);
+    }
 }
 
 TEST_CASE("outputs that are constants, inputs, or without elements") {

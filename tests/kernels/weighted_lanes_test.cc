@@ -10,7 +10,7 @@ namespace {
 void sweep_depthwise(const Problem& p) { sweep(p, weighted::run_depthwise, workspace_of<weighted::depthwise_workspace>); }
 void sweep_grouped(const Problem& p) {
   sweep(p, weighted::run_grouped_lanes, workspace_of<weighted::grouped_lanes_workspace>);
-  if (p.conv.window.stride_w == 1) sweep(p, weighted::run_grouped_pixels, workspace_of<weighted::grouped_pixels_workspace>);
+  sweep(p, weighted::run_grouped_pixels, workspace_of<weighted::grouped_pixels_workspace>);
 }
 
 TEST_CASE("depthwise convolutions of every small channel count") {
@@ -51,7 +51,8 @@ TEST_CASE("groups of fewer than sixteen outputs") {
       }
   sweep_grouped(convolution(9, 12, 12, 24, 3, 2, 1, 4, 2));
   sweep_grouped(convolution(9, 12, 12, 24, 1, 1, 0, 4));
-  for (std::int64_t columns : {1, 2, 8, 15, 16, 17, 40}) sweep_grouped(convolution(3, columns, 12, 9, 3, 1, 1, 3));
+  for (std::int64_t columns : {1, 2, 8, 15, 16, 17, 40})
+    for (std::int64_t stride : {1, 2, 3}) sweep_grouped(convolution(3, columns, 12, 9, 3, stride, 1, 3));
   Problem wide = convolution(5, 70, 600, 4, 3, 1, 1, 2);  // several strips
   wide.residual = true;
   wide.activation = {model::Function::kSilu};

@@ -34,6 +34,7 @@ Plan sample_plan() {
   plan.loads = {{{Bytes(std::uint64_t{5} << 32), Bytes(65536)}, BufferId(1), 3, 2, false, -1, {0, 2}}};
   plan.loads[0].form = model::StretchForm::kCoded;
   plan.steps[1].sums = BufferId(3);
+  plan.steps[1].alone = true;
   plan.steps[1].reduction = {64, 129};
   plan.prediction = {1.5, 1.25, 1.0, 0.75, 0.5};
   return plan;
@@ -87,6 +88,8 @@ TEST_CASE("a plan comes back as it was saved") {
   CHECK(loaded->loads[0].form == model::StretchForm::kCoded);
   CHECK(loaded->steps[0].reduction == kWholeReduction);
   CHECK_FALSE(loaded->steps[0].sums.valid());
+  CHECK_FALSE(loaded->steps[0].alone);
+  CHECK(loaded->steps[1].alone);
   CHECK(loaded->steps[1].reduction == ReductionRange{64, 129});
   CHECK(loaded->steps[1].sums == BufferId(3));
   CHECK(loaded->prediction.compute_ms == 0.5);

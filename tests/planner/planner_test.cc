@@ -1,5 +1,6 @@
 #include "sluice/planner/planner.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -143,6 +144,21 @@ TEST_CASE("the same request gives the same plan") {
     REQUIRE(first.has_value());
     REQUIRE(second.has_value());
     CHECK(fingerprint(*first) == fingerprint(*second));
+  }
+}
+
+TEST_CASE("short steps of several threads run alone, long ones do not") {
+  const model::Graph graph = resnet50();
+  for (const int threads : {1, 2}) {
+    profiler::DeviceProfile profile;
+    profile.threads = threads;
+    profile.share_seconds = 20e-6;
+    const auto plan = make_plan(graph, profile, {.threads = threads});
+    REQUIRE(plan.has_value());
+    const auto alone = std::count_if(plan->steps.begin(), plan->steps.end(), [](const plan::Step& step) { return step.alone; });
+    INFO(threads << " threads");
+    CHECK((alone > 0) == (threads > 1));
+    CHECK(alone < static_cast<std::ptrdiff_t>(plan->steps.size()));
   }
 }
 

@@ -113,6 +113,22 @@ TEST_CASE("on a CPU emulated as slower, steps and what they wait for memory take
   CHECK(load_seconds(slower, Bytes(1 << 20)) == load_seconds(profile, Bytes(1 << 20)));
 }
 
+TEST_CASE("a step that threads save less of than sharing costs runs alone, on a slower CPU too") {
+  for (const double slowdown : {1.0, 3.0}) {
+    DeviceProfile profile;
+    profile.share_seconds = 4e-6;
+    profile.compute_slowdown = slowdown;
+    const auto alone = [&](double seconds, int threads) {
+      return runs_alone(profile, (seconds + profile.step_overhead_seconds) * slowdown, threads);
+    };
+    CHECK(alone(3.9e-6, 2));  // eight microseconds of one thread
+    CHECK_FALSE(alone(4.1e-6, 2));
+    CHECK(alone(1.9e-6, 3));
+    CHECK_FALSE(alone(2.1e-6, 3));
+    CHECK_FALSE(alone(0, 1));  // one thread has nobody to share with
+  }
+}
+
 TEST_CASE("loads take the measured rate of their pieces, a limit, and the checksums") {
   DeviceProfile profile;
   profile.reads = {{1, 1000, 1e6}, {1, 100'000, 1e7}, {4, 1000, 2e6}, {4, 100'000, 2e7}};

@@ -3,8 +3,9 @@
 //
 // Invariants: `parallelize` returns after every task ran; tasks of one call may run in any order on any thread, so results must not
 // depend on which; workers sleep, not spin, between calls (the loader needs the core): they may look out for the next call for a few
-// microseconds, and for none after `rest`. One caller at a time. Each thread starts with neighbouring tasks of its own (of two threads one
-// takes the first half), so tasks that touch the same data in call after call find it in their core's cache.
+// microseconds, and for none after `rest`. The caller may do all tasks itself, and does for a while where sharing them cost time. One
+// caller at a time. Each thread starts with neighbouring tasks of its own (of two threads one takes the first half), so tasks that touch
+// the same data in call after call find it in their core's cache.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,13 @@ class ThreadPool {
   virtual void parallelize(Task task, void* context, std::int64_t count) noexcept = 0;
   /// The next call will not come soon: send workers to sleep at once. Called before the caller waits for a load.
   virtual void rest() noexcept {}
+
+  /// Until it is said otherwise, `parallel_for` leaves all tasks to the caller: a step is too short to be shared (plan::Step::alone).
+  void keep_to_caller(bool alone) noexcept { alone_ = alone; }
+  bool kept_to_caller() const noexcept { return alone_; }
+
+ private:
+  bool alone_ = false;
 };
 
 /// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
@@ -32,7 +40,7 @@ Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
 /// Calls `body(index, thread)` for index in [0, count).
 template <class Body>
 void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexcept {
-  if (count == 1 || pool.thread_count() == 1) {
+  if (count == 1 || pool.thread_count() == 1 || pool.kept_to_caller()) {
     for (std::int64_t index = 0; index < count; ++index) body(index, 0);
     return;
   }

@@ -56,6 +56,7 @@ inline constexpr KernelId kConvTransposedFourBitsHalfScales{43};
 inline constexpr KernelId kConvWinogradEightBits{44};  // 44 to 46
 inline constexpr KernelId kConvWinogradFourBits{45};
 inline constexpr KernelId kConvWinogradFourBitsHalfScales{46};
+inline constexpr KernelId kLrn{47};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kIntegerBase{150};    // + OpKind: the generic kernels of the class int8
 inline constexpr KernelId kReferenceWinograd{190};

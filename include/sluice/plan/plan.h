@@ -102,6 +102,7 @@ struct Step {
   std::uint32_t loads_needed = 0;  // loads [0, loads_needed) must have ended, counted over Plan::loads
   DerivedPanels derived;
   bool prepare = false;
+  bool alone = false;                          // too short to be shared: the calling thread runs it alone
   BufferId sums;                               // of a part of a sum: where unfinished sums lie; else invalid
   ReductionRange reduction = kWholeReduction;  // products of each sum: all of them, or a part
 };

@@ -86,6 +86,8 @@ class Emitter {
       step.operand_count = spec.operand_count;
       step.loads_needed = spec.loads_needed;
       step.prepare = spec.prepare;
+      step.alone = runs_alone(*problem_.profile, price_step(graph_, problem_.kernels, id, spec, *problem_.profile, problem_.threads),
+                              problem_.threads);
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
       const std::size_t home = workspace_home(problem_.views, spec.position);

@@ -82,6 +82,8 @@ struct DeviceProfile {
   // load wakes.
   double load_start_seconds = 100e-6;
   double wake_seconds = 20e-6;
+  // What it costs to share a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
+  double share_seconds = 2e-6;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.

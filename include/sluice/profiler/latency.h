@@ -116,6 +116,12 @@ inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, cons
   return detail::full_speed_seconds(profile, kernel, node, work) * profile.compute_slowdown;
 }
 
+/// Is a step of so many seconds on `threads` threads no faster for them? What they save is less than it costs to bring them together.
+inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads) noexcept {
+  const double shared = std::max(0.0, seconds / profile.compute_slowdown - profile.step_overhead_seconds);
+  return threads > 1 && shared * (threads - 1) < profile.share_seconds;
+}
+
 /// What `bytes` of activations cost a step more because they come from memory and not from a core's own cache.
 inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, std::uint64_t bytes) noexcept {
   const auto rates = detail::of_kernel(profile.kernels, kernel);

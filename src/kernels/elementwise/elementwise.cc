@@ -3,6 +3,7 @@
 
 #include "sluice/kernels/reference.h"
 #include "sluice/kernels/registry.h"
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/elementwise/steps.h"
 #include "src/kernels/families.h"
 #include "src/kernels/reference/resize_taps.h"
@@ -13,7 +14,7 @@ namespace {
 
 using model::OpKind;
 
-inline constexpr std::size_t kKernelCount = 7;
+inline constexpr std::size_t kKernelCount = 8;
 
 /// What the reference supports, in f32.
 template <OpKind op>
@@ -33,6 +34,11 @@ bool takes_resize(const model::Graph& graph, const model::Node& node) noexcept {
   const Shape& out = graph.tensor(node.outputs[0]).shape;
   const operators::ResizeParameters a = resize_parameters(graph, node);
   return floats<OpKind::kResize>(graph, node) && out.rank() == 4 && keeps_extent(a, in, out, 0) && keeps_extent(a, in, out, 3);
+}
+
+bool takes_lrn(const model::Graph& graph, const model::Node& node) noexcept {
+  const std::int64_t channels = graph.tensor(node.outputs[0]).shape.back();
+  return floats<OpKind::kLrn>(graph, node) && channels + node.as<model::LrnAttributes>().size <= elementwise::kMostLrnFloats;
 }
 
 /// Sharing with the reference whatever does not depend on the code: cuts, places, costs.
@@ -57,6 +63,7 @@ std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
       describe<affine_parameters, elementwise::affine_step>(kernel_id::kAffine, "affine", OpKind::kAffine, floats<OpKind::kAffine>),
       describe<softmax_parameters, elementwise::softmax_step>(kernel_id::kSoftmax, "softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>),
       describe<resize_parameters, elementwise::resize_step>(kernel_id::kResize, "resize", OpKind::kResize, takes_resize),
+      describe<lrn_parameters, elementwise::lrn_step>(kernel_id::kLrn, "lrn", OpKind::kLrn, takes_lrn),
       describe<matmul_parameters, elementwise::matmul_step, elementwise::product_run>(kernel_id::kMatMul, "matmul", OpKind::kMatMul,
                                                                                       floats<OpKind::kMatMul>),
   };

@@ -50,6 +50,8 @@ class PlaceTables {
   PlaceRun run(const float* const* rows, const ResizeTaps& y) const noexcept {
     return {rows, y.weight.data(), y.count, columns_, places_.data(), weights_.data()};
   }
+  /// Of the first tap.
+  const std::int32_t* places() const noexcept { return places_[0]; }
 
  private:
   static constexpr std::size_t kMostTaps = 4;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/kernels/reference/lane_sum.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -245,7 +246,35 @@ void pool_as(const PoolRun& run, float* out) noexcept {
   }
 }
 
+struct AddValues {
+  const float* in;
+  template <class Part>
+  HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
+    return hn::Add(sum, part.load(D(), in + i));
+  }
+};
+
+/// Of a single channel, whose pixels lie behind each other unless it is part of a wider tensor.
+float mean_of_rows(const PoolRun& run) noexcept {
+  float sum = 0.0f;
+  for (std::int64_t y = run.window.y.begin; y < run.window.y.end; y += run.window.y.step) {
+    const auto* row = run.in->row(run.window.first_row + y) + run.window.x.begin * run.in->pixel_pitch;
+    if (run.in->pixel_pitch == sizeof(float)) {
+      sum += lanes::lane_sum(D(), run.window.x.count, AddValues{reinterpret_cast<const float*>(row)});
+      continue;
+    }
+    reference::LaneSum lane_sum;
+    for (std::int64_t i = 0; i < run.window.x.count; ++i, row += run.in->pixel_pitch) lane_sum.add(i, *reinterpret_cast<const float*>(row));
+    sum += lane_sum.total();
+  }
+  return sum / static_cast<float>(run.window.divisor);
+}
+
 void pool(PoolingKind kind, const PoolRun& run, float* out) noexcept {
+  if (kind == PoolingKind::kAverage && sums_lanes(*run.in, run.window)) {
+    *out = mean_of_rows(run);
+    return;
+  }
   kind == PoolingKind::kMax ? pool_as<PoolingKind::kMax>(run, out) : pool_as<PoolingKind::kAverage>(run, out);
 }
 
@@ -314,7 +343,53 @@ void blend_places(const PlaceRun& run, float* out, std::int64_t n) noexcept {
   if (i < n) lanes::store_first(blend_at(i), D(), out + i, static_cast<std::size_t>(n - i));
 }
 
-constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend, softmax_pixels, blend_places};
+template <std::int64_t kChannels>
+HWY_INLINE void copy_pixels_of(const float* from, const std::int32_t* places, float* out, std::int64_t pixels) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Four values at once: what is written beyond a pixel the next one writes over, so the last ones go alone. (kReadTail lets them be read.)
+  const hn::FixedTag<float, kMostCopied> d;
+  for (; i + kMostCopied <= pixels; ++i, out += kChannels, places += kChannels)
+    hn::StoreU(hn::Add(hn::LoadU(d, from + *places), hn::Zero(d)), d, out);
+#endif
+  for (; i < pixels; ++i, out += kChannels, places += kChannels)
+    for (std::int64_t c = 0; c < kChannels; ++c) out[c] = from[*places + c] + 0.0f;
+}
+
+void copy_pixels(const float* from, const std::int32_t* places, std::int64_t channels, float* out, std::int64_t pixels) noexcept {
+  switch (channels) {
+    case 1:
+      return copy_pixels_of<1>(from, places, out, pixels);
+    case 2:
+      return copy_pixels_of<2>(from, places, out, pixels);
+    case 3:
+      return copy_pixels_of<3>(from, places, out, pixels);
+    default:
+      copy_pixels_of<4>(from, places, out, pixels);
+  }
+}
+
+void lrn(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcept {
+  const D d;
+  float padded[kMostLrnFloats + kLanes];
+  std::fill_n(padded, run.before, 0.0f);
+  std::copy_n(in, n, padded + run.before);
+  std::fill_n(padded + run.before + n, run.after + kLanes, 0.0f);
+  const V scale = hn::Set(d, run.scale), exponent = hn::Set(d, -run.beta), bias = hn::Set(d, run.bias);
+  const auto normalised = [&](std::int64_t i) HWY_ATTR {
+    V sum = hn::Zero(d);
+    for (std::int64_t k = 0; k <= run.before + run.after; ++k) {
+      const V value = hn::LoadU(d, padded + i + k);
+      sum = fn::fused(value, value, sum);
+    }
+    return hn::Mul(hn::LoadU(d, padded + run.before + i), fn::exp(d, hn::Mul(exponent, fn::log(d, fn::fused(scale, sum, bias)))));
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(normalised(i), d, out + i);
+  if (i < n) lanes::store_first(normalised(i), d, out + i, static_cast<std::size_t>(n - i));
+}
+
+constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend, softmax_pixels, blend_places, copy_pixels, lrn};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise

@@ -29,6 +29,8 @@ struct PoolRun {
 
 /// Channels that fit a run of pixels as lanes.
 inline constexpr std::int64_t kFewChannels = 16;
+/// Channels that `copy_pixels` moves at once.
+inline constexpr std::int64_t kMostCopied = 4;
 
 /// A blend whose sources differ from value to value: where few channels make a run too short.
 struct PlaceRun {
@@ -39,6 +41,15 @@ struct PlaceRun {
   const std::int32_t* const* places = nullptr;  // [column][value]: floats from the row's begin
   const float* const* weights = nullptr;        // [column][value]
 };
+
+/// Normalisation by neighbouring channels: x / (bias + scale * sum of squares of `before` + 1 + `after` channels) ^ beta
+struct LrnRun {
+  std::int64_t before = 0, after = 0;
+  float scale = 0, beta = 0, bias = 0;
+};
+
+/// Channels of a pixel and the zeros around them, of which a local response normalisation makes a copy.
+inline constexpr std::int64_t kMostLrnFloats = 4096;
 
 struct RunTable {
   /// out[i] = f(in[i])
@@ -57,6 +68,11 @@ struct RunTable {
   void (*softmax_pixels)(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept = nullptr;
   /// out[i] = sum over t of run.row_weights[r] * run.weights[c][i] * run.rows[r][run.places[c][i]], t = r * columns + c: a chain as `blend`
   void (*blend_places)(const PlaceRun& run, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[i] = from[places[i * channels] + c] + 0 for the `channels` <= kMostCopied of each pixel: what `blend_places` says of one tap
+  void (*copy_pixels)(const float* from, const std::int32_t* places, std::int64_t channels, float* out,
+                      std::int64_t pixels) noexcept = nullptr;
+  /// The n channels of a pixel; n + before + after <= kMostLrnFloats. As reference/normalize.cc says.
+  void (*lrn)(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

@@ -20,7 +20,10 @@ constexpr std::int64_t kTaskElements = 16 * 1024;
 template <class Body>
 void for_joined_rows(const KernelCall& call, bool joined, const Body& body) noexcept {
   const RowView& out = call.outputs[0].view;
-  const std::int64_t group = std::max<std::int64_t>(1, kTaskElements / std::max<std::int64_t>(1, out.pixels * out.channels));
+  const std::int64_t rows = call.rows.size(), threads = call.pool == nullptr ? 1 : call.pool->thread_count();
+  std::int64_t tasks = std::max<std::int64_t>(1, ceil_div(rows * out.pixels * out.channels, kTaskElements));
+  if (tasks > 1) tasks = ceil_div(tasks, threads) * threads;  // even shares
+  const std::int64_t group = std::max<std::int64_t>(1, ceil_div(rows, tasks));
   const auto do_group = [&](std::int64_t index, int) {
     const std::int64_t first = call.rows.begin + index * group, end = std::min(call.rows.end, first + group);
     if (joined) return body(first, end - first);
@@ -274,6 +277,17 @@ Bytes resize_workspace(const operators::ResizeParameters& p, const StepExtent&) 
   return Bytes(columns_bytes(p.out_columns) + (PlaceTables::fits(p.out_channels) ? PlaceTables::bytes(p.out_columns * p.out_channels) : 0));
 }
 
+void lrn_step(const KernelCall& call, const RunTable& runs) noexcept {
+  const auto& a = call.parameters<operators::LrnParameters>();
+  const RowView& in = call.inputs[0].view;
+  const RowView& out = call.outputs[0].view;
+  const LrnRun run{(a.size - 1) / 2, a.size / 2, a.alpha / static_cast<float>(a.size), a.beta, a.bias};
+  for_grouped_rows(call, [&](std::int64_t row) {
+    for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel)
+      runs.lrn(run, reference::same_pixel<float>(in, out, row, pixel), out.at<float>(row, pixel), out.channels);
+  });
+}
+
 /// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
 void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
   const auto& a = call.parameters<operators::ResizeParameters>();
@@ -289,8 +303,10 @@ void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
   };
   if (PlaceTables::fits(out.view.channels) && closed_rows(out.view) && PlaceTables::even(columns, in.view, out.view)) {
     const PlaceTables tables(columns, in.view, out.view, call.workspace + columns_bytes(out.view.pixels));
+    const bool copies = a.mode == ResizeMode::kNearest && out.view.channels <= kMostCopied;
     for_grouped_rows(call, [&](std::int64_t row) {
       const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
+      if (copies) return runs.copy_pixels(rows_of(row, y)[0], tables.places(), out.view.channels, out.view.at<float>(row), out.view.pixels);
       runs.blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
     });
     return;

@@ -15,6 +15,7 @@ void affine_step(const KernelCall& call, const RunTable& runs) noexcept;
 void binary_step(const KernelCall& call, const RunTable& runs) noexcept;
 void softmax_step(const KernelCall& call, const RunTable& runs) noexcept;
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept;
+void lrn_step(const KernelCall& call, const RunTable& runs) noexcept;
 void resize_step(const KernelCall& call, const RunTable& runs) noexcept;
 void matmul_step(const KernelCall& call, ProductRun product) noexcept;
 

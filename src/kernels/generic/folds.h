@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "src/kernels/reference/lane_sum.h"
+
 namespace sluice::kernels::generic {
 
 /// The greatest value and where it lies. What is no number is no greater than anything.
@@ -27,18 +29,31 @@ class Greatest {
   std::int64_t place_ = -1;
 };
 
+/// Rows of so many values and more are summed in sixteen lanes (reference/lane_sum.h), where a mean is of one channel and leaves no place
+/// out.
+inline constexpr std::int64_t kLeastOfLanes = 16;
+
 /// The sum of each row, then the sum of the rows: two short chains lose less than one long one, which matters for global averages.
 class Mean {
  public:
-  void add(float value) noexcept { row_ += value; }
+  explicit Mean(bool one_channel) noexcept : one_channel_(one_channel) {}
+  void add(float value) noexcept {
+    row_ += value;
+    lanes_.add(count_++, value);
+  }
   void end_row() noexcept {
-    sum_ += row_;
+    sum_ += one_channel_ && count_ >= kLeastOfLanes ? lanes_.total() : row_;
     row_ = 0.0f;
+    lanes_ = {};
+    count_ = 0;
   }
   float over(std::int64_t divisor) const noexcept { return sum_ / static_cast<float>(divisor); }
 
  private:
+  bool one_channel_;
   float sum_ = 0.0f, row_ = 0.0f;
+  reference::LaneSum lanes_;
+  std::int64_t count_ = 0;
 };
 
 }  // namespace sluice::kernels::generic

@@ -62,14 +62,20 @@ PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte
 template <class T, class Index>
 bool gather_row(const T* from, const Index* places, std::int64_t count, std::int64_t extent, std::int64_t stride, std::int64_t step,
                 T* to) noexcept {
-  bool all_inside = true;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t place = places[i];
-    const bool inside = resolve(place, extent);
-    all_inside = all_inside && inside;
-    to[i] = inside ? from[i * step + place * stride] : T{};
+  if (extent == 0) {  // no place is one
+    std::fill_n(to, count, T{});
+    return count == 0;
   }
-  return all_inside;
+  // Without jumps: what lies outside reads place 0, and its value is dropped.
+  unsigned outside = 0;
+  for (std::int64_t i = 0; i < count; ++i, from += step) {
+    const std::int64_t stated = places[i], place = stated + (stated >> 63 & extent);
+    const bool inside = static_cast<std::uint64_t>(place) < static_cast<std::uint64_t>(extent);
+    outside |= inside ? 0u : 1u;
+    const T value = from[inside ? place * stride : 0];
+    to[i] = inside ? value : T{};
+  }
+  return outside == 0;
 }
 
 PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {

@@ -1,8 +1,10 @@
 // Images of any number of axes, sampled at places that other values give.
 #include "sluice/operators/generic/image.h"
 
+#include "src/kernels/movement/loops.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::image;
@@ -13,9 +15,19 @@ namespace {
 enum Padding : std::int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 enum GridArgument : std::size_t { kAlign, kGridMode, kPadding };
 
-/// Linear, nearest, cubic: the old names of opset 16 are those of images.
-bool grid_cubic(const PlainNode& node) noexcept { return node.integer(kGridMode) == 2 || node.integer(kGridMode) == 4; }
-bool grid_nearest(const PlainNode& node) noexcept { return node.integer(kGridMode) == 1; }
+/// The arguments, read once: every output asks for them.
+struct GridForm {
+  explicit GridForm(const PlainNode& node) noexcept
+      : align(node.integer(kAlign) != 0),
+        nearest(node.integer(kGridMode) == 1),
+        cubic(node.integer(kGridMode) == 2 || node.integer(kGridMode) == 4),  // the old names of opset 16 are those of images
+        padding(static_cast<Padding>(node.integer(kPadding))) {}
+
+  int taps() const noexcept { return nearest ? 1 : cubic ? 4 : 2; }
+
+  bool align, nearest, cubic;
+  Padding padding;
+};
 
 /// Folded back into [low, high] at its ends.
 double reflected(double x, double low, double high) noexcept {
@@ -27,13 +39,13 @@ double reflected(double x, double low, double high) noexcept {
 }
 
 /// A place along an axis as the padding has it; -1: nothing lies there.
-std::int64_t padded_place(const PlainNode& node, std::int64_t place, std::int64_t extent) noexcept {
+std::int64_t padded_place(const GridForm& form, std::int64_t place, std::int64_t extent) noexcept {
   if (place >= 0 && place < extent) return place;
-  switch (node.integer(kPadding)) {
+  switch (form.padding) {
     case kBorder:
       return std::clamp<std::int64_t>(place, 0, extent - 1);
     case kReflection: {
-      const double half = node.integer(kAlign) != 0 ? 0 : 0.5;
+      const double half = form.align ? 0 : 0.5;
       return std::clamp<std::int64_t>(
           static_cast<std::int64_t>(reflected(static_cast<double>(place), -half, static_cast<double>(extent - 1) + half)), 0, extent - 1);
     }
@@ -44,101 +56,192 @@ std::int64_t padded_place(const PlainNode& node, std::int64_t place, std::int64_
 
 /// The taps of one axis: places and weights.
 struct Taps {
-  std::array<std::int64_t, 4> place{};
-  std::array<double, 4> weight{};
-  int count = 0;
+  std::array<std::int64_t, 4> place;
+  std::array<double, 4> weight;
 };
 
-Taps taps_of(const PlainNode& node, double x, std::int64_t extent) noexcept {
-  Taps taps;
+/// Where a coordinate lies in the image.
+double place_along(const GridForm& form, double x, std::int64_t extent) noexcept {
   const auto last = static_cast<double>(extent - 1);
-  // In image coordinates; far away is as good as outside.
-  double at = node.integer(kAlign) != 0 ? (x + 1) / 2 * last : ((x + 1) * static_cast<double>(extent) - 1) / 2;
+  // Far away is as good as outside.
+  double at = form.align ? (x + 1) / 2 * last : ((x + 1) * static_cast<double>(extent) - 1) / 2;
   if (!(at > -1e9 && at < 1e9)) at = at > 0 ? 1e9 : -1e9;
-  const double half = node.integer(kAlign) != 0 ? 0 : 0.5;
-  if (grid_nearest(node)) at = std::nearbyint(at);
-  if (node.integer(kPadding) == kBorder && (at < 0 || at > last)) at = std::clamp(at, 0.0, last);
-  if (node.integer(kPadding) == kReflection && (at < -half || at > last + half)) at = reflected(at, -half, last + half);
-  if (grid_nearest(node)) {
-    taps.count = 1;
-    taps.place[0] = padded_place(node, static_cast<std::int64_t>(at), extent);
+  const double half = form.align ? 0 : 0.5;
+  if (form.nearest) at = std::nearbyint(at);
+  if (form.padding == kBorder && (at < 0 || at > last)) at = std::clamp(at, 0.0, last);
+  if (form.padding == kReflection && (at < -half || at > last + half)) at = reflected(at, -half, last + half);
+  return at;
+}
+
+Taps taps_of(const GridForm& form, double x, std::int64_t extent) noexcept {
+  Taps taps;
+  const double at = place_along(form, x, extent);
+  if (form.nearest) {
+    taps.place[0] = padded_place(form, static_cast<std::int64_t>(at), extent);
     taps.weight[0] = 1;
     return taps;
   }
-  const auto floor = static_cast<std::int64_t>(std::floor(at));
+  // std::floor is a call where the instruction is not certain to be there.
+  std::int64_t floor = static_cast<std::int64_t>(at);
+  if (static_cast<double>(floor) > at) --floor;
   const double t = at - static_cast<double>(floor);
-  const int before = grid_cubic(node) ? 1 : 0;
-  taps.count = grid_cubic(node) ? 4 : 2;
-  for (int k = 0; k < taps.count; ++k) {
-    const double d = std::fabs(t - (k - before));
+  if (!form.cubic) {
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+      taps.place[k] = padded_place(form, floor + static_cast<std::int64_t>(k), extent);
+      taps.weight[k] = 1 - std::fabs(t - static_cast<double>(k));
+    }
+    return taps;
+  }
+  for (std::size_t k = 0; k < 4; ++k) {
+    const double d = std::fabs(t - (static_cast<double>(k) - 1));
     constexpr double a = -0.75;
-    const double cubic = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-    taps.place[static_cast<std::size_t>(k)] = padded_place(node, floor + k - before, extent);
-    taps.weight[static_cast<std::size_t>(k)] = grid_cubic(node) ? cubic : 1 - d;
+    taps.place[k] = padded_place(form, floor + static_cast<std::int64_t>(k) - 1, extent);
+    taps.weight[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
   }
   return taps;
 }
 
-/// What an output is the weighted sum of, in every channel: the taps of all axes combined, without those that lie outside.
+/// What kSampleLanes outputs are the weighted sums of, in every channel: the taps of all axes combined, the last axis slowest.
 struct Samples {
-  std::array<std::int64_t, 64> place;
-  std::array<double, 64> weight;
-  std::size_t count = 0;
+  static constexpr std::size_t kMost = 64 * kSampleLanes;
+  std::array<std::int32_t, kMost> places;
+  std::array<double, kMost> weights;
+
+  void set(std::size_t lane, const std::array<Taps, kMaxGridAxes>& taps, int axes, int per_axis, const Shape& x) noexcept {
+    if (axes == 2 && per_axis == 2) return set_square(lane, taps[0], taps[1], x[3]);
+    int combinations = 1;
+    for (int a = 0; a < axes; ++a) combinations *= per_axis;
+    for (int k = 0; k < combinations; ++k) {
+      std::int64_t place = 0;
+      double weight = 1;
+      bool inside = true;
+      for (int a = 0, left = k; a < axes; ++a, left /= per_axis) {
+        const Taps& t = taps[static_cast<std::size_t>(a)];
+        const auto tap = static_cast<std::size_t>(left % per_axis);
+        inside = inside && t.place[tap] >= 0;
+        place = place * x[a + 2] + t.place[tap];
+        weight *= t.weight[tap];
+      }
+      put(static_cast<std::size_t>(k), lane, inside ? place : -1, weight);
+    }
+  }
+  /// The same of two linear axes, which most grids are.
+  void set_square(std::size_t lane, const Taps& y, const Taps& x, std::int64_t columns) noexcept {
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::int64_t row = y.place[k & 1], column = x.place[k >> 1];
+      put(k, lane, (row | column) < 0 ? -1 : row * columns + column, y.weight[k & 1] * x.weight[k >> 1]);
+    }
+  }
+  void put(std::size_t tap, std::size_t lane, std::int64_t place, double weight) noexcept {
+    places[tap * kSampleLanes + lane] = static_cast<std::int32_t>(place);
+    weights[tap * kSampleLanes + lane] = weight;
+  }
+  /// Lanes from `first` on: nothing lies there.
+  void clear(std::size_t first, int combinations) noexcept {
+    for (std::size_t k = 0; k < static_cast<std::size_t>(combinations); ++k)
+      for (std::size_t lane = first; lane < kSampleLanes; ++lane) {
+        places[k * kSampleLanes + lane] = -1;
+        weights[k * kSampleLanes + lane] = 0;
+      }
+  }
 };
 
-Samples samples_of(const std::array<Taps, kMaxGridAxes>& taps, int axes, int combinations, const Shape& x) noexcept {
-  Samples samples;
-  for (int k = 0; k < combinations; ++k) {
-    std::int64_t place = 0;
-    double weight = 1;
-    bool inside = true;
-    for (int a = 0, left = k; a < axes; ++a) {
-      const Taps& t = taps[static_cast<std::size_t>(a)];
-      const auto tap = static_cast<std::size_t>(left % t.count);
-      left /= t.count;
-      inside = inside && t.place[tap] >= 0;
-      place = place * x[a + 2] + t.place[tap];
-      weight *= t.weight[tap];
-    }
-    if (!inside) continue;
-    samples.place[samples.count] = place;
-    samples.weight[samples.count++] = weight;
+/// Are channels the lanes? Their planes are turned into pixels first, which few channels or few outputs are not worth.
+bool samples_pixels(const Shape& x, std::int64_t outputs) noexcept {
+  return x[1] >= kSampleChannels / 2 && 2 * outputs >= x.count(2, x.rank());
+}
+
+/// A tile of results, and the planes of kSampleChannels channels as pixels.
+std::uint64_t grid_scratch(const PlainNode& node) noexcept {
+  const Shape &x = node.in(0).shape, &grid = node.in(1).shape;
+  if (x.rank() < 3 || grid.rank() != x.rank() || !samples_pixels(x, grid.count(1, grid.rank() - 1))) return 0;
+  return static_cast<std::uint64_t>(kSampleChannels * (kSampleLanes + x.count(2, x.rank()))) * sizeof(float);
+}
+
+/// One run of GridSample: its shapes and what it reads.
+class GridRun {
+ public:
+  GridRun(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept
+      : x_(node.in(0).shape),
+        axes_(x_.rank() - 2),
+        inputs_(x_.count(2, x_.rank())),
+        outputs_(out.shape.count(2, out.shape.rank())),
+        form_(node),
+        images_(node.in(0).as<const float>()),
+        grid_(node.in(1).as<const float>()),
+        out_(out.as<float>()),
+        tile_(reinterpret_cast<float*>(scratch)) {
+    for (int a = 0; a < axes_; ++a) combinations_ *= form_.taps();
   }
-  return samples;
-}
 
-/// Channels whose sums are formed at the same time: each waits for its own last addition, not for another's.
-constexpr std::int64_t kChannelsTogether = 4;
+  /// Plane by plane.
+  void sample_planes(std::int64_t n) noexcept {
+    each_run(n, [&](const SampleTaps& taps, std::int64_t first, std::int64_t lanes) {
+      for (std::int64_t c = n * x_[1]; c < (n + 1) * x_[1]; ++c)
+        vectors_.sample(taps, images_ + c * inputs_, out_ + c * outputs_ + first, lanes);
+    });
+  }
 
-template <std::int64_t kChannels>
-void sum_samples(const Samples& samples, const float* image, std::int64_t image_step, float* to, std::int64_t to_step) noexcept {
-  double sums[kChannels] = {};
-  for (std::size_t k = 0; k < samples.count; ++k)
-    for (std::int64_t c = 0; c < kChannels; ++c) sums[c] += samples.weight[k] * image[c * image_step + samples.place[k]];
-  for (std::int64_t c = 0; c < kChannels; ++c) to[c * to_step] = static_cast<float>(sums[c]);
-}
-
-PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const Shape& x = node.in(0).shape;
-  const int axes = x.rank() - 2;
-  const std::int64_t inputs = x.count(2, x.rank()), outputs = out.shape.count(2, out.shape.rank());
-  for (std::int64_t n = 0; n < x[0]; ++n)
-    for (std::int64_t at = 0; at < outputs; ++at) {
-      std::array<Taps, kMaxGridAxes> taps;
-      int combinations = 1;
-      for (int a = 0; a < axes; ++a) {
-        const float coordinate = node.in(1).as<const float>()[(n * outputs + at) * axes + axes - 1 - a];
-        taps[static_cast<std::size_t>(a)] = taps_of(node, coordinate, x[a + 2]);
-        combinations *= taps[static_cast<std::size_t>(a)].count;
-      }
-      const Samples samples = samples_of(taps, axes, combinations, x);
-      const float* const images = node.in(0).as<const float>() + n * x[1] * inputs;
-      float* const to = out.as<float>() + n * x[1] * outputs + at;
-      std::int64_t c = 0;
-      for (; c + kChannelsTogether <= x[1]; c += kChannelsTogether)
-        sum_samples<kChannelsTogether>(samples, images + c * inputs, inputs, to + c * outputs, outputs);
-      for (; c < x[1]; ++c) sum_samples<1>(samples, images + c * inputs, inputs, to + c * outputs, outputs);
+  /// kSampleChannels planes at once.
+  void sample_pixels(std::int64_t n) noexcept {
+    float* const pixels = tile_ + kSampleChannels * kSampleLanes;
+    for (std::int64_t c = 0; c < x_[1]; c += kSampleChannels) {
+      const std::int64_t channels = std::min(kSampleChannels, x_[1] - c), plane = n * x_[1] + c;
+      if (channels < kSampleChannels) std::fill_n(pixels, inputs_ * kSampleChannels, 0.0f);
+      turn(images_ + plane * inputs_, inputs_, channels, pixels, kSampleChannels, inputs_);
+      each_run(n, [&](const SampleTaps& taps, std::int64_t first, std::int64_t lanes) {
+        vectors_.sample_pixels(taps, pixels, tile_, lanes);
+        turn(tile_, kSampleChannels, lanes, out_ + plane * outputs_ + first, outputs_, channels);
+      });
     }
+  }
+
+ private:
+  /// to[q * to_step + p] = from[p * from_step + q]
+  static void turn(const float* from, std::int64_t from_step, std::int64_t p, float* to, std::int64_t to_step, std::int64_t q) noexcept {
+    constexpr std::int64_t kFloat = sizeof(float);
+    constexpr std::size_t kFloats = 2;  // movement lists its loops by the logarithm of the element's size
+    movement::loop_table(active_isa())
+        .turn[kFloats](
+            {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), from_step * kFloat, to_step * kFloat, p, q});
+  }
+
+  /// Calls body(taps, first output, outputs) for each kSampleLanes outputs of an image.
+  template <class Body>
+  void each_run(std::int64_t n, const Body& body) noexcept {
+    for (std::int64_t first = 0; first < outputs_; first += kSampleLanes) {
+      const std::int64_t lanes = std::min(kSampleLanes, outputs_ - first);
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        std::array<Taps, kMaxGridAxes> taps;
+        const float* const coordinates = grid_ + (n * outputs_ + first + lane) * axes_;
+        for (int a = 0; a < axes_; ++a)
+          taps[static_cast<std::size_t>(a)] = taps_of(form_, static_cast<double>(coordinates[axes_ - 1 - a]), x_[a + 2]);
+        samples_.set(static_cast<std::size_t>(lane), taps, axes_, form_.taps(), x_);
+      }
+      samples_.clear(static_cast<std::size_t>(lanes), combinations_);
+      body(SampleTaps{samples_.places.data(), samples_.weights.data(), combinations_}, first, lanes);
+    }
+  }
+
+  const Shape& x_;
+  const int axes_;
+  const std::int64_t inputs_, outputs_;
+  const GridForm form_;
+  const VectorTable& vectors_ = vector_table(active_isa());
+  const float* const images_;
+  const float* const grid_;
+  float* const out_;
+  float* const tile_;
+  int combinations_ = 1;
+  Samples samples_;
+};
+
+PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  const Shape& x = node.in(0).shape;
+  if (x.count(2, x.rank()) > INT32_MAX) return kWrongShape;
+  const bool pixels = samples_pixels(x, out.shape.count(2, out.shape.rank()));
+  GridRun run(node, out, scratch);
+  for (std::int64_t n = 0; n < x[0]; ++n) pixels ? run.sample_pixels(n) : run.sample_planes(n);
   return nullptr;
 }
 
@@ -230,7 +333,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"GridSample", run_grid},
+    {"GridSample", run_grid, grid_scratch},
     {"AffineGrid", run_affine},
     {"RoiAlign", run_roi},
 };

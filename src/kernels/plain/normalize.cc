@@ -4,6 +4,7 @@
 #include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::normalize;
@@ -13,34 +14,14 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-/// Rows whose sums are formed at the same time: each waits for its own last addition, not for another's.
-constexpr std::int64_t kRowsTogether = 8;
-
-/// Of `kRows` rows of `count` values each.
-template <std::int64_t kRows>
-void moments_of(const float* x, std::int64_t count, Moments* moments) noexcept {
-  double sums[kRows] = {}, squares[kRows] = {};
-  for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t r = 0; r < kRows; ++r) sums[r] += x[r * count + i];
-  for (std::int64_t r = 0; r < kRows; ++r) moments[r].mean = sums[r] / static_cast<double>(count);
-  for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t r = 0; r < kRows; ++r) {
-      const double d = x[r * count + i] - moments[r].mean;
-      squares[r] += d * d;
-    }
-  for (std::int64_t r = 0; r < kRows; ++r) moments[r].variance = squares[r] / static_cast<double>(count);
-}
-
 /// Calls body(row, moments) for each row.
 template <class Body>
 void each_moments(const float* x, std::int64_t rows, std::int64_t count, const Body& body) noexcept {
-  for (std::int64_t row = 0; row < rows;) {
-    std::array<Moments, kRowsTogether> moments;
-    const std::int64_t together = rows - row >= kRowsTogether ? kRowsTogether : 1;
-    together == 1 ? moments_of<1>(x + row * count, count, moments.data())
-                  : moments_of<kRowsTogether>(x + row * count, count, moments.data());
-    for (std::int64_t r = 0; r < together; ++r) body(row + r, moments[static_cast<std::size_t>(r)]);
-    row += together;
+  const VectorTable& vectors = vector_table(active_isa());
+  const auto terms = static_cast<double>(count);
+  for (std::int64_t row = 0; row < rows; ++row, x += count) {
+    const double mean = vectors.sum(Term::kValue, x, count) / terms;
+    body(row, Moments{mean, vectors.squares(mean, x, count) / terms});
   }
 }
 
@@ -93,6 +74,7 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
   const PlainTensor& x = node.in(0);
   const std::int64_t channels = x.shape[1], groups = node.given(1) ? node.integer(1) : channels;
   const std::int64_t per_group = channels / groups, inner = x.shape.count(2, x.shape.rank());
+  const VectorTable& vectors = vector_table(active_isa());
   const auto parameter = [&](int input, std::int64_t channel) {
     const PlainTensor& p = node.in(input);
     return p.as<const float>()[p.count() == channels ? channel : channel / per_group];
@@ -102,10 +84,8 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
     const double scale = 1 / std::sqrt(m.variance + node.real(0));
     for (std::int64_t c = 0; c < per_group; ++c) {
       const std::int64_t channel = g % groups * per_group + c;
-      const double factor = parameter(1, channel), shift = parameter(2, channel);
-      const float* const from = x.as<const float>() + first + c * inner;
-      float* const to = out.as<float>() + first + c * inner;
-      for (std::int64_t i = 0; i < inner; ++i) to[i] = static_cast<float>((from[i] - m.mean) * scale * factor + shift);
+      const Rescale by{m.mean, scale, parameter(1, channel), parameter(2, channel)};
+      vectors.rescale(by, x.as<const float>() + first + c * inner, out.as<float>() + first + c * inner, inner);
     }
   });
   return nullptr;

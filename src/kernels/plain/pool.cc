@@ -47,7 +47,7 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) 
   const std::int64_t row = w.kernel[static_cast<std::size_t>(w.axes - 1)];
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t at = 0; at < outputs; ++at) {
-      generic::Mean mean;
+      generic::Mean mean(x.shape[1] == 1 && w.dilation[static_cast<std::size_t>(w.axes - 1)] == 1);
       std::int64_t terms = 0;
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         bool padded = false;
@@ -92,7 +92,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
 /// One image, whose rows are its last axis.
 float global_of(const PlainNode& node, const float* from, std::int64_t count, std::int64_t row) noexcept {
   generic::Greatest<float> greatest;
-  generic::Mean mean;
+  generic::Mean mean(node.in(0).shape[1] == 1);
   double sum = 0;
   switch (kind_of(node)) {
     case Pool::kMax:

@@ -4,6 +4,7 @@
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::reduce;
@@ -128,8 +129,39 @@ void fold_rows(const E* from, std::int64_t rows, std::int64_t count, T* sums) no
   }
 }
 
-/// Adds up what lies at the same place of the results, by lines along which either one result takes all values or each takes its own. In
-/// the order of the values, whatever the lines are.
+/// Folds of reals that vectors.h has.
+constexpr bool has_vectors(Fold fold) noexcept { return fold != Fold::kProd && fold != Fold::kLogSumExp; }
+
+/// The fold of one line of values.
+template <Fold fold>
+double fold_line(const VectorTable& vectors, const float* x, std::int64_t n) noexcept {
+  if constexpr (fold == Fold::kMax || fold == Fold::kMin) return vectors.extreme(fold == Fold::kMax, x, n);
+  if constexpr (fold == Fold::kL1) return vectors.sum(Term::kMagnitude, x, n);
+  if constexpr (fold == Fold::kL2 || fold == Fold::kSumSquare) return vectors.sum(Term::kSquare, x, n);
+  return vectors.sum(Term::kValue, x, n);
+}
+
+/// Adds up what lies at the same place of the results, by lines along which either one result takes all values (sums: in the order of
+/// vectors.h, then line after line) or each takes its own, in the order of the values.
+template <Fold fold>
+void fold_vectors(const PlainTensor& x, const Extents& strides, double* sums) noexcept {
+  const VectorTable& vectors = vector_table(active_isa());
+  constexpr bool kPlainSum = fold == Fold::kSum || fold == Fold::kMean || fold == Fold::kLogSum;
+  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+    const float* const from = x.as<const float>() + i;
+    double* const to = sums + at[0];
+    if (steps[0] == 0) {
+      const double folded = fold_line<fold>(vectors, from, count);
+      fold == Fold::kMax || fold == Fold::kMin ? accumulate(fold, folded, *to) : void(*to += folded);
+    } else if (kPlainSum && steps[0] == 1) {
+      vectors.add(from, to, count);
+    } else {
+      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k * steps[0]]);
+    }
+  });
+}
+
+/// Its simple equivalent, for integers and whatever vectors.h does not have: in the order of the values, whatever the lines are.
 template <Fold fold, class T, class E>
 void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept {
   const E* const from = x.as<const E>();
@@ -157,7 +189,12 @@ void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept 
 template <class T, class E, std::size_t... kFold>
 void fold_as(Fold fold, const PlainTensor& x, const Extents& strides, T* sums, std::index_sequence<kFold...>) noexcept {
   using Function = void (*)(const PlainTensor&, const Extents&, T*) noexcept;
-  static constexpr Function kFunctions[] = {fold_lines<kFolds[kFold], T, E>...};
+  static constexpr Function kFunctions[] = {[](const PlainTensor& values, const Extents& steps, T* results) noexcept {
+    if constexpr (std::is_same_v<T, double> && has_vectors(kFolds[kFold]))
+      fold_vectors<kFolds[kFold]>(values, steps, results);
+    else
+      fold_lines<kFolds[kFold], T, E>(values, steps, results);
+  }...};
   kFunctions[static_cast<std::size_t>(fold)](x, strides, sums);
 }
 
@@ -233,7 +270,7 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Neighbours& 
   const auto* from = node.in(0).as<const float>();
   for (std::int64_t o = 0; o < in.count(0, axes.first); ++o, from += run * inner)
     for (std::int64_t i = 0; i < inner; ++i) {
-      generic::Mean mean;
+      generic::Mean mean(image ? in[1] == 1 : inner == 1);
       for (std::int64_t k = 0; k < run; ++k) {
         mean.add(from[k * inner + i]);
         if (k % row == row - 1) mean.end_row();
@@ -287,10 +324,26 @@ void find_extremes(const T* from, const AxisView& view, std::int64_t places, boo
     }
 }
 
+/// Of f32, in vectors. Places fit 32 bits.
+void find_f32_extremes(const PlainTensor& x, const AxisView& view, const Extreme& which, std::int64_t* best) noexcept {
+  const VectorTable& vectors = vector_table(active_isa());
+  for (std::int64_t o = 0; o < view.outer; ++o) {
+    const float* const from = x.as<const float>() + o * view.extent * view.inner;
+    if (view.inner == 1)
+      best[o] = vectors.extreme_place(which, from, view.extent);
+    else
+      vectors.extreme_places(which, {from, view.inner, view.extent}, view.inner, best + o * view.inner);
+  }
+}
+
 PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
   const bool largest = *static_cast<const bool*>(node.op().detail), last = node.integer(2) != 0;
+  if (is_f32(x.dtype) && view.extent <= INT32_MAX) {
+    find_f32_extremes(x, view, {largest, last}, out.as<std::int64_t>());
+    return nullptr;
+  }
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t o = 0; o < view.outer; ++o)

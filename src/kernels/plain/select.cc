@@ -1,7 +1,10 @@
 // Values chosen by their size or place: TopK, Hardmax, OneHot, Trilu, ReverseSequence, CenterCropPad, EyeLike.
+#include <functional>
+
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -12,11 +15,56 @@ std::uint64_t top_k_scratch(const PlainNode& node) noexcept {
   return axis < 0 ? 0 : static_cast<std::uint64_t>(x.shape[axis]) * sizeof(std::int64_t);
 }
 
+/// The k best of a row of f32 as keys with their places (vectors.h): those found are thinned out to the best k whenever there are some
+/// times as many, and what is no better than the last of these is passed over, a vector at a time. `found` has room for all values.
+void find_best(const float* from, std::int64_t extent, std::int64_t k, bool largest, const VectorTable& vectors,
+               std::uint64_t* found) noexcept {
+  Scan scan{.values = from, .end = extent, .largest = largest, .found = found, .room = std::min(extent, 4 * k + 16 * kMostLanes)};
+  for (;;) {
+    vectors.scan(scan);
+    if (scan.count > k) {
+      std::nth_element(found, found + k - 1, found + scan.count, std::greater<>());
+      scan.count = k;
+    }
+    if (scan.next == scan.end) break;
+    scan.above = key_of(found[k - 1]);
+  }
+  std::sort(found, found + k, std::greater<>());
+}
+
+/// f32 along the last axis.
+void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView& view, std::byte* scratch) noexcept {
+  constexpr std::int64_t kMostTurns = 2048;  // values looked at in all turns of `best_places`
+  const VectorTable& vectors = vector_table(active_isa());
+  const std::int64_t k = node.integer(0);
+  const bool largest = node.integer(2) != 0, few = view.extent >= kMostLanes && k * view.extent <= kMostTurns;
+  auto* const found = reinterpret_cast<std::uint64_t*>(scratch);
+  std::array<std::int64_t, kMostTurns / kMostLanes> places;
+  for (std::int64_t o = 0; o < view.outer; ++o) {
+    const float* const from = node.in(0).as<const float>() + o * view.extent;
+    if (few)
+      vectors.best_places(largest, from, view.extent, k, reinterpret_cast<std::int32_t*>(scratch), places.data());
+    else
+      find_best(from, view.extent, k, largest, vectors, found);
+    for (std::int64_t p = 0; p < k; ++p) {
+      const std::int64_t place = few ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
+      if (node.result() == 0)
+        out.as<float>()[o * k + p] = from[place];
+      else
+        out.as<std::int64_t>()[o * k + p] = place;
+    }
+  }
+}
+
 PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, axis_of(node.integer(1), x.shape.rank()));
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0;
+  if (is_f32(x.dtype) && view.inner == 1 && view.extent <= INT32_MAX) {
+    if (k > 0) find_f32_best(node, out, view, scratch);
+    return nullptr;
+  }
   auto* places = reinterpret_cast<std::int64_t*>(scratch);
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);

@@ -3,6 +3,7 @@
 
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::suppress;
@@ -40,22 +41,24 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
   const std::int64_t most = std::clamp<std::int64_t>(node.integer(kMost), 0, counts.boxes), room = out.shape[0];
   const auto limit = static_cast<float>(node.real(kOverlap)), least = static_cast<float>(node.real(kScore));
   const bool centre = node.integer(kCentre) != 0;
-  auto* const order = reinterpret_cast<std::int64_t*>(scratch);
+  auto* const order = reinterpret_cast<std::uint64_t*>(scratch);
   auto* const rows = out.as<std::int64_t>();
+  // NaN is never a candidate, and nothing is better than a NaN.
+  const std::int32_t above = !node.given(kScore) ? kNoKey + 1 : std::isnan(least) ? INT32_MAX : key_of_value(least);
+  const VectorTable& vectors = vector_table(active_isa());
   std::int64_t selected = 0;
   for (std::int64_t list = 0; list < counts.batches * counts.classes; ++list) {
     const float* const scores = node.in(1).as<const float>() + list * counts.boxes;
     const float* const boxes = node.in(0).as<const float>() + list / counts.classes * counts.boxes * 4;
-    std::int64_t candidates = 0;
-    for (std::int64_t i = 0; i < counts.boxes; ++i)
-      if (!std::isnan(scores[i]) && (!node.given(kScore) || scores[i] > least)) order[candidates++] = i;
+    Scan scan{.values = scores, .end = counts.boxes, .above = above, .found = order, .room = counts.boxes};
+    vectors.scan(scan);
     // A heap with the best on top: of many candidates few are looked at before enough are selected.
-    const auto worse = [&](std::int64_t a, std::int64_t b) { return scores[a] != scores[b] ? scores[a] < scores[b] : a > b; };
-    std::make_heap(order, order + candidates, worse);
+    std::int64_t candidates = scan.count;
+    std::make_heap(order, order + candidates);
     const std::int64_t first = selected;
     for (; candidates > 0 && selected - first < most; --candidates) {
-      const std::int64_t best = order[0];
-      std::pop_heap(order, order + candidates, worse);
+      const std::int64_t best = place_of(order[0]);
+      std::pop_heap(order, order + candidates);
       const Box box = box_at(boxes + best * 4, centre);
       bool keep = true;
       for (std::int64_t s = first; s < selected && keep; ++s) keep = !(overlap(box, box_at(boxes + rows[s * 3 + 2] * 4, centre)) > limit);

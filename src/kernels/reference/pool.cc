@@ -1,4 +1,8 @@
 // Pooling: the maximum or the mean of a window, channel by channel.
+//
+// Order of a mean's sum: each row of the window from left to right, then the rows' sums from top to bottom. Two short chains lose less
+// than one long one, which matters for global averages. Long rows of a single channel, which is what means over a last axis are, are summed
+// as lane_sum.h says (generic/folds.h).
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/kernels.h"
@@ -17,7 +21,7 @@ float maximum(const RowView& in, const PoolWindow& window, std::int64_t channel)
 }
 
 float mean(const RowView& in, const PoolWindow& window, std::int64_t channel) noexcept {
-  generic::Mean mean;
+  generic::Mean mean(in.channels == 1 && window.x.step == 1);
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step) {
     for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step)
       mean.add(in.at<const float>(window.first_row + iy, ix)[channel]);

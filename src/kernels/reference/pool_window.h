@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sluice/core/tensor.h"
 #include "sluice/operators/parameters/elementwise.h"
+#include "src/kernels/generic/folds.h"
 
 namespace sluice::kernels {
 
@@ -20,6 +22,11 @@ struct PoolWindow {
   PoolAxis y, x;
   std::int64_t divisor = 1;  // of a mean
 };
+
+/// Are the rows of a mean's window summed in sixteen lanes (reference/lane_sum.h)? It depends on the tensor and the window alone.
+inline bool sums_lanes(const RowView& in, const PoolWindow& window) noexcept {
+  return in.channels == 1 && window.x.step == 1 && window.x.count >= generic::kLeastOfLanes;
+}
 
 /// `in` pixels; `kernel` taps from `start` on (which padding makes negative), `dilation` apart; padding `pad_after` behind the image.
 inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t start, std::int64_t dilation,

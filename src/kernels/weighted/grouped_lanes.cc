@@ -16,12 +16,35 @@ StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) n
   return plan_strips(conv.window, group_depth(conv) * kPanelLanes, extent, panels);
 }
 
+/// Each of the block's inputs `kOutputs` times: of a depthwise convolution with that multiplier.
+template <int kOutputs>
+void repeat_inputs(const float* from, float* to) noexcept {
+  for (int group = 0; group < kPanelLanes / kOutputs; ++group, to += kOutputs)
+    for (int o = 0; o < kOutputs; ++o) to[o] = from[group];
+}
+using RepeatInputs = void (*)(const float* from, float* to) noexcept;
+/// Where whole groups of one input fill the panel; else null.
+RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) noexcept {
+  if (group_depth(conv) != 1 || block.last_lanes != kPanelLanes) return nullptr;
+  switch (conv.out_channels / conv.groups) {
+    case 2:
+      return repeat_inputs<2>;
+    case 4:
+      return repeat_inputs<4>;
+    case 8:
+      return repeat_inputs<8>;
+    default:
+      return nullptr;
+  }
+}
+
 void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
                 float* strip) noexcept {
   const Window& w = conv.window;
   const std::int64_t depth = group_depth(conv);
   std::int64_t source[kPanelLanes] = {};
   for (int lane = 0; lane < block.last_lanes; ++lane) source[lane] = (block.channel + lane) / (conv.out_channels / conv.groups) * depth;
+  const RepeatInputs repeat = repeat_of(conv, block);
   for (std::int64_t r = 0; r < area.rows; ++r)
     for (std::int64_t x = 0; x < area.columns; ++x) {
       float* to = strip + (r * plan.in_columns + x) * plan.depth;
@@ -32,6 +55,10 @@ void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const Stri
         continue;
       }
       const float* from = in.at<float>(area.image * w.in_h + row, column);
+      if (repeat != nullptr) {
+        repeat(from + source[0], to);
+        continue;
+      }
       for (std::int64_t k = 0; k < depth; ++k)
         for (int lane = 0; lane < kPanelLanes; ++lane) *to++ = from[source[lane] + k];
     }

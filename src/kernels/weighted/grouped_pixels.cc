@@ -25,26 +25,27 @@ std::int64_t groups_of_panel(const ConvolutionParameters& conv) noexcept {
 
 StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const std::int64_t panels = panels_of_channels(extent.channels, 1).size();
-  StripPlan plan = plan_strips(conv.window, conv.group_depth() * groups_of_panel(conv), extent, panels);
+  StripPlan plan = plan_strips(conv.window, conv.group_depth() * groups_of_panel(conv), extent, panels, Direction::kColumns);
   plan.segments = conv.window.taps();
   return plan;
 }
 
 /// One row of an area's inputs turned into planes.
-void fill_row(const RowView& in, const Window& w, const StripArea& area, std::int64_t r, std::int64_t first_channel,
-              std::int64_t channels, std::int64_t plane, float* to, Isa isa) noexcept {
+void fill_row(const RowView& in, const Window& w, const StripArea& area, std::int64_t r, std::int64_t first_channel, std::int64_t channels,
+              std::int64_t plane, float* to, Isa isa) noexcept {
   const std::int64_t row = area.row + r * area.row_step;
-  const std::int64_t left = std::clamp<std::int64_t>(-area.column, 0, area.columns);
-  const std::int64_t end = std::clamp<std::int64_t>(in.pixels - area.column, left, area.columns);
+  const std::int64_t step = area.column_step;
+  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
+  const std::int64_t end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
   const bool inside = row >= 0 && row < w.in_h && left < end;
   for (std::int64_t k = 0; k < channels && (!inside || left > 0 || end < area.columns); ++k)
     std::fill_n(to + k * plane, area.columns, 0.0f);
   if (!inside) return;
   movement::StridedCopy copy;
   copy.element = kFloat;
-  copy.from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left) + first_channel);
+  copy.from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left * step) + first_channel);
   copy.to = reinterpret_cast<std::byte*>(to + left);
-  copy.add(end - left, in.pixel_pitch, kFloat);
+  copy.add(end - left, in.pixel_pitch * step, kFloat);
   copy.add(channels, kFloat, plane * kFloat);
   movement::run(copy, isa);
 }
@@ -118,7 +119,7 @@ class Unit {
 bool sums_pixels(const ConvolutionParameters& conv) noexcept {
   constexpr std::int64_t kLeastProducts = 64, kLeastColumns = 12;
   const Window& w = conv.window;
-  return w.stride_w == 1 && w.out_w >= kLeastColumns && w.taps() * conv.group_depth() >= kLeastProducts;
+  return w.out_w >= kLeastColumns && w.taps() * conv.group_depth() >= kLeastProducts;
 }
 
 Bytes grouped_pixels_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {

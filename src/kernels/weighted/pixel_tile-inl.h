@@ -16,6 +16,26 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
+/// A vector of pixels of each output, turned to [pixel][16].
+template <int kOutputs>
+HWY_INLINE void put_sums(const V (&acc)[kOutputs], float* sums) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kOutputs == 4) {
+    const hn::FixedTag<float, 4> of_pixel;
+    HWY_ALIGN float turned[kVectorLanes * 4];
+    hn::StoreInterleaved4(acc[0], acc[1], acc[2], acc[3], D(), turned);
+    HWY_UNROLL(16)
+    for (int i = 0; i < kVectorLanes; ++i) hn::StoreU(hn::Load(of_pixel, turned + i * 4), of_pixel, sums + i * 16);
+    return;
+  }
+#endif
+  HWY_ALIGN float line[kVectorLanes];
+  for (int o = 0; o < kOutputs; ++o) {
+    hn::Store(acc[o], D(), line);
+    for (int i = 0; i < kVectorLanes; ++i) sums[i * 16 + o] = line[i];
+  }
+}
+
 /// kVectors vectors of pixels from `pixel` on, kOutputs lanes of the panel from `lane` on. Sums go to [pixel][16].
 template <int kVectors, int kOutputs>
 HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int lane, float* sums) {
@@ -37,12 +57,7 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
       }
     }
   }
-  HWY_ALIGN float line[kVectorLanes];
-  for (int v = 0; v < kVectors; ++v)
-    for (int o = 0; o < kOutputs; ++o) {
-      hn::Store(acc[v][o], D(), line);
-      for (int i = 0; i < kVectorLanes; ++i) sums[(v * kVectorLanes + i) * 16 + lane + o] = line[i];
-    }
+  for (int v = 0; v < kVectors; ++v) put_sums<kOutputs>(acc[v], sums + v * kVectorLanes * 16 + lane);
 }
 
 template <int kVectors>

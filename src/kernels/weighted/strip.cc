@@ -29,16 +29,17 @@ std::int64_t transposed_span(std::int64_t outputs, std::int64_t stride, std::int
 }
 
 void set_area(const Window& w, Direction direction, std::int64_t rows, std::int64_t columns, StripPlan& plan) noexcept {
-  const auto span = direction == Direction::kForward ? input_span : transposed_span;
+  const auto span = direction == Direction::kTransposed ? transposed_span : input_span;
   plan.out_rows = rows;
   plan.out_columns = columns;
   plan.in_rows = span(rows, w.stride_h, w.kernel_h, w.dilation_h);
   plan.in_columns = span(columns, w.stride_w, w.kernel_w, w.dilation_w);
   const auto far_apart = [&](std::int64_t dilation, std::int64_t taps, std::int64_t inputs) {
-    return direction == Direction::kForward && dilation > 1 && taps < inputs;
+    return direction != Direction::kTransposed && dilation > 1 && taps < inputs;
   };
   plan.rows_apart = far_apart(w.dilation_h, rows * w.kernel_h, plan.in_rows);
-  plan.columns_apart = far_apart(w.dilation_w, columns * w.kernel_w, plan.in_columns);
+  plan.columns_apart =
+      far_apart(w.dilation_w, columns * w.kernel_w, plan.in_columns) || (direction == Direction::kColumns && w.stride_w > 1);
   if (plan.rows_apart) plan.in_rows = rows * w.kernel_h;
   if (plan.columns_apart) plan.in_columns = columns * w.kernel_w;
 }
@@ -84,7 +85,7 @@ std::int64_t best_columns(const Window& w, Direction direction, std::int64_t mos
 StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks, Direction direction) noexcept {
   StripPlan plan;
   plan.depth = depth;
-  plan.segments = direction == Direction::kForward && w.dilation_w == 1 ? w.kernel_h : w.taps();
+  plan.segments = direction != Direction::kTransposed && w.dilation_w == 1 ? w.kernel_h : w.taps();
   const std::int64_t most = std::min(extent.rows.size(), w.out_h);
   const std::int64_t columns = best_columns(w, direction, most, plan);
   set_area(w, direction, most_rows(w, direction, most, columns, plan), columns, plan);

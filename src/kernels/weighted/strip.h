@@ -44,8 +44,9 @@ struct StripPlan {
   std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
 };
 
-/// Which way a window goes: from a strip's inputs to fewer outputs (convolution), or to more (transposed convolution).
-enum class Direction { kForward, kTransposed };
+/// Which way a window goes: from a strip's inputs to fewer outputs (convolution), or to more (transposed convolution). kColumns: a
+/// convolution for which neighbouring columns are lanes, so that a tap's columns lie behind each other whatever the stride.
+enum class Direction { kForward, kColumns, kTransposed };
 
 /// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
 /// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.

@@ -1,0 +1,82 @@
+// Whether a call of the compute pool is shared with the workers, judged by how the calls before it went.
+//
+// Sharing loses where another program wants one of the processors: a worker that has lost its processor in the middle of a task makes the
+// caller wait for it, and a worker that takes the caller's processor makes the caller itself wait, for milliseconds each time; the system
+// does not move them apart, because all processors look busy. So the time that was lost is counted, and the next calls are the caller's
+// alone for kTimesAlone as long, and twice as long as last time where sharing lost again at once: whatever others do, sharing takes at most
+// a sixteenth longer than one thread, beside what it gains.
+//
+// Invariants: no clock is read here; a call that is not shared changes nothing; times are nanoseconds of one monotonic clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sluice {
+
+class Sharing {
+ public:
+  /// How one shared call went: begun, out of tasks, over (the last worker was done).
+  struct Call {
+    std::int64_t begin = 0;
+    std::int64_t worked = 0;
+    std::int64_t end = 0;
+  };
+
+  /// Is the call that begins now to be shared?
+  bool wanted(std::int64_t now) const noexcept { return now >= alone_until_; }
+
+  /// Looks at a call that was shared. `cpu` gives the processor time that the calling thread has taken so far; it is asked once in
+  /// kWindow or after a pause, for the answer costs a system call.
+  template <class Cpu>
+  void ended(const Call& call, const Cpu& cpu) noexcept {
+    const std::int64_t own = call.worked - call.begin, waited = call.end - call.worked;
+    // Even tasks end together, or one of them later.
+    if (waited > std::max(own, kPatience)) return lost(waited, call.end);
+    if (window_.begin == 0 || call.begin - window_.last > kPause) {
+      window_ = {call.end, call.end, cpu(), 0};
+      return;
+    }
+    window_.last = call.end;
+    window_.waited += waited;
+    const std::int64_t wall = call.end - window_.begin;
+    if (wall < kWindow) return;
+    const std::int64_t now = cpu(), missing = std::min(wall, wall - window_.waited - (now - window_.cpu));
+    window_ = {call.end, call.end, now, 0};
+    if (missing > wall / kMostMissing) lost(missing, call.end);
+  }
+
+  /// A worker that waits this long beyond the caller's own work has lost its processor: tasks are shorter.
+  static constexpr std::int64_t kPatience = 150'000;
+  /// Calls that follow each other are looked at together: a scheduler's turn is as long as this.
+  static constexpr std::int64_t kWindow = 3'000'000;
+  /// A longer time between two calls is nobody's loss: a load, a long step of one thread, the program itself.
+  static constexpr std::int64_t kPause = 100'000;
+  /// An eighth of a window is lost to interrupts and noise at most.
+  static constexpr std::int64_t kMostMissing = 8;
+  static constexpr std::int64_t kTimesAlone = 16;
+  /// A loss so soon after calls were shared again is the same disturbance.
+  static constexpr std::int64_t kSoon = 4 * kWindow;
+  static constexpr std::int64_t kMostDoublings = 4;
+  static constexpr std::int64_t kLongestAlone = 200'000'000;
+
+ private:
+  struct Window {
+    std::int64_t begin = 0;  // 0: none
+    std::int64_t last = 0;   // end of the last call
+    std::int64_t cpu = 0;
+    std::int64_t waited = 0;
+  };
+
+  void lost(std::int64_t time, std::int64_t now) noexcept {
+    doublings_ = alone_until_ > 0 && now - alone_until_ < kSoon ? std::min(doublings_ + 1, kMostDoublings) : 0;
+    alone_until_ = now + std::min(kTimesAlone * std::min(time, kLongestAlone) << doublings_, kLongestAlone);
+    window_ = {};
+  }
+
+  std::int64_t alone_until_ = 0;
+  std::int64_t doublings_ = 0;
+  Window window_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,359 @@
+// The inner loops. Compiled once for each target of targets.h by including itself.
+#include "src/kernels/plain/vectors.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "src/kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/kernels/plain/vectors.cc"
+#include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::plain {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+namespace lanes = kernels::HWY_NAMESPACE::lanes;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+using DI = hn::RebindToSigned<D>;
+using VI = hn::Vec<DI>;
+inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
+
+// Doubles: as many lanes as one vector has, and floats of half the width beside them.
+using D64 = hn::CappedTag<double, 8>;
+using V64 = hn::Vec<D64>;
+using Narrow = hn::Rebind<float, D64>;
+inline constexpr std::int64_t kWideLanes = HWY_LANES(double) < 8 ? HWY_LANES(double) : 8;
+
+HWY_INLINE V64 widened(const float* x) { return hn::PromoteTo(D64(), hn::LoadU(Narrow(), x)); }
+
+/// Highway's one-lane target makes infinities finite.
+HWY_INLINE hn::Vec<Narrow> narrowed(V64 x) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Vec<Narrow>(static_cast<float>(hn::GetLane(x)));
+#else
+  return hn::DemoteTo(Narrow(), x);
+#endif
+}
+
+// ---- Sums
+
+inline constexpr std::int64_t kSums = 16;
+inline constexpr std::int64_t kSumVectors = kSums / kWideLanes;
+
+/// `term(V64)` and `term(double)` are the same function.
+template <class VectorTerm, class ScalarTerm>
+HWY_INLINE double sum_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
+  HWY_ALIGN double sums[kSums] = {};
+  std::int64_t i = 0;
+  if (n >= kSums) {
+    V64 parts[kSumVectors];
+    for (V64& part : parts) part = hn::Zero(D64());
+    for (; i + kSums <= n; i += kSums) {
+      HWY_UNROLL(16)
+      for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = hn::Add(parts[v], term(widened(x + i + v * kWideLanes)));
+    }
+    for (std::int64_t v = 0; v < kSumVectors; ++v) hn::Store(parts[v], D64(), sums + v * kWideLanes);
+  }
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] += scalar_term(static_cast<double>(x[i]));
+  for (std::int64_t half = kSums / 2; half >= 1; half /= 2)
+    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  return sums[0];
+}
+
+double sum(Term term, const float* x, std::int64_t n) noexcept {
+  switch (term) {
+    case Term::kMagnitude:
+      return sum_of(
+          x, n, [](V64 v) HWY_ATTR { return hn::Abs(v); }, [](double v) { return std::fabs(v); });
+    case Term::kSquare:
+      return sum_of(
+          x, n, [](V64 v) HWY_ATTR { return hn::Mul(v, v); }, [](double v) { return v * v; });
+    default:
+      return sum_of(
+          x, n, [](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
+  }
+}
+
+double squares(double centre, const float* x, std::int64_t n) noexcept {
+  const V64 centres = hn::Set(D64(), centre);
+  return sum_of(
+      x, n,
+      [centres](V64 v) HWY_ATTR {
+        const V64 d = hn::Sub(v, centres);
+        return hn::Mul(d, d);
+      },
+      [centre](double v) { return (v - centre) * (v - centre); });
+}
+
+void add(const float* x, double* sums, std::int64_t n) noexcept {
+  std::int64_t i = 0;
+  for (; i + kWideLanes <= n; i += kWideLanes) hn::StoreU(hn::Add(hn::LoadU(D64(), sums + i), widened(x + i)), D64(), sums + i);
+  for (; i < n; ++i) sums[i] += static_cast<double>(x[i]);
+}
+
+void rescale(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept {
+  const V64 mean = hn::Set(D64(), by.mean), scale = hn::Set(D64(), by.scale), factor = hn::Set(D64(), by.factor),
+            shift = hn::Set(D64(), by.shift);
+  std::int64_t i = 0;
+  for (; i + kWideLanes <= n; i += kWideLanes) {
+    const V64 y = hn::Add(hn::Mul(hn::Mul(hn::Sub(widened(x + i), mean), scale), factor), shift);
+    hn::StoreU(narrowed(y), Narrow(), out + i);
+  }
+  for (; i < n; ++i) out[i] = static_cast<float>((static_cast<double>(x[i]) - by.mean) * by.scale * by.factor + by.shift);
+}
+
+// ---- Extremes
+
+template <bool kLargest>
+HWY_INLINE auto better(V value, V than) {
+  if constexpr (kLargest) return hn::Gt(value, than);
+  return hn::Lt(value, than);
+}
+
+/// The extreme of what is no NaN, from `start` on; the sign of a zero is any. `unordered` becomes true where there is a NaN.
+template <bool kLargest>
+HWY_INLINE float extreme_value(const float* x, std::int64_t n, float start, bool& unordered) {
+  const D d;
+  V best = hn::Set(d, start);
+  auto nan = hn::IsNaN(best);
+  std::int64_t i = 0;
+  const auto take = [&](V v) HWY_ATTR {
+    nan = hn::Or(nan, hn::IsNaN(v));
+    best = hn::IfThenElse(better<kLargest>(v, best), v, best);
+  };
+  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i));
+  if (i < n && n >= kLanes) {
+    take(hn::LoadU(d, x + n - kLanes));  // those before it once more: an extreme does not mind
+  } else if (i < n) {
+    const auto rest = static_cast<std::size_t>(n - i);
+    take(hn::IfThenElse(hn::FirstN(d, rest), lanes::load_first(d, x + i, rest), best));
+  }
+  unordered = !hn::AllFalse(d, nan);
+  return hn::GetLane(kLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
+}
+
+template <bool kLargest>
+HWY_INLINE float extreme_as(const float* x, std::int64_t n) {
+  bool unordered = false;
+  float best = extreme_value<kLargest>(x, n, kLargest ? -HUGE_VALF : HUGE_VALF, unordered);
+  if (unordered) {
+    for (std::int64_t i = 0; i < n; ++i)
+      if (x[i] != x[i]) best = x[i];
+  } else if (best == 0.0f) {
+    best = *std::find(x, x + n, 0.0f);  // the zero that comes first
+  }
+  return best;
+}
+
+float extreme(bool largest, const float* x, std::int64_t n) noexcept { return largest ? extreme_as<true>(x, n) : extreme_as<false>(x, n); }
+
+/// The first place in [0, n) with that value, or the last. There must be one.
+HWY_INLINE std::int64_t place_with(const float* x, std::int64_t n, float value, bool last) {
+  const D d;
+  const V wanted = hn::Set(d, value);
+  if (last) {
+    for (std::int64_t i = n - 1; i > 0; --i)
+      if (x[i] == value) return i;
+    return 0;
+  }
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const std::intptr_t found = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, x + i), wanted));
+    if (found >= 0) return i + found;
+  }
+  while (i + 1 < n && x[i] != value) ++i;
+  return i;
+}
+
+std::int64_t extreme_place(Extreme which, const float* x, std::int64_t n) noexcept {
+  if (x[0] != x[0]) return 0;  // nothing is better than a NaN that comes first
+  bool unordered = false;
+  const float best = which.largest ? extreme_value<true>(x, n, x[0], unordered) : extreme_value<false>(x, n, x[0], unordered);
+  return place_with(x, n, best, which.last);
+}
+
+/// kVectors vectors of neighbouring columns.
+template <bool kLargest, bool kLast, std::int64_t kVectors>
+HWY_INLINE void extreme_columns(const Columns& x, std::int64_t first, std::int64_t* best) {
+  const D d;
+  const DI di;
+  V champion[kVectors];
+  VI place[kVectors];
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    champion[v] = hn::LoadU(d, x.values + first + v * kLanes);
+    place[v] = hn::Zero(di);
+  }
+  for (std::int64_t k = 1; k < x.extent; ++k) {
+    const float* const row = x.values + k * x.step + first;
+    const VI here = hn::Set(di, static_cast<std::int32_t>(k));
+    HWY_UNROLL(4)
+    for (std::int64_t v = 0; v < kVectors; ++v) {
+      const V value = hn::LoadU(d, row + v * kLanes);
+      auto takes = better<kLargest>(value, champion[v]);
+      if constexpr (kLast) takes = hn::Or(takes, hn::Eq(value, champion[v]));
+      champion[v] = hn::IfThenElse(takes, value, champion[v]);
+      place[v] = hn::IfThenElse(hn::RebindMask(di, takes), here, place[v]);
+    }
+  }
+  HWY_ALIGN std::int32_t places[kVectors * kLanes];
+  for (std::int64_t v = 0; v < kVectors; ++v) hn::Store(place[v], di, places + v * kLanes);
+  for (std::int64_t i = 0; i < kVectors * kLanes; ++i) best[first + i] = places[i];
+}
+
+template <bool kLargest, bool kLast>
+HWY_INLINE void extreme_places_as(const Columns& x, std::int64_t places, std::int64_t* best) {
+  constexpr std::int64_t kMany = 4;
+  std::int64_t i = 0;
+  for (; i + kMany * kLanes <= places; i += kMany * kLanes) extreme_columns<kLargest, kLast, kMany>(x, i, best);
+  for (; i + kLanes <= places; i += kLanes) extreme_columns<kLargest, kLast, 1>(x, i, best);
+  for (; i < places; ++i) {
+    float champion = x.values[i];
+    best[i] = 0;
+    for (std::int64_t k = 1; k < x.extent; ++k) {
+      const float value = x.values[k * x.step + i];
+      if (!((kLargest ? value > champion : value < champion) || (kLast && value == champion))) continue;
+      champion = value;
+      best[i] = k;
+    }
+  }
+}
+
+void extreme_places(Extreme which, const Columns& x, std::int64_t places, std::int64_t* best) noexcept {
+  if (which.largest) return which.last ? extreme_places_as<true, true>(x, places, best) : extreme_places_as<true, false>(x, places, best);
+  return which.last ? extreme_places_as<false, true>(x, places, best) : extreme_places_as<false, false>(x, places, best);
+}
+
+// ---- The best of many
+
+/// The bits of a float rise with it where it is positive and fall where it is negative.
+HWY_INLINE VI keys_of(bool largest, V x) {
+  const D d;
+  const DI di;
+  const V signed_x = largest ? x : hn::Neg(x);
+  const VI bits = hn::BitCast(di, hn::Add(signed_x, hn::Zero(d)));  // both zeros are the positive one
+  const VI turned = hn::Xor(bits, hn::And(hn::ShiftRight<31>(bits), hn::Set(di, 0x7fff'ffff)));
+  return hn::IfThenElse(hn::RebindMask(di, hn::IsNaN(x)), hn::Set(di, kNoKey + 1), turned);
+}
+
+/// Puts the keys of the lanes that the mask names behind those found.
+template <class Mask>
+HWY_INLINE void keep(Scan& scan, VI keys, Mask mask) {
+  const DI di;
+  HWY_ALIGN std::int32_t values[kLanes];
+  hn::Store(keys, di, values);
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(di, mask, bytes);
+  unsigned left = bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
+  for (; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    scan.found[scan.count++] = packed_key(values[lane], scan.next + lane);
+  }
+}
+
+void scan(Scan& scan) noexcept {
+  const D d;
+  const DI di;
+  const VI above = hn::Set(di, scan.above);
+  for (; scan.next + kLanes <= scan.end && scan.room - scan.count >= kLanes; scan.next += kLanes) {
+    const VI keys = keys_of(scan.largest, hn::LoadU(d, scan.values + scan.next));
+    const auto takes = hn::Gt(keys, above);
+    if (!hn::AllFalse(di, takes)) keep(scan, keys, takes);
+  }
+  const std::int64_t left = scan.end - scan.next;
+  if (left == 0 || left >= kLanes || scan.room - scan.count < left) return;
+  const auto rest = static_cast<std::size_t>(left);
+  const VI keys = keys_of(scan.largest, lanes::load_first(d, scan.values + scan.next, rest));
+  keep(scan, keys, hn::And(hn::Gt(keys, above), hn::FirstN(di, rest)));
+  scan.next = scan.end;
+}
+
+void best_places(bool largest, const float* x, std::int64_t n, std::int64_t k, std::int32_t* keys, std::int64_t* places) noexcept {
+  const D d;
+  const DI di;
+  std::int64_t end = 0;
+  for (; end + kLanes <= n; end += kLanes) hn::StoreU(keys_of(largest, hn::LoadU(d, x + end)), di, keys + end);
+  if (end < n) {
+    const auto rest = static_cast<std::size_t>(n - end);
+    const VI last = keys_of(largest, lanes::load_first(d, x + end, rest));
+    hn::StoreU(hn::IfThenElse(hn::FirstN(di, rest), last, hn::Set(di, kNoKey)), di, keys + end);
+    end += kLanes;
+  }
+  for (std::int64_t p = 0; p < k; ++p) {
+    VI best = hn::LoadU(di, keys);
+    for (std::int64_t i = kLanes; i < end; i += kLanes) best = hn::Max(best, hn::LoadU(di, keys + i));
+    best = hn::MaxOfLanes(di, best);
+    std::intptr_t found = -1;
+    std::int64_t i = 0;
+    for (; found < 0; i += kLanes) found = hn::FindFirstTrue(di, hn::Eq(hn::LoadU(di, keys + i), best));
+    places[p] = i - kLanes + found;
+    keys[places[p]] = kNoKey;
+  }
+}
+
+// ---- Samples of a plane
+
+void sample(const SampleTaps& taps, const float* plane, float* out, std::int64_t n) noexcept {
+  const D d;
+  const DI di;
+  HWY_ALIGN float results[kSampleLanes];
+  for (std::int64_t first = 0; first < n; first += kLanes) {
+    constexpr std::int64_t kParts = kLanes < kWideLanes ? 1 : kLanes / kWideLanes;
+    V64 sums[kParts];
+    for (V64& part : sums) part = hn::Zero(D64());
+    for (int t = 0; t < taps.taps; ++t) {
+      const VI place = hn::LoadU(di, taps.places + t * kSampleLanes + first);
+      const auto outside = hn::RebindMask(d, hn::Lt(place, hn::Zero(di)));
+      HWY_ALIGN float values[kLanes];
+      hn::Store(hn::IfThenZeroElse(outside, hn::GatherIndex(d, plane, hn::Max(place, hn::Zero(di)))), d, values);
+      const double* const weights = taps.weights + t * kSampleLanes + first;
+      HWY_UNROLL(4)
+      for (std::int64_t v = 0; v < kParts; ++v)
+        sums[v] = hn::Add(sums[v], hn::Mul(hn::LoadU(D64(), weights + v * kWideLanes), widened(values + v * kWideLanes)));
+    }
+    for (std::int64_t v = 0; v < kParts; ++v) hn::StoreU(narrowed(sums[v]), Narrow(), results + first + v * kWideLanes);
+  }
+  std::copy_n(results, n, out);
+}
+
+void sample_pixels(const SampleTaps& taps, const float* pixels, float* out, std::int64_t n) noexcept {
+  constexpr std::int64_t kParts = kSampleChannels / kWideLanes;
+  for (std::int64_t i = 0; i < n; ++i, out += kSampleChannels) {
+    V64 sums[kParts];
+    for (V64& part : sums) part = hn::Zero(D64());
+    for (int t = 0; t < taps.taps; ++t) {
+      const std::int64_t place = taps.places[t * kSampleLanes + i];
+      if (place < 0) continue;
+      const V64 weight = hn::Set(D64(), taps.weights[t * kSampleLanes + i]);
+      HWY_UNROLL(16)
+      for (std::int64_t v = 0; v < kParts; ++v)
+        sums[v] = hn::Add(sums[v], hn::Mul(weight, widened(pixels + place * kSampleChannels + v * kWideLanes)));
+    }
+    HWY_UNROLL(16)
+    for (std::int64_t v = 0; v < kParts; ++v) hn::StoreU(narrowed(sums[v]), Narrow(), out + v * kWideLanes);
+  }
+}
+
+constexpr VectorTable kTable = {sum,  squares,     add,    rescale,      extreme, extreme_place, extreme_places,
+                                scan, best_places, sample, sample_pixels};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::plain
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "src/kernels/for_isa.h"
+
+namespace sluice::kernels::plain {
+
+const VectorTable& vector_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, kTable) }
+
+}  // namespace sluice::kernels::plain
+#endif  // HWY_ONCE
