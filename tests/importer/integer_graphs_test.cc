@@ -193,6 +193,13 @@ std::vector<Case> cases() {
          b.node("Identity", {b.pair("a", kOut)}, {"y"});
        },
        OpKind::kConv},
+      {"a Pad between bytes",
+       [](QdqBuilder& b) {
+         b.initializer(tensor("pads", {8}, Ints{0, 0, 1, 1, 0, 0, 2, 2})).node("Pad", {b.pair("x", kIn), "pads"}, {"p"});
+         const std::string w = b.float_weight("w", {12, 8, 3, 3});
+         b.node("Conv", {b.pair("p", kIn), w}, {"c"}, window(3, 0, 2)).node("Identity", {b.pair("c", kOut)}, {"y"});
+       },
+       OpKind::kConv},
       {"MatMul and Add",
        [](QdqBuilder& b) {
          const std::string w = b.byte_weight("w", {8, 20}, 1);
@@ -283,6 +290,7 @@ TEST_CASE("one operator between bytes is one node of integers") {
     CHECK(count(fused->graph(), each.op) >= 1);
     CHECK(count(plain->graph(), each.op) == 0);
     check_all_integers(fused->graph());
+    CHECK(count(fused->graph(), OpKind::kPad, model::NumericClass::kExact) == 0);
     const std::vector<std::byte> got = outputs_of(fused);
     check_alike(reals_of(got), reals_of(outputs_of(plain)), each.step);
     SessionOptions two_threads;

@@ -3,11 +3,12 @@
 namespace sluice::importer {
 namespace {
 
-/// Only zeros, only on the spatial axes of an image, nothing cropped.
+/// Only what stands for zero, only on the spatial axes of an image, nothing cropped.
 bool is_zero_border(const Draft& draft, const DraftNode& node) {
   if (node.op != model::OpKind::kPad || draft.value(node.inputs[0]).shape.rank() != 4) return false;
   const auto& pad = std::get<model::PadAttributes>(node.attributes);
-  if (pad.mode != model::PadMode::kConstant || pad.value != 0.0f) return false;
+  const auto& bytes = draft.value(node.output).bytes;
+  if (pad.mode != model::PadMode::kConstant || pad.value != (bytes ? static_cast<float>(bytes->zero) : 0.0f)) return false;
   if (pad.before[0] != 0 || pad.before[1] != 0 || pad.after[0] != 0 || pad.after[1] != 0) return false;
   return pad.before[2] >= 0 && pad.before[3] >= 0 && pad.after[2] >= 0 && pad.after[3] >= 0;
 }
