@@ -1,7 +1,5 @@
 // The inner loops of plain operators in vectors, against loops over single values: every instruction set that the CPU has, sizes 1 to 10,
 // odd ones and whole vectors; bit by bit.
-#include "src/kernels/plain/vectors.h"
-
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -9,6 +7,8 @@
 #include <functional>
 #include <random>
 #include <vector>
+
+#include "src/kernels/plain/vectors.h"
 
 using namespace sluice;
 using namespace sluice::kernels::plain;
