@@ -16,9 +16,10 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME sluice)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "The shared library")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers and libraries for building programs")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command-line tools")
-# What the linker recorded says which packages the binaries need; without dpkg-shlibdeps (dpkg-dev) it is said by hand.
+# What the linker recorded says which packages the binaries need; without dpkg-shlibdeps (dpkg-dev) and `file` it is said by hand.
 find_program(sluice_shlibdeps dpkg-shlibdeps)
-if(sluice_shlibdeps)
+find_program(sluice_file file)
+if(sluice_shlibdeps AND sluice_file)
   set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 else()

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <protozero/pbf_reader.hpp>
 #include <vector>
 
 #include "sluice/core/file.h"
@@ -12,174 +13,166 @@ namespace sluice::cli {
 namespace {
 
 using ByteSpan = std::span<const std::byte>;
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+using protozero::tag_and_type;
 
-enum class WireType : unsigned { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-/// One field of a message: `bytes` for kBytes, kFixed32 and kFixed64, `number` for kVarint.
-struct Field {
-  std::uint64_t id = 0;
-  WireType type = WireType::kVarint;
-  std::uint64_t number = 0;
-  ByteSpan bytes;
-};
-
-class WireReader {
- public:
-  WireReader(ByteSpan bytes, const std::string& path) : rest_(bytes), path_(path) {}
-
-  bool done() const noexcept { return rest_.empty(); }
-
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<std::uint64_t>(take(1)[0]);
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    malformed();
-  }
-
-  Field field() {
-    const std::uint64_t key = varint();
-    Field field{key >> 3, static_cast<WireType>(key & 7), 0, {}};
-    switch (field.type) {
-      case WireType::kVarint:
-        field.number = varint();
-        return field;
-      case WireType::kFixed64:
-        field.bytes = take(8);
-        return field;
-      case WireType::kFixed32:
-        field.bytes = take(4);
-        return field;
-      case WireType::kBytes:
-        field.bytes = take(varint());
-        return field;
-    }
-    malformed();
-  }
-
-  [[noreturn]] void malformed() const { raise(make_error(ErrorCode::kInvalidArgument, path_, "is not a readable TensorProto")); }
-
- private:
-  ByteSpan take(std::uint64_t count) {
-    if (count > rest_.size()) malformed();
-    const ByteSpan taken = rest_.first(static_cast<std::size_t>(count));
-    rest_ = rest_.subspan(static_cast<std::size_t>(count));
-    return taken;
-  }
-
-  ByteSpan rest_;
-  const std::string& path_;
+// onnx.TensorProto
+enum Tag : std::uint32_t {
+  kDims = 1,
+  kDataType = 2,
+  kFloats = 4,
+  kInt32s = 5,
+  kInt64s = 7,
+  kRaw = 9,
+  kDoubles = 10,
+  kUint64s = 11,
+  kLocation = 14
 };
 
 struct TypeRow {
   std::uint64_t number;  // onnx.TensorProto.DataType
   DType dtype;
-  std::uint64_t typed_field;  // where values stand that are not raw
+  Tag values;  // where they stand if they are not raw
 };
-constexpr TypeRow kTypes[] = {{1, DType::kF32, 4},  {2, DType::kU8, 5},    {3, DType::kI8, 5},    {4, DType::kU16, 5},
-                              {5, DType::kI16, 5},  {6, DType::kI32, 5},   {7, DType::kI64, 7},   {9, DType::kBool, 5},
-                              {10, DType::kF16, 5}, {11, DType::kF64, 10}, {12, DType::kU32, 11}, {13, DType::kU64, 11}};
+constexpr TypeRow kTypes[] = {{1, DType::kF32, kFloats},   {2, DType::kU8, kInt32s},    {3, DType::kI8, kInt32s},
+                              {4, DType::kU16, kInt32s},   {5, DType::kI16, kInt32s},   {6, DType::kI32, kInt32s},
+                              {7, DType::kI64, kInt64s},   {9, DType::kBool, kInt32s},  {10, DType::kF16, kInt32s},
+                              {11, DType::kF64, kDoubles}, {12, DType::kU32, kUint64s}, {13, DType::kU64, kUint64s}};
 
-/// What a message says, before it is believed.
-struct Message {
+[[noreturn]] void malformed(const std::string& path) {
+  raise(make_error(ErrorCode::kInvalidArgument, path, "is not a readable TensorProto"));
+}
+
+pbf_reader reader_of(ByteSpan bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+/// What a message says of its tensor, before it is believed.
+struct Head {
   std::vector<std::int64_t> dims;
   std::uint64_t type = 0;
   std::optional<ByteSpan> raw;
-  std::vector<Field> typed;  // fields 4, 5, 7, 10, 11
 };
 
-Message read_message(ByteSpan bytes, const std::string& path) {
-  Message message;
-  WireReader reader(bytes, path);
-  while (!reader.done()) {
-    const Field field = reader.field();
-    switch (field.id) {
-      case 1:
-        if (field.type == WireType::kBytes) {
-          WireReader packed(field.bytes, path);
-          while (!packed.done()) message.dims.push_back(static_cast<std::int64_t>(packed.varint()));
-        } else {
-          message.dims.push_back(static_cast<std::int64_t>(field.number));
-        }
-        if (message.dims.size() > static_cast<std::size_t>(Shape::kMaxRank)) reader.malformed();
+Head read_head(ByteSpan bytes, const std::string& path) {
+  Head head;
+  const auto add = [&](std::int64_t extent) {
+    if (head.dims.size() == static_cast<std::size_t>(Shape::kMaxRank)) malformed(path);
+    head.dims.push_back(extent);
+  };
+  for (pbf_reader reader = reader_of(bytes); reader.next();) {
+    switch (reader.tag_and_type()) {
+      case tag_and_type(Tag::kDims, pbf_wire_type::varint):
+        add(reader.get_int64());
         break;
-      case 2:
-        message.type = field.number;
+      case tag_and_type(Tag::kDims, pbf_wire_type::length_delimited):
+        for (const std::int64_t extent : reader.get_packed_int64()) add(extent);
         break;
-      case 4:
-      case 5:
-      case 7:
-      case 10:
-      case 11:
-        message.typed.push_back(field);
+      case tag_and_type(Tag::kDataType, pbf_wire_type::varint):
+        head.type = reader.get_uint64();
         break;
-      case 9:
-        message.raw = field.bytes;
+      case tag_and_type(Tag::kRaw, pbf_wire_type::length_delimited): {
+        const protozero::data_view view = reader.get_view();
+        head.raw = std::as_bytes(std::span(view.data(), view.size()));
         break;
-      case 14:
-        if (field.number != 0) raise(make_error(ErrorCode::kUnsupported, path, "keeps its data in another file"));
+      }
+      case tag_and_type(Tag::kLocation, pbf_wire_type::varint):
+        if (reader.get_uint64() != 0) raise(make_error(ErrorCode::kUnsupported, path, "keeps its data in another file"));
         break;
       default:
-        break;  // names, documentation
+        reader.skip();  // values, which come second; names, documentation
     }
   }
-  return message;
+  return head;
 }
 
-/// Appends the values of one typed field to `tensor` from element `at` on; gives the new end.
-std::size_t append_typed(const Field& field, HostTensor& tensor, std::size_t at, const WireReader& owner, const std::string& path) {
-  const std::size_t element = size_of(tensor.dtype);
-  const auto put = [&](const void* value) {
-    if ((at + 1) * element > tensor.data.size()) owner.malformed();
-    std::memcpy(tensor.data.data() + at * element, value, element);
-    ++at;
-  };
-  if (field.id == 4 || field.id == 10) {
-    if (field.type == WireType::kVarint || field.bytes.size() % element != 0) owner.malformed();
-    for (std::size_t i = 0; i < field.bytes.size(); i += element) put(field.bytes.data() + i);
-    return at;
+/// Fills a tensor with values that stand in fields of their type.
+class ValueReader {
+ public:
+  ValueReader(HostTensor& tensor, const std::string& path) : tensor_(tensor), path_(path), element_(size_of(tensor.dtype)) {}
+
+  void read(ByteSpan bytes, Tag values) {
+    for (pbf_reader reader = reader_of(bytes); reader.next();) {
+      const auto tag = static_cast<Tag>(reader.tag());
+      const bool holds_values = tag == kFloats || tag == kInt32s || tag == kInt64s || tag == kDoubles || tag == kUint64s;
+      if (holds_values && tag != values) malformed(path_);
+      if (tag != values)
+        reader.skip();
+      else if (reader.wire_type() == pbf_wire_type::length_delimited)
+        read_packed(reader);
+      else
+        read_one(reader);
+    }
+    if (filled_ != tensor_.data.size()) malformed(path_);
   }
-  // Little-endian: the low bytes of a varint are the value in every narrower type.
-  if (field.type == WireType::kVarint) {
-    put(&field.number);
-    return at;
+
+ private:
+  void read_packed(pbf_reader& reader) {
+    if (reader.tag() == kFloats)
+      put_all(reader.get_packed_float());
+    else if (reader.tag() == kDoubles)
+      put_all(reader.get_packed_double());
+    else
+      put_all(reader.get_packed_uint64());
   }
-  WireReader packed(field.bytes, path);
-  while (!packed.done()) {
-    const std::uint64_t value = packed.varint();
-    put(&value);
+
+  void read_one(pbf_reader& reader) {
+    if (reader.tag() == kFloats && reader.wire_type() == pbf_wire_type::fixed32)
+      put(reader.get_float());
+    else if (reader.tag() == kDoubles && reader.wire_type() == pbf_wire_type::fixed64)
+      put(reader.get_double());
+    else if (reader.tag() != kFloats && reader.tag() != kDoubles && reader.wire_type() == pbf_wire_type::varint)
+      put(reader.get_uint64());
+    else
+      malformed(path_);
   }
-  return at;
+
+  template <class Range>
+  void put_all(const Range& range) {
+    for (const auto value : range) put(value);
+  }
+
+  /// Little-endian: the low bytes of a varint are the value in every narrower type.
+  template <class T>
+  void put(T value) {
+    if (element_ > tensor_.data.size() - filled_) malformed(path_);
+    std::memcpy(tensor_.data.data() + filled_, &value, element_);
+    filled_ += element_;
+  }
+
+  HostTensor& tensor_;
+  const std::string& path_;
+  const std::size_t element_;
+  std::size_t filled_ = 0;  // bytes
+};
+
+HostTensor parse(ByteSpan bytes, const std::string& path) {
+  const Head head = read_head(bytes, path);
+  const TypeRow* type = nullptr;
+  for (const TypeRow& row : kTypes)
+    if (row.number == head.type) type = &row;
+  if (type == nullptr) raise(make_error(ErrorCode::kUnsupported, path, "the TensorProto has an element type that is not read"));
+  const std::optional<Shape> shape = Shape::make(head.dims);
+  if (!shape) malformed(path);
+  const std::size_t size = checked_size(type->dtype, *shape, path);
+  // Every value takes at least one byte on the wire, so a shape beyond the file is refused before it costs memory.
+  if (size / size_of(type->dtype) > bytes.size()) malformed(path);
+  if (head.raw) {
+    if (head.raw->size() != size) malformed(path);
+    return {type->dtype, *shape, {head.raw->begin(), head.raw->end()}};
+  }
+  HostTensor tensor = make_host_tensor(type->dtype, *shape);
+  ValueReader(tensor, path).read(bytes, type->values);
+  return tensor;
 }
 
 }  // namespace
 
 HostTensor parse_tensor_proto(ByteSpan bytes, const std::string& path) {
-  const WireReader owner({}, path);
-  const Message message = read_message(bytes, path);
-  const TypeRow* type = nullptr;
-  for (const TypeRow& row : kTypes)
-    if (row.number == message.type) type = &row;
-  if (type == nullptr) raise(make_error(ErrorCode::kUnsupported, path, "the TensorProto has an element type that is not read"));
-  const std::optional<Shape> shape = Shape::make(message.dims);
-  if (!shape) owner.malformed();
-  const std::size_t size = checked_size(type->dtype, *shape, path);
-  // Every value takes at least one byte on the wire, so a shape beyond the file is refused before it costs memory.
-  if (size / size_of(type->dtype) > bytes.size()) owner.malformed();
-  if (message.raw) {
-    if (message.raw->size() != size) owner.malformed();
-    return {type->dtype, *shape, {message.raw->begin(), message.raw->end()}};
+  try {
+    return parse(bytes, path);
+  } catch (const protozero::exception&) {
+    malformed(path);
   }
-  HostTensor tensor = make_host_tensor(type->dtype, *shape);
-  std::size_t filled = 0;
-  for (const Field& field : message.typed) {
-    if (field.id != type->typed_field) owner.malformed();
-    filled = append_typed(field, tensor, filled, owner, path);
-  }
-  if (filled * size_of(type->dtype) != size) owner.malformed();
-  return tensor;
 }
 
 HostTensor read_tensor_proto(const std::string& path) {

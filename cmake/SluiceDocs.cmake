@@ -1,0 +1,13 @@
+# `sluice_docs`: pages of the public headers, by doxygen, in docs/ of the build folder; no such target where doxygen is not installed.
+find_package(Doxygen QUIET)
+if(DOXYGEN_FOUND)
+  set(DOXYGEN_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/docs)
+  set(DOXYGEN_PROJECT_BRIEF "${PROJECT_DESCRIPTION}")
+  set(DOXYGEN_USE_MDFILE_AS_MAINPAGE README.md)
+  set(DOXYGEN_JAVADOC_AUTOBRIEF YES)
+  set(DOXYGEN_EXTRACT_ALL YES)
+  set(DOXYGEN_GENERATE_LATEX NO)
+  set(DOXYGEN_QUIET YES)
+  set(DOXYGEN_STRIP_FROM_PATH ${PROJECT_SOURCE_DIR}/include)
+  doxygen_add_docs(sluice_docs README.md docs include/sluice WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMENT "Pages of the headers")
+endif()
