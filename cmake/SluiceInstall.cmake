@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
 install(DIRECTORY include/sluice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-foreach(module core model operators plan kernels profiler planner executor engine runtime importer)
+foreach(module core model operators plan kernels profiler planner executor engine scheduler runtime importer)
   if(TARGET sluice_${module})
     install(TARGETS sluice_${module} EXPORT sluice-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
