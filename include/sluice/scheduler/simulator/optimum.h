@@ -44,7 +44,8 @@ class OptimumSearch {
     for (std::size_t j = 0; j < order.size(); ++j) order[j] = j;
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return instance.arrivals[a].request.deadline < instance.arrivals[b].request.deadline; });
-    for (const Model& model : instance.models) SLUICE_CHECK(model.is_chain(), "the search puts the next unit of a job behind the one before");
+    for (const Model& model : instance.models)
+      SLUICE_CHECK(model.is_chain(), "the search puts the next unit of a job behind the one before");
     for (const std::size_t j : order)
       jobs_.push_back({instance.arrivals[j].request.model, instance.arrivals[j].at, instance.arrivals[j].request.deadline});
   }
