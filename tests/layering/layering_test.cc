@@ -30,7 +30,8 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"planner", {"core", "model", "operators", "plan", "kernels", "profiler"}},
       {"executor", {"core", "model", "operators", "plan", "kernels"}},
       {"engine", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor"}},
-      {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+      {"scheduler", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+      {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "scheduler"}},
       {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "cli"}},
       {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
   };

@@ -1,0 +1,183 @@
+// Expected times of units on processors, and what follows from them. Made from what was measured when a model was registered, kept true
+// by each unit that ends (`observe`); whatever is derived is derived again when times change, so nothing is ever stale.
+//
+// Two things move a time. Noise: smoothed, a tenth of each new measurement. A change (another clock rate, another program on the core): the
+// last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it is
+// the processor that changed. A processor that has become three times slower is known after `kAgreeing` units.
+//
+// Invariants: (F1) times are > 0 and `kNever` stays `kNever`; (F2) `tail(m, u, p)` is a lower bound of the time from the end of unit u on
+// processor p to the end of the job when nobody else is there, and exact for chains; (F3) `version` grows whenever a time changes by more
+// than an eighth of itself since the last growth: whoever keeps something derived compares it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "sluice/scheduler/device.h"
+
+namespace sluice::scheduler {
+
+class Profile {
+ public:
+  /// Of models that `check_model` accepts. Allocates; nothing after it does.
+  Profile(const Device& device, std::span<const Model> models) : processors_(device.count()) {
+    for (const Processor& processor : device.processors) dispatch_.push_back(processor.dispatch);
+    for (const Model& model : models) add(device, model);
+    recent_.resize(processors_);
+  }
+
+  struct Table {
+    std::size_t units = 0;
+    bool chain = false;
+    std::vector<Time> time;            // [unit * processors + processor]
+    std::vector<double> exact;         // the same, with the fractions that smoothing leaves
+    std::vector<double> settled;       // the same, when the version last grew
+    std::vector<Time> copy;            // [(unit * processors + from) * processors + to], of the unit's output
+    std::vector<Time> tail;            // [unit * processors + processor]
+    std::vector<UnitIndex> sources;    // all `reads_from`, one after the other
+    std::vector<std::uint32_t> begin;  // of a unit's sources; one more than units
+  };
+
+  std::size_t processors() const noexcept { return processors_; }
+  std::size_t models() const noexcept { return tables_.size(); }
+  const Table& table(ModelId model) const noexcept { return tables_[model.index()]; }
+  Time dispatch(std::size_t processor) const noexcept { return dispatch_[processor]; }
+  std::uint64_t version() const noexcept { return version_; }
+
+  Time time(ModelId model, UnitIndex unit, std::size_t processor) const noexcept {
+    return table(model).time[unit * processors_ + processor];
+  }
+  Time copy(ModelId model, UnitIndex unit, std::size_t from, std::size_t to) const noexcept {
+    return table(model).copy[(unit * processors_ + from) * processors_ + to];
+  }
+  Time tail(ModelId model, UnitIndex unit, std::size_t processor) const noexcept {
+    return table(model).tail[unit * processors_ + processor];
+  }
+  std::span<const UnitIndex> sources(ModelId model, UnitIndex unit) const noexcept {
+    const Table& t = table(model);
+    return {t.sources.data() + t.begin[unit], t.sources.data() + t.begin[unit + 1]};
+  }
+  /// The shortest time a whole job can take: nobody else there, every processor usable.
+  Time shortest(ModelId model) const noexcept {
+    const Table& t = table(model);
+    Time longest = 0;
+    for (UnitIndex u = 0; u < t.units; ++u)
+      if (t.begin[u] == t.begin[u + 1]) longest = std::max(longest, shortest_from(t, u));
+    return longest;
+  }
+
+  /// A unit took `took` where `time` was expected, copies and dispatch not counted.
+  void observe(ModelId model, UnitIndex unit, std::size_t processor, Time took) noexcept {
+    Table& t = tables_[model.index()];
+    const std::size_t at = unit * processors_ + processor;
+    const double ratio = static_cast<double>(std::max<Time>(took, 1)) / static_cast<double>(t.time[at]);
+    Recent& recent = recent_[processor];
+    recent.ratios[recent.count++ % kAgreeing] = ratio;
+    if (recent.count >= kAgreeing && agree(recent)) {
+      rescale(processor, middle(recent));
+      recent.count = 0;
+      return;
+    }
+    set(t, at, t.exact[at] * (1 + kSmoothing * (std::min(ratio, kLargestStep) - 1)));
+    if (std::abs(t.exact[at] - t.settled[at]) * 8 > t.settled[at]) settle();
+  }
+
+  /// All times of a processor times `factor`: what the detector does, and what a thermal event that the system reports may do at once.
+  void rescale(std::size_t processor, double factor) noexcept {
+    for (Table& t : tables_)
+      for (std::size_t at = processor; at < t.time.size(); at += processors_)
+        if (t.time[at] < kNever) set(t, at, t.exact[at] * factor);
+    settle();
+  }
+
+ private:
+  static constexpr double kSmoothing = 0.1;    // what Band uses; the detector is what makes up for its slowness
+  static constexpr double kLargestStep = 4;    // one outlier moves an expectation by at most three tenths
+  static constexpr std::size_t kAgreeing = 3;  // measurements that make a change; two would take a pair of interruptions for one
+  static constexpr double kChanged = 1.3;      // beyond this ratio; noise of single units stays well below it
+
+  struct Recent {
+    std::array<double, kAgreeing> ratios{};
+    std::size_t count = 0;
+  };
+
+  static bool agree(const Recent& recent) noexcept {
+    const auto [least, most] = std::minmax_element(recent.ratios.begin(), recent.ratios.end());
+    return (*least > kChanged || *most < 1 / kChanged) && *most < 2 * *least;
+  }
+  static double middle(Recent recent) noexcept {
+    std::sort(recent.ratios.begin(), recent.ratios.end());
+    return recent.ratios[kAgreeing / 2];
+  }
+
+  void add(const Device& device, const Model& model) {
+    Table t;
+    t.units = model.units.size();
+    t.chain = model.is_chain();
+    t.begin.push_back(0);
+    for (const Unit& unit : model.units) {
+      t.time.insert(t.time.end(), unit.times.begin(), unit.times.end());
+      t.sources.insert(t.sources.end(), unit.reads_from.begin(), unit.reads_from.end());
+      t.begin.push_back(static_cast<std::uint32_t>(t.sources.size()));
+      for (std::size_t from = 0; from < processors_; ++from)
+        for (std::size_t to = 0; to < processors_; ++to) t.copy.push_back(device.transfer(from, to, unit.output));
+    }
+    t.exact.assign(t.time.begin(), t.time.end());
+    t.settled = t.exact;
+    t.tail.resize(t.time.size());
+    tables_.push_back(std::move(t));
+    derive(tables_.back());
+  }
+
+  static void set(Table& t, std::size_t at, double time) noexcept {
+    t.exact[at] = std::clamp(time, 1.0, 1e12);
+    t.time[at] = static_cast<Time>(t.exact[at]);
+  }
+
+  void settle() noexcept {
+    for (Table& t : tables_) {
+      std::copy(t.exact.begin(), t.exact.end(), t.settled.begin());
+      derive(t);
+    }
+    ++version_;
+  }
+
+  Time shortest_from(const Table& t, UnitIndex u) const noexcept {
+    Time least = kNever;
+    for (std::size_t p = 0; p < processors_; ++p) {
+      const std::size_t at = u * processors_ + p;
+      if (t.time[at] < kNever) least = std::min(least, dispatch_[p] + t.time[at] + t.tail[at]);
+    }
+    return least;
+  }
+
+  /// Readers come after what they read, so from the last unit to the first every tail that is needed is there.
+  void derive(Table& t) noexcept {
+    std::fill(t.tail.begin(), t.tail.end(), 0);
+    for (UnitIndex u = static_cast<UnitIndex>(t.units); u-- > 0;)
+      for (std::uint32_t s = t.begin[u]; s < t.begin[u + 1]; ++s) {
+        const UnitIndex source = t.sources[s];
+        for (std::size_t from = 0; from < processors_; ++from) {
+          Time least = kNever;
+          for (std::size_t to = 0; to < processors_; ++to) {
+            const std::size_t at = u * processors_ + to;
+            if (t.time[at] >= kNever) continue;
+            const Time enter = from == to ? 0 : dispatch_[to] + t.copy[(source * processors_ + from) * processors_ + to];
+            least = std::min(least, enter + t.time[at] + t.tail[at]);
+          }
+          Time& tail = t.tail[source * processors_ + from];
+          tail = std::max(tail, least);
+        }
+      }
+  }
+
+  std::size_t processors_;
+  std::vector<Time> dispatch_;
+  std::vector<Table> tables_;
+  std::vector<Recent> recent_;
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,76 @@
+#include "sluice/scheduler/profile.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/scheduler/small_instances.h"
+
+namespace sluice::scheduler {
+namespace {
+
+/// All ways over the processors from unit `u` on, the one before it having run on `from`.
+Time shortest_by_trying(const Instance& instance, const Model& model, UnitIndex u, std::size_t from) {
+  if (u == model.units.size()) return 0;
+  Time least = kNever;
+  for (std::size_t p = 0; p < instance.device.count(); ++p) {
+    if (model.units[u].times[p] >= kNever) continue;
+    Time enter = p == from ? 0 : instance.device.processors[p].dispatch;
+    if (u > 0) enter += instance.device.transfer(from, p, model.units[u - 1].output);
+    least = std::min(least, enter + model.units[u].times[p] + shortest_by_trying(instance, model, u + 1, p));
+  }
+  return least;
+}
+
+TEST_CASE("tails of chains are what trying all ways gives") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Instance instance = random_instance(seed, {.most_units = 6});
+    const Profile profile(instance.device, instance.models);
+    for (std::size_t m = 0; m < instance.models.size(); ++m) {
+      CHECK(profile.shortest(ModelId(m)) == shortest_by_trying(instance, instance.models[m], 0, Device::kMostProcessors));
+      for (UnitIndex u = 0; u < instance.models[m].units.size(); ++u)
+        for (std::size_t p = 0; p < instance.device.count(); ++p)
+          CHECK(profile.tail(ModelId(m), u, p) == shortest_by_trying(instance, instance.models[m], u + 1, p));
+    }
+  }
+}
+
+TEST_CASE("noise is smoothed, and moves no other time") {
+  const Device device = make_device(2);
+  const std::vector<Model> models = {make_chain({{1000, 1000}, {1000, 1000}})};
+  Profile profile(device, models);
+  for (int i = 0; i < 50; ++i) profile.observe(ModelId(0), 0, 0, i % 2 == 0 ? 1100 : 900);
+  CHECK(std::abs(profile.time(ModelId(0), 0, 0) - 1000) < 20);
+  CHECK(profile.time(ModelId(0), 1, 0) == 1000);
+  CHECK(profile.version() == 0);
+  for (int i = 0; i < 50; ++i) profile.observe(ModelId(0), 0, 0, 1250);
+  CHECK(profile.time(ModelId(0), 0, 0) > 1200);
+  CHECK(profile.version() > 0);
+}
+
+TEST_CASE("one outlier is no change") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}, {1000}})};
+  Profile profile(device, models);
+  profile.observe(ModelId(0), 0, 0, 1000);
+  profile.observe(ModelId(0), 0, 0, 50000);
+  profile.observe(ModelId(0), 0, 0, 1000);
+  CHECK(profile.time(ModelId(0), 0, 0) < 1400);
+  CHECK(profile.time(ModelId(0), 1, 0) == 1000);
+}
+
+TEST_CASE("a processor that has changed is known after three units, for all units and models, and unsupported stays so") {
+  const Device device = make_device(2);
+  const std::vector<Model> models = {make_chain({{1000, 500}, {1000, kNever}}), make_chain({{400, 400}})};
+  Profile profile(device, models);
+  const Time before = profile.tail(ModelId(0), 0, 1);
+  for (int i = 0; i < 3; ++i) profile.observe(ModelId(0), 0, 0, 3000);
+  CHECK(std::abs(profile.time(ModelId(0), 1, 0) - 3000) < 900);
+  CHECK(std::abs(profile.time(ModelId(1), 0, 0) - 1200) < 360);
+  CHECK(profile.time(ModelId(1), 0, 1) == 400);
+  CHECK(profile.tail(ModelId(0), 0, 1) > 2 * before);
+  profile.rescale(1, 2);
+  CHECK(profile.time(ModelId(0), 1, 1) == kNever);
+  CHECK(profile.time(ModelId(0), 0, 1) == 1000);
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
