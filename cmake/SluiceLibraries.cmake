@@ -1,8 +1,8 @@
 # The modules as the libraries that are installed:
 #
-#     objects of core ... scheduler ->  libsluice.a            sluice::runtime
-#                                  ->  libsluice.so.0.1       sluice::shared     exports what cmake/sluice.map names, nothing else
-#     objects of importer          ->  libsluice_importer.a   sluice::importer
+#     objects of core ... scheduler  ->  libsluice.a            sluice::runtime
+#                                    ->  libsluice.so.0.1       sluice::shared     exports what cmake/sluice.map names, nothing else
+#     objects of importer            ->  libsluice_importer.a   sluice::importer
 #
 # Inside the build everything links the modules themselves, so that an include that goes upwards finds no library.
 set(sluice_runtime_objects)
