@@ -1,5 +1,5 @@
-// The families of the long tail, each a file of this folder with its lines of the table. A number is stored in model files: a new line takes
-// the next free one of its family's range.
+// The families of the long tail, each a file of this folder with its lines of the table. A number is stored in model files: a new line
+// takes the next free one of its family's range.
 #pragma once
 
 #include <span>
