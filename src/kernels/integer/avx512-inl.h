@@ -78,9 +78,28 @@ struct Avx512 {
   }
 
   using ByteVector = __m512i;
-  static SLUICE_INLINE ByteVector load_vector(const std::uint8_t* from) { return _mm512_loadu_si512(from); }
-  static SLUICE_INLINE void store_vector(ByteVector a, std::uint8_t* to, std::int64_t count) {
-    count >= 64 ? _mm512_storeu_si512(to, a) : _mm512_mask_storeu_epi8(to, first_bytes(count), a);
+  /// In a register: what is used twice is not to be loaded twice, which compilers like to do and loads have no time for.
+  static SLUICE_INLINE ByteVector load_vector(const std::uint8_t* from) {
+    ByteVector loaded = _mm512_loadu_si512(from);
+    asm("" : "+v"(loaded));
+    return loaded;
+  }
+  // Stores under a mask take many cycles on some processors, even where the mask is full.
+  static SLUICE_INLINE void store_sixteen(__m128i a, void* to, std::int64_t count) {
+    if (count >= 16) return _mm_storeu_si128(static_cast<__m128i*>(to), a);
+    if (count == 8) return _mm_storel_epi64(static_cast<__m128i*>(to), a);
+    _mm_mask_storeu_epi8(to, static_cast<__mmask16>(first_bytes(count)), a);
+  }
+  static SLUICE_INLINE void store_half(__m256i a, std::byte* to, std::int64_t count) {
+    if (count >= 32) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), a);
+    store_sixteen(_mm256_castsi256_si128(a), to, count);
+    if (count > 16) store_sixteen(_mm256_extracti128_si256(a, 1), to + 16, count - 16);
+  }
+  static SLUICE_INLINE void store_vector(ByteVector a, void* to, std::int64_t count) {
+    if (count >= 64) return _mm512_storeu_si512(to, a);
+    auto* const bytes = static_cast<std::byte*>(to);
+    store_half(_mm512_castsi512_si256(a), bytes, count);
+    if (count > 32) store_half(_mm512_extracti64x4_epi64(a, 1), bytes + 32, count - 32);
   }
   static SLUICE_INLINE ByteVector set_bytes(std::uint8_t value) { return _mm512_set1_epi8(static_cast<char>(value)); }
   static SLUICE_INLINE ByteVector larger(ByteVector a, ByteVector b) { return _mm512_max_epu8(a, b); }
@@ -102,31 +121,21 @@ struct Avx512 {
   /// As `packable`, of sums and multipliers that are `small`.
   static SLUICE_INLINE Sums packable_small(Sums sums, Reals multiplier) { return rounded_integers(times(reals(sums), multiplier)); }
 
-  /// Bytes of as many rows as fill a vector, from row `m` on. Stores under a mask take many cycles on some processors, even where the mask
-  /// is full: those of whole vectors (kWhole) have none.
+  /// Bytes of as many rows as fill a vector, from row `m` on.
   template <bool kWhole, int kVectors>
-  static SLUICE_INLINE void store_rows(__m512i bytes, const TileRows& rows, int m, int count, std::int64_t channel, __mmask64 live) {
+  static SLUICE_INLINE void store_rows(__m512i bytes, const TileRows& rows, int m, int count, std::int64_t channel, std::int64_t left) {
+    const std::int64_t live = kWhole ? kVectors * kLanes : left;
     const auto out = [&](int i) __attribute__((always_inline)) { return rows.out[m + i] + channel; };
     if constexpr (kVectors == 4) {
-      kWhole ? _mm512_storeu_si512(out(0), bytes) : _mm512_mask_storeu_epi8(out(0), live, bytes);
+      store_vector(bytes, out(0), live);
     } else if constexpr (kVectors == 2) {
-      const auto store = [&](__m256i row, int i) __attribute__((always_inline)) {
-        if (i >= count) return;
-        kWhole ? _mm256_storeu_si256(reinterpret_cast<__m256i*>(out(i)), row)
-               : _mm256_mask_storeu_epi8(out(i), static_cast<__mmask32>(live), row);
-      };
-      store(_mm512_castsi512_si256(bytes), 0);
-      store(_mm512_extracti64x4_epi64(bytes, 1), 1);
+      store_half(_mm512_castsi512_si256(bytes), out(0), live);
+      if (count > 1) store_half(_mm512_extracti64x4_epi64(bytes, 1), out(1), live);
     } else {
-      const auto store = [&](__m128i row, int i) __attribute__((always_inline)) {
-        if (i >= count) return;
-        kWhole ? _mm_storeu_si128(reinterpret_cast<__m128i*>(out(i)), row)
-               : _mm_mask_storeu_epi8(out(i), static_cast<__mmask16>(live), row);
-      };
-      store(_mm512_castsi512_si128(bytes), 0);
-      store(_mm512_extracti32x4_epi32(bytes, 1), 1);
-      store(_mm512_extracti32x4_epi32(bytes, 2), 2);
-      store(_mm512_extracti32x4_epi32(bytes, 3), 3);
+      store_sixteen(_mm512_castsi512_si128(bytes), out(0), live);
+      if (count > 1) store_sixteen(_mm512_extracti32x4_epi32(bytes, 1), out(1), live);
+      if (count > 2) store_sixteen(_mm512_extracti32x4_epi32(bytes, 2), out(2), live);
+      if (count > 3) store_sixteen(_mm512_extracti32x4_epi32(bytes, 3), out(3), live);
     }
   }
 
@@ -137,7 +146,6 @@ struct Avx512 {
     Reals multipliers[kVectors];
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v) multipliers[v] = _mm512_loadu_ps(job.multipliers + first_channel + v * 16);
-    const __mmask64 live = kWhole ? 0 : first_bytes(left);
     constexpr int kTogether = 4 / kVectors;  // rows
     // Vector i of a run of four, over rows that follow each other.
     const auto vector = [&](int m, int i) __attribute__((always_inline)) {
@@ -148,7 +156,7 @@ struct Avx512 {
     SLUICE_UNROLL
     for (int m = 0; m < kRowCount; m += kTogether) {
       const __m512i bytes = pack(vector(m, 0), vector(m, 1), vector(m, 2), vector(m, 3), range);
-      store_rows<kWhole, kVectors>(bytes, rows, m, kRowCount - m, first_channel, live);
+      store_rows<kWhole, kVectors>(bytes, rows, m, kRowCount - m, first_channel, left);
     }
   }
 

@@ -62,25 +62,42 @@ SLUICE_INLINE void group_run(const LaneRun& run, const Group& group, std::int64_
   }
 }
 
-/// The same of `even_rows`: three pointers. Behind the ninth tap weights are zero, so it stands for those that are not there.
+/// Sums of nine taps in three rows, with weights that stay in registers where there are enough. Behind the ninth tap weights are zero, so
+/// it stands for those that are not there.
+struct NineTaps {
+  V::Weights weights[3][4];
+
+  explicit SLUICE_INLINE NineTaps(const Group& group) {
+    SLUICE_UNROLL
+    for (int i = 0; i < 12; ++i) weights[i / 4][i % 4] = V::weights(group.weights + i * V::kBytes);
+  }
+  SLUICE_INLINE void add(V::Sums (&sums)[4], const Quads& quads, int four) const {
+    SLUICE_UNROLL
+    for (int j = 0; j < 4; ++j) sums[j] = V::dot_exact(sums[j], V::values_of(quads.quarter[j]), weights[four][j]);
+  }
+  SLUICE_INLINE void add(V::Sums (&sums)[4], const std::uint8_t* const (&rows)[3], const std::int64_t (&steps)[3]) const {
+    const V::ByteVector a0 = V::load_vector(rows[0]), a1 = V::load_vector(rows[0] + steps[0]), a2 = V::load_vector(rows[0] + 2 * steps[0]);
+    const V::ByteVector b0 = V::load_vector(rows[1]), b1 = V::load_vector(rows[1] + steps[1]), b2 = V::load_vector(rows[1] + 2 * steps[1]);
+    const V::ByteVector c0 = V::load_vector(rows[2]), c1 = V::load_vector(rows[2] + steps[2]), c2 = V::load_vector(rows[2] + 2 * steps[2]);
+    add(sums, interleaved(a0, a1, a2, b0), 0);
+    add(sums, interleaved(b1, b2, c0, c1), 1);
+    add(sums, interleaved(c2, c2, c2, c2), 2);
+  }
+};
+
+/// As group_run, of `even_rows`: three pointers.
 template <bool kSmall>
 SLUICE_INLINE void group_run_three(const LaneRun& run, const Group& group, std::int64_t channel) {
-  const std::uint8_t *a = run.taps[0] + channel, *b = run.taps[3] + channel, *c = run.taps[6] + channel;
-  const std::int64_t a_step = run.taps[1] - run.taps[0], b_step = run.taps[4] - run.taps[3], c_step = run.taps[7] - run.taps[6];
+  const std::uint8_t* rows[3] = {run.taps[0] + channel, run.taps[3] + channel, run.taps[6] + channel};
+  const std::int64_t column_steps[3] = {run.taps[1] - run.taps[0], run.taps[4] - run.taps[3], run.taps[7] - run.taps[6]};
   std::uint8_t* out = run.out + channel;
-  const std::int64_t live = run.channels - channel;
-  for (std::int64_t i = 0; i < run.count; ++i) {
+  const NineTaps taps(group);
+  for (std::int64_t i = 0; i < run.count; ++i, out += run.out_step) {
     V::Sums sums[4] = {group.start(0), group.start(1), group.start(2), group.start(3)};
-    group.add(sums, interleaved(V::load_vector(a), V::load_vector(a + a_step), V::load_vector(a + 2 * a_step), V::load_vector(b)), 0);
-    group.add(sums, interleaved(V::load_vector(b + b_step), V::load_vector(b + 2 * b_step), V::load_vector(c), V::load_vector(c + c_step)),
-              1);
-    const V::ByteVector last = V::load_vector(c + 2 * c_step);
-    group.add(sums, interleaved(last, last, last, last), 2);
-    group.store<kSmall>(sums, out, live);
-    a += run.steps[0];
-    b += run.steps[3];
-    c += run.steps[6];
-    out += run.out_step;
+    taps.add(sums, rows, column_steps);
+    group.store<kSmall>(sums, out, run.channels - channel);
+    SLUICE_UNROLL
+    for (int ky = 0; ky < 3; ++ky) rows[ky] += run.steps[3 * ky];
   }
 }
 

@@ -1,6 +1,16 @@
 #include "src/kernels/integer/tables.h"
 
 namespace sluice::kernels::integer {
+namespace {
+
+#if defined(__x86_64__)
+TileTable with_vbmi(TileTable table) noexcept {
+  if (__builtin_cpu_supports("avx512vbmi")) table.look_up = look_up_with_vbmi;
+  return table;
+}
+#endif
+
+}  // namespace
 
 const TileTable& tile_table(DotIsa isa) noexcept {
   switch (isa) {
@@ -9,11 +19,23 @@ const TileTable& tile_table(DotIsa isa) noexcept {
       return kAvx2Table;
     case DotIsa::kAvx2Vnni:
       return kAvx2VnniTable;
-    case DotIsa::kAvx512:
-      return kAvx512Table;
-    case DotIsa::kAvx512Vnni:
-      return kAvx512VnniTable;
+    case DotIsa::kAvx512: {
+      static const TileTable table = with_vbmi(kAvx512Table);
+      return table;
+    }
+    case DotIsa::kAvx512Vnni: {
+      static const TileTable table = with_vbmi(kAvx512VnniTable);
+      return table;
+    }
 #elif defined(__aarch64__)
+    case DotIsa::kNeon:
+      return kNeonTable;
+    case DotIsa::kNeonDot:
+#if SLUICE_HAS_NEON_DOT
+      return kNeonDotTable;
+#else
+      return kNeonTable;
+#endif
 #endif
     default:
       return kScalarTable;

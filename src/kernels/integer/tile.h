@@ -56,9 +56,9 @@ struct TileJob {
 struct LaneRun {
   const std::uint8_t* const* taps = nullptr;
   const std::int64_t* steps = nullptr;
-  std::int64_t fours = 0;   // of taps
-  bool even_rows = false;   // 3x3 taps, those of a row one distance apart and with one step
-  std::int64_t count = 0;   // of pixels
+  std::int64_t fours = 0;  // of taps
+  bool even_rows = false;  // 3x3 taps, those of a row one distance apart and with one step
+  std::int64_t count = 0;  // of pixels
   std::uint8_t* out = nullptr;
   std::int64_t out_step = 0;
   const std::byte* prepared = nullptr;
