@@ -61,6 +61,7 @@ inline Values check_budgets(const std::shared_ptr<const Model>& model, const Val
       const auto planned = plan_session(*model, options);
       if (!planned) UNSCOPED_INFO(planned.error().to_string());
       REQUIRE(planned);
+      INFO("arena " << planned->plan.arena_bytes.count() << ", weights " << weights.count() << ", threads " << threads);
       CHECK(planned->plan.arena_bytes < weights);
       CHECK(outputs(model, inputs, options) == all);
       if (!between) continue;

@@ -43,6 +43,8 @@ struct OperatorDefinition {
   InPlace in_place = InPlace::kNone;
   /// Each output element is made of one element of each input, and of nothing else that depends on where it lies but a channel's weights.
   bool elementwise = false;
+  /// Each output element is one of an input's, or one that the attributes state: nothing is computed.
+  bool moves = false;
   bool quantised_panels = false;  // its panels may hold quantised values
   Integers integers = Integers::kNever;
   /// The planner lets bands of its rows follow bands of its inputs (planner/band_chain.h).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sluice/operators/definition.h"
 #include "src/importer/rewrite/linear.h"
 
 namespace sluice::importer {
@@ -13,20 +14,10 @@ bool moves(const Draft& draft, const DraftNode& node) {
   if (!plain_epilogue || draft.value(node.output).bounded != 0 || draft.value(node.output).shape.element_count() == 0) return false;
   const auto computed = [&](ValueId input) { return !draft.value(input).constant && draft.value(input).shape.element_count() > 0; };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), computed)) return false;
-  switch (node.op) {
-    case OpKind::kConcat:
-    case OpKind::kSlice:
-    case OpKind::kPad:
-    case OpKind::kTranspose:
-    case OpKind::kReshape:
-      return true;
-    case OpKind::kResize:
-      return std::get_if<model::ResizeAttributes>(&node.attributes)->mode == model::ResizeMode::kNearest;
-    case OpKind::kPool:
-      return std::get_if<model::PoolAttributes>(&node.attributes)->kind == model::PoolKind::kMax;
-    default:
-      return false;
-  }
+  if (operators::definition_of(node.op).moves) return true;
+  if (const auto* resize = std::get_if<model::ResizeAttributes>(&node.attributes)) return resize->mode == model::ResizeMode::kNearest;
+  const auto* pool = std::get_if<model::PoolAttributes>(&node.attributes);
+  return pool != nullptr && pool->kind == model::PoolKind::kMax;
 }
 
 bool move_bytes(DraftNode& node, const ByteScale& scale, DType dtype) {

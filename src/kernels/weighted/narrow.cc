@@ -148,12 +148,25 @@ int panels_at_once(const TileTable& tiles, const TileRows* held, int count) noex
   return std::all_of(held, held + count, few) ? 4 : 2;
 }
 
-/// Of a room: without sums and tiles where four panels fit whole.
-std::uint64_t room_bytes(const PanelGeometry& geometry) noexcept {
-  const std::int64_t floats = geometry.values * 4 * 16;
-  if (floats > kWidenedFloats) return sizeof(NarrowRoom);
-  return align_up(offsetof(NarrowRoom, widened) + static_cast<std::uint64_t>(floats) * sizeof(float), kWeightAlignment);
-}
+/// The parts of a room.
+struct RoomSizes {
+  std::int64_t floats = 0;
+  std::int64_t sums = 0;
+  int tiles = 0;
+
+  explicit RoomSizes(const NarrowStep& step) noexcept {
+    const std::int64_t most = step.pixels <= kFewPixels ? kWidenedFloatsOfFew : kWidenedFloats;
+    const std::int64_t whole = step.geometry.values * 4 * 16;  // of four panels
+    floats = std::min(whole, most);
+    if (whole <= most) return;
+    sums = std::min<std::int64_t>(kHeldTiles * kTileSums, step.pixels * 4 * 16);
+    tiles = static_cast<int>(std::min<std::int64_t>(kHeldTiles, step.pixels));
+  }
+  std::uint64_t bytes() const noexcept {
+    const std::uint64_t values = static_cast<std::uint64_t>(floats + sums) * sizeof(float);
+    return align_up(sizeof(NarrowRoom) + values + static_cast<std::uint64_t>(tiles) * sizeof(TileRows), kWeightAlignment);
+  }
+};
 
 }  // namespace
 
@@ -164,14 +177,24 @@ const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept {
   return kTables[static_cast<std::size_t>(isa) * kNarrowForms + static_cast<std::size_t>(form)];
 }
 
-Bytes NarrowRooms::bytes(const PanelGeometry& geometry, int threads) noexcept {
-  return is_narrow(geometry.layout) ? Bytes(room_bytes(geometry) * static_cast<std::uint64_t>(threads)) : Bytes();
+Bytes NarrowRooms::bytes(const NarrowStep& step) noexcept {
+  return is_narrow(step.geometry.layout) ? Bytes(RoomSizes(step).bytes() * static_cast<std::uint64_t>(step.threads)) : Bytes();
 }
 
-NarrowRooms::NarrowRooms(const TileTable& tiles, const PanelGeometry& geometry, std::byte* memory, int threads) noexcept
-    : memory_(tiles.widen == nullptr ? nullptr : memory), each_(room_bytes(geometry)) {
+NarrowRooms::NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::byte* memory) noexcept
+    : memory_(tiles.widen == nullptr ? nullptr : memory), each_(0) {
   if (memory_ == nullptr) return;
-  for (int thread = 0; thread < threads; ++thread) room(thread)->held_panel = -1;
+  const RoomSizes sizes(step);
+  each_ = sizes.bytes();
+  for (int thread = 0; thread < step.threads; ++thread) {
+    NarrowRoom& made = *room(thread);
+    made.held_panel = -1;
+    made.floats = sizes.floats;
+    made.widened = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&made) + sizeof(NarrowRoom));
+    made.sums = made.widened + sizes.floats;
+    made.tiles = reinterpret_cast<TileRows*>(made.sums + sizes.sums);
+    made.most_tiles = sizes.tiles;
+  }
 }
 
 NarrowRoom* NarrowRooms::room(int thread) const noexcept {
@@ -184,7 +207,7 @@ void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
   for (shift_ = 0; shift_ < 3 && (job.values * 16 * std::int64_t{sizeof(float)} >> (shift_ + 1)) >= stored; ++shift_) {
   }
   job.next_shift = shift_;
-  whole_ = products * 16 * job.panel_count <= kWidenedFloats;
+  whole_ = products * 16 * job.panel_count <= room_->floats;
   if (!whole_ || products == 0) return;
   if (room_->held_panel != first_panel || room_->held_value != job.first_value) {
     for (int p = 0; p < job.panel_count; ++p) {
@@ -201,7 +224,7 @@ void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
 void TileRunner::run_narrow(const TileRows& rows, const TileJob& job) noexcept {
   if (whole_) return tiles_.panels(rows, job);
   room_->tiles[count_++] = rows;
-  if (count_ == kHeldTiles) run_held(job);
+  if (count_ == room_->most_tiles) run_held(job);
 }
 
 void TileRunner::run_held(const TileJob& job) noexcept {
@@ -213,7 +236,7 @@ void TileRunner::run_held(const TileJob& job) noexcept {
 
 /// All products of panels [first, first + count), as many at a time as there is room for: whole segments, or parts of one.
 void TileRunner::run_panels(const TileJob& job, int first, int count) noexcept {
-  const std::int64_t most = kWidenedFloats / (16 * count);
+  const std::int64_t most = room_->floats / (16 * count);
   TileJob part = job;
   part.panel_count = count;
   part.last_lanes = first + count == job.panel_count ? job.last_lanes : 16;
@@ -260,17 +283,18 @@ void TileRunner::run_part(const TileJob& job, TileJob part, int first, std::int6
   }
   part.panels = room_->widened;
   part.panel_floats = values * 16;
+  part.sums = room_->sums;
   for (int tile = 0; tile < count_; ++tile) {
     TileRows rows = room_->tiles[tile];
     for (int m = 0; m < rows.count; ++m) {
       rows.out[m] += first * 16;
       if (job.has_residual) rows.residual[m] += first * 16;
     }
-    part.sums = room_->sums + tile * kTileSums;
     const bool fetches = count_ >= kTilesOfPrefetch && tile < kTilesOfPrefetch;
     part.next_panels = fetches ? reinterpret_cast<const float*>(next) : nullptr;
     part.next_part = tile;
     tiles_.panels(rows, part);
+    part.sums += rows.count * part.panel_count * 16;
   }
 }
 

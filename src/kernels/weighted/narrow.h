@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "sluice/core/panels.h"
+#include "sluice/core/work.h"
 #include "sluice/kernels/call.h"
 #include "sluice/operators/parameters/weighted.h"
 #include "src/kernels/weighted/tile.h"
@@ -29,32 +30,48 @@ const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept;
 
 /// Panels of a block that are widened whole, if their floats are no more than these: they are read from L2 as panels of f32 are.
 inline constexpr std::int64_t kWidenedFloats = 576 * 32;
+/// The same for steps of few pixels, whose tiles wait for memory: in parts, with unfinished sums that are few.
+inline constexpr std::int64_t kFewPixels = 64;
+inline constexpr std::int64_t kWidenedFloatsOfFew = 128 * 32;
 /// Where they are more, tiles that share a part: enough that widening takes a fiftieth of their time, and few enough for their sums to stay
 /// near.
 inline constexpr int kHeldTiles = 16;
 
-/// A thread's part of the workspace. What is behind `widened` is used only where panels are widened in parts.
+/// A thread's part of the workspace: this, then `floats` widened ones, then unfinished sums, then tiles.
 struct alignas(64) NarrowRoom {
   std::int64_t held_panel;  // what `widened` holds: the first panel and the first value; -1: nothing
   std::int64_t held_value;
-  alignas(64) float widened[kWidenedFloats];
-  float sums[kHeldTiles * kTileSums];
-  TileRows tiles[kHeldTiles];
+  std::int64_t floats;
+  float* widened;
+  float* sums;  // of all tiles that wait; none of these where panels are widened whole
+  TileRows* tiles;
+  int most_tiles;
+};
+
+/// What a step says of its rooms.
+struct NarrowStep {
+  PanelGeometry geometry;
+  std::int64_t pixels = 0;  // of all of its rows
+  int threads = 1;
 };
 
 /// The rooms of a step's threads.
 class NarrowRooms {
  public:
   /// What they take of the workspace: nothing where panels are of f32.
-  static Bytes bytes(const PanelGeometry& geometry, int threads) noexcept;
+  static Bytes bytes(const NarrowStep& step) noexcept;
 
-  NarrowRooms(const TileTable& tiles, const PanelGeometry& geometry, std::byte* memory, int threads) noexcept;
+  NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::byte* memory) noexcept;
   NarrowRoom* room(int thread) const noexcept;
 
  private:
   std::byte* memory_;  // null: of f32
   std::uint64_t each_;
 };
+
+inline NarrowStep narrow_step(const operators::WeightedParameters& weighted, const StepExtent& extent) noexcept {
+  return {weighted.panels, extent.rows.size() * weighted.out_pixels, extent.threads};
+}
 
 /// Runs the tiles of a unit. Over f32 panels that is all. Narrow ones are widened first, whole if there is room, and kept for the next unit
 /// of this block; else tiles are collected, and each part of the panels is widened for all of them.

@@ -203,7 +203,7 @@ class Unit {
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
   const Cut cut = cut_step(call, reading, tiles, thread_count(call));
-  const NarrowRooms rooms(tiles, weighted_of(call).panels, call.workspace, thread_count(call));
+  const NarrowRooms rooms(tiles, narrow_step(weighted_of(call), {call.rows, call.channels, thread_count(call)}), call.workspace);
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
     Unit(call, tiles, reading, cut, cut.units[unit], TileRunner(tiles, rooms, thread)).run();
   });

@@ -10,7 +10,7 @@ namespace sluice::kernels::weighted {
 /// Of both.
 template <class Parameters>
 Bytes pointwise_workspace(const Parameters& parameters, const StepExtent& extent) noexcept {
-  return NarrowRooms::bytes(parameters.weighted.panels, extent.threads);
+  return NarrowRooms::bytes(narrow_step(parameters.weighted, extent));
 }
 
 /// Does each output pixel of the window read one input pixel, in place?
