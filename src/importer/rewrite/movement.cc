@@ -13,20 +13,10 @@ bool moves(const Draft& draft, const DraftNode& node) {
   if (!plain_epilogue || draft.value(node.output).bounded != 0 || draft.value(node.output).shape.element_count() == 0) return false;
   const auto computed = [&](ValueId input) { return !draft.value(input).constant && draft.value(input).shape.element_count() > 0; };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), computed)) return false;
-  switch (node.op) {
-    case OpKind::kConcat:
-    case OpKind::kSlice:
-    case OpKind::kPad:
-    case OpKind::kTranspose:
-    case OpKind::kReshape:
-      return true;
-    case OpKind::kResize:
-      return std::get_if<model::ResizeAttributes>(&node.attributes)->mode == model::ResizeMode::kNearest;
-    case OpKind::kPool:
-      return std::get_if<model::PoolAttributes>(&node.attributes)->kind == model::PoolKind::kMax;
-    default:
-      return false;
-  }
+  if (node.op == OpKind::kResize) return std::get_if<model::ResizeAttributes>(&node.attributes)->mode == model::ResizeMode::kNearest;
+  if (node.op == OpKind::kPool) return std::get_if<model::PoolAttributes>(&node.attributes)->kind == model::PoolKind::kMax;
+  constexpr OpKind kCopies[] = {OpKind::kConcat, OpKind::kSlice, OpKind::kPad, OpKind::kTranspose, OpKind::kReshape};
+  return std::find(std::begin(kCopies), std::end(kCopies), node.op) != std::end(kCopies);
 }
 
 bool move_bytes(DraftNode& node, const ByteScale& scale, DType dtype) {
