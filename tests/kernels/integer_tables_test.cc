@@ -74,6 +74,15 @@ struct TileProblem {
 
 }  // namespace
 
+TEST_CASE("the way of an instruction set to sum four products is one that this processor has, and no more than SLUICE_ISA says") {
+  CHECK(has_dot_isa(DotIsa::kScalar));
+  CHECK(dot_isa_of(Isa::kScalar) == DotIsa::kScalar);
+  CHECK(has_dot_isa(dot_isa_of(active_isa())));
+  CHECK(tile_table(dot_isa_of(active_isa())).isa == dot_isa_of(active_isa()));
+  if (active_isa_name() == "avx2") CHECK(dot_isa_of(Isa::kAvx2) == DotIsa::kAvx2);
+  if (active_isa_name() == "avx512-novnni") CHECK(dot_isa_of(Isa::kAvx512) == DotIsa::kAvx512);
+}
+
 TEST_CASE("tiles of all instruction sets: rows, panels, lanes, types of outputs") {
   const TileTable& scalar = tile_table(DotIsa::kScalar);
   for (DType out : {DType::kU8, DType::kF32, DType::kI32})

@@ -44,6 +44,7 @@ struct Avx2 {
     return _mm_cvtsi64_si128(static_cast<long long>(bytes));
   }
   static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from, int count) { return _mm256_cvtepu8_epi32(load_eight(from, count)); }
+  static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from) { return load_bytes(from, kLanes); }
   static SLUICE_INLINE void store_eight(__m128i bytes, std::uint8_t* to, std::int64_t count) {
     const long long all = _mm_cvtsi128_si64(bytes);
     if (count >= 8) {
@@ -88,6 +89,10 @@ struct Avx2 {
   template <int kVectors>
   static SLUICE_INLINE bool small(const float*) {
     return true;  // `packable` takes any
+  }
+  template <int kRowCount, int kVectors, class Vector>
+  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const Finish&, std::int64_t) {
+    return false;  // vectors are stored one by one
   }
   /// Two rows of a panel a time.
   template <int kRowCount, int kVectors>

@@ -37,6 +37,9 @@ struct Avx512 {
   static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from, int count) {
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(count), from));
   }
+  static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
   static SLUICE_INLINE void store_bytes(Sums a, std::uint8_t* to, int count) {
     _mm_mask_storeu_epi8(to, first(count), _mm512_cvtepi32_epi8(a));
   }
@@ -139,23 +142,20 @@ struct Avx512 {
     }
   }
 
-  template <bool kWhole, int kRowCount, int kVectors>
-  static SLUICE_INLINE void pack_live(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,
-                                      std::int64_t first_channel, std::int64_t left) {
+  /// Packs integers as `packable` gives them, vector v of row m from vector(m, v), and stores them.
+  template <bool kWhole, int kRowCount, int kVectors, class Vector>
+  static SLUICE_INLINE void pack_vectors(const Vector& vector, const TileRows& rows, const Finish& job, std::int64_t first_channel,
+                                         std::int64_t left) {
     const PackedRange range = packed_range(job.epilogue->range);
-    Reals multipliers[kVectors];
-    SLUICE_UNROLL
-    for (int v = 0; v < kVectors; ++v) multipliers[v] = _mm512_loadu_ps(job.multipliers + first_channel + v * 16);
     constexpr int kTogether = 4 / kVectors;  // rows
     // Vector i of a run of four, over rows that follow each other.
-    const auto vector = [&](int m, int i) __attribute__((always_inline)) {
+    const auto of_run = [&](int m, int i) __attribute__((always_inline)) {
       const int row = m + i / kVectors;
-      return row < kRowCount ? packable_small(sums[row < kRowCount ? row : 0][i % kVectors], multipliers[i % kVectors])
-                             : _mm512_setzero_si512();
+      return row < kRowCount ? vector(row < kRowCount ? row : 0, i % kVectors) : _mm512_setzero_si512();
     };
     SLUICE_UNROLL
     for (int m = 0; m < kRowCount; m += kTogether) {
-      const __m512i bytes = pack(vector(m, 0), vector(m, 1), vector(m, 2), vector(m, 3), range);
+      const __m512i bytes = pack(of_run(m, 0), of_run(m, 1), of_run(m, 2), of_run(m, 3), range);
       store_rows<kWhole, kVectors>(bytes, rows, m, kRowCount - m, first_channel, left);
     }
   }
@@ -164,7 +164,17 @@ struct Avx512 {
   template <int kRowCount, int kVectors>
   static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job,
                                       std::int64_t first_channel, std::int64_t left) {
-    if (left >= kVectors * kLanes) return pack_live<true>(sums, rows, job, first_channel, left);
-    pack_live<false>(sums, rows, job, first_channel, left);
+    Reals multipliers[kVectors];
+    SLUICE_UNROLL
+    for (int v = 0; v < kVectors; ++v) multipliers[v] = load(job.multipliers + first_channel + v * kLanes);
+    const auto vector = [&](int m, int v) __attribute__((always_inline)) { return packable_small(sums[m][v], multipliers[v]); };
+    if (left >= kVectors * kLanes) return pack_vectors<true, kRowCount, kVectors>(vector, rows, job, first_channel, left);
+    pack_vectors<false, kRowCount, kVectors>(vector, rows, job, first_channel, left);
+  }
+  /// The same of whole panels by any rule; false: this instruction set does not.
+  template <int kRowCount, int kVectors, class Vector>
+  static SLUICE_INLINE bool pack_whole(const Vector& vector, const TileRows& rows, const Finish& job, std::int64_t first_channel) {
+    pack_vectors<true, kRowCount, kVectors>(vector, rows, job, first_channel, kVectors * kLanes);
+    return true;
   }
 };

@@ -36,15 +36,30 @@ struct Residual {
   Range sum_range;
   V::Reals sum_scale, scale, zero;
   Divisor out;
+  bool near = false;  // no sum of both is so far from the output's range that Divisor must look at it
 };
 SLUICE_INLINE Residual residual_of(const IntegerEpilogue& e) {
-  return {range_of({.zero = e.sum_zero}), V::set(e.sum_scale), V::set(e.residual_scale), V::set(static_cast<float>(e.residual_zero)),
-          divisor_of(e.scale)};
+  Residual r{range_of({.zero = e.sum_zero}), V::set(e.sum_scale), V::set(e.residual_scale), V::set(static_cast<float>(e.residual_zero)),
+             divisor_of(e.scale)};
+  r.near = !r.out.far && e.sum_scale + e.residual_scale < e.scale * 0x1p15f;
+  return r;
 }
-SLUICE_INLINE V::Reals add_residual(V::Reals value, const Residual& r, const std::uint8_t* from, int count) {
+/// Both, before they are divided by the output's scale.
+SLUICE_INLINE V::Reals with_residual(V::Reals value, const Residual& r, V::Sums residual) {
   const V::Reals sum = V::times(V::reals(V::rounded_integers(bounded(value, r.sum_range))), r.sum_scale);
-  const V::Reals other = V::times(V::minus(V::reals(V::load_bytes(from, count)), r.zero), r.scale);
-  return divide(V::add(sum, other), r.out);
+  return V::add(sum, V::times(V::minus(V::reals(residual), r.zero), r.scale));
+}
+
+/// Sums of whole panels with a residual that is `near`; false: this instruction set has no code for them.
+template <int kRows, int kVectors>
+SLUICE_INLINE bool finish_near(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first, const Residual& residual) {
+  const auto vector = [&](int m, int v) __attribute__((always_inline)) {
+    const std::int64_t channel = first + v * V::kLanes;
+    const V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
+    const V::Reals both = with_residual(value, residual, V::load_bytes(rows.residual[m] + channel));
+    return V::rounded_integers(V::quotient(both, residual.out.divisor, residual.out.inverse));
+  };
+  return V::template pack_whole<kRows, kVectors>(vector, rows, job, first);
 }
 
 /// What is rare among the ends of u8: a residual, or multipliers that are not `small`.
@@ -53,13 +68,16 @@ __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows&
                                             std::int64_t left) {
   const Range range = range_of(job.epilogue->range);
   const Residual residual = residual_of(*job.epilogue);
+  const bool whole = left == std::int64_t{kVectors} * V::kLanes;
+  if (whole && job.epilogue->has_residual && residual.near && finish_near<kRows, kVectors>(sums, rows, job, first, residual)) return;
   for (int m = 0; m < kRows; ++m)
     for (int v = 0; v < kVectors; ++v) {
       const int live = static_cast<int>(left - v * V::kLanes);
       if (live <= 0) break;
       const std::int64_t channel = first + v * V::kLanes;
       V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
-      if (job.epilogue->has_residual) value = add_residual(value, residual, rows.residual[m] + channel, live);
+      if (job.epilogue->has_residual)
+        value = divide(with_residual(value, residual, V::load_bytes(rows.residual[m] + channel, live)), residual.out);
       V::store_bytes(to_integers(value, range), reinterpret_cast<std::uint8_t*>(rows.out[m]) + channel, live);
     }
 }

@@ -53,6 +53,7 @@ struct Portable {
     for (int i = 0; i < 4 && i < count; ++i) value[i] = from[i];
     return value;
   }
+  static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from) { return load_bytes(from, kLanes); }
   static SLUICE_INLINE void store_bytes(Sums a, std::uint8_t* to, int count) {
     for (int i = 0; i < 4 && i < count; ++i) to[i] = static_cast<std::uint8_t>(a[i]);
   }
@@ -88,6 +89,10 @@ struct Portable {
   template <int kVectors>
   static SLUICE_INLINE bool small(const float*) {
     return true;  // `packable` takes any
+  }
+  template <int kRowCount, int kVectors, class Vector>
+  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const Finish&, std::int64_t) {
+    return false;  // vectors are stored one by one
   }
   template <int kRowCount, int kVectors>
   static SLUICE_INLINE void pack_rows(const Sums (&sums)[kRowCount][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
