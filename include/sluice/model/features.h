@@ -2,7 +2,7 @@
 //
 // The prefix of a file carries the bits that its graphs need, so that a reader refuses a file that it cannot run by the name of what is
 // missing, also when it cannot make sense of the header. A bit that it has no name for refuses the file as of a later version; a feature
-// that it has a name for but no code, like all of those below today, is decoded, validated in form and then refused with the tensor, node
+// that it has a name for but no code, like most of those below today, is decoded, validated in form and then refused with the tensor, node
 // or weight that needs it. Whoever builds one adds its bit to `kSupportedFeatures`.
 //
 // Invariants: the bits are stored in files, append only; a file's bits cover those of each of its graphs (the reader checks it).
@@ -27,17 +27,18 @@ enum class Feature : std::uint8_t {
   kInterleavedPanels = 5,  // i8 panels for sums of four products
   kSparsePanels = 6,
   kInputPanels = 7,     // panels of input features
-  kCodedStretches = 8,  // stored smaller than they are
+  kCodedStretches = 8,  // entropy-coded
   kEncryption = 9,
+  kStretchesWithoutZeros = 10,
 };
-inline constexpr int kFeatureCount = 10;
+inline constexpr int kFeatureCount = 11;
 std::string_view name_of(Feature feature) noexcept;
 
 /// A set of features, as the prefix holds it.
 using Features = std::uint64_t;
 constexpr Features bit_of(Feature feature) noexcept { return Features{1} << static_cast<int>(feature); }
 inline constexpr Features kKnownFeatures = (Features{1} << kFeatureCount) - 1;
-inline constexpr Features kSupportedFeatures = 0;
+inline constexpr Features kSupportedFeatures = bit_of(Feature::kCodedStretches);
 
 /// What this graph needs. O(size of the graph).
 Features features_of(const Graph& graph) noexcept;
