@@ -44,15 +44,17 @@ class Decoder {
   virtual Status decode(const StretchBytes& bytes) noexcept = 0;
 };
 
-inline constexpr std::size_t kStoredForms = 1;
-/// The form of a stretch, as an index of Decoders: 0, raw, is the only one that model files have.
-constexpr std::size_t stored_form_of(const model::Stretch&) noexcept { return 0; }
+inline constexpr std::size_t kStoredForms = 2;
+/// The form of a stretch, as an index of Decoders: 0 raw, 1 coded. Other forms do not come this far (model/features.h).
+constexpr std::size_t stored_form_of(const model::Stretch& stretch) noexcept { return stretch.form == model::StretchForm::kCoded ? 1 : 0; }
 
 /// By stored form.
 using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
 
 /// The decoders of all forms that `graph` has. Errors: kOutOfMemory.
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
+/// What they take, for budgets.
+Bytes decoder_bytes(const model::Graph& graph) noexcept;
 using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph) noexcept;
 
 /// The check that all forms with a checksum begin with. Errors: kChecksumMismatch with the offset in the file.
