@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "sluice/core/hash.h"
+#include "sluice/executor/decoder.h"
 #include "src/executor/coding/stretch_decoder.h"
 #include "src/importer/coding/encoder.h"
 #include "tests/executor/coding_samples.h"
@@ -205,6 +206,40 @@ TEST_CASE("a flipped bit is refused or gives other bytes, and in the size of a b
       if (bit / 8 < model::kCodeSizeBytes) CHECK_FALSE(got);
     }
   }
+}
+
+TEST_CASE("the decoder of coded stretches finds each weight's table, and says what is broken") {
+  model::Graph graph;
+  std::vector<ByteVector> raw, stored;
+  for (std::uint32_t w = 0; w < 3; ++w) {
+    raw.push_back(test::draw_normal(kPlanes[w], 16384, w));
+    graph.codes.push_back(code_of(kPlanes[w], raw[w]));
+    stored.push_back(*importer::coding::encode(graph.codes[w], raw[w]));
+  }
+  // Weights need not be in the order of their stretches.
+  for (const std::uint32_t w : {2u, 0u, 1u}) {
+    model::Weight weight;
+    weight.first_stretch = w;
+    weight.stretch_count = 1;
+    weight.code = w;
+    graph.weights.push_back(weight);
+  }
+  for (std::uint32_t w = 0; w < 3; ++w)
+    graph.stretches.push_back({Bytes(), Bytes(stored[w].size()), Bytes(raw[w].size()), xxh3_64(stored[w]), model::StretchForm::kCoded});
+  const auto decoders = *make_decoders(graph);
+  Decoder& decoder = *decoders[stored_form_of(graph.stretches[0])];
+  ByteVector got(16384);
+  for (const std::uint32_t w : {1u, 1u, 0u, 2u, 0u}) {
+    REQUIRE(decoder.decode({graph, w, stored[w], got}));
+    CHECK(got == raw[w]);
+  }
+  stored[1].back() ^= std::byte{1};
+  CHECK(decoder.decode({graph, 1, stored[1], got}).error().code == ErrorCode::kChecksumMismatch);
+  stored[1].resize(stored[1].size() - 1);
+  graph.stretches[1].xxh3 = xxh3_64(stored[1]);  // as one who forges a file would
+  CHECK(decoder.decode({graph, 1, stored[1], got}).error().code == ErrorCode::kInvalidModel);
+  REQUIRE(decoder.decode({graph, 2, stored[2], got}));
+  CHECK(got == raw[2]);
 }
 
 TEST_CASE("blocks whose values would overtake what is still to be read are refused") {

@@ -14,10 +14,11 @@ namespace sluice::test {
 
 using Values = std::vector<Floats>;
 
-inline std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const OnnxBuilder& builder, const std::string& name) {
+inline std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const OnnxBuilder& builder, const std::string& name,
+                                              const importer::ConvertOptions& options = {}) {
   write_file(folder.path(name + ".onnx"), builder.bytes());
   importer::ConvertReport report;
-  const Status status = importer::convert(folder.path(name + ".onnx"), folder.path(name + ".sluice"), {}, report);
+  const Status status = importer::convert(folder.path(name + ".onnx"), folder.path(name + ".sluice"), options, report);
   for (const importer::Problem& problem : report.problems) UNSCOPED_INFO(problem.op_type + ": " + problem.message);
   REQUIRE(status);
   return *Model::open(folder.path(name + ".sluice"));
