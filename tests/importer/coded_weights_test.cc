@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sluice/plan/verify.h"
 #include "tests/importer/streaming.h"
 
 using namespace sluice;
@@ -127,6 +128,35 @@ TEST_CASE("a flipped bit of a coded stretch is found before a step uses it") {
   const Status run = (*session)->run();
   REQUIRE_FALSE(run);
   CHECK(run.error().code == ErrorCode::kChecksumMismatch);
+}
+
+TEST_CASE("a plan whose loads of coded weights are not what they must be is refused") {
+  const TemporaryFolder folder;
+  const auto model = converted(folder, image_net(), "coded", {.code = importer::Coding::kSmall});
+  SessionOptions options;
+  options.budget = *minimum_budget(*model, options);
+  const plan::Plan sound = plan_session(*model, options)->plan;
+  const auto verdict = [&](const plan::Plan& plan) {
+    const Status status = plan::verify(plan, model->graph(), {.file_size = model->file().file_size(), .model_hash = model->file().hash()});
+    return status ? std::string() : status.error().to_string();
+  };
+  REQUIRE(verdict(sound) == "");
+  const auto expanding = static_cast<std::size_t>(
+      std::find_if(sound.loads.begin(), sound.loads.end(), [](const plan::Load& load) { return load.expands() && load.streamed(); }) -
+      sound.loads.begin());
+  REQUIRE(expanding < sound.loads.size());
+  plan::Plan broken = sound;
+  broken.buffers[broken.loads[expanding].target.index()].size -= Bytes(4096);
+  CHECK(verdict(broken).find("I4: its region is not what it expands to") != std::string::npos);
+  broken = sound;
+  broken.loads[expanding].form = model::StretchForm::kRaw;
+  CHECK(verdict(broken).find("I4: its region") != std::string::npos);
+  broken = sound;
+  broken.loads[expanding].form = model::StretchForm::kEncrypted;
+  CHECK_FALSE(verdict(broken).empty());
+  broken = sound;
+  broken.loads[expanding].first_stretch += 1;
+  CHECK_FALSE(verdict(broken).empty());
 }
 
 TEST_CASE("what is coded follows from what was asked for") {

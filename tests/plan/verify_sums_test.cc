@@ -198,7 +198,7 @@ const std::vector<Breakage>& breakages() {
        "I5: it reads a load outside the load's uses"},
       {"a prepare step", [](S& s) { s.plan.steps[0].prepare = true, s.plan.steps[0].derived.buffer = BufferId(0); },
        "I6: parts of sums are of raw"},
-      {"a load of another form", [](S& s) { s.plan.loads[0].form = model::StretchForm::kCoded; },
+      {"a load of another form", [](S& s) { s.plan.loads[0].form = model::StretchForm::kEncrypted; },
        "I5: its stretches are stored in another form"},
       {"a sub-plan of nothing", [](S& s) { s.plan.subplans.emplace_back(); }, "I0: the plan has not one sub-plan"},
   };
