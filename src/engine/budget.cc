@@ -53,6 +53,8 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   for (const model::Tensor& tensor : graph.tensors) sum += string_bytes(tensor.name);
   for (const model::Weight& weight : graph.weights) sum += string_bytes(weight.name);
   for (const std::string& label : graph.labels) sum += string_bytes(label);
+  sum += vector_bytes(graph.codes);
+  for (const model::Code& code : graph.codes) sum += vector_bytes(code.frequencies);
   for (const model::Node& node : graph.nodes) {
     sum += string_bytes(node.name) + vector_bytes(node.inputs) + vector_bytes(node.outputs) + vector_bytes(node.weights);
     if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes)) sum += vector_bytes(plain->arguments);
@@ -124,7 +126,9 @@ namespace {
 Bytes own_bytes(const SessionShare& session) {
   const executor::ReadOptions read = reads_of(*session.options);
   const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
-  return table_bound(session.model->graph()) + static_cast<std::uint64_t>(threads) * kThreadBytes;
+  const model::Graph& graph = session.model->graph();
+  return table_bound(graph) + static_cast<std::uint64_t>(threads) * kThreadBytes +
+         2 * executor::decoder_bytes(graph);  // loader, step reader
 }
 
 }  // namespace

@@ -342,13 +342,19 @@ class Binder {
   }
 
   std::byte* weight_address(const plan::WeightOperand& operand) const noexcept {
-    const model::FileRange bytes = model::panel_range(graph_.weight(operand.weight), operand.panels);
-    return address_in(plan_.loads[operand.load.index()], bytes.offset);
+    const model::Weight& weight = graph_.weight(operand.weight);
+    return address_in(plan_.loads[operand.load.index()], weight, model::panel_range(weight, operand.panels).offset - weight.offset);
   }
 
-  std::byte* address_in(const plan::Load& load, Bytes file_offset) const noexcept {
-    SLUICE_DCHECK(load.form == model::StretchForm::kRaw, "the verifier takes loads of raw stretches alone, which lie as in the file (I4)");
-    return arena_ + plan_.buffer(load.target).offset.count() + (file_offset - load.file.offset).count();
+  /// Where byte `at` of a weight, raw, lies that a load brings.
+  std::byte* address_in(const plan::Load& load, const model::Weight& weight, Bytes at) const noexcept {
+    std::byte* const region = arena_ + plan_.buffer(load.target).offset.count();
+    if (!load.expands()) return region + (weight.offset + at - load.file.offset).count();
+    // Its stretches follow each other without gap: those of the load before the weight's, less those of the weight before the load's.
+    std::uint64_t place = at.count();
+    for (std::uint32_t s = load.first_stretch; s < weight.first_stretch; ++s) place += graph_.stretches[s].raw_size.count();
+    for (std::uint32_t s = weight.first_stretch; s < load.first_stretch; ++s) place -= graph_.stretches[s].raw_size.count();
+    return region + place;
   }
 
   RowView activation_view(TensorId id) const noexcept {
@@ -370,11 +376,11 @@ class Binder {
         return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
       return view;
     }
-    const model::FileRange bytes = graph_.weight(tensor.weight).range();
+    const model::Weight& weight = graph_.weight(tensor.weight);
     for (const plan::Load& load : plan_.loads) {
-      if (load.resident && load.file.offset <= bytes.offset && bytes.end() <= load.file.end()) {
-        return dense_view(address_in(load, bytes.offset), tensor.shape, tensor.dtype);
-      }
+      const bool whole = load.first_stretch <= weight.first_stretch &&
+                         weight.first_stretch + weight.stretch_count <= load.first_stretch + load.stretch_count;
+      if (load.resident && whole) return dense_view(address_in(load, weight, Bytes()), tensor.shape, tensor.dtype);
     }
     return fail(ErrorCode::kInvalidPlan, port.name, "the plan keeps no load for an output that is a constant");
   }

@@ -32,6 +32,7 @@ class Outliving {
   bool load_holds(const plan::Load& load, bool held) const noexcept {
     if (!load.resident || (!held && !same_model_)) return false;
     if (held && !other_.footprint.touches(bytes_of(mine_.buffer(load.target)))) return true;
+    if (load.expands()) return region_holds(load, held);
     for (std::uint32_t s = load.first_stretch; s < load.first_stretch + load.stretch_count; ++s)
       if (!stretch_holds(s, shift_of(mine_, load), held)) return false;
     return true;
@@ -44,16 +45,28 @@ class Outliving {
   }
 
  private:
+  /// Of a load whose stretches do not lie as in the file: only the very same load leaves them there.
+  bool region_holds(const plan::Load& load, bool held) const noexcept {
+    const ByteRange bytes = bytes_of(mine_.buffer(load.target));
+    if (other_.footprint.writes(bytes)) return false;
+    const Footprint::Region* const region = other_.footprint.region_at(bytes);
+    if (region == nullptr) return held;
+    const plan::Load& theirs = other_.plan.loads[region->load];
+    return same_model_ && other_.holding.loads[region->load] && region->bytes == bytes && theirs.first_stretch == load.first_stretch &&
+           theirs.stretch_count == load.stretch_count;
+  }
+
   bool stretch_holds(std::uint32_t index, std::uint64_t shift, bool held) const noexcept {
     const model::Stretch& stretch = stretches_[index];
-    SLUICE_DCHECK(stretch.form == model::StretchForm::kRaw, "plans bring raw stretches alone, which lie as in the file (I4)");
+    SLUICE_DCHECK(stretch.form == model::StretchForm::kRaw, "a load that does not expand brings raw stretches, which lie as in the file (I4)");
     const std::uint64_t at = stretch.offset.count() + shift;
     const ByteRange bytes{at, at + stretch.stored_size.count()};
     if (other_.footprint.writes(bytes)) return false;
     const Footprint::Region* const region = other_.footprint.region_at(bytes);
     if (region == nullptr) return held;
     const plan::Load& load = other_.plan.loads[region->load];
-    return same_model_ && other_.holding.loads[region->load] && brings(load, index) && shift_of(other_.plan, load) == shift;
+    return same_model_ && other_.holding.loads[region->load] && !load.expands() && brings(load, index) &&
+           shift_of(other_.plan, load) == shift;
   }
 
   const plan::Plan& mine_;

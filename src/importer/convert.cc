@@ -5,6 +5,7 @@
 #include "sluice/operators/validate.h"
 #include "src/core/out_of_memory.h"
 #include "src/importer/allowance.h"
+#include "src/importer/coding/weight_coder.h"
 #include "src/importer/dims.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
@@ -156,9 +157,13 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
     graph.weights = pool.weights();
   }
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
+  coding::WeightCoder coder(options.code, options.disk_bytes_per_second);
+  if (options.code != Coding::kNone) write.coder = &coder;
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
-    report.file_bytes = std::max(report.file_bytes, align_up(weight.range().end(), model::kSegmentAlignment));
+    if (weight.code != model::kNoCode) report.coded_bytes += weight.bytes;
+  for (const model::Stretch& stretch : graph.stretches)
+    report.file_bytes = std::max(report.file_bytes, align_up(stretch.offset + stretch.stored_size, model::kSegmentAlignment));
   return {};
 }
 

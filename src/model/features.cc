@@ -23,6 +23,7 @@ constexpr FeatureRow kRows[kFeatureCount] = {
     {"panels of inputs", "its panels are of input features, and no kernel of this build reads those"},
     {"coded stretches", "its bytes are coded, and this build decodes none"},
     {"encryption", "its bytes are encrypted, and this build decrypts none"},
+    {"stretches without zeros", "its zeros are left out, and this build fills none in"},
 };
 
 const FeatureRow& row_of(Feature feature) noexcept { return kRows[static_cast<int>(feature)]; }
@@ -39,8 +40,9 @@ Features of_layout(const PanelLayout& layout) noexcept {
 }
 
 Features of_form(StretchForm form) noexcept {
-  const Features coded = form == StretchForm::kRaw || form == StretchForm::kEncrypted ? 0 : bit_of(Feature::kCodedStretches);
-  return coded | (has_form(form, StretchForm::kEncrypted) ? bit_of(Feature::kEncryption) : 0);
+  const auto need = [form](StretchForm part, Feature feature) { return has_form(form, part) ? bit_of(feature) : 0; };
+  return need(StretchForm::kZerosLeftOut, Feature::kStretchesWithoutZeros) | need(StretchForm::kCoded, Feature::kCodedStretches) |
+         need(StretchForm::kEncrypted, Feature::kEncryption);
 }
 
 Features of_weight(const Weight& weight) noexcept {

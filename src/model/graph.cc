@@ -11,11 +11,9 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 }
 
 Bytes least_piece(const Graph& graph, const Weight& weight) noexcept {
-  if (weight.panel_layout.layout == WeightLayout::kPlain) return piece_region(weight.bytes);
-  const Stretch& first = graph.stretches_of(weight).front();
-  if (first.form == StretchForm::kRaw) return piece_region(first.stored_size);
-  return piece_region(first.raw_size) +
-         Bytes(kSegmentAlignment);  // it expands towards the beginning of its region, which has two blocks more
+  const Bytes raw = weight.panel_layout.layout == WeightLayout::kPlain ? weight.bytes : Bytes(graph.stretches_of(weight).front().raw_size);
+  // What expands lies behind the values that it becomes, with a block more for its own rounding.
+  return weight.code == kNoCode ? piece_region(raw) : piece_region(raw) + Bytes(4096);
 }
 
 std::int64_t outputs_per_group(const Node& node) noexcept {

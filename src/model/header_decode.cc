@@ -31,6 +31,7 @@ class HeaderDecoder {
   Status decode_shared(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
     SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph));
+    SLUICE_RETURN_IF_ERROR(list(model.codes(), graph.codes));
     SLUICE_RETURN_IF_ERROR(preprocess(model.preprocess(), graph.preprocess));
     return labels(model.labels(), graph.labels);
   }
@@ -151,7 +152,14 @@ class HeaderDecoder {
     to.stretch_count = from.stretch_count();
     to.always_resident = from.always_resident();
     to.quantisation = from.quantisation();
+    to.code = from.code();
     return numbers(from.panel_ends(), to.panel_ends);
+  }
+
+  Status item(const schema::Code& from, Code& to) {
+    SLUICE_RETURN_IF_ERROR(enumerator(from.plane(), kCodePlaneCount, to.plane));
+    to.first = from.first();
+    return numbers(from.frequencies(), to.frequencies);
   }
 
   Status stretches(const flatbuffers::Vector<const schema::Stretch*>* from, Graph& graph) {

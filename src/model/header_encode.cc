@@ -147,10 +147,11 @@ class HeaderEncoder {
     const auto quantisations = make_tables<schema::Quantisation>(graph.quantisations);
     const auto subgraphs = make_tables<schema::Subgraph>(graph.subgraphs);
     const auto units = make_tables<schema::Unit>(graph.units);
+    const auto codes = make_tables<schema::Code>(graph.codes);
     const Features needed = features_of(graph) | (variants == nullptr ? 0 : variants->needed);
     const auto of_variants = variants == nullptr ? Offset<schema::Variants>() : make(*variants);
     schema::FinishModelBuffer(builder_, schema::CreateModel(builder_, name, tensors, weights, stretches, nodes, inputs, outputs, preprocess,
-                                                            labels, of_variants, quantisations, subgraphs, units, needed));
+                                                            labels, of_variants, quantisations, subgraphs, units, needed, codes));
     const auto* data = reinterpret_cast<const std::byte*>(builder_.GetBufferPointer());
     return {data, data + builder_.GetSize()};
   }
@@ -176,7 +177,13 @@ class HeaderEncoder {
     return schema::CreateWeight(builder_, name, static_cast<std::uint8_t>(layout.layout), static_cast<std::uint8_t>(layout.dtype),
                                 layout.lanes, layout.k_block, layout.k_group, layout.k_interleave, static_cast<std::uint8_t>(layout.scale),
                                 static_cast<std::uint8_t>(layout.side), shape, w.panels, w.panel_bytes.count(), w.offset.count(),
-                                w.bytes.count(), w.first_stretch, w.stretch_count, w.always_resident, w.quantisation, panel_ends);
+                                w.bytes.count(), w.first_stretch, w.stretch_count, w.always_resident, w.quantisation, panel_ends,
+                                w.code);
+  }
+
+  Offset<schema::Code> make(const Code& code) {
+    const auto frequencies = array(builder_, code.frequencies);
+    return schema::CreateCode(builder_, static_cast<std::uint8_t>(code.plane), code.first, frequencies);
   }
 
   Offset<schema::Quantisation> make(const Quantisation& q) {
@@ -284,6 +291,7 @@ std::uint64_t size_bound(const Graph& graph, const Variants* variants) {
   }
   for (const Weight& w : graph.weights) bound += kItem + w.name.size() + 4 * w.panel_ends.size();
   for (const Quantisation& q : graph.quantisations) bound += kItem + 4 * (q.scales.size() + q.zero_points.size());
+  for (const Code& c : graph.codes) bound += kItem + 2 * c.frequencies.size();
   for (const Unit& u : graph.units) bound += kItem + u.name.size() + 4 * (u.inputs.size() + u.outputs.size());
   for (const Port& p : graph.inputs) bound += kItem + p.name.size();
   for (const Port& p : graph.outputs) bound += kItem + p.name.size();

@@ -12,13 +12,36 @@
 namespace sluice::model {
 namespace {
 
-/// Asks for each stretch of a weight, hashes it and writes it. `buffer` is kept between weights.
+/// Asks for the stretches of weights: first, if they are to be coded, to make tables of them, then to write them. `buffer_` is kept between
+/// weights.
 class WeightWriter {
  public:
-  WeightWriter(Graph& graph, WeightProducer& producer, AtomicFile& file, const WriteOptions& options, Bytes total)
-      : graph_(graph), producer_(producer), file_(file), options_(options), total_(total) {}
+  WeightWriter(Graph& graph, WeightProducer& producer, const WriteOptions& options, Bytes total)
+      : graph_(graph), producer_(producer), options_(options), total_(options.coder == nullptr ? total : 2 * total) {}
 
-  Status write(WeightId id) {
+  /// Gives those weights tables that are worth it.
+  Status choose_codes() {
+    graph_.codes.clear();
+    for (Weight& weight : graph_.weights) weight.code = kNoCode;
+    if (options_.coder == nullptr) return {};
+    for (const WeightId id : weights_in_file_order(graph_)) SLUICE_RETURN_IF_ERROR(choose_code(id));
+    return {};
+  }
+
+  /// Writes a weight where it was laid out or, once one before it has shrunk, right behind that.
+  Status write(WeightId id, AtomicFile& file) {
+    Weight& weight = graph_.weights[id.index()];
+    if (shrunk_) weight.offset = align_up(end_, kWeightAlignment);
+    end_ = weight.offset;
+    return for_each_stretch(id, [&](Stretch& stretch) { return write(stretch, weight, file); });
+  }
+
+  /// Of what was written.
+  Bytes end() const noexcept { return end_; }
+
+ private:
+  template <class Use>
+  Status for_each_stretch(WeightId id, const Use& use) {
     const Weight& weight = graph_.weight(id);
     const std::int64_t step = panels_per_stretch(weight.panel_bytes);
     for (std::uint32_t i = 0; i < weight.stretch_count; ++i) {
@@ -26,21 +49,50 @@ class WeightWriter {
       const PanelRange panels{i * step, std::min((i + 1) * step, weight.panels)};
       buffer_.assign(stretch.raw_size.count(), std::byte{});
       SLUICE_RETURN_IF_ERROR(producer_.produce(id, panels, buffer_));
-      stretch.xxh3 = xxh3_64(buffer_);
-      SLUICE_RETURN_IF_ERROR(file_.write_at(stretch.offset, buffer_));
-      written_ += stretch.stored_size;
-      if (options_.progress) options_.progress(written_, total_);
+      SLUICE_RETURN_IF_ERROR(use(stretch));
+      done_ += stretch.raw_size;
+      if (options_.progress) options_.progress(done_, total_);
     }
     return {};
   }
 
- private:
+  Status choose_code(WeightId id) {
+    Weight& weight = graph_.weights[id.index()];
+    if (weight.always_resident || !options_.coder->begin(weight)) {
+      done_ += weight.bytes;
+      return {};
+    }
+    SLUICE_RETURN_IF_ERROR(for_each_stretch(id, [&](Stretch&) -> Status {
+      options_.coder->look(buffer_);
+      return {};
+    }));
+    std::optional<Code> code = options_.coder->end();
+    if (!code) return {};
+    weight.code = static_cast<std::uint32_t>(graph_.codes.size());
+    graph_.codes.push_back(*std::move(code));
+    return {};
+  }
+
+  Status write(Stretch& stretch, const Weight& weight, AtomicFile& file) {
+    std::optional<std::vector<std::byte>> coded;
+    if (weight.code != kNoCode) coded = options_.coder->encode(graph_.codes[weight.code], buffer_);
+    const std::vector<std::byte>& stored = coded ? *coded : buffer_;
+    shrunk_ = shrunk_ || coded;
+    stretch.form = coded ? StretchForm::kCoded : StretchForm::kRaw;
+    stretch.offset = end_;
+    stretch.stored_size = Bytes(stored.size());
+    stretch.xxh3 = xxh3_64(stored);
+    end_ += stretch.stored_size;
+    return file.write_at(stretch.offset, stored);
+  }
+
   Graph& graph_;
   WeightProducer& producer_;
-  AtomicFile& file_;
   const WriteOptions& options_;
   Bytes total_;
-  Bytes written_;
+  Bytes done_;
+  bool shrunk_ = false;  // a stretch, so that what follows lies elsewhere than it was laid out
+  Bytes end_;
   std::vector<std::byte> buffer_;
 };
 
@@ -80,13 +132,21 @@ Bytes weight_bytes(const Graph& graph) {
 Status write_whole(Graph& graph, WeightProducer& producer, const std::string& path, NodeRules rules, const WriteOptions& options) {
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, Bytes(0), rules)));
   if (options.variants != nullptr) SLUICE_RETURN_IF_ERROR(as_argument_error(options.variants->check(graph.name)));
-  SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, lay_out(graph, options.variants));
+  SLUICE_RETURN_IF_ERROR(assign_layout(graph, Bytes(kPrefixSize)));
+  WeightWriter writer(graph, producer, options, weight_bytes(graph));
+  SLUICE_RETURN_IF_ERROR(writer.choose_codes());
+  SLUICE_ASSIGN_OR_RETURN(Prefix prefix, lay_out(graph, options.variants));
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size, rules)));
 
   SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));
-  WeightWriter writer(graph, producer, file, options, weight_bytes(graph));
-  for (const WeightId id : weights_in_file_order(graph)) SLUICE_RETURN_IF_ERROR(writer.write(id));
+  for (const WeightId id : weights_in_file_order(graph)) SLUICE_RETURN_IF_ERROR(writer.write(id, file));
+  if (!graph.codes.empty()) {
+    prefix.needed |= features_of(graph);
+    prefix.file_size = align_up(writer.end(), kSegmentAlignment);
+    SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));
+    SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size, rules)));
+  }
   SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, file));
   if (options.before_commit) SLUICE_RETURN_IF_ERROR(options.before_commit());
   return file.commit();

@@ -205,6 +205,7 @@ class GraphValidator {
       end = (weight->offset + stored_bytes(*weight)).count();
     }
     if (next_stretch != graph_.stretches.size()) return invalid(graph_.name, "G5: stretches that belong to no weight");
+    SLUICE_RETURN_IF_ERROR(check_codes());
     return check_tags();
   }
 
@@ -247,6 +248,18 @@ class GraphValidator {
       }
       offset += stretch.stored_size;
       panel += step;
+    }
+    return {};
+  }
+
+  /// Tables are sound, and what is coded has one.
+  Status check_codes() const {
+    if (!std::all_of(graph_.codes.begin(), graph_.codes.end(), check_code)) return invalid(graph_.name, "G5: a table of codes is none");
+    for (const Weight& weight : graph_.weights) {
+      if (weight.code != kNoCode && weight.code >= graph_.codes.size()) return invalid(weight.name, "G5: its table of codes does not exist");
+      for (const Stretch& stretch : graph_.stretches_of(weight))
+        if (has_form(stretch.form, StretchForm::kCoded) && weight.code == kNoCode)
+          return invalid(weight.name, "G5: a stretch is coded, but its weight has no table");
     }
     return {};
   }

@@ -139,6 +139,7 @@ Status VariantsEncoder::add(std::size_t point, const Graph& graph) {
   Graph bare = graph;
   bare.weights.clear();
   bare.stretches.clear();
+  bare.codes.clear();
   bare.tags.clear();
   bare.labels.clear();
   bare.preprocess = {};

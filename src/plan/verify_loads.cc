@@ -35,8 +35,10 @@ Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k)
   const auto end = checked_add(last.offset.count(), last.stored_size.count());
   if (first.offset < load.file.offset || !end || *end > load.file.end().count())
     return broken("load", k, "I5: its stretches lie outside the range that it reads");
+  unsigned forms = 0;
   for (const model::Stretch& stretch : std::span(graph.stretches).subspan(load.first_stretch, load.stretch_count))
-    if (stretch.form != load.form) return broken("load", k, "I5: its stretches are stored in another form than it reads");
+    forms |= static_cast<unsigned>(stretch.form);
+  if (forms != static_cast<unsigned>(load.form)) return broken("load", k, "I5: its stretches are stored in another form than it reads");
   return {};
 }
 
@@ -80,9 +82,31 @@ Status check_panels(const model::Graph& graph, const Step& step, std::size_t i, 
   return {};
 }
 
+/// The stretches of a coded weight that hold bytes of the panels: they follow each other raw as its panels do.
+Interval<std::uint32_t> stretches_with(const model::Graph& graph, const model::Weight& weight, PanelRange panels) {
+  const model::FileRange bytes = model::panel_range(weight, panels);
+  Interval<std::uint32_t> found{weight.first_stretch, weight.first_stretch};
+  Bytes at = weight.offset;
+  for (const model::Stretch& stretch : graph.stretches_of(weight)) {
+    if (at >= bytes.end()) break;
+    at += stretch.raw_size;
+    if (at <= bytes.offset) ++found.begin;
+    ++found.end;
+  }
+  return found;
+}
+
+Status check_within(const Load& load, std::size_t i, Interval<std::uint32_t> stretches) {
+  if (stretches.begin < load.first_stretch || stretches.end > load.first_stretch + load.stretch_count)
+    return broken("step", i, "I5: a load does not bring the panels it is said to bring");
+  return {};
+}
+
 /// The load's payload holds every stretch with bytes of the panels.
 Status check_brought(const Plan& plan, const model::Graph& graph, std::size_t i, const WeightOperand& operand) {
   const model::Weight& weight = graph.weight(operand.weight);
+  const Load& load = plan.loads[operand.load.index()];
+  if (weight.code != model::kNoCode) return check_within(load, i, stretches_with(graph, weight, operand.panels));
   const model::FileRange bytes = model::panel_range(weight, operand.panels);
   const auto stretches = graph.stretches_of(weight);
   const auto before = [](const model::Stretch& stretch, Bytes offset) { return stretch.offset < offset; };
@@ -94,10 +118,7 @@ Status check_brought(const Plan& plan, const model::Graph& graph, std::size_t i,
   }
   const auto first = weight.first_stretch + static_cast<std::uint32_t>(begin - stretches.begin());
   const auto last = weight.first_stretch + static_cast<std::uint32_t>(end - stretches.begin());
-  const Load& load = plan.loads[operand.load.index()];
-  if (first < load.first_stretch || last > load.first_stretch + load.stretch_count)
-    return broken("step", i, "I5: a load does not bring the panels it is said to bring");
-  return {};
+  return check_within(load, i, {first, last});
 }
 
 /// A prepare step runs once, the others in every period: what they read must be there as often.

@@ -17,7 +17,7 @@
 namespace sluice::plan {
 
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
-Status check_memory(const Plan& plan, const VerifyContext& context);
+Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_sums(const Plan& plan, const model::Graph& graph);
 Status check_loads(const Plan& plan, const model::Graph& graph);
 Status check_derived(const Plan& plan, const model::Graph& graph);

@@ -90,6 +90,8 @@ TEST_CASE("a header gives back every feature that was written") {
   CHECK(graph.subgraphs[0].captures[0].outer == graph.nodes[kUnaryNode].inputs[0]);
   CHECK(graph.weight(graph.nodes[kWinograd].weights[0]).panel_ends == std::vector<std::uint32_t>{5, 40});
   CHECK(graph.units[1].name == "head");
+  CHECK(graph.codes == laid.graph.codes);
+  CHECK(graph.weights[3].code == 1);
 }
 
 TEST_CASE("a feature that this build has not is refused by name, in a sound file") {
@@ -124,12 +126,12 @@ TEST_CASE("a feature that this build has not is refused by name, in a sound file
 }
 
 TEST_CASE("stored forms of stretches are refused by name") {
-  for (const bool coded : {true, false}) {
+  for (const bool zeros : {true, false}) {
     Graph graph = sample_graph();
     const auto size = assign_layout(graph, Bytes(1 << 16));
     REQUIRE(validate(graph, *size, operators::validate_node));
-    if (coded) {
-      graph.stretches[0].form = StretchForm::kCoded;
+    if (zeros) {
+      graph.stretches[0].form = StretchForm::kZerosLeftOut;
       graph.stretches[0].stored_size = Bytes(100);
     } else {
       for (Stretch& stretch : graph.stretches) stretch.form = StretchForm::kEncrypted;
@@ -139,7 +141,7 @@ TEST_CASE("stored forms of stretches are refused by name") {
     REQUIRE_FALSE(status);
     INFO(status.error().to_string());
     CHECK(status.error().code == ErrorCode::kUnsupported);
-    CHECK(status.error().to_string().find(coded ? "decodes none" : "decrypts none") != std::string::npos);
+    CHECK(status.error().to_string().find(zeros ? "fills none in" : "decrypts none") != std::string::npos);
   }
 }
 
@@ -170,6 +172,15 @@ TEST_CASE("G5: sparse panels and stored forms") {
       {"a gap", [](Graph& g) { g.stretches.back().offset += Bytes(1); }, "G5: a stretch is not"},
       {"one stretch in the clear", [](Graph& g) { g.stretches[2].form = StretchForm::kCoded; }, "G5: some stretches are encrypted"},
       {"a tag too few", [](Graph& g) { g.tags.pop_back(); }, "G5: some stretches are encrypted"},
+      {"a table of other sum", [](Graph& g) { g.codes[0].frequencies[1] = 97; }, "G5: a table of codes"},
+      {"a table of one symbol",
+       [](Graph& g) {
+         g.codes[0].frequencies = {4096};
+       },
+       "G5: a table of codes"},
+      {"a table with a symbol too many", [](Graph& g) { g.codes[0].first = 255; }, "G5: a table of codes"},
+      {"a table that is not there", [](Graph& g) { g.weights[1].code = 2; }, "G5: its table of codes"},
+      {"coded without a table", [](Graph& g) { g.weights[1].code = kNoCode; }, "G5: a stretch is coded"},
   };
   for (const Break& broken : breaks) check_invalid(broken);
 }

@@ -320,6 +320,8 @@ inline Graph every_feature() {
          {.layout = WeightLayout::kPanels, .dtype = DType::kU8, .k_block = 2, .k_group = 32, .scale = PanelScale::kF16});
   repack(weight(kEmbeddingNode), {.layout = WeightLayout::kPanels, .side = PanelSide::kInputs});
   graph.tensors[graph.nodes[kLayerNormNode].outputs[0].index()].dtype = DType::kBF16;
+  graph.codes = {{CodePlane::kBytes, 254, {4000, 96}}, {CodePlane::kRotated32, 0, {0, 4095, 1}}};
+  for (std::size_t w = 0; w < graph.weights.size(); ++w) graph.weights[w].code = w % 2 == 0 ? 0 : 1;
   add_subgraphs(graph);
   return graph;
 }

@@ -142,9 +142,7 @@ const std::vector<Breakage>& breakages() {
       {"I6: parts of sums are of raw", "a prepare step",
        [](S& s) { s.plan.steps[0].prepare = true, s.plan.steps[0].derived.buffer = BufferId(0); }},
       {"I5: its stretches are stored in another form", "a load of another form",
-       [](S& s) { s.graph.stretches[0].form = model::StretchForm::kCoded; }},
-      {"I4: it has no region for the form", "a load of a form without a region",
-       [](S& s) { s.plan.loads[0].form = s.graph.stretches[0].form = s.graph.stretches[1].form = model::StretchForm::kCoded; }},
+       [](S& s) { s.plan.loads[0].form = model::StretchForm::kEncrypted; }},
       {"I0: the plan has not one sub-plan", "a sub-plan of nothing", [](S& s) { s.plan.subplans.emplace_back(); }},
   };
   return all;

@@ -21,7 +21,7 @@ struct Pipeline {
     for (std::size_t k = 0; k < seconds.size(); ++k) {
       const auto at = static_cast<std::int64_t>(k);
       schedule.steps.push_back({k, {0, 16}, 0, 0, static_cast<std::uint32_t>(k + 1)});
-      schedule.loads.push_back({0, 1, {Bytes(k * blocks * kBlockBytes), Bytes(blocks * kBlockBytes)}, {at, at + 1}, false});
+      schedule.loads.push_back({0, 1, model::FileRange{Bytes(k * blocks * kBlockBytes), Bytes(blocks * kBlockBytes)}, {at, at + 1}, false});
       costs.step.push_back(1.0);
       costs.load.push_back(seconds[k]);
       costs.compute += 1.0;

@@ -58,6 +58,8 @@ using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
 /// The decoders of the forms that this build knows: raw alone, and a graph with another was refused when it was opened (model/features.h).
 /// Errors: kOutOfMemory.
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
+/// What they take, for budgets.
+Bytes decoder_bytes(const model::Graph& graph) noexcept;
 using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph) noexcept;
 
 /// The check that all forms with a checksum begin with. Errors: kChecksumMismatch with the offset in the file.

@@ -47,6 +47,14 @@ struct InputValue {
 /// An extent that follows from others: the sum of these, each a number or the name of a dimension in `dims` or `open_dims`.
 using DimSum = std::vector<std::string>;
 
+/// Which weights are entropy-coded (model/code.h): stored in fewer bytes, with the same values, and decoded as they are read.
+enum class Coding : std::uint8_t {
+  kNone = 0,
+  kFast = 1,   // those that shrink by a tenth or more: floats, most of them
+  kSmall = 2,  // all that shrink
+  kAuto = 3,   // those that a core decodes faster than the disk would bring what coding saves
+};
+
 struct ConvertOptions {
   std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
   /// --dim name=1..8: dimensions that are bound when the model is opened, with the extents that they can have (model/variants.h).
@@ -63,6 +71,8 @@ struct ConvertOptions {
   /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB
   /// written.
   std::optional<Bytes> max_constants;
+  Coding code = Coding::kNone;           // --code
+  double disk_bytes_per_second = 1.5e9;  // --io-limit: of the disk that Coding::kAuto codes for; a middling NVMe disk's
   std::function<void(Bytes, Bytes)> progress;
 };
 
@@ -75,6 +85,7 @@ struct ConvertReport {
   std::int64_t nodes = 0;
   Bytes weight_bytes;
   Bytes file_bytes;
+  Bytes coded_bytes;  // of weights that have coded stretches, raw
   // Of a model with dimensions that are bound when it is opened:
   std::vector<model::Dimension> dimensions;
   std::int64_t graphs = 1;  // for each choice of extents

@@ -27,18 +27,19 @@ enum class Feature : std::uint8_t {
   kInterleavedPanels = 5,  // i8 panels for sums of four products
   kSparsePanels = 6,
   kInputPanels = 7,     // panels of input features
-  kCodedStretches = 8,  // stored smaller than they are
+  kCodedStretches = 8,  // entropy-coded
   kEncryption = 9,
+  kStretchesWithoutZeros = 10,
 };
-inline constexpr int kFeatureCount = 10;
+inline constexpr int kFeatureCount = 11;
 std::string_view name_of(Feature feature) noexcept;
 
 /// A set of features, as the prefix holds it.
 using Features = std::uint64_t;
 constexpr Features bit_of(Feature feature) noexcept { return Features{1} << static_cast<int>(feature); }
 inline constexpr Features kKnownFeatures = (Features{1} << kFeatureCount) - 1;
-inline constexpr Features kSupportedFeatures =
-    bit_of(Feature::kInt8) | bit_of(Feature::kHalfPanels) | bit_of(Feature::kHalfScales) | bit_of(Feature::kInterleavedPanels);
+inline constexpr Features kSupportedFeatures = bit_of(Feature::kInt8) | bit_of(Feature::kHalfPanels) | bit_of(Feature::kHalfScales) |
+                                                bit_of(Feature::kInterleavedPanels) | bit_of(Feature::kCodedStretches);
 
 /// What this graph needs. O(size of the graph).
 Features features_of(const Graph& graph) noexcept;

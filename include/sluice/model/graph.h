@@ -32,6 +32,7 @@
 #include "sluice/core/shape.h"
 #include "sluice/core/tensor.h"
 #include "sluice/model/attributes.h"
+#include "sluice/model/code.h"
 #include "sluice/model/weight.h"
 
 namespace sluice::model {
@@ -138,6 +139,7 @@ struct Graph {
   std::vector<Quantisation> quantisations;
   std::vector<Subgraph> subgraphs;
   std::vector<Unit> units;       // empty: the graph is in one piece
+  std::vector<Code> codes;       // tables of coded weights, which may share them
   std::vector<StretchTag> tags;  // one for each stretch where any is encrypted, else none
 
   const Tensor& tensor(TensorId id) const noexcept { return tensors[id.index()]; }

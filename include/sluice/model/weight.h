@@ -95,8 +95,9 @@ struct Stretch {
   StretchForm form = StretchForm::kRaw;
 };
 
-/// An index into Graph::quantisations that is none.
+/// An index into Graph::quantisations that is none; one into Graph::codes.
 inline constexpr std::uint32_t kNoQuantisation = 0xffffffffu;
+inline constexpr std::uint32_t kNoCode = 0xffffffffu;
 
 /// One weight of a graph.
 struct Weight {
@@ -111,6 +112,7 @@ struct Weight {
   std::uint32_t stretch_count = 0;
   bool always_resident = false;                  // lies in the resident segment
   std::uint32_t quantisation = kNoQuantisation;  // valid: its values stand for reals, see Graph::quantisations
+  std::uint32_t code = kNoCode;                  // valid: the table of its coded stretches, see Graph::codes
   std::vector<std::uint32_t> panel_ends;         // kSparse only: where each panel ends, from `offset`, in units of 64 bytes
 
   FileRange range() const noexcept { return {offset, bytes}; }
@@ -119,7 +121,8 @@ struct Weight {
 /// Values that each lane of a panel has: taps times K, K padded to `k_interleave`. Not for kPlain.
 std::uint64_t values_of_lane(const Weight& weight) noexcept;
 
-/// The bytes of panels [p.begin, p.end) of a weight. The only place where panel sizes are multiplied.
+/// The bytes of panels [p.begin, p.end) of a weight, raw: where they lie in the file, if no stretch of it is stored smaller than it is, else
+/// where they would. The only place where panel sizes are multiplied.
 FileRange panel_range(const Weight& weight, PanelRange p) noexcept;
 
 }  // namespace sluice::model

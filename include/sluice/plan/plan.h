@@ -113,16 +113,18 @@ inline bool adds_part(const Step& step) noexcept { return step.reduction != kWho
 /// One read into the arena.
 struct Load {
   model::FileRange file;            // block-rounded: both ends multiples of Plan::block (the last may be cut by the end of the file)
-  BufferId target;                  // of `file.size` bytes, rounded up to the block
+  BufferId target;                  // of `file.size` bytes, rounded up to the block; where it expands, of the raw size so, and two blocks
   std::uint32_t first_stretch = 0;  // payload: whole stretches of the model, adjacent in the file, inside `file`
   std::uint32_t stretch_count = 0;
   bool resident = false;       // runs in the prologue only; its target lives for the whole period
   std::int64_t gate = 0;       // may start when this many steps of the period are over; negative: see the head of this file
   StepRange uses;              // first step that needs it, one past the last
   bool prologue_only = false;  // runs in the prologue only, for prepare steps; its target lives like a streamed one's
-  model::StretchForm form = model::StretchForm::kRaw;  // of all its stretches
+  model::StretchForm form = model::StretchForm::kRaw;  // what any of its stretches has
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
+  /// Some of its stretches are stored smaller than they are: then all lie back to back from the target's begin on, not as in the file.
+  bool expands() const noexcept { return has_form(form, model::StretchForm::kCoded) || has_form(form, model::StretchForm::kZerosLeftOut); }
 };
 
 /// What the planner expects.

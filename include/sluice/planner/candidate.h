@@ -84,7 +84,7 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
 inline std::uint64_t largest_load(const Schedule& schedule) {
   std::uint64_t largest = 0;
   for (const LoadSpec& load : schedule.loads)
-    if (!load.resident) largest = std::max(largest, load.payload.size.count());
+    if (!load.resident) largest = std::max(largest, load.payload.held_bytes());
   return largest;
 }
 
@@ -135,8 +135,10 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
   costs.load.reserve(schedule.loads.size());
   costs.decode.reserve(schedule.loads.size());
   for (const LoadSpec& load : schedule.loads) {
-    costs.load.push_back(problem.memo->load_seconds(*problem.profile, load.region_bytes()));
-    costs.decode.push_back(decode_seconds(*problem.profile, load.region_bytes()));
+    const double reading = problem.memo->load_seconds(*problem.profile, load.payload.read_bytes());
+    const LoadSeconds seconds = load_seconds(*problem.profile, load.payload, reading);
+    costs.load.push_back(seconds.load);
+    costs.decode.push_back(seconds.decode);
   }
   return costs;
 }

@@ -113,14 +113,14 @@ class Emitter {
       const LoadSpec& spec = schedule_.loads[k];
       const std::int64_t gate = candidate_.placement.gates[k];
       plan::Load load;
-      load.file = {Bytes(spec.file_begin()), Bytes(spec.region_bytes())};  // model files end on a whole block
+      load.file = {Bytes(spec.payload.file_begin()), Bytes(spec.payload.read_bytes())};  // model files end on a whole block
       load.target = BufferId(plan_.buffers.size());
       load.first_stretch = spec.first_stretch;
       load.stretch_count = spec.stretch_count;
-      load.form = graph_.stretches[spec.first_stretch].form;  // raw: regions of no other are laid out, and the verifier takes none
       load.resident = spec.resident;
       load.prologue_only = spec.prologue_only;
       load.gate = gate;
+      load.form = spec.payload.form;
       load.uses = spec.uses;
       const plan::StepRange lifetime = spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
       plan_.buffers.push_back({plan::BufferKind::kWeight, Bytes(spec.region_bytes()), kBlockBytes, Bytes(candidate_.placement.offsets[k]),

@@ -102,7 +102,7 @@ class LeanPartition {
     for (std::size_t i = in_step; i < reads.size(); ++i) {
       const model::Weight& weight = problem_.graph->weight(reads[i]);
       if (!weight.always_resident)
-        bytes += (cut && i == 0 ? Bytes(problem_.graph->stretches_of(weight).front().stored_size) : weight.bytes).count() + kBlockBytes;
+        bytes += (cut && i == 0 ? Bytes(problem_.graph->stretches_of(weight).front().raw_size) : weight.bytes).count() + kBlockBytes;
     }
     bytes += window;
     return whole ? bytes : bytes + workspace(p, cutter_.all_rows(p), cut ? 2 * model::kPanelLanes : 0);

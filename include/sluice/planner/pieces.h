@@ -16,21 +16,19 @@
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
+#include "sluice/planner/payload.h"
 #include "sluice/planner/select_kernels.h"
 
 namespace sluice::planner {
 
-inline constexpr std::uint64_t kBlockBytes = 4096;  // direct-I/O block of Plan::block
-
 struct Piece {
   std::uint32_t first_stretch = 0;
   std::uint32_t stretch_count = 0;
-  model::FileRange payload;
+  Payload payload;
   std::size_t position = 0;  // of its first reader
   std::uint32_t reads = 1;   // by how many nodes: what a period that does not keep it reads so often
 
-  std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
-  std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
+  std::uint64_t region_bytes() const noexcept { return payload.region_bytes(); }
 };
 
 struct Pieces {
@@ -115,11 +113,11 @@ class PieceCutter {
     if (!shared && open_ && joins(weight)) {
       Piece& piece = pieces_.all.back();
       piece.stretch_count += weight.stretch_count;
-      piece.payload.size = weight.range().end() - piece.payload.offset;
+      piece.payload = piece.payload.joined(payload_of(graph_, weight));
       pieces_.of_weight[id.index()] = {next - 1, next};
       return;
     }
-    pieces_.all.push_back({weight.first_stretch, weight.stretch_count, weight.range(), position, readers});
+    pieces_.all.push_back({weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), position, readers});
     pieces_.of_weight[id.index()] = {next, next + 1};
     open_ = !shared;
   }
@@ -132,8 +130,9 @@ class PieceCutter {
 
   bool joins(const model::Weight& weight) const {
     const Piece& piece = pieces_.all.back();
-    return piece.first_stretch + piece.stretch_count == weight.first_stretch && weight.offset >= piece.payload.end() &&
-           (weight.offset - piece.payload.end()).count() < kBlockBytes && (weight.range().end() - piece.payload.offset).count() <= kJoined;
+    const Payload next = payload_of(graph_, weight);
+    return piece.first_stretch + piece.stretch_count == weight.first_stretch && piece.payload.adjoins(next) &&
+           piece.payload.joined(next).held_bytes() <= kJoined;
   }
 
   void cut_weight(std::size_t position, const model::Weight& weight) {
@@ -143,12 +142,8 @@ class PieceCutter {
     for (std::uint64_t i = 0; i < most; ++i) {
       const auto begin = static_cast<std::size_t>(i * stretches.size() / most);
       const auto end = static_cast<std::size_t>((i + 1) * stretches.size() / most);
-      const Bytes from = stretches[begin].offset;
-      const Bytes to = stretches[end - 1].offset + stretches[end - 1].stored_size;
-      pieces_.all.push_back({weight.first_stretch + static_cast<std::uint32_t>(begin),
-                             static_cast<std::uint32_t>(end - begin),
-                             {from, to - from},
-                             position,
+      pieces_.all.push_back({weight.first_stretch + static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin),
+                             payload_of(graph_, weight, begin, end - begin), position,
                              readers_[static_cast<std::size_t>(&weight - graph_.weights.data())]});
     }
   }

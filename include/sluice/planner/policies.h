@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kWholeTarget = 32u << 20;
 inline std::optional<Candidate> resident_candidate(const Problem& problem, std::uint64_t target, std::uint64_t capacity,
                                                    std::vector<bool> derived = {}) {
   std::uint64_t weights = 0;
-  for (const Piece& piece : problem.pieces.all) weights += piece.payload.size.count();
+  for (const Piece& piece : problem.pieces.all) weights += piece.payload.held_bytes();
   if (derived.empty() && weights > capacity) return std::nullopt;
   // Small first loads are for the first run: later ones would pay for the steps. At one size they do not.
   const bool ramp = !problem.repeat || target < kWholeTarget;

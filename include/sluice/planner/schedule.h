@@ -15,6 +15,7 @@
 #include "sluice/core/interval.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
+#include "sluice/planner/payload.h"
 #include "sluice/planner/pieces.h"
 
 namespace sluice::planner {
@@ -57,15 +58,14 @@ struct DerivedSpec {
 struct LoadSpec {
   std::uint32_t first_stretch = 0;
   std::uint32_t stretch_count = 0;
-  model::FileRange payload;
+  Payload payload;
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
   bool prologue_only = false;      // for a prepare step
   std::uint32_t piece = kNoPiece;  // resident: the piece that it keeps, if it is one
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
-  std::uint64_t file_begin() const noexcept { return align_down(payload.offset.count(), kBlockBytes); }
-  std::uint64_t region_bytes() const noexcept { return align_up(payload.end().count(), kBlockBytes) - file_begin(); }
+  std::uint64_t region_bytes() const noexcept { return payload.region_bytes(); }
 };
 
 /// Steps and loads without gates and addresses.

@@ -57,6 +57,30 @@ inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64
   return static_cast<double>(std::min<std::uint64_t>(bytes, profile.read_piece_bytes)) / profile.verify_bytes_per_second;
 }
 
+/// Coded values that one core decodes in a second, whatever their type: 0.9 of the least that `sluice-bench-coding` measured on a Zen 5
+/// core for trained weights. NEON, which has no such measurement, counts as plain code.
+inline double decoded_per_second(const profiler::DeviceProfile& profile) noexcept {
+  if (profile.isa == "avx512") return 1.25e9;
+  return profile.isa == "avx2" ? 0.75e9 : 0.4e9;
+}
+
+/// What a load takes in the lanes of reading and decoding.
+struct LoadSeconds {
+  double load = 0;
+  double decode = 0;  // of what comes last
+};
+
+/// The loader decodes a piece while the next ones are read, so that the slower of both sets the pace, and the last piece is left to decode
+/// when it has arrived. With one read in flight nothing is read meanwhile. `reading`: what reading alone takes.
+inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Payload& payload, double reading) noexcept {
+  const double verifying = decode_seconds(profile, payload.read_bytes());
+  if (payload.symbols == 0) return {reading, verifying};
+  const double decoding = static_cast<double>(payload.symbols) / decoded_per_second(profile);
+  if (profile.reads_in_flight <= 1) return {reading + decoding, verifying};
+  const double last = std::min(1.0, static_cast<double>(profile.read_piece_bytes) / static_cast<double>(payload.read_bytes()));
+  return {std::max(reading, decoding * (1 - last)), verifying + decoding * last};
+}
+
 using Gates = std::vector<std::int64_t>;
 
 /// What runs: everything, or what each later run repeats.

@@ -72,7 +72,7 @@ class Cutter {
     open_limit_ = 4u << 20;
     for (std::size_t w : weights) {
       const model::Weight& weight = graph_.weights[w];
-      load_of_[w] = append(weight.first_stretch, weight.stretch_count, weight.range(), open_limit_, true);
+      load_of_[w] = append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), open_limit_, true);
       schedule_.loads[load_of_[w]].resident = true;
     }
     open_ = false;
@@ -80,20 +80,19 @@ class Cutter {
   }
 
   /// Puts stretches into the open load if they continue it and fit, else into a new one. Returns the load.
-  std::uint32_t append(std::uint32_t first_stretch, std::uint32_t count, model::FileRange range, std::uint64_t most, bool may_join) {
+  std::uint32_t append(std::uint32_t first_stretch, std::uint32_t count, const Payload& payload, std::uint64_t most, bool may_join) {
     if (open_ && may_join) {
       LoadSpec& load = schedule_.loads.back();
       const std::uint64_t joined_limit = std::min(open_limit_, most);
-      const bool adjacent = load.first_stretch + load.stretch_count == first_stretch && range.offset >= load.payload.end() &&
-                            (range.offset - load.payload.end()).count() < kBlockBytes;
-      if (adjacent && (range.end() - load.payload.offset).count() <= joined_limit) {
+      const bool adjacent = load.first_stretch + load.stretch_count == first_stretch && load.payload.adjoins(payload);
+      if (adjacent && load.payload.joined(payload).held_bytes() <= joined_limit) {
         load.stretch_count += count;
-        load.payload.size = range.end() - load.payload.offset;
+        load.payload = load.payload.joined(payload);
         open_limit_ = joined_limit;
         return static_cast<std::uint32_t>(schedule_.loads.size() - 1);
       }
     }
-    schedule_.loads.push_back({first_stretch, count, range, {0, 0}, false});
+    schedule_.loads.push_back({first_stretch, count, payload, {0, 0}, false});
     ++streamed_;
     open_limit_ = most;
     open_ = true;
@@ -230,7 +229,8 @@ class Cutter {
       for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
       if (!derives(p)) continue;
       const model::Weight& weight = graph_.weight(reads[p][0]);
-      const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, weight.range(), sizes_.aim(streamed_), false);
+      const std::uint32_t load =
+          append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), sizes_.aim(streamed_), false);
       schedule_.loads[load].prologue_only = true;
       open_ = false;
       derived[p - chain.first] = static_cast<std::uint32_t>(schedule_.derived.size());
@@ -263,7 +263,7 @@ class Cutter {
     const bool may_join = !shared && (rule_.span_nodes || !first_of_node || in_chain_);
     // What a chain reads is there at once: apart, it would only take more blocks.
     const std::uint64_t most = in_chain_ && !rule_.span_nodes ? sizes_.aim(streamed_) : sizes_.limit(streamed_);
-    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, weight.range(), most, may_join);
+    load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), most, may_join);
     node_of_open_load_ = position;
     if (shared) open_ = false;
   }
@@ -331,14 +331,13 @@ class Cutter {
         split.push_back(part);
         continue;
       }
-      const PanelRange panels = sizes_.panels_of(part.begin, part.begin + held);
       const std::uint32_t load = append(weight.first_stretch + static_cast<std::uint32_t>(part.begin), static_cast<std::uint32_t>(held),
-                                        model::panel_range(weight, panels), ~std::uint64_t{0}, false);
+                                        payload_of(graph_, weight, part.begin, held), ~std::uint64_t{0}, false);
       open_ = false;
       split.push_back({part.begin, part.begin + held, load});
       if (part.begin + held < part.end) split.push_back({part.begin + held, part.end, kNoLoad});
       sizes_.hold(held * stretch_bytes);
-      left -= std::min<std::uint64_t>(left, held * stretch_bytes + SliceSizes::kRounding);
+      left -= std::min<std::uint64_t>(left, held * stretch_bytes + sizes_.rounding());
     }
     parts = std::move(split);
   }
@@ -355,9 +354,7 @@ class Cutter {
     }
     // The slice whose region is largest, and the one whose workspace is, if that is another.
     const auto region = [&](const Interval<std::size_t>& slice) {
-      LoadSpec load;
-      load.payload = model::panel_range(graph_.weight(reads[0]), sizes_.panels_of(slice.begin, slice.end));
-      return load.region_bytes();
+      return payload_of(graph_, graph_.weight(reads[0]), slice.begin, slice.size()).region_bytes();
     };
     const auto large = std::max_element(slices.begin(), slices.end(), [&](const auto& a, const auto& b) { return region(a) < region(b); });
     // Threads share a narrow slice by rows, so that it may ask for more than a wide one.
@@ -381,7 +378,7 @@ class Cutter {
     std::uint32_t load = part.load;
     if (load == kNoLoad)
       load = append(weight.first_stretch + static_cast<std::uint32_t>(slice.begin), static_cast<std::uint32_t>(slice.size()),
-                    model::panel_range(weight, panels), sizes_.aim(streamed_), false);
+                    payload_of(graph_, weight, slice.begin, slice.size()), sizes_.aim(streamed_), false);
     if (derives(position)) {
       schedule_.loads[load].prologue_only = true;
       add_prepare_step(position, sizes_.channels_of(panels), {reads[0], panels, load});

@@ -64,10 +64,11 @@ inline constexpr std::uint32_t kNoLoad = ~0u;
 
 class SliceSizes {
  public:
-  static constexpr std::uint64_t kRounding = 2 * kBlockBytes;  // a region is rounded at both ends
-
   SliceSizes(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const SliceRule& rule)
       : graph_(graph), kernels_(kernels), order_(order), rule_(rule) {}
+
+  /// What a region takes beyond its bytes: it is rounded at both ends; one that expands at its own end, and has two blocks.
+  std::uint64_t rounding() const noexcept { return (graph_.codes.empty() ? 2 : 3) * kBlockBytes; }
 
   /// The node that is cut next, and what it reads.
   void begin(std::size_t position, const std::vector<WeightId>& reads) {
@@ -89,10 +90,10 @@ class SliceSizes {
   }
 
   /// What a weight takes that lies whole in memory.
-  static std::uint64_t held_region(const model::Weight& weight) noexcept { return weight.bytes.count() + kRounding; }
+  std::uint64_t held_region(const model::Weight& weight) const noexcept { return weight.bytes.count() + rounding(); }
 
   /// `bytes` more lie beside each slice.
-  void hold(std::uint64_t bytes) noexcept { beside_ += bytes + kRounding; }
+  void hold(std::uint64_t bytes) noexcept { beside_ += bytes + rounding(); }
 
   /// What a load may have by the rule's aim when it is the `turn`-th of the run.
   std::uint64_t aim(std::size_t turn) const noexcept {
@@ -102,13 +103,13 @@ class SliceSizes {
   /// Do loads of `bytes` and the workspace of a step of `channels` find room?
   bool fits(std::uint64_t bytes, ChannelRange channels) const {
     if (rule_.room.empty()) return true;
-    return rule_.depth * (bytes + kRounding) + beside_ + workspace(channels) <= rule_.room[position_];
+    return rule_.depth * (bytes + rounding()) + beside_ + workspace(channels) <= rule_.room[position_];
   }
 
   /// What small weights may fill together.
   std::uint64_t limit(std::size_t turn) const {
     if (rule_.room.empty()) return aim(turn);
-    const std::uint64_t taken = beside_ + workspace(all_channels()) + rule_.depth * kRounding;
+    const std::uint64_t taken = beside_ + workspace(all_channels()) + rule_.depth * rounding();
     const std::uint64_t room = rule_.room[position_];
     return std::min(aim(turn), (room - std::min(room, taken)) / rule_.depth);
   }
@@ -128,7 +129,7 @@ class SliceSizes {
   std::uint64_t held_bytes(std::uint64_t streamed) const {
     if (rule_.room.empty()) return ~std::uint64_t{0};
     const std::uint64_t taken =
-        beside_ + workspace(all_channels()) + kRounding + (streamed == 0 ? 0 : rule_.depth * (streamed + kRounding));
+        beside_ + workspace(all_channels()) + rounding() + (streamed == 0 ? 0 : rule_.depth * (streamed + rounding()));
     return rule_.room[position_] - std::min(rule_.room[position_], taken);
   }
 
@@ -149,7 +150,7 @@ class SliceSizes {
       first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
   }
 
-  std::uint64_t stretch_bytes() const { return graph_.stretches_of(first_weight()).front().stored_size.count(); }
+  std::uint64_t stretch_bytes() const { return graph_.stretches_of(first_weight()).front().raw_size.count(); }
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
   ChannelRange channels_of(PanelRange panels) const {
     return model::channels_of_panels(panels, model::outputs_per_group(node()), all_channels().end);

@@ -36,6 +36,8 @@ struct CommandLine {
   std::string preprocess = "none";
   std::string labels;
   std::string max_constants;
+  std::string code = "none";
+  std::string io_limit;
   bool json = false;
   bool quiet = false;
 };
@@ -87,6 +89,21 @@ std::optional<kernels::PanelStorage> storage_of(const std::string& name) {
   return std::nullopt;
 }
 
+importer::Coding coding_of(const std::string& name) {
+  if (name == "fast") return importer::Coding::kFast;
+  if (name == "small") return importer::Coding::kSmall;
+  return name == "auto" ? importer::Coding::kAuto : importer::Coding::kNone;
+}
+
+/// 300MB/s.
+double parse_disk_rate(const std::string& text) {
+  const std::size_t size = text.size() - (text.ends_with("/s") ? 2 : 0);
+  const std::optional<Bytes> rate = parse_bytes(std::string_view(text).substr(0, size));
+  if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes)
+    raise(make_error(ErrorCode::kInvalidArgument, text, "--io-limit wants a rate such as 300MB/s"));
+  return static_cast<double>(rate->count());
+}
+
 void print_problems(const CommandLine& line, const std::vector<importer::Problem>& problems) {
   for (const importer::Problem& problem : problems) {
     std::string where = line.onnx;
@@ -111,6 +128,7 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"nodes", report.nodes},
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
+          {"coded_bytes", report.coded_bytes.count()},
           {"graphs", report.graphs},
           {"forms", report.forms},
           {"variant_bytes", report.variant_bytes.count()},
@@ -130,6 +148,8 @@ int convert_file(const CommandLine& line) {
     if (!bytes) raise(make_error(ErrorCode::kInvalidArgument, line.max_constants, "--max-constants wants a size such as 64MiB"));
     options.max_constants = *bytes;
   }
+  options.code = coding_of(line.code);
+  if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   if (!line.labels.empty()) options.labels = read_labels(line.labels);
   importer::ConvertReport report;
   Status converted;
@@ -154,6 +174,8 @@ int convert_file(const CommandLine& line) {
   if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+    if (report.coded_bytes != Bytes())
+      fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
     for (const model::Dimension& dimension : report.dimensions)
       fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
     if (!report.dimensions.empty())
@@ -200,6 +222,12 @@ int dispatch(int argc, char** argv) {
          "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
          "scale an output) or int4 (one scale for 32 values)")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "int8", "int4"}));
+  app.add_option("--code", line.code,
+                 "entropy-codes weights, which stay the same: fast: those that shrink by a tenth; small: all that shrink; auto: those that "
+                 "come sooner from the disk of --io-limit")
+      ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
+      ->capture_default_str();
+  app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
       ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
       ->capture_default_str();

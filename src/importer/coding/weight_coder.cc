@@ -1,0 +1,48 @@
+#include "src/importer/coding/weight_coder.h"
+
+#include <algorithm>
+
+namespace sluice::importer::coding {
+namespace {
+
+constexpr double kFastGain = 0.9;  // f32 becomes 0.83 and bf16 0.67; of integers, 0.9 and decoded at a third of the rate, few are worth it
+constexpr double kSmallGain = 0.99;  // below that, no weight is worth its table
+constexpr double kAutoGain = 0.97;   // of time, so that what a prediction gets wrong does not cost
+// Of one core with vectors: below what sluice-bench-coding measures with AVX2 (0.85e9) and AVX-512 (1.4e9) on Zen 5.
+constexpr double kSymbolsPerSecond = 0.8e9;
+
+}  // namespace
+
+bool WeightCoder::begin(const model::Weight& weight) {
+  plane_ = model::plane_of(weight.panel_layout.dtype);
+  counts_.fill(0);
+  raw_bytes_ = head_bytes_ = 0;
+  return true;
+}
+
+void WeightCoder::look(std::span<const std::byte> raw) {
+  count_symbols(plane_, raw, counts_);
+  raw_bytes_ += static_cast<double>(raw.size());
+  const std::size_t blocks = (raw.size() + model::kCodeBlockBytes - 1) / model::kCodeBlockBytes;
+  head_bytes_ += static_cast<double>(blocks * (model::kCodeSizeBytes + model::kCodeStateBytes));
+}
+
+std::optional<model::Code> WeightCoder::end() {
+  model::Code code = make_code(plane_, counts_);
+  if (!pays(coded_bytes(code, counts_) + head_bytes_)) return std::nullopt;
+  return code;
+}
+
+std::optional<std::vector<std::byte>> WeightCoder::encode(const model::Code& code, std::span<const std::byte> raw) {
+  return coding::encode(code, raw);
+}
+
+bool WeightCoder::pays(double stored) const noexcept {
+  if (stored >= kSmallGain * raw_bytes_) return false;
+  if (coding_ == Coding::kFast) return stored <= kFastGain * raw_bytes_;
+  if (coding_ != Coding::kAuto) return true;
+  const double decoding = raw_bytes_ / static_cast<double>(model::value_bytes_of(plane_)) / kSymbolsPerSecond;
+  return std::max(stored / disk_bytes_per_second_, decoding) <= kAutoGain * raw_bytes_ / disk_bytes_per_second_;
+}
+
+}  // namespace sluice::importer::coding

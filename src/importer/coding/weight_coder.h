@@ -1,0 +1,34 @@
+// Decides which weights of a model are coded, and codes them for the writer (model/model_writer.h).
+//
+// A weight of b bytes that shrinks to s is read in b / disk, or coded in max(s / disk, symbols / decoder), since a stretch is decoded while
+// the next ones are read: where the disk is fast, coding integers, a symbol a byte, would only cost. `kAuto` compares the two.
+#pragma once
+
+#include "sluice/importer/importer.h"
+#include "sluice/model/model_writer.h"
+#include "src/importer/coding/encoder.h"
+
+namespace sluice::importer::coding {
+
+class WeightCoder final : public model::StretchCoder {
+ public:
+  WeightCoder(Coding coding, double disk_bytes_per_second) noexcept : coding_(coding), disk_bytes_per_second_(disk_bytes_per_second) {}
+
+  bool begin(const model::Weight& weight) override;
+  void look(std::span<const std::byte> raw) override;
+  std::optional<model::Code> end() override;
+  std::optional<std::vector<std::byte>> encode(const model::Code& code, std::span<const std::byte> raw) override;
+
+ private:
+  bool pays(double stored) const noexcept;
+
+  const Coding coding_;
+  const double disk_bytes_per_second_;
+  // Of the weight that was begun:
+  model::CodePlane plane_ = model::CodePlane::kBytes;
+  Counts counts_{};
+  double raw_bytes_ = 0;
+  double head_bytes_ = 0;  // of its blocks
+};
+
+}  // namespace sluice::importer::coding
