@@ -55,8 +55,8 @@ constexpr std::size_t index_of(model::StretchForm form) noexcept {
 /// By stored form; null: this build does not decode it.
 using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
 
-/// The decoders of the forms that this build knows: raw alone, and a graph with another was refused when it was opened (model/features.h).
-/// Errors: kOutOfMemory.
+/// The decoders of the forms that `graph` has: raw, and coded where it has tables. A graph with another was refused when it was opened
+/// (model/features.h). Errors: kOutOfMemory.
 Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
 /// What they take, for budgets.
 Bytes decoder_bytes(const model::Graph& graph) noexcept;
