@@ -48,8 +48,6 @@ struct TileJob {
   std::int64_t segments = 1;
   std::int64_t depth = 0;  // groups of four of a segment
   Finish finish;
-  const std::byte* next = nullptr;  // weights that will follow, to be fetched into L2; null: none
-  std::int64_t next_bytes = 0;
 };
 
 /// Pixels of one row of a depthwise convolution, all channels (depthwise.h). Tap t of pixel i, channel c, is taps[t][i * steps[t] + c].
