@@ -91,8 +91,8 @@ Result<std::unique_ptr<WeightSource>> open_part(int descriptor, FileRange part) 
   const bool aligned = part.offset.count() % kLargestBlock == 0;
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> whole, open_weight_source(path, aligned ? ReadMode::kAuto : ReadMode::kBuffered));
   if (part.offset > whole->size() || part.size > whole->size() - part.offset) {
-    return fail(make_error(ErrorCode::kInvalidArgument, "part of a file", "the part does not lie in the file", part.end().count(),
-                           whole->size().count()));
+    const std::uint64_t end = checked_add(part.offset.count(), part.size.count()).value_or(~std::uint64_t{0});
+    return fail(make_error(ErrorCode::kInvalidArgument, "part of a file", "the part does not lie in the file", end, whole->size().count()));
   }
   return std::unique_ptr<WeightSource>(std::make_unique<PartSource>(std::move(kept), std::move(whole), part));
 }
