@@ -1,12 +1,10 @@
 #include "src/cli/host_tensor.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <type_traits>
 
+#include "sluice/core/half.h"
 #include "src/cli/failure.h"
 #include "src/cli/pieces.h"
 #include "src/cli/text.h"
@@ -18,19 +16,10 @@ struct Half {
   std::uint16_t bits;
 };
 
-/// bf16: the upper half of an f32.
+/// bf16.
 struct Brain {
   std::uint16_t bits;
 };
-
-float brain_to_float(std::uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
-/// Rounds to the nearest, ties to even. A NaN stays one.
-std::uint16_t float_to_brain(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
 
 /// Calls `body` with a null pointer of the C++ type that holds `dtype`.
 template <class Body>
@@ -75,9 +64,9 @@ T read_element(const std::byte* data, std::size_t index) noexcept {
 template <class T>
 auto plain(T value) noexcept {
   if constexpr (std::is_same_v<T, Half>) {
-    return half_to_float(value.bits);
+    return float_of_f16(value.bits);
   } else if constexpr (std::is_same_v<T, Brain>) {
-    return brain_to_float(value.bits);
+    return float_of_bf16(value.bits);
   } else {
     return value;
   }
@@ -87,10 +76,10 @@ auto plain(T value) noexcept {
 template <class To, class From>
 bool store(From value, To& out) noexcept {
   if constexpr (std::is_same_v<To, Half>) {
-    out = Half{float_to_half(static_cast<float>(value))};
+    out = Half{f16_of_float(static_cast<float>(value))};
     return true;
   } else if constexpr (std::is_same_v<To, Brain>) {
-    out = Brain{float_to_brain(static_cast<float>(value))};
+    out = Brain{bf16_of_float(static_cast<float>(value))};
     return true;
   } else if constexpr (std::is_floating_point_v<To>) {
     out = static_cast<To>(value);
@@ -179,39 +168,6 @@ std::string shape_text(const Shape& shape) {
   std::string text = "[";
   for (int axis = 0; axis < shape.rank(); ++axis) text += fmt::format("{}{}", axis == 0 ? "" : ", ", shape[axis]);
   return text + "]";
-}
-
-float half_to_float(std::uint16_t half) noexcept {
-  const bool negative = (half & 0x8000u) != 0;
-  const int exponent = (half >> 10) & 0x1f;
-  const int fraction = half & 0x3ff;
-  float value = 0;
-  if (exponent == 0x1f) {
-    value = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    value = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    value = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  }
-  return negative ? -value : value;
-}
-
-std::uint16_t float_to_half(float value) noexcept {
-  const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000u : 0u);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00u);
-  const float size = std::fabs(value);
-  if (size >= 65520.0f) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  if (size == 0.0f) return sign;
-  // The spacing of half values at this size is 2^(exponent - 11), and never below that of the subnormals, 2^-24.
-  int exponent = 0;
-  std::frexp(size, &exponent);
-  const int spacing = std::max(exponent - 11, -24);
-  const float steps = std::nearbyint(std::ldexp(size, -spacing));
-  const float rounded = std::ldexp(steps, spacing);
-  std::frexp(rounded, &exponent);
-  if (rounded < std::ldexp(1.0f, -14)) return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::ldexp(rounded, 24)));
-  const auto fraction = static_cast<unsigned>(std::ldexp(rounded, 11 - exponent)) & 0x3ffu;
-  return static_cast<std::uint16_t>(sign | (static_cast<unsigned>(exponent + 14) << 10) | fraction);
 }
 
 }  // namespace sluice::cli

@@ -47,7 +47,4 @@ bool same_apart_from_ones(const Shape& a, const Shape& b) noexcept;
 /// "[1, 3, 224, 224]".
 std::string shape_text(const Shape& shape);
 
-float half_to_float(std::uint16_t half) noexcept;
-std::uint16_t float_to_half(float value) noexcept;
-
 }  // namespace sluice::cli

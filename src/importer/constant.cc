@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "sluice/core/half.h"
 #include "src/importer/allowance.h"
-#include "src/importer/half.h"
 #include "src/importer/refusal.h"
 
 namespace sluice::importer {
@@ -147,9 +147,9 @@ double read_real(const Constant& c, std::int64_t offset) noexcept {
     case DType::kF32:
       return load<float>(c.data, offset);
     case DType::kF16:
-      return half_to_float(load<std::uint16_t>(c.data, offset));
+      return float_of_f16(load<std::uint16_t>(c.data, offset));
     case DType::kBF16:
-      return std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(c.data, offset)) << 16);
+      return float_of_bf16(load<std::uint16_t>(c.data, offset));
     case DType::kF64:
       return load<double>(c.data, offset);
     case DType::kU64:

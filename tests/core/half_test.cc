@@ -46,3 +46,25 @@ TEST_CASE("what is too large for an f16 is infinite") {
   CHECK(f16_of_float(-0.0f) == 0x8000);
   CHECK(bf16_of_float(std::numeric_limits<float>::max()) == 0x7f80);
 }
+
+TEST_CASE("halves are widened exactly") {
+  CHECK(float_of_f16(0x3c00) == 1.0f);
+  CHECK(float_of_f16(0xc000) == -2.0f);
+  CHECK(float_of_f16(0x7bff) == 65504.0f);
+  CHECK(float_of_f16(0x0001) == 5.9604644775390625e-8f);
+  CHECK(float_of_f16(0x03ff) == 6.097555160522461e-05f);
+  CHECK(float_of_f16(0x7c00) == std::numeric_limits<float>::infinity());
+  CHECK(std::signbit(float_of_f16(0x8000)));
+  CHECK(float_of_f16(0x7e00) != float_of_f16(0x7e00));
+}
+
+TEST_CASE("ties, the largest and the smallest halves") {
+  CHECK(f16_of_float(1.0f) == 0x3c00);
+  CHECK(f16_of_float(1.0f + 1.0f / 2048) == 0x3c00);  // tie, even below
+  CHECK(f16_of_float(1.0f + 3.0f / 2048) == 0x3c02);  // tie, even above
+  CHECK(f16_of_float(65519.0f) == 0x7bff);
+  CHECK(f16_of_float(65520.0f) == 0x7c00);
+  CHECK(f16_of_float(std::ldexp(1.0f, -25)) == 0);  // tie with the smallest subnormal
+  CHECK(f16_of_float(std::ldexp(1.5f, -25)) == 1);
+  CHECK(std::isnan(float_of_f16(f16_of_float(std::nanf("")))));
+}

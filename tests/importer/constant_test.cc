@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "src/importer/half.h"
 #include "src/importer/refusal.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -54,17 +53,6 @@ TEST_CASE("a broadcast repeats by strides of zero") {
   const Constant c = broadcast(counting({3, 1}), {2, 3, 2});
   CHECK(reals(c) == std::vector<double>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2});
   CHECK_FALSE(uniform_value(c));
-}
-
-TEST_CASE("halves are widened exactly") {
-  CHECK(half_to_float(0x3c00) == 1.0f);
-  CHECK(half_to_float(0xc000) == -2.0f);
-  CHECK(half_to_float(0x7bff) == 65504.0f);
-  CHECK(half_to_float(0x0001) == 5.9604644775390625e-8f);
-  CHECK(half_to_float(0x03ff) == 6.097555160522461e-05f);
-  CHECK(half_to_float(0x7c00) == std::numeric_limits<float>::infinity());
-  CHECK(std::signbit(half_to_float(0x8000)));
-  CHECK(half_to_float(0x7e00) != half_to_float(0x7e00));
 }
 
 TEST_CASE("a real that no integer holds is cut, not undefined") {

@@ -1,6 +1,7 @@
 // The family's descriptors, in order of preference: which nodes each kernel takes, and what they resolve to. The key of an entry is
 // (operator, input type, weight type, instruction set); a table of tiles exists for each weight type.
 #include <array>
+#include <optional>
 
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
@@ -34,22 +35,17 @@ bool f32_fits(const Graph& graph, const Node& node) noexcept {
   const PanelLayout& panel = graph.weight(node.weights[0]).panel_layout;
   return panel.layout == kLayout && panel.dtype == DType::kF32 && panel.lanes == kPanelLanes && panel.k_block == 1;
 }
-template <int kBits>
-bool bits_fit(const Graph& graph, const Node& node) noexcept {
-  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
-  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return is_quantised(layout) && layout.scale == PanelScale::kF32 && bits_of(layout) == kBits;
+/// How narrow panels hold their values; nothing where no kernel widens them.
+std::optional<NarrowForm> form_of(const PanelLayout& layout) noexcept {
+  if (!is_narrow(layout)) return std::nullopt;
+  if (layout.scale == PanelScale::kNone) return layout.dtype == DType::kBF16 ? NarrowForm::kBf16 : NarrowForm::kF16;
+  const int bits = bits_of(layout);
+  if (layout.scale == PanelScale::kF16) return bits == 4 ? std::optional(NarrowForm::kFourBitsOfHalfScales) : std::nullopt;
+  return bits == 8 ? NarrowForm::kEightBits : bits == 4 ? NarrowForm::kFourBits : NarrowForm::kTwoBits;
 }
-bool four_bits_of_half_scales_fit(const Graph& graph, const Node& node) noexcept {
-  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
-  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return is_quantised(layout) && layout.scale == PanelScale::kF16 && layout.dtype == DType::kU8 && bits_of(layout) == 4;
-}
-template <DType kHalf>
-bool half_fits(const Graph& graph, const Node& node) noexcept {
-  if (node.weights.empty() || !tensors_fit(graph, node)) return false;
-  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  return is_narrow(layout) && layout.dtype == kHalf;
+template <NarrowForm kForm>
+bool narrow_fits(const Graph& graph, const Node& node) noexcept {
+  return !node.weights.empty() && tensors_fit(graph, node) && form_of(graph.weight(node.weights[0]).panel_layout) == kForm;
 }
 
 Bytes grouped_workspace(const operators::ConvolutionParameters& parameters, const StepExtent& extent) noexcept {
@@ -217,33 +213,37 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
       transposed<kF32, kPanelsOfF32>(kernel_id::kConvTransposed, "conv/transposed"),
       by_winograd<weighted::winograd_table, kPanelsOfF32>(kernel_id::kConvWinograd, "conv/winograd"),
       recurrent_kernel(),
-      dense<kEight, bits_fit<8>>(kernel_id::kDenseEightBits, "dense/8bit"),
-      dense<kFour, bits_fit<4>>(kernel_id::kDenseFourBits, "dense/4bit"),
-      dense<kTwo, bits_fit<2>>(kernel_id::kDenseTwoBits, "dense/2bit"),
-      pointwise<kEight, bits_fit<8>>(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit"),
-      pointwise<kFour, bits_fit<4>>(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit"),
-      direct<kEight, bits_fit<8>>(kernel_id::kConvDirectEightBits, "conv/direct_8bit"),
-      direct<kFour, bits_fit<4>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
-      transposed<kEight, bits_fit<8>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
-      transposed<kFour, bits_fit<4>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
-      dense<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kDenseFourBitsHalfScales, "dense/4bit_f16"),
-      pointwise<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvPointwiseFourBitsHalfScales, "conv/pointwise_4bit_f16"),
-      direct<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvDirectFourBitsHalfScales, "conv/direct_4bit_f16"),
-      transposed<kFourHalf, four_bits_of_half_scales_fit>(kernel_id::kConvTransposedFourBitsHalfScales, "conv/transposed_4bit_f16"),
-      dense<kBf16, half_fits<DType::kBF16>>(kernel_id::kDenseBf16, "dense/bf16"),
-      dense<kF16, half_fits<DType::kF16>>(kernel_id::kDenseF16, "dense/f16"),
-      pointwise<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvPointwiseBf16, "conv/pointwise_bf16"),
-      pointwise<kF16, half_fits<DType::kF16>>(kernel_id::kConvPointwiseF16, "conv/pointwise_f16"),
-      direct<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvDirectBf16, "conv/direct_bf16"),
-      direct<kF16, half_fits<DType::kF16>>(kernel_id::kConvDirectF16, "conv/direct_f16"),
-      transposed<kBf16, half_fits<DType::kBF16>>(kernel_id::kConvTransposedBf16, "conv/transposed_bf16"),
-      transposed<kF16, half_fits<DType::kF16>>(kernel_id::kConvTransposedF16, "conv/transposed_f16"),
-      by_winograd<winograd_of<NarrowForm::kBf16>, half_fits<DType::kBF16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
-      by_winograd<winograd_of<NarrowForm::kF16>, half_fits<DType::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
-      by_winograd<winograd_of<NarrowForm::kEightBits>, bits_fit<8>>(kernel_id::kConvWinogradEightBits, "conv/winograd_8bit"),
-      by_winograd<winograd_of<NarrowForm::kFourBits>, bits_fit<4>>(kernel_id::kConvWinogradFourBits, "conv/winograd_4bit"),
-      by_winograd<winograd_of<NarrowForm::kFourBitsOfHalfScales>, four_bits_of_half_scales_fit>(kernel_id::kConvWinogradFourBitsHalfScales,
-                                                                                                "conv/winograd_4bit_f16"),
+      dense<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kDenseEightBits, "dense/8bit"),
+      dense<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kDenseFourBits, "dense/4bit"),
+      dense<kTwo, narrow_fits<NarrowForm::kTwoBits>>(kernel_id::kDenseTwoBits, "dense/2bit"),
+      pointwise<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit"),
+      pointwise<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit"),
+      direct<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvDirectEightBits, "conv/direct_8bit"),
+      direct<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
+      transposed<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
+      transposed<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
+      dense<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kDenseFourBitsHalfScales, "dense/4bit_f16"),
+      pointwise<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvPointwiseFourBitsHalfScales,
+                                                                           "conv/pointwise_4bit_f16"),
+      direct<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvDirectFourBitsHalfScales, "conv/direct_4bit_f16"),
+      transposed<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvTransposedFourBitsHalfScales,
+                                                                            "conv/transposed_4bit_f16"),
+      dense<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kDenseBf16, "dense/bf16"),
+      dense<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kDenseF16, "dense/f16"),
+      pointwise<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvPointwiseBf16, "conv/pointwise_bf16"),
+      pointwise<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvPointwiseF16, "conv/pointwise_f16"),
+      direct<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvDirectBf16, "conv/direct_bf16"),
+      direct<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvDirectF16, "conv/direct_f16"),
+      transposed<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvTransposedBf16, "conv/transposed_bf16"),
+      transposed<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvTransposedF16, "conv/transposed_f16"),
+      by_winograd<winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
+      by_winograd<winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
+      by_winograd<winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvWinogradEightBits,
+                                                                                            "conv/winograd_8bit"),
+      by_winograd<winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvWinogradFourBits,
+                                                                                          "conv/winograd_4bit"),
+      by_winograd<winograd_of<NarrowForm::kFourBitsOfHalfScales>, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+          kernel_id::kConvWinogradFourBitsHalfScales, "conv/winograd_4bit_f16"),
   };
   return kKernels;
 }
