@@ -17,14 +17,14 @@ using namespace literals;
 using executor::ReadMethod;
 
 struct Fixture {
-  Fixture() : toy(toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}})) {
+  explicit Fixture(const toy::ToyOptions& options = {.rows = 2, .widths = {64, 512, 384, 512, 10}}) : toy(toy::make_toy_model(options)) {
     REQUIRE(toy::write_toy_file(toy, path.str()));
     auto opened = Model::open(path.str());
     REQUIRE(opened);
     model = *opened;
     const auto minimum = minimum_budget(*model, {.read = {.method = ReadMethod::kThreads}});  // needs the most
     REQUIRE(minimum);
-    budget = *minimum + 64_KiB;  // most weights are streamed
+    budget = *minimum + std::min(64_KiB, Bytes(toy.file.size() / 16));  // most weights are streamed
   }
   std::unique_ptr<Session> create(ReadMethod method = ReadMethod::kAuto, bool repeat = false) const {
     auto session = Session::create(model, {.budget = budget, .repeat = repeat, .read = {.method = method}});

@@ -11,8 +11,6 @@
 
 #include "sluice/core/file.h"
 #include "sluice/engine/shared_arena.h"
-#include "src/engine/process_memory.h"
-#include "tests/engine/open_descriptors.h"
 #include "tests/fault/fixture.h"
 
 namespace sluice {
@@ -331,31 +329,6 @@ TEST_CASE("one wrong bit in a weight is found by the run that reads it") {
     REQUIRE(pwrite(file, &byte, 1, at) == 1);
   }
   close(file);
-}
-
-TEST_CASE("sessions come and go without losing descriptors or memory") {
-  const Fixture fixture;
-  const auto cycle = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      auto model = Model::open(fixture.path.str());
-      REQUIRE(model);
-      auto session = Session::create(*model, {.budget = fixture.budget, .threads = 1 + i % 2});
-      REQUIRE(session);
-      REQUIRE(fixture.set_and_run(**session));
-      REQUIRE(fixture.right(**session));
-    }
-    engine::release_free_heap();
-  };
-  cycle(20);
-  const std::size_t descriptors = test::open_descriptors();
-  REQUIRE(descriptors > 0);
-  [[maybe_unused]] const Bytes resident = engine::read_process_memory().resident;
-  cycle(100);
-  CHECK(test::open_descriptors() == descriptors);
-#if !defined(SLUICE_FOREIGN_MEMORY)  // a sanitizer keeps freed memory on purpose, an emulator what it translated
-  // A session of this model is about 1 MiB; the kernel's counter wobbles by a quarter of that.
-  CHECK(engine::read_process_memory().resident <= resident + 512_KiB);
-#endif
 }
 
 }  // namespace sluice
