@@ -29,34 +29,6 @@ struct Picture {
   std::unique_ptr<stbi_uc, FreePixels> pixels;
 };
 
-/// The source pixels that make one output pixel, and their weights.
-struct Taps {
-  std::int64_t first = 0;
-  std::vector<float> weights;
-};
-
-/// A triangle filter of radius one output pixel (one input pixel when enlarging), cut at the borders and normalised.
-std::vector<Taps> filter_taps(std::int64_t source, std::int64_t full, std::int64_t begin, std::int64_t count) {
-  const double ratio = static_cast<double>(source) / static_cast<double>(full);
-  const double radius = std::max(ratio, 1.0);
-  std::vector<Taps> all(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double centre = (static_cast<double>(begin + i) + 0.5) * ratio;
-    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(centre - radius + 0.5)));
-    const auto end = std::min<std::int64_t>(source, static_cast<std::int64_t>(std::floor(centre + radius + 0.5)));
-    Taps& taps = all[static_cast<std::size_t>(i)];
-    taps.first = first;
-    double sum = 0;
-    for (std::int64_t k = first; k < end; ++k) {
-      const double weight = std::max(0.0, 1.0 - std::fabs((static_cast<double>(k) + 0.5 - centre) / radius));
-      taps.weights.push_back(static_cast<float>(weight));
-      sum += weight;
-    }
-    for (float& weight : taps.weights) weight = static_cast<float>(weight / sum);
-  }
-  return all;
-}
-
 /// What stb_image needs at its peak: the compressed bytes twice, and for each pixel at most 16 bytes of a 16-bit picture before and after
 /// its conversion (12 of a progressive JPEG's coefficients) beside the result.
 std::uint64_t decoding_bytes(std::int64_t width, std::int64_t height, std::uint64_t file_size) {
@@ -238,42 +210,6 @@ HostTensor load_image(const std::string& path, const ImageRequest& request) {
     }
   }
   return tensor;
-}
-
-// Each pass rounds to whole values, as imaging libraries do: models were trained on, and their scores measured with, such pictures.
-std::vector<float> resize_window(std::span<const std::uint8_t> pixels, const ResizeRequest& request) {
-  const std::vector<Taps> columns = filter_taps(request.width, request.full_width, request.left, request.window_width);
-  const std::vector<Taps> rows = filter_taps(request.height, request.full_height, request.top, request.window_height);
-  const std::int64_t first_row = rows.front().first;
-  const std::int64_t end_row = rows.back().first + static_cast<std::int64_t>(rows.back().weights.size());
-  const std::int64_t row_values = request.window_width * request.channels;
-  std::vector<float> narrowed(static_cast<std::size_t>((end_row - first_row) * row_values));
-  for (std::int64_t y = first_row; y < end_row; ++y) {
-    const std::uint8_t* source = pixels.data() + y * request.width * request.channels;
-    float* out = narrowed.data() + (y - first_row) * row_values;
-    for (const Taps& taps : columns) {
-      for (std::int64_t c = 0; c < request.channels; ++c, ++out) {
-        float sum = 0;
-        for (std::size_t k = 0; k < taps.weights.size(); ++k) {
-          sum += taps.weights[k] * static_cast<float>(source[(taps.first + static_cast<std::int64_t>(k)) * request.channels + c]);
-        }
-        *out = std::nearbyint(sum);
-      }
-    }
-  }
-  std::vector<float> result(static_cast<std::size_t>(request.window_height * row_values));
-  float* out = result.data();
-  for (const Taps& taps : rows) {
-    for (std::int64_t x = 0; x < row_values; ++x) {
-      float sum = 0;
-      for (std::size_t k = 0; k < taps.weights.size(); ++k) {
-        sum +=
-            taps.weights[k] * narrowed[static_cast<std::size_t>((taps.first - first_row + static_cast<std::int64_t>(k)) * row_values + x)];
-      }
-      *out++ = std::nearbyint(sum);
-    }
-  }
-  return result;
 }
 
 }  // namespace sluice::cli

@@ -1,10 +1,10 @@
 // A picture becomes a model's input: decode, resize the short side, cut out the centre, order the channels, scale, mean, deviation.
 //
-//     file --stb--> u8 RGB --triangle filter, only the rows and columns of the crop--> f32 --(v * scale - mean) / std--> tensor
+//     file --stb_image--> u8 RGB --stb_image_resize, the window alone--> f32 --(v * scale - mean) / std--> tensor
 //
 // Other proportions than the input's are cut off, stretched or filled up with grey (`ImageFit`).
 //
-// The filter widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture of the model's
+// The filter is a triangle that widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture of the model's
 // size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture is taken as it is.
 // All memory of decoding is given back before the caller goes on: it would count in a process budget.
 #pragma once
