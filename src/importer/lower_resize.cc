@@ -96,6 +96,15 @@ void keep_aspect(const NodeContext& c, const Shape& in, const std::vector<int>& 
   }
 }
 
+/// The axes that are resized; without an attribute all.
+std::vector<int> axes_of(const NodeContext& c, int rank) {
+  std::vector<int> axes;
+  for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, rank));
+  if (axes.empty())
+    for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
 }  // namespace
 
 void lower_resize(NodeContext& c) {
@@ -104,10 +113,7 @@ void lower_resize(NodeContext& c) {
   ResizeAttributes attributes;
   read_modes(c, attributes);
   const Sources from = sources(c);
-  std::vector<int> axes;
-  for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
-  if (axes.empty())
-    for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
+  const std::vector<int> axes = axes_of(c, in.rank());
 
   Shape out = in;
   const std::vector<double> scales = read_scales(c, from.scales);
@@ -164,13 +170,86 @@ std::int64_t word(const NodeContext& c, std::string_view attribute, std::string_
 struct Words {
   std::int64_t mode, coordinates, rounding;
 };
+constexpr std::int64_t kCropAndResize = 5;  // among the words for coordinates
+
+Words words_of(const NodeContext& c) {
+  std::int64_t mode = word(c, "mode", "nearest", {"nearest", "linear", "cubic", "bilinear"});
+  if (mode == 3) mode = 1;
+  if (c.node().op_type == "Upsample" || c.opset() < 11) return {mode, 4, 2};  // the one way that there was: asymmetric, floor
+  const std::int64_t coordinates =
+      word(c, "coordinate_transformation_mode", "half_pixel",
+           {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
+  return {mode, coordinates, word(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})};
+}
+
+/// Where the region begins on each axis, then where it ends, in shares of the extent. All of it where nothing is cropped.
+std::vector<double> region_of(const NodeContext& c, const std::vector<int>& axes, bool crops) {
+  const auto rank = static_cast<std::size_t>(c.shape(c.input(0)).rank());
+  std::vector<double> region(2 * rank, 0.0);
+  std::fill(region.begin() + static_cast<std::ptrdiff_t>(rank), region.end(), 1.0);
+  if (!crops) return region;
+  const std::vector<double> given = reals(c.require_constant(1, "the region"));
+  if (given.size() != 2 * axes.size()) c.malformed("the region must have a start and an end for each axis");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    region[static_cast<std::size_t>(axes[i])] = given[i];
+    region[static_cast<std::size_t>(axes[i]) + rank] = given[i + axes.size()];
+  }
+  return region;
+}
+
+struct ResizedExtents {
+  std::vector<std::int64_t> out;
+  std::vector<double> scale;
+};
+
+ResizedExtents extents_by_scales(const NodeContext& c, const std::vector<int>& axes, const std::vector<double>& scales,
+                                 const std::vector<double>& region, bool crops) {
+  const Shape in = c.shape(c.input(0));
+  const auto rank = static_cast<std::size_t>(in.rank());
+  ResizedExtents extents{{in.dims().begin(), in.dims().end()}, std::vector<double>(rank, 1.0)};
+  if (scales.size() != axes.size()) c.malformed("there must be one scale for each axis");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto a = static_cast<std::size_t>(axes[i]);
+    // Read as f32, so that 0.6 of 10 is 6.
+    const double extent = std::floor(static_cast<double>(static_cast<float>(in[axes[i]]) * static_cast<float>(scales[i]))) *
+                          (crops ? region[a + rank] - region[a] : 1.0);
+    if (!(scales[i] > 0) || !(extent >= 1 && extent < 1e12)) c.malformed("a scale is out of range");
+    extents.scale[a] = scales[i];
+    extents.out[a] = static_cast<std::int64_t>(extent);
+  }
+  return extents;
+}
+
+ResizedExtents extents_by_sizes(const NodeContext& c, const std::vector<int>& axes, std::vector<std::int64_t> sizes) {
+  const Shape in = c.shape(c.input(0));
+  ResizedExtents extents{{in.dims().begin(), in.dims().end()}, std::vector<double>(static_cast<std::size_t>(in.rank()), 1.0)};
+  if (sizes.size() != axes.size()) c.malformed("there must be one size for each axis");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (sizes[i] < 1 || sizes[i] > (std::int64_t{1} << 40)) c.malformed("a size is out of range");
+    extents.scale[static_cast<std::size_t>(axes[i])] = static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]);
+  }
+  if (c.string("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    ResizeAttributes kept;
+    keep_aspect(c, in, axes, sizes, kept);
+    for (const int axis : axes)
+      extents.scale[static_cast<std::size_t>(axis)] = static_cast<double>(kept.scale[static_cast<std::size_t>(axis)]);
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) extents.out[static_cast<std::size_t>(axes[i])] = sizes[i];
+  return extents;
+}
+
+std::vector<std::int64_t> bits_of(const std::vector<double>& values) {
+  std::vector<std::int64_t> bits;
+  for (const double value : values) bits.push_back(real_bits(value));
+  return bits;
+}
 
 bool is_computed(const NodeContext& c, std::size_t input) { return c.has_input(input) && c.input_constant(input) == nullptr; }
 
 /// Scales, sizes or the extents of the input come at run: the user states the bound of the result.
 void resize_at_run(NodeContext& c, const std::vector<int>& axes, const Words& words) {
   const Sources from = sources(c);
-  if (words.coordinates == 5) c.refuse("tf_crop_and_resize with extents of the run");
+  if (words.coordinates == kCropAndResize) c.refuse("tf_crop_and_resize with extents of the run");
   const auto given = [&](std::size_t input) {
     const Constant* constant = c.has_input(input) ? c.input_constant(input) : nullptr;
     return !c.has_input(input) || (constant != nullptr && constant->elements() == 0) ? ValueId() : c.input(input);
@@ -197,77 +276,26 @@ void resize_at_run(NodeContext& c, const std::vector<int>& axes, const Words& wo
 /// The forms that kResize does not take: any type, cropping, antialias, exclude_outside, fractional lengths.
 void lower_resize_plain(NodeContext& c) {
   const ValueId x = c.input(0);
-  const Shape in = c.shape(x);
-  const auto rank = static_cast<std::size_t>(in.rank());
-  const bool old = c.node().op_type == "Upsample" || c.opset() < 11;
-  std::int64_t mode = word(c, "mode", "nearest", {"nearest", "linear", "cubic", "bilinear"});
-  if (mode == 3) mode = 1;
-  const std::int64_t coordinates =
-      old ? 4
-          : word(c, "coordinate_transformation_mode", "half_pixel",
-                 {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"});
-  const std::int64_t rounding =
-      old ? 2 : word(c, "nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  std::vector<int> axes;
-  for (const std::int64_t axis : c.integers("axes")) axes.push_back(c.axis(axis, in.rank()));
-  if (axes.empty())
-    for (int axis = 0; axis < in.rank(); ++axis) axes.push_back(axis);
-  if (const Sources from = sources(c); c.bounded(x) || (coordinates != 5 && (is_computed(c, from.scales) || is_computed(c, from.sizes))))
-    return resize_at_run(c, axes, {mode, coordinates, rounding});
-  std::vector<double> scale(rank, 1.0), roi(2 * rank, 0.0);
-  std::fill(roi.begin() + static_cast<std::ptrdiff_t>(rank), roi.end(), 1.0);
-  if (coordinates == 5) {
-    const std::vector<double> given = reals(c.require_constant(1, "the region"));
-    if (given.size() != 2 * axes.size()) c.malformed("the region must have a start and an end for each axis");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      roi[static_cast<std::size_t>(axes[i])] = given[i];
-      roi[static_cast<std::size_t>(axes[i]) + rank] = given[i + axes.size()];
-    }
-  }
-  std::vector<std::int64_t> out(in.dims().begin(), in.dims().end());
+  const Words words = words_of(c);
+  const std::vector<int> axes = axes_of(c, c.shape(x).rank());
   const Sources from = sources(c);
+  const bool crops = words.coordinates == kCropAndResize;
+  if (c.bounded(x) || (!crops && (is_computed(c, from.scales) || is_computed(c, from.sizes)))) return resize_at_run(c, axes, words);
+  const std::vector<double> region = region_of(c, axes, crops);
   const std::vector<double> scales = read_scales(c, from.scales);
-  if (!scales.empty()) {
-    if (scales.size() != axes.size()) c.malformed("there must be one scale for each axis");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const auto a = static_cast<std::size_t>(axes[i]);
-      // Read as f32, so that 0.6 of 10 is 6.
-      const double extent = std::floor(static_cast<double>(static_cast<float>(in[axes[i]]) * static_cast<float>(scales[i]))) *
-                            (coordinates == 5 ? roi[a + rank] - roi[a] : 1.0);
-      if (!(scales[i] > 0) || !(extent >= 1 && extent < 1e12)) c.malformed("a scale is out of range");
-      scale[a] = scales[i];
-      out[a] = static_cast<std::int64_t>(extent);
-    }
-  } else {
-    std::vector<std::int64_t> sizes = c.constant_integers(from.sizes, "the sizes");
-    if (sizes.size() != axes.size()) c.malformed("there must be one size for each axis");
-    ResizeAttributes kept;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      if (sizes[i] < 1 || sizes[i] > (std::int64_t{1} << 40)) c.malformed("a size is out of range");
-      scale[static_cast<std::size_t>(axes[i])] = static_cast<double>(sizes[i]) / static_cast<double>(in[axes[i]]);
-    }
-    if (c.string("keep_aspect_ratio_policy", "stretch") != "stretch") {
-      keep_aspect(c, in, axes, sizes, kept);
-      for (const int axis : axes) scale[static_cast<std::size_t>(axis)] = static_cast<double>(kept.scale[static_cast<std::size_t>(axis)]);
-    }
-    for (std::size_t i = 0; i < axes.size(); ++i) out[static_cast<std::size_t>(axes[i])] = sizes[i];
-  }
-  const auto bits = [](const std::vector<double>& values) {
-    std::vector<std::int64_t> all;
-    for (const double value : values) all.push_back(real_bits(value));
-    return all;
-  };
+  const ResizedExtents extents = scales.empty() ? extents_by_sizes(c, axes, c.constant_integers(from.sizes, "the sizes"))
+                                                : extents_by_scales(c, axes, scales, region, crops);
   c.set_output(0, add_plain(c, "ResizeOfExtents", {x},
-                            {out,
-                             bits(scale),
-                             {mode},
-                             {coordinates},
-                             {rounding},
+                            {extents.out,
+                             bits_of(extents.scale),
+                             {words.mode},
+                             {words.coordinates},
+                             {words.rounding},
                              {real_bits(c.real("cubic_coeff_a", -0.75f))},
                              {c.integer("exclude_outside", 0)},
                              {real_bits(c.real("extrapolation_value", 0.0f))},
                              {c.integer("antialias", 0)},
-                             bits(roi)}));
+                             bits_of(region)}));
 }
 
 }  // namespace sluice::importer

@@ -191,12 +191,10 @@ class Reader {
           attribute.s = read_text(message);
           seen = AttributeType::kString;
           break;
-        case text(5): {
-          std::string_view name;
-          tensors_.read(message.get_message(), name, attribute.tensor, attribute.tensor_problem);
+        case text(5):
+          read_tensor(message.get_message(), attribute);
           seen = AttributeType::kTensor;
           break;
-        }
         case fixed32(7):
           add(attribute.floats, message.get_float());
           seen = AttributeType::kFloats;
@@ -228,12 +226,29 @@ class Reader {
       }
     }
     // Files older than IR version 2 have no type; an empty list has a type and no values.
-    attribute.type = seen;
-    if (type == 6 && seen == AttributeType::kOther) attribute.type = AttributeType::kFloats;
-    if (type == 7 && seen == AttributeType::kOther) attribute.type = AttributeType::kInts;
-    if (type == 3 && seen == AttributeType::kOther) attribute.type = AttributeType::kString;
-    if (type == 1 && seen == AttributeType::kOther) attribute.type = AttributeType::kFloat;
-    if (type == 2 && seen == AttributeType::kOther) attribute.type = AttributeType::kInt;
+    attribute.type = seen == AttributeType::kOther ? type_without_value(type) : seen;
+  }
+
+  void read_tensor(pbf_reader message, OnnxAttribute& attribute) {
+    std::string_view name;
+    tensors_.read(message, name, attribute.tensor, attribute.tensor_problem);
+  }
+
+  static AttributeType type_without_value(std::int64_t type) noexcept {
+    switch (type) {
+      case 1:
+        return AttributeType::kFloat;
+      case 2:
+        return AttributeType::kInt;
+      case 3:
+        return AttributeType::kString;
+      case 6:
+        return AttributeType::kFloats;
+      case 7:
+        return AttributeType::kInts;
+      default:
+        return AttributeType::kOther;
+    }
   }
 
   template <class T>
@@ -335,33 +350,42 @@ void add_body_reads(const OnnxNode& node, std::vector<std::string_view>& reads) 
   }
 }
 
-/// Puts nodes in an order in which inputs come before their use, keeping the file's order where it already is one. A body may read names
-/// that the graphs round it make: whether they do is seen when it is lowered.
-void order_nodes(OnnxGraph& graph, bool is_body) {
-  constexpr std::size_t kOutside = ~std::size_t{0};
-  std::unordered_map<std::string_view, std::size_t> maker;
+/// Who makes a value: a node by its number, or none of the nodes.
+constexpr std::size_t kNoNode = ~std::size_t{0};
+using Makers = std::unordered_map<std::string_view, std::size_t>;
+
+Makers makers_of(const OnnxGraph& graph) {
+  Makers maker;
   for (const OnnxInitializer& initializer : graph.initializers)
-    if (!maker.emplace(initializer.name, kOutside).second)
+    if (!maker.emplace(initializer.name, kNoNode).second)
       refuse_malformed("two initialisers are called `" + std::string(initializer.name) + "`");
   std::unordered_map<std::string_view, int> input_names;
   for (const OnnxPort& input : graph.inputs) {
     if (input_names[input.name]++ > 0) refuse_malformed("two inputs are called `" + std::string(input.name) + "`");
-    maker.emplace(input.name, kOutside);
+    maker.emplace(input.name, kNoNode);
   }
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     for (const std::string_view output : graph.nodes[n].outputs)
       if (!output.empty() && !maker.emplace(output, n).second)
         refuse_malformed("value `" + std::string(output) + "` is made more than once, again by " + label(graph.nodes[n]));
+  return maker;
+}
 
-  std::vector<std::vector<std::size_t>> users(graph.nodes.size());
-  std::vector<std::size_t> missing(graph.nodes.size(), 0);
-  bool sorted = true;
+/// Which nodes wait for each node, and for how many each of them waits.
+struct Waits {
+  std::vector<std::vector<std::size_t>> users;
+  std::vector<std::size_t> missing;
+  bool in_order = true;  // as the file has them
+};
+
+Waits waits_of(const OnnxGraph& graph, const Makers& maker, bool is_body) {
+  Waits waits{std::vector<std::vector<std::size_t>>(graph.nodes.size()), std::vector<std::size_t>(graph.nodes.size(), 0)};
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto wait_for = [&](std::size_t other) {
-      if (other == kOutside) return;
-      users[other].push_back(n);
-      ++missing[n];
-      sorted = sorted && other < n;
+      if (other == kNoNode) return;
+      waits.users[other].push_back(n);
+      ++waits.missing[n];
+      waits.in_order = waits.in_order && other < n;
     };
     for (const std::string_view input : graph.nodes[n].inputs) {
       if (input.empty()) continue;
@@ -377,23 +401,31 @@ void order_nodes(OnnxGraph& graph, bool is_body) {
     for (const std::string_view name : body_reads)
       if (const auto found = maker.find(name); found != maker.end()) wait_for(found->second);
   }
+  return waits;
+}
+
+/// Puts nodes in an order in which inputs come before their use, keeping the file's order where it already is one. A body may read names
+/// that the graphs round it make: whether they do is seen when it is lowered.
+void order_nodes(OnnxGraph& graph, bool is_body) {
+  const Makers maker = makers_of(graph);
+  Waits waits = waits_of(graph, maker, is_body);
   for (OnnxNode& node : graph.nodes)
     for (OnnxAttribute& attribute : node.attributes)
       if (attribute.graph) order_nodes(*attribute.graph, true);
   for (const OnnxPort& output : graph.outputs)
     if (!is_body && !maker.contains(output.name)) refuse_malformed("output `" + std::string(output.name) + "` is made by nothing");
-  if (sorted) return;
+  if (waits.in_order) return;
 
   std::vector<std::size_t> ready;
   for (std::size_t n = graph.nodes.size(); n-- > 0;)
-    if (missing[n] == 0) ready.push_back(n);
+    if (waits.missing[n] == 0) ready.push_back(n);
   std::vector<OnnxNode> ordered;
   while (!ready.empty()) {
     const std::size_t n = ready.back();
     ready.pop_back();
     ordered.push_back(std::move(graph.nodes[n]));
-    for (auto user = users[n].rbegin(); user != users[n].rend(); ++user)
-      if (--missing[*user] == 0) ready.push_back(*user);
+    for (auto user = waits.users[n].rbegin(); user != waits.users[n].rend(); ++user)
+      if (--waits.missing[*user] == 0) ready.push_back(*user);
   }
   if (ordered.size() != graph.nodes.size()) refuse_malformed("the graph has a cycle: some nodes wait for their own output");
   graph.nodes = std::move(ordered);
