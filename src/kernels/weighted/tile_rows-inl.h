@@ -1,0 +1,68 @@
+// What the tiles of one target share: their sums cleared, the lines that they will touch fetched, a run of pixels cut into tiles.
+#if defined(SLUICE_WEIGHTED_TILE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_WEIGHTED_TILE_ROWS_INL_H_
+#undef SLUICE_WEIGHTED_TILE_ROWS_INL_H_
+#else
+#define SLUICE_WEIGHTED_TILE_ROWS_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "sluice/core/units.h"
+#include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/registers-inl.h"
+#include "src/kernels/weighted/tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+/// On their way to the first cache while the sums are formed.
+template <int kRows, int kPanels, class Float>
+HWY_INLINE void prefetch_lines(Float* const* pixels, std::int64_t first) {
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(4)
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(pixels[m] + first + p * 16, 0, 3);
+  }
+}
+
+template <int kRows, int kVectors>
+HWY_INLINE void clear(V (&acc)[kRows][kVectors]) {
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(D());
+  }
+}
+
+HWY_INLINE void set_run(const PixelRun& run, std::int64_t x, int count, TileRows& rows) {
+  rows.count = count;
+  const float* a = run.a + x * run.a_pixel;
+  float* out = run.out + x * run.out_pixel;
+  const float* residual = run.residual + x * run.residual_pixel;
+  for (int m = 0; m < count; ++m, a += run.a_pixel, out += run.out_pixel, residual += run.residual_pixel) {
+    rows.a[m] = in_general(a);
+    rows.out[m] = in_general(out);
+    rows.residual[m] = in_general(residual);
+  }
+}
+
+/// Calls body(rows, x, tile) for the tiles of at most kRows pixels, split evenly, that `run` consists of; `x` is a tile's first pixel.
+template <int kRows, class Body>
+HWY_INLINE void for_each_tile_of(const PixelRun& run, const Body& body) {
+  const std::int64_t tiles = ceil_div(run.count, std::int64_t{kRows});
+  std::int64_t x = 0;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    TileRows rows;
+    set_run(run, x, static_cast<int>(ceil_div(run.count - x, tiles - tile)), rows);
+    body(rows, x, tile);
+    x += rows.count;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#endif  // SLUICE_WEIGHTED_TILE_ROWS_INL_H_
