@@ -49,6 +49,16 @@ struct ScanForm {
   static std::int64_t listed(const std::vector<std::int64_t>& values, std::size_t i) { return i < values.size() ? values[i] : 0; }
 };
 
+/// What the body sees of a sequence: one place of the axis that is scanned.
+Value slice_of(NodeContext& c, ValueId sequence, int axis) {
+  if ((c.draft().value(sequence).bounded & ~(1u << axis)) != 0) c.refuse("a sequence has slices whose extents are known at run only");
+  Value slice = like(c, sequence);
+  std::vector<std::int64_t> dims(c.shape(sequence).dims().begin(), c.shape(sequence).dims().end());
+  dims.erase(dims.begin() + axis);
+  slice.shape = c.make_shape(dims);
+  return slice;
+}
+
 /// One node that runs the body for each place. False: the body cannot run apart, or is as well unrolled.
 bool lower_scan_apart(NodeContext& c, BodyLowering& bodies, const ScanForm& form) {
   const OnnxGraph& onnx = body_of(c, "body");
@@ -65,16 +75,10 @@ bool lower_scan_apart(NodeContext& c, BodyLowering& bodies, const ScanForm& form
   std::int64_t most = 0;
   for (std::size_t s = 0; s < form.sequences.size(); ++s) {
     const ValueId sequence = form.sequences[s];
-    Value slice = like(c, sequence);
-    const Shape& shape = c.shape(sequence);
-    const int axis = c.axis(ScanForm::listed(form.input_axes, s), shape.rank());
-    if ((c.draft().value(sequence).bounded & ~(1u << axis)) != 0) c.refuse("a sequence has slices whose extents are known at run only");
+    const int axis = c.axis(ScanForm::listed(form.input_axes, s), c.shape(sequence).rank());
     bounded = bounded || c.bounded(sequence);
-    most = std::max(most, shape[axis]);
-    std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
-    dims.erase(dims.begin() + axis);
-    slice.shape = c.make_shape(dims);
-    inputs.push_back(std::move(slice));
+    most = std::max(most, c.shape(sequence)[axis]);
+    inputs.push_back(slice_of(c, sequence, axis));
     operands.push_back(sequence);
     constant = constant && c.constant(sequence) != nullptr;
     courses.insert(courses.end(), {axis, ScanForm::listed(form.input_directions, s)});
