@@ -142,6 +142,11 @@ Constant reshaped_or_copied(const Constant& c, const Shape& shape) {
   return *std::move(dense);
 }
 
+Constant with_even_taps(const Constant& c) {
+  const bool even = c.shape[2] == 1 || c.shape[3] == 1 || c.strides[2] == c.shape[3] * c.strides[3];
+  return even ? c : copied(c);
+}
+
 double read_real(const Constant& c, std::int64_t offset) noexcept {
   switch (c.dtype) {
     case DType::kF32:

@@ -64,6 +64,9 @@ Constant copied(const Constant& c);
 /// `reshaped`, copying when it must.
 Constant reshaped_or_copied(const Constant& c, const Shape& shape);
 
+/// [N, K, h, w] whose taps lie at equal distances, as packing wants them: `c`, or a copy.
+Constant with_even_taps(const Constant& c);
+
 /// One element, by its offset from `data` in elements.
 double read_real(const Constant& c, std::int64_t offset) noexcept;
 std::int64_t read_integer(const Constant& c, std::int64_t offset) noexcept;

@@ -13,12 +13,6 @@ Constant as_image_weight(const Constant& w) {
   return *reshaped(w, Shape{w.shape[0], w.shape[1], 1, w.shape[2]});
 }
 
-/// The taps of a kernel must lie at equal distances to be packed from the file; odd views are copied.
-Constant with_even_taps(const Constant& w) {
-  const bool even = w.shape[2] == 1 || w.shape[3] == 1 || w.strides[2] == w.shape[3] * w.strides[3];
-  return even ? w : copied(w);
-}
-
 PanelValues panels_of(const NodeContext& c, const Constant& w, std::string name, int rank) {
   if (!is_float(w.dtype)) c.refuse("the weight is not float");
   if (w.shape.rank() != rank) c.malformed("the weight's rank differs from the input's");

@@ -153,6 +153,38 @@ TEST_CASE("a zero border becomes padding of the convolution") {
   CHECK((window.in_h == 6 && window.in_w == 6));
 }
 
+TEST_CASE("taps that meet padding alone go, and nothing else of the convolution changes") {
+  const auto window_of = [](const Ints& image, const Ints& kernel, const std::vector<std::string>& attributes) {
+    OnnxBuilder b;
+    b.input("x", image).weight("w", kernel).node("Conv", {"x", "w"}, {"y"}, attributes).output("y");
+    const Lowered result = rewritten(b);
+    REQUIRE(operators(result.draft) == "conv");
+    const DraftNode& conv = result.draft.nodes[0];
+    const auto window = std::get<model::ConvAttributes>(conv.attributes).window;
+    CHECK(conv.panels->values.shape == Shape{kernel[0], kernel[1], window.kernel_h, window.kernel_w});
+    return window;
+  };
+  const auto pads = [](std::int64_t rows, std::int64_t columns) { return attribute("pads", Ints{rows, columns, rows, columns}); };
+  const auto dilation = [](std::int64_t both) { return attribute("dilations", Ints{both, both}); };
+
+  // A column of pixels: of five columns of taps only the middle one meets it.
+  const model::Window column = window_of({1, 4, 9, 1}, {8, 4, 5, 5}, {pads(2, 2)});
+  CHECK((column.kernel_h == 5 && column.kernel_w == 1 && column.pad_top == 2 && column.pad_left == 0 && column.pad_right == 0));
+  // A dilation that reaches over the map leaves the centre.
+  const model::Window centre = window_of({1, 4, 6, 7}, {8, 4, 3, 3}, {pads(12, 12), dilation(12)});
+  CHECK((centre.kernel_h == 1 && centre.kernel_w == 1 && centre.pad_top == 0 && centre.pad_bottom == 0 && centre.pad_left == 0));
+  // One that reaches across it from one border only: both outer taps are busy.
+  const model::Window busy = window_of({1, 4, 6, 7}, {8, 4, 3, 3}, {pads(5, 5), dilation(5)});
+  CHECK((busy.kernel_h == 3 && busy.kernel_w == 3 && busy.pad_top == 5));
+  // A stride that skips the only input which a tap could meet.
+  const model::Window skipped =
+      window_of({1, 4, 2, 8}, {8, 4, 4, 1}, {attribute("pads", Ints{1, 0, 1, 0}), attribute("strides", Ints{3, 1})});
+  CHECK((skipped.kernel_h == 2 && skipped.pad_top == 0 && skipped.pad_bottom == 0 && skipped.out_h == 1));
+  // Uneven columns of several rows: the kernel is copied.
+  const model::Window copied = window_of({1, 4, 9, 2}, {8, 4, 3, 5}, {pads(1, 2)});
+  CHECK((copied.kernel_h == 3 && copied.kernel_w == 3 && copied.pad_left == 1 && copied.pad_right == 1));
+}
+
 TEST_CASE("one-dimensional convolutions meet without a reshape between them") {
   OnnxBuilder b;
   b.input("x", {1, 4, 16}).weight("w", {8, 4, 3}).weight("v", {8, 8, 3});

@@ -148,5 +148,16 @@ TEST_CASE("convolutions of 16-bit floats") {
   });
 }
 
+TEST_CASE("groups of more panels than are widened at once") {
+  for_each_half([](DType half, Tiles tiles) {
+    sweep(with_half(convolution(6, 5, 8, 160, 3, 1, 1, 2), half), weighted::run_direct, workspace_of<weighted::direct_workspace>, tiles);
+    sweep(with_half(convolution(9, 7, 20, 192, 1, 1, 0, 2), half), weighted::run_pointwise, kPointwiseWorkspace, tiles);
+    sweep(with_half(convolution(12, 12, 300, 290, 3, 1, 1, 2), half), weighted::run_direct, workspace_of<weighted::direct_workspace>,
+          tiles);
+  });
+  sweep(with_bits(convolution(6, 5, 8, 160, 3, 1, 1, 2), 8), weighted::run_direct, workspace_of<weighted::direct_workspace>, eight_bits);
+  sweep(with_bits(convolution(9, 7, 64, 192, 1, 1, 0, 2), 4, 8), weighted::run_pointwise, kPointwiseWorkspace, four_bits);
+}
+
 }  // namespace
 }  // namespace sluice::kernels::test

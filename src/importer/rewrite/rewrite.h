@@ -26,6 +26,8 @@ void hoist_quantise(Draft& draft);
 void form_integer(Draft& draft);
 /// Tables that follow each other become one; those that cut a range become part of the node before.
 void fuse_tables(Draft& draft);
+/// Taps of a convolution that meet padding alone go, as they do where a map is smaller than the reach of its kernel.
+void drop_idle_taps(Draft& draft);
 /// x + y becomes the residual of the convolution or dense layer that makes one of them.
 void fuse_residual(Draft& draft);
 /// An activation becomes part of the node before it.

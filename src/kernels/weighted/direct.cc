@@ -31,7 +31,7 @@ bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent&
 
 Bytes strips_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(cut_strips(conv, extent, Direction::kForward).strip, extent.threads) +
-         NarrowRooms::bytes(narrow_step(conv.weighted, extent));
+         NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
 }
 
 void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -42,7 +42,7 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
   const Strips strips(call.workspace, plan, threads);
-  const NarrowRooms rooms(tiles, narrow_step(conv.weighted, {call.rows, call.channels, threads}),
+  const NarrowRooms rooms(tiles, narrow_step(conv.weighted, conv.groups, {call.rows, call.channels, threads}),
                           call.workspace + strip_workspace(plan, threads).count());
   set_segments(w, plan, strips.segment_offsets(0));
 

@@ -156,11 +156,12 @@ struct RoomSizes {
 
   explicit RoomSizes(const NarrowStep& step) noexcept {
     const std::int64_t most = step.pixels <= kFewPixels ? kWidenedFloatsOfFew : kWidenedFloats;
-    const std::int64_t whole = step.geometry.values * 4 * 16;  // of four panels
+    const std::int64_t whole = step.geometry.values * kMostGranule * kPanelLanes;
     floats = std::min(whole, most);
-    if (whole <= most) return;
-    sums = std::min<std::int64_t>(kHeldTiles * kTileSums, step.pixels * 4 * 16);
+    // Tiles wait where panels are widened in turn: parts of them, or all of a few of a larger block, whose sums are finished at once.
+    if (whole <= most && step.block_panels <= kMostGranule) return;
     tiles = static_cast<int>(std::min<std::int64_t>(kHeldTiles, step.pixels));
+    if (whole > most) sums = std::min<std::int64_t>(kHeldTiles * kTileSums, step.pixels * kMostGranule * kPanelLanes);
   }
   std::uint64_t bytes() const noexcept {
     const std::uint64_t values = static_cast<std::uint64_t>(floats + sums) * sizeof(float);

@@ -1,8 +1,10 @@
 // Narrow panels: values of fewer bits than the floats that they stand for (core/panels.h, is_narrow). A part of a block of panels becomes
 // floats in the workspace, once for a run of tiles, which then multiply by them as by panels of f32:
 //
-//     narrow panels  --widen--> [count][16] floats of a pair of panels --> tile 0, tile 1, ... tile 15     (unfinished sums wait in
-//     between) the next part  --widen--> the same room                          --> tile 0, tile 1, ... tile 15
+//     narrow panels  --widen--> [count][16] floats of a pair of panels --> tile 0, tile 1, ... tile 15
+//     the next part  --widen--> the same room                          --> tile 0, tile 1, ... tile 15
+//
+// Sums that are not finished wait between the parts.
 //
 // So each output is the chain of fused multiply-adds that it would be over a panel of those floats, bit for bit, and tiles take as long.
 #pragma once
@@ -37,6 +39,9 @@ inline constexpr std::int64_t kWidenedFloatsOfFew = 128 * 32;
 /// near.
 inline constexpr int kHeldTiles = 16;
 
+/// Panels that stay together in a block of a node without groups, at most.
+inline constexpr std::int64_t kMostGranule = 4;
+
 /// A thread's part of the workspace: this, then `floats` widened ones, then unfinished sums, then tiles.
 struct alignas(64) NarrowRoom {
   std::int64_t held_panel;  // what `widened` holds: the first panel and the first value; -1: nothing
@@ -51,7 +56,8 @@ struct alignas(64) NarrowRoom {
 /// What a step says of its rooms.
 struct NarrowStep {
   PanelGeometry geometry;
-  std::int64_t pixels = 0;  // of all of its rows
+  std::int64_t pixels = 0;        // of all of its rows
+  std::int64_t block_panels = 0;  // at most: a granule, or, of a grouped node, the panels of a group
   int threads = 1;
 };
 
@@ -69,8 +75,9 @@ class NarrowRooms {
   std::uint64_t each_;
 };
 
-inline NarrowStep narrow_step(const operators::WeightedParameters& weighted, const StepExtent& extent) noexcept {
-  return {weighted.panels, extent.rows.size() * weighted.out_pixels, extent.threads};
+inline NarrowStep narrow_step(const operators::WeightedParameters& weighted, std::int64_t groups, const StepExtent& extent) noexcept {
+  const std::int64_t of_a_group = ceil_div(weighted.panels.outputs_per_group, std::int64_t{kPanelLanes});
+  return {weighted.panels, extent.rows.size() * weighted.out_pixels, groups == 1 ? kMostGranule : of_a_group, extent.threads};
 }
 
 /// Runs the tiles of a unit. Over f32 panels that is all. Narrow ones are widened first, whole if there is room, and kept for the next unit

@@ -83,7 +83,7 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
                                    : tiles == 1                       ? INT64_MAX / 2
                                    : pixels <= kFewTiles * table.rows ? kSmallBlockBytes
                                                                       : kBlockBytes;
-  const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? 4 : 2;
+  const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? kMostGranule : 2;
   Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
@@ -203,7 +203,8 @@ class Unit {
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
   const Cut cut = cut_step(call, reading, tiles, thread_count(call));
-  const NarrowRooms rooms(tiles, narrow_step(weighted_of(call), {call.rows, call.channels, thread_count(call)}), call.workspace);
+  const std::int64_t groups = reading.outputs / reading.outputs_per_group;
+  const NarrowRooms rooms(tiles, narrow_step(weighted_of(call), groups, {call.rows, call.channels, thread_count(call)}), call.workspace);
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
     Unit(call, tiles, reading, cut, cut.units[unit], TileRunner(tiles, rooms, thread)).run();
   });

@@ -7,10 +7,13 @@
 
 namespace sluice::kernels::weighted {
 
+inline std::int64_t groups_of(const ConvolutionParameters& conv) noexcept { return conv.groups; }
+inline std::int64_t groups_of(const operators::DenseParameters&) noexcept { return 1; }
+
 /// Of both.
 template <class Parameters>
 Bytes pointwise_workspace(const Parameters& parameters, const StepExtent& extent) noexcept {
-  return NarrowRooms::bytes(narrow_step(parameters.weighted, extent));
+  return NarrowRooms::bytes(narrow_step(parameters.weighted, groups_of(parameters), extent));
 }
 
 /// Does each output pixel of the window read one input pixel, in place?

@@ -106,7 +106,7 @@ class PhaseRunner {
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
-         NarrowRooms::bytes(narrow_step(conv.weighted, extent));
+         NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
 }
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
@@ -115,7 +115,7 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
   const Strips strips(call.workspace, cut.strip, threads);
-  const NarrowRooms rooms(tiles, narrow_step(conv.weighted, {call.rows, call.channels, threads}),
+  const NarrowRooms rooms(tiles, narrow_step(conv.weighted, conv.groups, {call.rows, call.channels, threads}),
                           call.workspace + strip_workspace(cut.strip, threads).count());
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
