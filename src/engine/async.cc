@@ -19,7 +19,7 @@ class Runner final : public AsyncSession {
     {
       const std::lock_guard lock(mutex_);
       closing_ = true;
-      if (busy_) session_.cancel();
+      if (running_) session_.cancel();
     }
     changed_.notify_all();
     thread_.join();
@@ -50,13 +50,18 @@ class Runner final : public AsyncSession {
   }
 
   Status run_within(std::chrono::nanoseconds limit) noexcept override {
-    const auto deadline = std::chrono::steady_clock::now() + limit;
+    const auto now = std::chrono::steady_clock::now();
+    if (limit > std::chrono::steady_clock::time_point::max() - now) {  // later than the clock can say
+      SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
+      return wait();
+    }
     SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, deadline, [&] { return !busy_; })) {
+    const auto over = [&] { return !busy_; };
+    if (!changed_.wait_until(lock, now + limit, over)) {
       late_ = true;
-      session_.cancel();
-      changed_.wait(lock, [&] { return !busy_; });
+      if (running_) session_.cancel();
+      changed_.wait(lock, over);
     }
     return status_;
   }
@@ -67,11 +72,7 @@ class Runner final : public AsyncSession {
     while (true) {
       changed_.wait(lock, [&] { return busy_ || closing_; });
       if (!busy_) return;
-      lock.unlock();
-      Status status = session_.run();
-      lock.lock();
-      // A cancellation that came when the run had ended is not the next one's: a run takes it, and ends before it begins.
-      if ((late_ || closing_) && status) static_cast<void>(session_.run());
+      Status status = late_ || closing_ ? fail(ErrorCode::kCancelled, "run", "it was called off before it began") : run(lock);
       if (late_) status = fail(ErrorCode::kCancelled, "run", "it took longer than it was given");
       if (done_ != nullptr) {
         lock.unlock();
@@ -84,11 +85,23 @@ class Runner final : public AsyncSession {
     }
   }
 
+  /// Called off only while it is under way; a cancellation that came when it had ended is not the next one's.
+  Status run(std::unique_lock<std::mutex>& lock) noexcept {
+    running_ = true;
+    lock.unlock();
+    Status status = session_.run();
+    lock.lock();
+    running_ = false;
+    if (late_ || closing_) session_.forget_cancel();
+    return status;
+  }
+
   Session& session_;
   NativeThread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool busy_ = false;  // a run was begun and is not over
+  bool busy_ = false;     // a run was begun and is not over
+  bool running_ = false;  // the session is in it: neither before, nor in `done`
   bool closing_ = false;
   bool late_ = false;  // the run under way was called off because its time was over
   Done done_ = nullptr;

@@ -152,6 +152,12 @@ class PlannedSession final : public Session {
     if (tenant_.executor() != nullptr) tenant_.executor()->cancel();
   }
 
+  void forget_cancel() noexcept override {
+    if (tenancy_->foreign()) return;
+    const std::lock_guard lock(tenant_.executor_mutex);
+    if (tenant_.executor() != nullptr) tenant_.executor()->forget_cancel();
+  }
+
   const Model& model() const noexcept override { return *tenant_.model; }
   const executor::RunStats& stats() const noexcept override { return tenant_.executor()->stats(); }
   const plan::Plan& plan() const noexcept override { return tenant_.plan->plan(); }

@@ -109,6 +109,13 @@ class PlanExecutor final : public Executor {
 
   bool cancelled() const noexcept override { return cancelled_.load(); }
 
+  void forget_cancel() noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (!cancelled_) return;
+    static_cast<void>(take_cancellation());
+    if (loads_in_pass() > 0 || pass_ != Pass::kPeriod) pass_ = Pass::kFirst;  // the loader has given up what it had begun
+  }
+
  private:
   Status leave_within(const Executor* next, std::int64_t patience_ns) noexcept {
     const Status read = reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();

@@ -1,6 +1,7 @@
 #include "sluice/engine/async.h"
 
 #include <atomic>
+#include <thread>
 
 #include "tests/engine/fixture.h"
 
@@ -80,6 +81,49 @@ TEST_CASE("a run that has too little time is called off, and the next one is as 
     REQUIRE(right(fixture, *quick));
   }
   CHECK((*quick_runs)->run_within(1h));
+  CHECK((*quick_runs)->run_within(std::chrono::nanoseconds::max()));
+  CHECK(code_of((*quick_runs)->run_within(std::chrono::nanoseconds::min())) == ErrorCode::kCancelled);
+  CHECK(quick->run());
+}
+
+TEST_CASE("a limit that passes when a run has used its inputs up is not the next run's") {
+  const Fixture fixture;
+  auto session = Session::create(fixture.model, {.keep_inputs = false});
+  REQUIRE(session);
+  const auto runs = AsyncSession::create(**session);
+  REQUIRE(runs);
+  for (int i = 0; i < 400; ++i) {
+    REQUIRE((*session)->set_input(0, DType::kF32, fixture.input()));
+    const Status status = (*runs)->run_within(std::chrono::microseconds(i / 2));
+    if (!status) REQUIRE(status.error().code == ErrorCode::kCancelled);
+    const auto after = fixture.run(**session);
+    if (!after) FAIL("run " << i << ": " << after.error().to_string());
+    REQUIRE(*after);
+  }
+}
+
+TEST_CASE("a runner that ends while its caller is told of a run cancels nothing") {
+  const Fixture fixture;
+  const auto session = session_of(fixture);
+  for (int i = 0; i < 20; ++i) {
+    struct Told {
+      std::atomic<bool> begun = false, ending = false;
+    } told;
+    auto runs = AsyncSession::create(*session);
+    REQUIRE(runs);
+    const auto tell = [](void* context, const Status&) {
+      auto& told = *static_cast<Told*>(context);
+      told.begun = true;
+      while (!told.ending) std::this_thread::yield();
+      std::this_thread::sleep_for(1ms);  // the destructor has been entered, or will be: both are right
+    };
+    REQUIRE((*runs)->start(tell, &told));
+    while (!told.begun) std::this_thread::yield();
+    told.ending = true;
+    runs->reset();
+    REQUIRE(session->run());
+    REQUIRE(right(fixture, *session));
+  }
 }
 
 TEST_CASE("a runner that ends takes its run with it and leaves the session usable") {

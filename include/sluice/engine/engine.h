@@ -155,6 +155,8 @@ class Session {
   /// Makes the run that is under way, or the next one, end with kCancelled, after the step or the turn of a loop that is under way. From
   /// any thread, also beside set_budget.
   virtual void cancel() noexcept = 0;
+  /// Takes back a cancellation that no run has taken: for who called a run off that had just ended. By the thread that runs.
+  virtual void forget_cancel() noexcept = 0;
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights
   /// that both plans hold at the same addresses are kept, others are read by the next run. Inputs must be set again; `plan()` refers to

@@ -106,6 +106,8 @@ class Executor {
   virtual void cancel() noexcept = 0;
   /// Whether a cancellation waits for the next run, or for the end of the one under way.
   virtual bool cancelled() const noexcept = 0;
+  /// Takes back a cancellation that no run has taken. Not beside a run.
+  virtual void forget_cancel() noexcept = 0;
   virtual const RunStats& stats() const noexcept = 0;  // of the last run
   /// By step of the plan, of the last run; empty without ExecutorOptions::time_steps.
   virtual std::span<const StepTime> step_times() const noexcept = 0;

@@ -206,25 +206,33 @@ class Layout {
       to.constant = permuted(*draft_.value(node.inputs[0]).constant, perm);
       return;
     }
-    to.storage = root(node.inputs[0]);
-    copy_if_output_of_input(node);
+    place_view(std::move(node));
   }
 
-  /// The graph's outputs must not share the bytes of its inputs.
-  void copy_if_output_of_input(DraftNode& node) {
-    Value& to = out(node);
-    const bool is_output =
-        std::any_of(draft_.outputs.begin(), draft_.outputs.end(), [&](const DraftPort& p) { return p.value == node.output; });
-    if (!is_output) return;
-    const ValueId source = to.storage;
-    const bool shared = std::any_of(draft_.inputs.begin(), draft_.inputs.end(), [&](const DraftPort& p) { return p.value == source; }) ||
-                        std::any_of(draft_.outputs.begin(), draft_.outputs.end(),
-                                    [&](const DraftPort& p) { return p.value != node.output && root(p.value) == source; });
-    if (!shared) return;
-    to.storage = {};
+  /// The output is the input's bytes, seen along other axes. A scale that is known of one of them is of both; where they stand for different
+  /// reals, or the caller sees both, the bytes are copied.
+  void place_view(DraftNode node) {
+    const ValueId source = root(node.inputs[0]);
+    Value &from = draft_.value(source), &to = out(node);
+    const bool one_scale = !from.bytes || !to.bytes || *from.bytes == *to.bytes;
+    if (one_scale && !both_are_seen(source, node.output)) {
+      if (!from.bytes) from.bytes = to.bytes;
+      to.storage = source;
+      return;
+    }
     node.op = OpKind::kReshape;
     node.attributes = {};
     push(std::move(node));
+  }
+
+  /// The graph's outputs must not share the bytes of its inputs, nor of each other.
+  bool both_are_seen(ValueId source, ValueId view) const {
+    const auto is_view = [&](const DraftPort& port) { return port.value == view; };
+    if (std::none_of(draft_.outputs.begin(), draft_.outputs.end(), is_view)) return false;
+    const auto is_source = [&](const DraftPort& port) { return port.value == source; };
+    const auto shares = [&](const DraftPort& port) { return port.value != view && root(port.value) == source; };
+    return std::any_of(draft_.inputs.begin(), draft_.inputs.end(), is_source) ||
+           std::any_of(draft_.outputs.begin(), draft_.outputs.end(), shares);
   }
 
   void place_reshape(DraftNode node) {
@@ -245,11 +253,7 @@ class Layout {
       node.inputs[0] = require(node.inputs[0], before ? usual_layout(in.shape, *before, false) : kIdentityPerm);
     }
     const Value& from = draft_.value(node.inputs[0]);
-    if (physical(from.shape, from.layout) == physical(out_shape, out(node).layout) && !from.constant) {
-      out(node).storage = root(node.inputs[0]);
-      copy_if_output_of_input(node);
-      return;
-    }
+    if (physical(from.shape, from.layout) == physical(out_shape, out(node).layout) && !from.constant) return place_view(std::move(node));
     push(std::move(node));
   }
 
