@@ -16,6 +16,7 @@ Constant as_image_weight(const Constant& w) {
 PanelValues panels_of(const NodeContext& c, const Constant& w, std::string name, int rank) {
   if (!is_float(w.dtype)) c.refuse("the weight is not float");
   if (w.shape.rank() != rank) c.malformed("the weight's rank differs from the input's");
+  if (rank != 3 && rank != 4) c.refuse("a kernel of shape " + w.shape.to_string() + "; supported are [N, C, L] and [N, C, H, W]");
   if (w.elements() == 0) c.malformed("the weight is empty");
   PanelValues panels;
   panels.name = std::move(name);

@@ -1,6 +1,7 @@
 // Operators whose window slides over images: convolution, transposed convolution, pooling.
 #include <algorithm>
 
+#include "sluice/operators/parameters/integer.h"
 #include "src/operators/families.h"
 #include "src/operators/node_check.h"
 
@@ -238,6 +239,8 @@ Status validate_pool(const Graph& graph, const Node& node) {
   SLUICE_RETURN_IF_ERROR(check_shapes(check, a->window, check.input(0).shape.back()));
   const auto taps = checked_mul(static_cast<std::uint64_t>(a->window.kernel_h), static_cast<std::uint64_t>(a->window.kernel_w));
   if (!taps || *taps > static_cast<std::uint64_t>(kMaxPoolTaps)) return check.invalid("G2: a pool has more taps than any image has pixels");
+  if (check.integer() && a->kind == PoolKind::kAverage && *taps > static_cast<std::uint64_t>(kMostAveragedBytes))
+    return check.invalid("G2: an average of integers has more taps than its sum of 32 bits holds");
   for (const WindowAxis& axis : {rows_of(a->window), columns_of(a->window)}) SLUICE_RETURN_IF_ERROR(check_pool_axis(check, axis));
   return {};
 }

@@ -299,6 +299,78 @@ TEST_CASE("one operator between bytes is one node of integers") {
   }
 }
 
+TEST_CASE("an average of more bytes than 32 bits hold the sum of stays one of reals") {
+  const auto pools = [](std::int64_t side, model::NumericClass numeric) {
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", {1, 1, side, side}).output("y");
+    b.node("GlobalAveragePool", {b.pair("x")}, {"g"}).node("Identity", {b.pair("g")}, {"y"});
+    return count(converted(folder, b)->graph(), OpKind::kPool, numeric);
+  };
+  CHECK(pools(2900, model::NumericClass::kInt8) == 1);
+  CHECK(pools(3000, model::NumericClass::kInt8) == 0);
+  CHECK(pools(3000, model::NumericClass::kExact) == 1);
+}
+
+TEST_CASE("bytes may be moved before it is known what they stand for") {
+  constexpr int kBytes = 2;
+  const Linear one{0.02f, 100}, other{0.05f, 7};
+  const Ints image{1, 6, 5, 3};
+  struct Moved {
+    const char* what;
+    std::function<void(QdqBuilder&)> build;
+  };
+  const auto transposed = [](QdqBuilder& b, const std::string& from, const std::string& to) {
+    b.node("Transpose", {from}, {to}, {attribute("perm", Ints{0, 3, 1, 2})});
+  };
+  const auto layer = [](QdqBuilder& b, const std::string& reals) { b.node("Conv", {reals, b.float_weight("w", {8, 3, 1, 1})}, {"y"}); };
+  const Moved cases[] = {
+      {"a camera's picture",
+       [&](QdqBuilder& b) {
+         transposed(b, "x", "t");
+         layer(b, b.dequantised("t", one));
+       }},
+      {"two meanings of the same bytes",
+       [&](QdqBuilder& b) {
+         transposed(b, "x", "t");
+         transposed(b, "x", "u");
+         b.node("Add", {b.dequantised("t", one), b.dequantised("u", other)}, {"s"});
+         layer(b, "s");
+       }},
+      {"raw bytes beside rounded ones",
+       [&](QdqBuilder& b) {
+         b.node("Concat", {"x", b.quantised(b.dequantised("x", other), other)}, {"c"}, {attribute("axis", std::int64_t{2})});
+         transposed(b, "c", "t");
+         layer(b, b.dequantised("t", one));
+       }},
+      {"bytes of two scales read with a third",
+       [&](QdqBuilder& b) {
+         const std::string real = b.dequantised("x", other);
+         b.node("Concat", {b.quantised(real, one), b.quantised(real, other)}, {"c"}, {attribute("axis", std::int64_t{2})});
+         transposed(b, "c", "t");
+         layer(b, b.dequantised("t", {0.01f, 3}));
+       }},
+      {"bytes read before they are moved",
+       [&](QdqBuilder& b) {
+         b.node("MaxPool", {b.dequantised("x", one)}, {"p"}, {attribute("kernel_shape", Ints{1, 1})});
+         transposed(b, "x", "t");
+         transposed(b, "p", "q");
+         b.node("Add", {b.dequantised("t", other), "q"}, {"s"});
+         layer(b, "s");
+       }},
+  };
+  for (const Moved& moved : cases) {
+    INFO(moved.what);
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", image, kBytes).output("y");
+    moved.build(b);
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    const std::vector<std::byte> got = outputs_of(fused);
+    check_alike(reals_of(got), reals_of(outputs_of(plain)), 1e-4f);
+  }
+}
+
 namespace {
 
 /// An image network in PyTorch's style: layers of several readers, a residual, a concatenation, a classifier that gives f32.

@@ -51,6 +51,13 @@ TEST_CASE("transposed convolutions: output_padding, output_shape, groups") {
   CHECK(conv_shape({1, 4, 4, 4}, {4, 3, 2, 2}, {stride[0], attribute("group", std::int64_t{2})}, "ConvTranspose") == Shape{1, 6, 8, 8});
 }
 
+TEST_CASE("convolutions of other ranks are refused, or left to the long tail") {
+  for (const char* op : {"Conv", "ConvTranspose"}) {
+    CHECK(conv({2, 3}, {3, 3}, {}, op).problems.size() == 1);
+    CHECK(operators(conv({1, 3, 4, 4, 4}, {3, 3, 2, 2, 2}, {}, op).draft) == "plain");
+  }
+}
+
 TEST_CASE("pools: ceil_mode keeps a window only if it begins on the image or its leading padding") {
   const std::string kernel = attribute("kernel_shape", Ints{2, 2}), ceil = attribute("ceil_mode", std::int64_t{1});
   const std::string stride = attribute("strides", Ints{2, 2});

@@ -72,6 +72,11 @@ struct TileProblem {
   std::vector<float> multipliers;
 };
 
+/// Multipliers as weights of any scale may give: sums times them leave 32 bits, on both sides of zero.
+void make_large(std::vector<float>& multipliers) {
+  for (std::size_t i = 0; i < multipliers.size(); ++i) multipliers[i] *= i % 3 == 0 ? -1e11f : i % 3 == 1 ? 1e11f : -1.0f;
+}
+
 }  // namespace
 
 TEST_CASE("the way of an instruction set to sum four products is one that this processor has, and no more than SLUICE_ISA says") {
@@ -99,6 +104,20 @@ TEST_CASE("tiles of all instruction sets: rows, panels, lanes, types of outputs"
             }
           }
         }
+}
+
+TEST_CASE("tiles of all instruction sets: multipliers that are negative, and large") {
+  for (const bool large : {false, true})
+    for (DType out : {DType::kU8, DType::kF32}) {
+      TileProblem problem(5, 3, 16, out);
+      large ? make_large(problem.multipliers) : void(problem.multipliers.assign(problem.multipliers.size(), -3e7f));
+      const std::vector<std::byte> want = problem.run(tile_table(DotIsa::kScalar), kMaxTileRows);
+      for (const TileTable* table : tables()) {
+        INFO(name_of(table->isa) << ", large " << large);
+        const bool same = problem.run(*table, kMaxTileRows) == want;
+        CHECK(same);
+      }
+    }
 }
 
 TEST_CASE("windows of all instruction sets") {

@@ -1,3 +1,4 @@
+#include "src/importer/rewrite/movement.h"
 #include "src/importer/rewrite/perm.h"
 #include "src/importer/rewrite/rewrite.h"
 
@@ -34,7 +35,7 @@ class Drop {
     node.inputs[0] = first;
     // Ports name the value by which they are known.
     if (uses_.is_output[node.output.index()]) return;
-    if (shape(first) == shape(node.output)) {
+    if (shape(first) == shape(node.output) && share_bytes(draft_.value(first), draft_.value(node.output))) {
       same_[node.output.index()] = first;
     } else {
       move_before_slice(node);

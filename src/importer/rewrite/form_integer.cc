@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "sluice/kernels/reference.h"
+#include "sluice/operators/parameters/integer.h"
 #include "src/importer/rewrite/integer_products.h"
 #include "src/importer/rewrite/linear.h"
 #include "src/importer/rewrite/movement.h"
@@ -357,7 +358,7 @@ class FormInteger {
     if (std::get_if<model::PoolAttributes>(&node.attributes)->kind != model::PoolKind::kAverage) return false;
     const auto bytes = bytes_of(node.inputs[0]);
     const auto target = bytes ? target_of(node.output) : std::nullopt;
-    if (!target) return false;
+    if (!target || std::get_if<model::PoolAttributes>(&node.attributes)->window.taps() > operators::kMostAveragedBytes) return false;
     node.inputs = {*bytes};
     push_rounded(std::move(node), *target);
     return true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "src/importer/rewrite/movement.h"
 #include "src/importer/rewrite/perm.h"
 #include "src/importer/rewrite/rewrite.h"
 
@@ -209,15 +210,12 @@ class Layout {
     place_view(std::move(node));
   }
 
-  /// The output is the input's bytes, seen along other axes. A scale that is known of one of them is of both; where they stand for different
-  /// reals, or the caller sees both, the bytes are copied.
+  /// The output is the input's bytes, seen along other axes. Where they stand for different reals, or the caller sees both, they are
+  /// copied.
   void place_view(DraftNode node) {
     const ValueId source = root(node.inputs[0]);
-    Value &from = draft_.value(source), &to = out(node);
-    const bool one_scale = !from.bytes || !to.bytes || *from.bytes == *to.bytes;
-    if (one_scale && !both_are_seen(source, node.output)) {
-      if (!from.bytes) from.bytes = to.bytes;
-      to.storage = source;
+    if (!both_are_seen(source, node.output) && share_bytes(draft_.value(source), out(node))) {
+      out(node).storage = source;
       return;
     }
     node.op = OpKind::kReshape;

@@ -30,4 +30,10 @@ bool move_bytes(DraftNode& node, const ByteScale& scale, DType dtype) {
   return true;
 }
 
+bool share_bytes(Value& from, const Value& view) {
+  if (from.bytes && view.bytes && *from.bytes != *view.bytes) return false;
+  if (!from.bytes) from.bytes = view.bytes;
+  return true;
+}
+
 }  // namespace sluice::importer

@@ -11,4 +11,7 @@ bool moves(const Draft& draft, const DraftNode& node);
 /// Makes such a node move bytes of that scale. False: what it fills in is no value that the bytes have.
 bool move_bytes(DraftNode& node, const ByteScale& scale, DType dtype);
 
+/// May `view` be read where `from` lies? A scale that is known of one of them is then of both; where they stand for different reals, no.
+bool share_bytes(Value& from, const Value& view);
+
 }  // namespace sluice::importer

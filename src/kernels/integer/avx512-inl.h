@@ -118,7 +118,8 @@ struct Avx512 {
     __mmask16 large = 0;
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v)
-      large = static_cast<__mmask16>(large | _mm512_cmp_ps_mask(_mm512_loadu_ps(multipliers + v * 16), _mm512_set1_ps(1.0f), _CMP_NLT_UQ));
+      large = static_cast<__mmask16>(
+          large | _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_loadu_ps(multipliers + v * 16)), _mm512_set1_ps(1.0f), _CMP_NLT_UQ));
     return large == 0;
   }
   /// As `packable`, of sums and multipliers that are `small`.

@@ -18,6 +18,9 @@
 
 namespace sluice::operators {
 
+/// Taps of an average at most: the sum of so many bytes holds in 32 bits.
+inline constexpr std::int64_t kMostAveragedBytes = INT32_MAX / 255;
+
 /// The u8 values that an output takes.
 struct IntegerRange {
   std::uint8_t zero = 0;
@@ -28,8 +31,8 @@ struct IntegerRange {
 /// What becomes of the 32-bit sums of a convolution or dense layer. Outputs of u8 are rounded to `range`; of f32 multiplied and activated;
 /// of i32 the sums themselves. With a residual, sums are first rounded to u8 with scale and zero point of their own:
 ///
-///     t = u8(float(sum) * multiplier, sum_zero);   y = u8(((t - sum_zero) * sum_scale + (residual - residual_zero) * residual_scale) /
-///     scale)
+///     t = u8(float(sum) * multiplier, sum_zero)
+///     y = u8(((t - sum_zero) * sum_scale + (residual - residual_zero) * residual_scale) / scale)
 struct IntegerEpilogue {
   std::uint8_t zero_in = 0;  // what padding reads
   IntegerRange range;
