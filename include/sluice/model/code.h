@@ -32,10 +32,12 @@
 
 namespace sluice::model {
 
-inline constexpr std::size_t kCodeBlockBytes =
-    64 * 1024;                                  // raw: what a core's second cache holds with ease, and 128 bytes of states cost 0.2 % of
-inline constexpr std::size_t kCodeLanes = 32;   // two vectors of AVX-512, whose steps hide each other's latency
-inline constexpr std::uint32_t kCodeBits = 12;  // a table of 16 KiB stays in the first cache; 14 bits shrink int8 by 0.1 % more
+/// Of a block, raw: a core's second cache holds it with ease, and its 128 bytes of states are 0.2 % of it.
+inline constexpr std::size_t kCodeBlockBytes = 64 * 1024;
+/// Two vectors of AVX-512, whose steps hide each other's latency.
+inline constexpr std::size_t kCodeLanes = 32;
+/// A table of 16 KiB stays in the first cache; 14 bits shrink int8 by 0.1 % more.
+inline constexpr std::uint32_t kCodeBits = 12;
 inline constexpr std::uint32_t kCodeSlots = 1u << kCodeBits;
 inline constexpr std::uint32_t kCodeLeastState = 1u << 16;
 inline constexpr std::size_t kCodeStateBytes = kCodeLanes * sizeof(std::uint32_t);

@@ -9,7 +9,6 @@
 // Nodes over reals stay where they are, reading reals that Dequantize nodes make; `compact` removes those that nobody reads any more.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -20,6 +19,7 @@
 #include "src/importer/rewrite/linear.h"
 #include "src/importer/rewrite/movement.h"
 #include "src/importer/rewrite/rewrite.h"
+#include "src/kernels/generic/arithmetic.h"
 
 namespace sluice::importer {
 namespace {
@@ -51,28 +51,6 @@ struct Target {
   model::Activation activation;
   ByteScale scale;
 };
-
-float combined(BinaryFunction function, float a, float b) {
-  switch (function) {
-    case BinaryFunction::kAdd:
-      return a + b;
-    case BinaryFunction::kSub:
-      return a - b;
-    case BinaryFunction::kMul:
-      return a * b;
-    case BinaryFunction::kDiv:
-      return a / b;
-    case BinaryFunction::kPrelu:
-      return a < 0.0f ? a * b : a;
-    case BinaryFunction::kMax:
-      return std::max(a, b);
-    case BinaryFunction::kMin:
-      return std::min(a, b);
-    case BinaryFunction::kPow:
-      return std::pow(a, b);
-  }
-  return 0.0f;
-}
 
 class FormInteger {
  public:
@@ -241,7 +219,7 @@ class FormInteger {
     Results left, right;
     a != nullptr ? left = results_of(*a) : (left.fill(*x), left);
     b != nullptr ? right = results_of(*b) : (right.fill(*y), right);
-    for (std::size_t i = 0; i < left.size(); ++i) left[i] = combined(node.as_binary(), left[i], right[i]);
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = kernels::generic::apply(node.as_binary(), left[i], right[i]);
     known_[node.output] = {bytes, false, std::make_shared<Results>(left)};
   }
   /// An operand that is a function of bytes at the output's places.

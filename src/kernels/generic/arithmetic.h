@@ -5,6 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "sluice/core/activation.h"
+
 namespace sluice::kernels::generic {
 
 /// The unsigned type in which T's arithmetic wraps.
@@ -91,5 +93,28 @@ struct Pow {
     }
   }
 };
+
+template <class T>
+T apply(BinaryFunction function, T a, T b) noexcept {
+  switch (function) {
+    case BinaryFunction::kAdd:
+      return Add()(a, b);
+    case BinaryFunction::kSub:
+      return Sub()(a, b);
+    case BinaryFunction::kMul:
+      return Mul()(a, b);
+    case BinaryFunction::kDiv:
+      return Div()(a, b);
+    case BinaryFunction::kPrelu:
+      return Prelu()(a, b);
+    case BinaryFunction::kMax:
+      return Max()(a, b);
+    case BinaryFunction::kMin:
+      return Min()(a, b);
+    case BinaryFunction::kPow:
+      return Pow()(a, b);
+  }
+  return a;
+}
 
 }  // namespace sluice::kernels::generic

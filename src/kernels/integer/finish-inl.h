@@ -82,7 +82,7 @@ __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows&
     }
 }
 
-/// Sums as they are, or times the multiplier; activated later (steps.h).
+/// Sums as they are, or times the multiplier; activated later (matrix.cc).
 template <int kRows, int kVectors>
 __attribute__((noinline)) void finish_wide(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
                                            std::int64_t left) {

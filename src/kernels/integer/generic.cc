@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/kernels/generic/arithmetic.h"
 #include "src/kernels/integer/rounding.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/reference/pool_window.h"
@@ -155,27 +156,7 @@ void table(const KernelCall& call) noexcept {
   });
 }
 
-namespace {
-
-/// Comparisons are written as the vectors' maximum and minimum choose.
-float combine(BinaryFunction function, float a, float b) noexcept {
-  switch (function) {
-    case BinaryFunction::kSub:
-      return a - b;
-    case BinaryFunction::kMul:
-      return a * b;
-    case BinaryFunction::kDiv:
-      return a / b;
-    case BinaryFunction::kMax:
-      return a > b ? a : b;
-    case BinaryFunction::kMin:
-      return a < b ? a : b;
-    default:
-      return a + b;
-  }
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void binary(const KernelCall& call) noexcept {
   const auto& p = call.parameters<operators::IntegerBinaryParameters>();
@@ -186,7 +167,8 @@ void binary(const KernelCall& call) noexcept {
     const auto* pb = reinterpret_cast<const std::uint8_t*>(address(b, broadcast_index(b.shape, index, out.shape.rank())));
     const int a_step = a.shape.back() == 1 ? 0 : 1, b_step = b.shape.back() == 1 ? 0 : 1;
     for (std::int64_t c = 0; c < out.view.channels; ++c) {
-      const float value = combine(p.function, to_real(pa[c * a_step], p.zero_a, p.scale_a), to_real(pb[c * b_step], p.zero_b, p.scale_b));
+      const float value =
+          kernels::generic::apply(p.function, to_real(pa[c * a_step], p.zero_a, p.scale_a), to_real(pb[c * b_step], p.zero_b, p.scale_b));
       out.view.at<std::uint8_t>(row, pixel)[c] = to_u8(value / p.scale, p.range);
     }
   });

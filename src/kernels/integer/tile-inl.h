@@ -1,5 +1,5 @@
-// Tiles over a set of vector operations `V` (vectors_*-inl.h). Included once for each instruction set, in a namespace without external
-// names and behind SLUICE_BEGIN_TARGET.
+// Tiles over a set of vector operations `V` (avx2-inl.h, avx512-inl.h, neon-inl.h, portable-inl.h). Included once for each instruction set,
+// in a namespace without external names and behind SLUICE_BEGIN_TARGET.
 
 /// Rows of one panel run, kept in registers: as many vectors as the panels have.
 template <int kRows, int kPanels>

@@ -70,7 +70,7 @@ struct ByteStream {
   int step = 1;
 };
 
-/// Channels of one output pixel of a pool, from those of the windows's first pixel on: rows of `columns` pixels.
+/// Channels of one output pixel of a pool, from those of the window's first pixel on: rows of `columns` pixels.
 struct WindowRun {
   const std::uint8_t* const* rows = nullptr;  // the first pixel of each
   std::int64_t row_count = 0;

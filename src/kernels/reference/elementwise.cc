@@ -32,29 +32,6 @@ void affine(const KernelCall& call) noexcept {
 
 namespace {
 
-template <class T>
-T combine(BinaryFunction f, T a, T b) noexcept {
-  switch (f) {
-    case BinaryFunction::kAdd:
-      return generic::Add()(a, b);
-    case BinaryFunction::kSub:
-      return generic::Sub()(a, b);
-    case BinaryFunction::kMul:
-      return generic::Mul()(a, b);
-    case BinaryFunction::kDiv:
-      return generic::Div()(a, b);
-    case BinaryFunction::kPrelu:
-      return generic::Prelu()(a, b);
-    case BinaryFunction::kMax:
-      return generic::Max()(a, b);
-    case BinaryFunction::kMin:
-      return generic::Min()(a, b);
-    case BinaryFunction::kPow:
-      return generic::Pow()(a, b);
-  }
-  return a;
-}
-
 /// Calls body(out pointer, a pointer, a step, b pointer, b step) for each pixel: an operand of one channel is repeated (step 0).
 template <class T, class Body>
 void for_operand_pixels(const KernelCall& call, const Body& body) noexcept {
@@ -75,7 +52,7 @@ void binary_integers(const KernelCall& call) noexcept {
   const BinaryFunction f = call.parameters<operators::BinaryParameters>().function;
   const std::int64_t channels = call.outputs[0].view.channels;
   for_operand_pixels<Int>(call, [&](Int* out, const Int* a, int a_step, const Int* b, int b_step) {
-    for (std::int64_t c = 0; c < channels; ++c) out[c] = combine(f, a[c * a_step], b[c * b_step]);
+    for (std::int64_t c = 0; c < channels; ++c) out[c] = generic::apply(f, a[c * a_step], b[c * b_step]);
   });
 }
 
@@ -84,7 +61,7 @@ void binary_floats(const KernelCall& call) noexcept {
   const Activation& activation = call.parameters<operators::BinaryParameters>().activation;
   const std::int64_t channels = call.outputs[0].view.channels;
   for_operand_pixels<float>(call, [&](float* out, const float* a, int a_step, const float* b, int b_step) {
-    for (std::int64_t c = 0; c < channels; ++c) out[c] = apply(activation, combine(f, a[c * a_step], b[c * b_step]));
+    for (std::int64_t c = 0; c < channels; ++c) out[c] = apply(activation, generic::apply(f, a[c * a_step], b[c * b_step]));
   });
 }
 
