@@ -10,6 +10,7 @@
 
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
+#include "src/cli/picture_memory.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -55,7 +56,11 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
                               path, width, height, needed, memory_limit_bytes));
   }
   Picture picture{width, height, nullptr};
+  constexpr std::uint64_t kDecoder = 64 * 1024;  // its tables, beside a picture of any size
+  const PictureMemory memory(std::max(needed, kDecoder));
   picture.pixels.reset(stbi_load_from_file(file.get(), &width, &height, &stored_channels, channels));
+  if (!picture.pixels && memory.refused_any())
+    raise(make_error(ErrorCode::kInvalidArgument, path, "is a damaged picture: it holds more than its size says"));
   if (!picture.pixels) raise(make_error(ErrorCode::kInvalidArgument, path, "is a damaged picture"));
   return picture;
 }

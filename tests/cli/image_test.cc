@@ -47,6 +47,20 @@ std::vector<float> loaded(const std::string& path, ImageFit fit) {
 
 }  // namespace
 
+TEST_CASE("a chunk that claims more than a picture of its size can hold is refused before there is memory for it") {
+  const TemporaryFolder folder;
+  const std::string path = grey_png(folder, 4, 3, std::vector<std::uint8_t>(12, 9));
+  CHECK_NOTHROW(loaded(path, ImageFit::kStretch));
+  std::string bytes;
+  {
+    std::ifstream file(path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  bytes[bytes.find("IDAT") - 4] = '\x20';  // half a GiB
+  std::ofstream(path, std::ios::binary) << bytes;
+  CHECK_THROWS_WITH(loaded(path, ImageFit::kStretch), Catch::Contains("holds more than its size says"));
+}
+
 TEST_CASE("a picture of other proportions is cut, stretched or put between bars") {
   const TemporaryFolder folder;
   // Eight columns of four rows: 0 in the left half, 200 in the right.
