@@ -88,7 +88,7 @@ struct RunOptions {
 };
 void run(const RunOptions& options);
 
-/// Becomes `sluice-convert`, which lies beside this program; its arguments and exit status pass through. Returns only by Failure.
-[[noreturn]] void convert(char** arguments);
+/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by Failure.
+[[noreturn]] void start_tool(const char* name, char** arguments);
 
 }  // namespace sluice::cli

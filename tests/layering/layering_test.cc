@@ -30,9 +30,12 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"planner", {"core", "model", "operators", "plan", "kernels", "profiler"}},
       {"executor", {"core", "model", "operators", "plan", "kernels"}},
       {"engine", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor"}},
+      {"emit", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor"}},
+      {"portable", {}},
       {"scheduler", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
       {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "scheduler"}},
       {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "cli"}},
+      {"emit-program", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "emit", "cli"}},
       {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
   };
   return edges;
@@ -46,6 +49,7 @@ std::string module_of(const fs::path& path) {
   if (parts.back() == "sluice_c.h") return "engine";  // its C face
   if (parts.size() <= first + 1) return "umbrella";
   if (parts[first] == "cli" && parts[first + 1] == "convert") return "convert";
+  if (parts[first] == "cli" && parts[first + 1] == "emit") return "emit-program";
   return parts[first];
 }
 
@@ -75,7 +79,8 @@ std::optional<std::string> module_of_include(const std::string& target) {
 
 /// The C++ library's own, and those of C and the system that a public header needs.
 bool is_system_header(const std::string& target) {
-  static const std::set<std::string> from_c = {"pthread.h", "stddef.h", "stdint.h", "sys/stat.h", "sys/types.h"};
+  static const std::set<std::string> from_c = {"arm_acle.h", "float.h",  "pthread.h",  "string.h",
+                                               "stddef.h",   "stdint.h", "sys/stat.h", "sys/types.h"};
   return from_c.contains(target) || (target.find('/') == std::string::npos && target.find('.') == std::string::npos);
 }
 

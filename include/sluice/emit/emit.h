@@ -1,0 +1,52 @@
+// From a model file to C99: the door of this module.
+//
+// What is written is one file and one header without a heap, a library call but memcpy and memset, or recursion: weights are const, tensors
+// lie in one arena of a size that is known, and a row of the input is asked for when it is wanted. The bits are those of the engine.
+//
+// Invariant: the same model and options give the same text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/emit/memory_plan.h"
+#include "sluice/emit/network.h"
+#include "sluice/model/model_file.h"
+
+namespace sluice::emit {
+
+struct EmitOptions {
+  std::string name;  // begins all public names; make it with `c_name_of`
+  /// Arena and stack together, in bytes; 0: the least that works.
+  std::uint64_t ram = 0;
+  NetworkOptions network;
+  bool measure = false;  // NAME_measure, which times each stage by a counter of cycles
+};
+
+struct Emission {
+  std::string source;  // NAME.c
+  std::string header;  // NAME.h
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t stack_bound_bytes = 0;  // of NAME_run and what it calls, on a 32-bit ARM
+  std::uint64_t lower_bound_bytes = 0;  // of the tensors alone
+  double macs_factor = 1.0;             // multiply-adds over the network's own
+  std::uint64_t weight_bytes = 0;       // of products; biases, multipliers and tables apart
+  std::uint64_t constant_bytes = 0;     // those
+  Network network;
+};
+
+/// What the stem of a file becomes in C: `_` for what a name cannot have.
+std::string c_name_of(const std::string& stem);
+
+/// Errors: kUnsupported naming the node; kBudgetTooSmall with the least RAM that works; those of reading weights.
+Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options);
+
+/// NAME_test.c: a `main` that runs the network on an input and compares with what the engine gave. Values are the ports' bytes as they lie
+/// in the arena: rows, pixels, channels.
+struct TestVector {
+  std::vector<std::vector<std::byte>> inputs, outputs;
+};
+std::string test_program(const Emission& emission, const EmitOptions& options, const TestVector& vector);
+
+}  // namespace sluice::emit

@@ -1,0 +1,42 @@
+// Where everything lies in the arena of the emitted code: stages cut into regions, rings, addresses.
+//
+// The network is cut into regions of stages that follow each other; what crosses a cut is held whole, what does not is a ring. All cuts
+// are looked at: the need of a region depends on its ends alone, so the best way to each stage follows from the best ways to those before
+// it. Two questions are answered in that way: the least RAM, with pieces of a single pixel; and, in given RAM, the fewest pieces, since
+// each costs a turn of the walk. Addresses come from the planner's placement (planner/place.h), in bytes, not in blocks.
+//
+// Invariants: (M1) storages, scratch and places that live in one region do not overlap, but a pair of RegionCost::overlap; (M2) nothing is
+// computed twice, so multiply-adds are the network's own; (M3) the same network and limit give the same plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/emit/network.h"
+#include "sluice/emit/region_cost.h"
+#include "sluice/emit/walk.h"
+
+namespace sluice::emit {
+
+struct StoragePlace {
+  std::uint64_t offset = 0;
+  std::uint64_t ring = 0;  // bytes behind which it begins again: all of it, or fewer
+};
+
+struct MemoryPlan {
+  std::vector<Region> regions;
+  std::vector<StoragePlace> storages;
+  std::vector<std::uint64_t> scratch;  // by stage
+  std::vector<std::uint64_t> kept;     // by stage
+  std::vector<std::uint64_t> places;   // by region
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t lower_bound_bytes = 0;  // of the tensors alone, with rings of pixels: no cuts of this kind need less
+};
+
+/// The plan with the fewest pieces whose arena has at most `limit` bytes. Errors: kBudgetTooSmall with the least that works.
+Result<MemoryPlan> plan_memory(const Network& network, std::uint64_t limit);
+/// The plan with the least arena.
+MemoryPlan plan_smallest(const Network& network);
+
+}  // namespace sluice::emit

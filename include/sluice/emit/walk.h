@@ -1,0 +1,169 @@
+// The walk of a region, as the emitted code does it (portable/rows.h): how much of each tensor is alive at once follows from it.
+//
+//     made      |=========================>|                 of a storage: what its maker has written
+//     keep                 |<- alive ->|                     the first element that a reader still wants; a ring holds what is between
+//
+// Invariant: steps here and there are the same, so that a ring of the size found here never loses what is still read.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "sluice/core/interval.h"
+#include "sluice/emit/network.h"
+
+namespace sluice::emit {
+
+/// Stages [first, last), and how many pixels each makes at a time; 0: a row.
+struct Region {
+  std::size_t first = 0, last = 0;
+  std::int64_t granule = 0;
+};
+
+inline std::int64_t granule_of(const Stage& stage, const Region& region) noexcept {
+  const std::int64_t row = stage.walked.pixels;
+  return stage.whole_rows || region.granule == 0 ? row : std::min(row, region.granule);
+}
+
+class Walk {
+ public:
+  Walk(const Network& network, const Region& region)
+      : network_(network),
+        region_(region),
+        places_(region.last - region.first),
+        alive_(network.storages.size(), 0),
+        kept_(region.last - region.first, false) {
+    for (std::size_t i = region.first; i < region.last; ++i) kept_[i - region.first] = outlives(network.stages[i].storage);
+  }
+
+  /// Is a storage that this region makes read behind it?
+  bool outlives(std::size_t storage) const {
+    const Storage& s = network_.storages[storage];
+    return s.is_output || (!s.readers.empty() && s.readers.back() >= region_.last);
+  }
+
+  /// How far a storage `above` that dies here must lie above one `below` that is made here, in bytes, so that no byte is written while it
+  /// is still read. Ask before `run`.
+  struct Overlap {
+    std::size_t above = 0, below = 0;
+    std::int64_t distance = 0;
+  };
+  void watch(std::size_t above, std::size_t below) { overlaps_.push_back({above, below, 0}); }
+  const std::vector<Overlap>& overlaps() const { return overlaps_; }
+
+  void run() {
+    for (std::size_t target = region_.last; target-- > region_.first;)
+      if (target + 1 == region_.last || kept_[target - region_.first]) finish(target);
+  }
+
+  /// The most elements of a storage that were alive at once.
+  std::int64_t alive(std::size_t storage) const { return alive_[storage]; }
+
+ private:
+  struct Place {
+    std::int64_t row = 0, pixel = 0;
+  };
+  static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::max();
+
+  Place& place(std::size_t stage) { return places_[stage - region_.first]; }
+  const Place& place(std::size_t stage) const { return places_[stage - region_.first]; }
+  bool inside(std::size_t stage) const { return stage >= region_.first && stage < region_.last; }
+  bool done(std::size_t stage) const { return place(stage).row == network_.stages[stage].walked.rows; }
+
+  void finish(std::size_t target) {
+    std::size_t i = target;
+    while (!done(target)) {
+      const Stage& stage = network_.stages[i];
+      const std::int64_t count = std::min(stage.walked.pixels - place(i).pixel, granule_of(stage, region_));
+      const std::size_t maker = lacks(i, count);
+      if (maker != i) {
+        i = maker;
+        continue;
+      }
+      make(i, count);
+      while (i < target && (++i, i < target) && done(i)) {
+      }
+    }
+  }
+
+  /// The stage that must run before `i` can make `count` pixels; `i` itself: none.
+  std::size_t lacks(std::size_t i, std::int64_t count) const {
+    const Place& at = place(i);
+    for (const StageInput& input : network_.stages[i].inputs) {
+      const auto maker = network_.storages[input.storage].maker;
+      if (!maker || !inside(*maker) || done(*maker)) continue;
+      const Stage& made = network_.stages[*maker];
+      if (made.folds) return *maker;
+      std::int64_t row = at.row, pixel = at.pixel + count - 1;
+      if (input.reach) row = input.reach->row.last(row), pixel = input.reach->pixel.last(pixel);
+      const std::int64_t wanted = (row * input.view.pixels + pixel + 1) * input.view.channels;
+      if (wanted > made_by(*maker)) return *maker;
+    }
+    return i;
+  }
+
+  std::int64_t made_by(std::size_t maker) const {
+    const Stage& stage = network_.stages[maker];
+    return (place(maker).row * stage.out.pixels + place(maker).pixel) * stage.out.channels;
+  }
+
+  /// The first element that this pixel of `stage` or a later one reads through `input`.
+  static std::int64_t first_read(const Stage& stage, const StageInput& input, const Place& at) {
+    if (at.row >= stage.walked.rows) return kNobody;
+    if (!input.reach) return (at.row * input.view.pixels + at.pixel) * input.view.channels;
+    const auto pixel_of = [&](std::int64_t row, std::int64_t pixel) {
+      return input.reach->row.first(row) * input.view.pixels + input.reach->pixel.first(pixel);
+    };
+    std::int64_t first = pixel_of(at.row, at.pixel);
+    if (at.row + 1 < stage.walked.rows) first = std::min(first, pixel_of(at.row + 1, 0));
+    return first * input.view.channels;
+  }
+
+  /// The first element of a storage that is still read. While `writer` writes the pixels before `after`, what it reads in place counts as
+  /// read up to there.
+  std::int64_t keep_of(std::size_t storage, std::size_t writer, const Place& after) const {
+    std::int64_t keep = kNobody;
+    for (const std::size_t reader : network_.storages[storage].readers) {
+      if (!inside(reader)) return 0;
+      for (const StageInput& input : network_.stages[reader].inputs)
+        if (input.storage == storage)
+          keep = std::min(keep, first_read(network_.stages[reader], input, reader == writer && input.in_place ? after : place(reader)));
+    }
+    return keep;
+  }
+
+  void make(std::size_t i, std::int64_t count) {
+    const Stage& stage = network_.stages[i];
+    Place after = place(i);
+    if ((after.pixel += count) == stage.walked.pixels) after = {after.row + 1, 0};
+    const bool writes = !stage.folds || after.row == stage.walked.rows;
+    if (writes) {
+      const std::int64_t end = stage.folds ? stage.out.rows * stage.out.pixels * stage.out.channels
+                                           : ((place(i).row * stage.out.pixels + place(i).pixel + count) * stage.out.channels);
+      // What nobody reads is written all the same.
+      const std::int64_t keep = std::min(keep_of(stage.storage, i, after), end - stage.out.channels);
+      alive_[stage.storage] = std::max(alive_[stage.storage], end - keep);
+      for (Overlap& o : overlaps_)
+        if (o.below == stage.storage) push_apart(o, i, after, end);
+    }
+    place(i) = after;
+  }
+
+  void push_apart(Overlap& o, std::size_t writer, const Place& after, std::int64_t end) const {
+    const std::int64_t keep = keep_of(o.above, writer, after);
+    if (keep == kNobody) return;
+    const auto size = [&](std::size_t storage) { return static_cast<std::int64_t>(size_of(network_.storages[storage].dtype)); };
+    o.distance = std::max(o.distance, end * size(o.below) - keep * size(o.above));
+  }
+
+  const Network& network_;
+  Region region_;
+  std::vector<Place> places_;
+  std::vector<std::int64_t> alive_;
+  std::vector<bool> kept_;
+  std::vector<Overlap> overlaps_;
+};
+
+}  // namespace sluice::emit

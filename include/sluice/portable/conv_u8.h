@@ -1,0 +1,82 @@
+/* Convolutions and dense layers of bytes, any groups: sums of u8 x i8 are exact, so every order gives the same.
+ *
+ * Weights lie [output][tap][input]. A window of more than one tap is gathered into `scratch` first. */
+#ifndef SLUICE_PORTABLE_CONV_U8_H
+#define SLUICE_PORTABLE_CONV_U8_H
+
+#include "sluice/portable/finish_u8.h"
+#include "sluice/portable/window.h"
+
+#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32)
+#include <arm_acle.h>
+#define SLUICE_HAS_SMLAD 1
+#endif
+
+/* What the sums become: bytes, floats or the sums themselves. */
+enum { SLUICE_OUT_U8 = 0, SLUICE_OUT_F32 = 1, SLUICE_OUT_I32 = 2 };
+
+typedef struct sluice_conv_u8 {
+  sluice_window window;
+  const int8_t *weights;
+  sluice_finish_u8 finish;
+  uint32_t scratch; /* in the arena */
+  uint16_t groups, depth, outputs; /* of a group */
+  uint8_t zero_in;
+  uint8_t direct; /* one tap, no padding, one group: nothing to gather */
+  uint8_t out;
+} sluice_conv_u8;
+
+SLUICE_FN uint32_t sluice_products_u8(const uint8_t *x, const int8_t *w, uint32_t depth, uint32_t sum) {
+  uint32_t k = 0;
+#if defined(SLUICE_HAS_SMLAD)
+  for (; k + 4 <= depth; k += 4) {
+    uint32_t x4, w4;
+    memcpy(&x4, x + k, 4);
+    memcpy(&w4, w + k, 4);
+    sum = (uint32_t)__smlad((int16x2_t)__uxtb16(x4), __sxtb16((int8x4_t)w4), (int32_t)sum);
+    sum = (uint32_t)__smlad((int16x2_t)__uxtb16(x4 >> 8), __sxtb16((int8x4_t)(w4 >> 8)), (int32_t)sum);
+  }
+#else
+  for (; k + 4 <= depth; k += 4)
+    sum += (uint32_t)(x[k] * w[k] + x[k + 1] * w[k + 1] + x[k + 2] * w[k + 2] + x[k + 3] * w[k + 3]);
+#endif
+  for (; k < depth; ++k) sum += (uint32_t)(x[k] * w[k]);
+  return sum;
+}
+
+SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint32_t n, uint8_t *out, const uint8_t *residual) {
+  const int32_t sum = (int32_t)(products + (uint32_t)p->finish.bias[n]);
+  float value;
+  if (p->out == SLUICE_OUT_U8) {
+    out[n] = sluice_finish_to_u8(&p->finish, sum, n, residual);
+  } else if (p->out == SLUICE_OUT_F32) {
+    value = (float)sum * p->finish.multipliers[n];
+    memcpy(out + 4 * n, &value, sizeof value);
+  } else {
+    memcpy(out + 4 * n, &sum, sizeof sum);
+  }
+}
+
+SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
+  const sluice_stage *stage = task->stage;
+  const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
+  const uint32_t values = (uint32_t)(p->window.kernel_h * p->window.kernel_w) * p->depth;
+  const uint8_t *residual = NULL;
+  uint32_t pixel, group, n;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const int8_t *w = p->weights;
+    if (p->finish.has_residual) residual = sluice_at(task->arena, &stage->inputs[1].view, task->row, pixel);
+    for (group = 0; group < p->groups; ++group) {
+      const uint8_t *x = task->arena + p->scratch;
+      if (p->direct)
+        x = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
+      else
+        sluice_gather(task, &p->window, pixel, group * p->depth, p->depth, p->zero_in, task->arena + p->scratch);
+      for (n = group * p->outputs; n < (group + 1u) * p->outputs; ++n, w += values)
+        sluice_store_u8(p, sluice_products_u8(x, w, values, 0), n, out, residual);
+    }
+  }
+}
+
+#endif

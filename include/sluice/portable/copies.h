@@ -1,0 +1,71 @@
+/* What moves values and computes nothing: channels side by side, the nearest pixel, slices and transpositions. */
+#ifndef SLUICE_PORTABLE_COPIES_H
+#define SLUICE_PORTABLE_COPIES_H
+
+#include "sluice/portable/rows.h"
+
+typedef struct sluice_concat {
+  const uint32_t *bytes; /* of a pixel, by input */
+} sluice_concat;
+
+SLUICE_FN void sluice_run_concat(const sluice_task *task) {
+  const sluice_stage *stage = task->stage;
+  const sluice_concat *p = (const sluice_concat *)stage->parameters;
+  uint32_t pixel, k;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    for (k = 0; k < stage->inputs_count; ++k) {
+      memcpy(out, sluice_at(task->arena, &stage->inputs[k].view, task->row, pixel), p->bytes[k]);
+      out += p->bytes[k];
+    }
+  }
+}
+
+typedef struct sluice_resize {
+  const uint16_t *rows, *pixels; /* of the input, by those of the output */
+  uint32_t bytes;
+  uint8_t floats; /* a sum with zero, as the engine forms it: -0 becomes 0 */
+} sluice_resize;
+
+SLUICE_FN void sluice_run_resize(const sluice_task *task) {
+  const sluice_stage *stage = task->stage;
+  const sluice_resize *p = (const sluice_resize *)stage->parameters;
+  uint32_t pixel, c;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    memcpy(out, sluice_at(task->arena, &stage->inputs[0].view, p->rows[task->row], p->pixels[pixel]), p->bytes);
+    for (c = 0; p->floats && c < p->bytes / 4; ++c) ((float *)(void *)out)[c] += 0.0f;
+  }
+}
+
+/* Where the pixels of a tensor lie in another one, by axes: all but the last, outermost first, and steps in bytes. */
+SLUICE_FN int32_t sluice_strided(uint32_t index, uint32_t axes, const uint32_t *extents, const int32_t *steps) {
+  int32_t offset = 0;
+  while (axes-- > 0) {
+    offset += (int32_t)(index % extents[axes]) * steps[axes];
+    index /= extents[axes];
+  }
+  return offset;
+}
+
+typedef struct sluice_copy {
+  const uint32_t *extents;
+  const int32_t *steps;
+  int32_t start, last_step;
+  uint32_t channels;
+  uint8_t axes, size; /* of an element */
+} sluice_copy;
+
+SLUICE_FN void sluice_run_copy(const sluice_task *task) {
+  const sluice_stage *stage = task->stage;
+  const sluice_copy *p = (const sluice_copy *)stage->parameters;
+  uint32_t pixel, c;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    const uint8_t *in = task->arena + stage->inputs[0].view.offset + p->start +
+                        sluice_strided(task->row * stage->pixels + pixel, p->axes, p->extents, p->steps);
+    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    for (c = 0; c < p->channels; ++c, in += p->last_step, out += p->size) memcpy(out, in, p->size);
+  }
+}
+
+#endif

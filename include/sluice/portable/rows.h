@@ -1,0 +1,145 @@
+/* The walk of a region: stages that run a few pixels at a time, each as late as the stages behind it allow.
+ *
+ *     stage 0  input     rows -> |ring|
+ *     stage 1  conv              |ring| -> |ring|            the last stage asks for its next pixels; what it lacks, its makers are
+ *     stage 2  depthwise                   |ring| -> |whole| asked for, and so on; nothing is computed twice
+ *
+ * A tensor is bytes of the arena: all of it, or a ring that holds its newest pixels. How large each ring must be was found when the code was
+ * emitted, by the same walk (emit/walk.h), so nothing is checked here. Invariant: each turn of the loop runs a stage or moves to another
+ * one that is not finished, so the loop ends. */
+#ifndef SLUICE_PORTABLE_ROWS_H
+#define SLUICE_PORTABLE_ROWS_H
+
+#include "sluice/portable/base.h"
+
+/* Output position o reads up to (o * stride + ahead) / divisor. */
+typedef struct sluice_along {
+  int16_t stride, ahead, divisor, extent;
+} sluice_along;
+typedef struct sluice_reach {
+  sluice_along row, pixel;
+} sluice_reach;
+
+typedef struct sluice_view {
+  uint32_t offset;      /* in the arena */
+  uint32_t ring;        /* bytes behind which it begins again */
+  uint32_t row_bytes;   /* of the tensor */
+  uint32_t pixel_bytes; /* divide `ring` */
+} sluice_view;
+
+typedef struct sluice_input {
+  sluice_view view;
+  const sluice_reach *reach; /* NULL: the pixels that are made, no more */
+  int16_t maker;             /* stage of this region; -1: it was made before */
+} sluice_input;
+
+struct sluice_stage;
+
+/* Rows of the network's input come from outside. */
+typedef struct sluice_source {
+  void (*read)(void *user, uint32_t row, void *to);
+  void *user;
+} sluice_source;
+
+/* `count` pixels of one row, from `pixel` on. */
+typedef struct sluice_task {
+  const struct sluice_stage *stage;
+  const sluice_source *source;
+  uint8_t *arena;
+  uint32_t row, pixel, count;
+} sluice_task;
+
+typedef struct sluice_stage {
+  void (*run)(const sluice_task *task);
+  const void *parameters;
+  const sluice_input *inputs;
+  sluice_view out;
+  uint16_t rows, pixels; /* that it walks */
+  uint16_t granule;      /* pixels at a time */
+  uint8_t inputs_count;
+  uint8_t folds; /* walks its input; its output is there at the end */
+  uint8_t kept;  /* read behind the region: all of it is made */
+} sluice_stage;
+
+/* Where a stage stands. */
+typedef struct sluice_place {
+  uint16_t row, pixel;
+} sluice_place;
+
+SLUICE_FN uint8_t *sluice_at(uint8_t *arena, const sluice_view *view, uint32_t row, uint32_t pixel) {
+  return arena + view->offset + (row * view->row_bytes + pixel * view->pixel_bytes) % view->ring;
+}
+
+SLUICE_FN uint32_t sluice_last_read(const sluice_along *along, uint32_t at) {
+  const int32_t last = (int32_t)at * along->stride + along->ahead;
+  if (last <= 0) return 0;
+  if (last / along->divisor >= along->extent) return (uint32_t)along->extent - 1;
+  return (uint32_t)(last / along->divisor);
+}
+
+/* The stage that must run before stage `i` can, or -1. */
+SLUICE_FN int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
+  const sluice_stage *stage = &stages[i];
+  uint32_t k;
+  for (k = 0; k < stage->inputs_count; ++k) {
+    const sluice_input *input = &stage->inputs[k];
+    const sluice_stage *maker;
+    const sluice_place *made;
+    uint32_t row = places[i].row, pixel = places[i].pixel + count - 1;
+    if (input->maker < 0) continue;
+    maker = &stages[input->maker];
+    made = &places[input->maker];
+    if (made->row == maker->rows) continue;
+    if (maker->folds) return input->maker;
+    if (input->reach != NULL) {
+      row = sluice_last_read(&input->reach->row, row);
+      pixel = sluice_last_read(&input->reach->pixel, pixel);
+    }
+    if (row * input->view.row_bytes + (pixel + 1) * input->view.pixel_bytes >
+        made->row * maker->out.row_bytes + made->pixel * maker->out.pixel_bytes)
+      return input->maker;
+  }
+  return -1;
+}
+
+SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, sluice_place *places, uint8_t *arena,
+                                 const sluice_source *source) {
+  uint32_t target = count;
+  memset(places, 0, count * sizeof *places);
+  while (target-- > 0) {
+    uint32_t i = target;
+    while ((target + 1 == count || stages[target].kept) && places[target].row < stages[target].rows) {
+      const sluice_stage *stage = &stages[i];
+      sluice_place *place = &places[i];
+      const uint32_t left = (uint32_t)stage->pixels - place->pixel;
+      const uint32_t pixels = left < stage->granule ? left : stage->granule;
+      const int32_t maker = sluice_lacks(stages, places, i, pixels);
+      sluice_task task;
+      if (maker >= 0) {
+        i = (uint32_t)maker;
+        continue;
+      }
+      task.stage = stage;
+      task.source = source;
+      task.arena = arena;
+      task.row = place->row;
+      task.pixel = place->pixel;
+      task.count = pixels;
+      stage->run(&task);
+      place->pixel = (uint16_t)(place->pixel + pixels);
+      if (place->pixel == stage->pixels) {
+        place->pixel = 0;
+        place->row = (uint16_t)(place->row + 1);
+      }
+      while (i < target && (++i, i < target) && places[i].row == stages[i].rows) {
+      }
+    }
+  }
+}
+
+/* Stage: the next row of the network's input, from outside. */
+SLUICE_FN void sluice_read_row(const sluice_task *task) {
+  task->source->read(task->source->user, task->row, sluice_at(task->arena, &task->stage->out, task->row, 0));
+}
+
+#endif

@@ -1,0 +1,65 @@
+#include "src/cli/emit/converted.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "src/cli/failure.h"
+#include "src/cli/sibling.h"
+
+extern char** environ;
+
+namespace sluice::cli {
+namespace {
+
+/// Runs a program to its end and gives its exit status.
+int run_program(const std::string& program, std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (const int error = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ); error != 0)
+    raise(make_io_error(program, "the program cannot be started; it belongs beside this one", error));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) raise(make_io_error(program, "its end cannot be waited for", errno));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : exit_status(ErrorCode::kInternal);
+}
+
+ErrorCode code_of_status(int status) {
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel, ErrorCode::kUnsupported, ErrorCode::kBudgetTooSmall,
+                               ErrorCode::kIo, ErrorCode::kOutOfMemory})
+    if (exit_status(code) == status) return code;
+  return ErrorCode::kInternal;
+}
+
+}  // namespace
+
+ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "sluice-emit-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) raise(make_io_error(pattern, "no folder for the model file can be made", errno));
+  folder_ = pattern;
+  path_ = folder_ + "/model.sluice";
+  // No kernel of emitted code forms sums as winograd4 does.
+  std::vector<std::string> words = {"sluice-convert", onnx, "-o", path_, "--numerics", "exact", "--quiet"};
+  for (const std::string& dim : dims) {
+    words.push_back("--dim");
+    words.push_back(dim);
+  }
+  const int status = run_program(sibling_program("sluice-convert"), std::move(words));
+  if (status == 0) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+  throw Failure(code_of_status(status), onnx + ": was not converted");
+}
+
+ConvertedModel::~ConvertedModel() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,24 @@
+// An ONNX file as a model file of a moment: `sluice-convert`, which lies beside this program, makes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+/// A model file in a folder of its own, which goes with this object.
+class ConvertedModel {
+ public:
+  /// Throws Failure with the status of the converter, which has said on stderr what was wrong.
+  ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims);
+  ConvertedModel(const ConvertedModel&) = delete;
+  ConvertedModel& operator=(const ConvertedModel&) = delete;
+  ~ConvertedModel();
+
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string folder_, path_;
+};
+
+}  // namespace sluice::cli

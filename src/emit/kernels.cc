@@ -1,0 +1,190 @@
+#include "src/emit/kernels.h"
+
+#include <array>
+
+#include "sluice/operators/definition.h"
+
+namespace sluice::emit {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::NumericClass;
+using model::OpKind;
+
+DType type_of(const Graph& graph, TensorId id) { return graph.tensor(id).dtype; }
+
+bool is_constant(const Graph& graph, TensorId id) { return graph.tensor(id).weight.valid(); }
+
+/// One image: the emitted kernels count rows of one.
+bool one_image(const Graph& graph, const Node& node) {
+  return graph.tensor(node.outputs[0]).shape.rank() == 4 && graph.tensor(node.outputs[0]).shape[0] == 1;
+}
+
+struct Choice {
+  Kernel kernel = Kernel::kCopy;
+  const char* refused = nullptr;
+};
+
+Choice choose_products(const Graph& graph, const Node& node) {
+  const bool integers = node.numeric == NumericClass::kInt8;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  if (node.numeric == NumericClass::kWinograd4)
+    return {.refused = "is of the numeric class winograd4; convert with --numerics exact to emit it"};
+  if (integers ? layout.dtype != DType::kI8 : layout.dtype != DType::kF32)
+    return {.refused = "its weights lie in fewer bits and are widened by a run; convert without --weights to emit it"};
+  if (layout.layout == WeightLayout::kSparse || layout.side != PanelSide::kOutputs)
+    return {.refused = "no portable kernel reads such panels"};
+  if (node.op == OpKind::kDense) return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
+  if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
+  if (node.as<model::ConvAttributes>().depthwise()) return {integers ? Kernel::kDepthwiseU8 : Kernel::kDepthwiseF32};
+  return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
+}
+
+/// Its window is the whole image, so that it can be folded as the input is made.
+bool is_global(const Graph& graph, const Node& node) {
+  const Window& w = node.as<model::PoolAttributes>().window;
+  return w.out_h == 1 && w.out_w == 1 && w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top == 0 && w.pad_left == 0 &&
+         w.dilation_h == 1 && w.dilation_w == 1 && graph.tensor(node.inputs[0]).shape.back() > 1;
+}
+
+Choice choose_pool(const Graph& graph, const Node& node) {
+  if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
+  if (node.numeric == NumericClass::kInt8) return {is_global(graph, node) ? Kernel::kFoldU8 : Kernel::kPoolU8};
+  return {is_global(graph, node) ? Kernel::kFoldF32 : Kernel::kPoolF32};
+}
+
+bool has_code(Function function) { return function != Function::kSqrt && function != Function::kFloor && function != Function::kCeil; }
+
+Choice choose_binary(const Graph& graph, const Node& node) {
+  const auto function = node.as<model::BinaryAttributes>().function;
+  if (function == BinaryFunction::kPow) return {.refused = "powers have no portable kernel"};
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  for (const TensorId id : node.inputs) {
+    if (is_constant(graph, id)) continue;
+    const RowExtents in = row_extents(graph.tensor(id).shape);
+    const bool same = in.rows == out.rows && in.pixels == out.pixels, one = in.rows * in.pixels == 1;
+    if (!same && !one) return {.refused = "its operands repeat along rows or columns, for which there is no portable kernel"};
+  }
+  if (node.numeric == NumericClass::kInt8) return {Kernel::kBinaryU8};
+  if (type_of(graph, node.outputs[0]) != DType::kF32) return {.refused = "integers of this type have no portable kernel"};
+  return {Kernel::kBinaryF32};
+}
+
+Choice choose_resize(const Graph& graph, const Node& node) {
+  const auto& a = node.as<model::ResizeAttributes>();
+  const Shape& in = graph.tensor(node.inputs[0]).shape;
+  if (a.mode != ResizeMode::kNearest) return {.refused = "only the nearest rule has a portable kernel"};
+  if (!one_image(graph, node) || in.back() != graph.tensor(node.outputs[0]).shape.back())
+    return {.refused = "resizes images or channels, for which there is no portable kernel"};
+  return {Kernel::kResize};
+}
+
+template <Kernel kIntegers, Kernel kFloats>
+Choice choose_by_class(const Graph&, const Node& node) {
+  return {node.numeric == NumericClass::kInt8 ? kIntegers : kFloats};
+}
+
+Choice choose_concat(const Graph& graph, const Node& node) {
+  if (node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank()) return {Kernel::kConcat};
+  return {.refused = "only channels are joined by a portable kernel"};
+}
+
+/// An operator that is not here has no portable kernel.
+struct Chooser {
+  OpKind op;
+  Choice (*choose)(const Graph&, const Node&);
+};
+constexpr Chooser kChoosers[] = {
+    {OpKind::kConv, choose_products},
+    {OpKind::kDense, choose_products},
+    {OpKind::kPool, choose_pool},
+    {OpKind::kUnary, choose_by_class<Kernel::kTableU8, Kernel::kUnaryF32>},
+    {OpKind::kAffine, choose_by_class<Kernel::kUnaryF32, Kernel::kUnaryF32>},
+    {OpKind::kBinary, choose_binary},
+    {OpKind::kSoftmax, choose_by_class<Kernel::kSoftmax, Kernel::kSoftmax>},
+    {OpKind::kLayerNorm, choose_by_class<Kernel::kLayerNorm, Kernel::kLayerNorm>},
+    {OpKind::kQuantize, choose_by_class<Kernel::kQuantize, Kernel::kQuantize>},
+    {OpKind::kDequantize, choose_by_class<Kernel::kDequantize, Kernel::kDequantize>},
+    {OpKind::kConcat, choose_concat},
+    {OpKind::kResize, choose_resize},
+    {OpKind::kSlice, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
+    {OpKind::kTranspose, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
+    {OpKind::kMatMul, choose_by_class<Kernel::kMatMul, Kernel::kMatMul>},
+};
+
+Choice choose(const Graph& graph, const Node& node) {
+  for (const Chooser& chooser : kChoosers)
+    if (chooser.op == node.op) return chooser.choose(graph, node);
+  return {.refused = "its operator has no portable kernel"};
+}
+
+/// The pixel that is gathered for a window of more than one tap.
+std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
+  if (node.op != OpKind::kConv || (kernel != Kernel::kConvU8 && kernel != Kernel::kConvF32)) return 0;
+  const auto& a = node.as<model::ConvAttributes>();
+  const Window& w = a.window;
+  if (w.taps() == 1 && w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && a.groups == 1) return 0;
+  return static_cast<std::uint64_t>(w.taps() * (a.in_channels / a.groups)) * size_of(type_of(graph, node.inputs[0]));
+}
+
+}  // namespace
+
+Error refusal(const Node& node, const char* reason) {
+  const std::string subject = "node `" + node.name + "` (" + std::string(model::name_of(node.op)) + ")";
+  return make_error(ErrorCode::kUnsupported, subject, reason);
+}
+
+Result<Stage> make_stage(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.outputs.size() != 1) return fail(refusal(node, "its operator has no portable kernel"));
+  const Choice choice = choose(graph, node);
+  if (choice.refused != nullptr) return fail(refusal(node, choice.refused));
+  if (!has_code(node.epilogue.activation.function)) return fail(refusal(node, "its function has no portable kernel"));
+  for (const TensorId tensor : {node.inputs[0], node.outputs[0]}) {
+    const DType type = type_of(graph, tensor);
+    if (type != DType::kF32 && type != DType::kU8 && type != DType::kI32)
+      return fail(refusal(node, "works on a type that no portable kernel takes"));
+  }
+  for (const TensorId tensor : node.inputs)
+    if (is_constant(graph, tensor) && node.op != OpKind::kBinary)
+      return fail(refusal(node, "has a constant input, which no portable kernel takes"));
+  Stage stage{.kernel = choice.kernel, .node = id};
+  stage.out = stage.walked = row_extents(graph.tensor(node.outputs[0]).shape);
+  stage.folds = choice.kernel == Kernel::kFoldU8 || choice.kernel == Kernel::kFoldF32;
+  if (stage.folds) {
+    stage.walked = row_extents(graph.tensor(node.inputs[0]).shape);
+    stage.kept_bytes = static_cast<std::uint64_t>(stage.walked.channels) * sizeof(float) * (choice.kernel == Kernel::kFoldF32 ? 2 : 1);
+  }
+  stage.scratch_bytes = scratch_of(graph, node, choice.kernel);
+  return stage;
+}
+
+const KernelCode& code_of(Kernel kernel) {
+  static constexpr std::array<KernelCode, 21> kCodes = {{
+      {"sluice_read_row", "", "rows.h", 32},
+      {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", 208},
+      {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", 256},
+      {"sluice_run_pool_u8", "sluice_pool_u8", "pool_u8.h", 208},
+      {"sluice_run_fold_u8", "sluice_pool_u8", "pool_u8.h", 160},
+      {"sluice_run_table_u8", "sluice_table_u8", "values_u8.h", 80},
+      {"sluice_run_binary_u8", "sluice_binary_u8", "values_u8.h", 160},
+      {"sluice_run_quantize", "sluice_border", "values_u8.h", 80},
+      {"sluice_run_dequantize", "sluice_border", "values_u8.h", 80},
+      {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", 256},
+      {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", 256},
+      {"sluice_run_pool_f32", "sluice_pool_f32", "pool_f32.h", 304},
+      {"sluice_run_fold_f32", "sluice_pool_f32", "pool_f32.h", 192},
+      {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", 192},
+      {"sluice_run_binary_f32", "sluice_binary_f32", "values_f32.h", 208},
+      {"sluice_run_softmax", "sluice_softmax", "rows_f32.h", 256},
+      {"sluice_run_layer_norm", "sluice_layer_norm", "rows_f32.h", 320},
+      {"sluice_run_concat", "sluice_concat", "copies.h", 96},
+      {"sluice_run_resize", "sluice_resize", "copies.h", 96},
+      {"sluice_run_copy", "sluice_copy", "copies.h", 112},
+      {"sluice_run_matmul", "sluice_matmul", "matmul.h", 144},
+  }};
+  return kCodes[static_cast<std::size_t>(kernel)];
+}
+
+}  // namespace sluice::emit

@@ -1,0 +1,193 @@
+#include "sluice/emit/network.h"
+
+#include <string>
+
+#include "sluice/operators/definition.h"
+#include "src/emit/kernels.h"
+
+namespace sluice::emit {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::OpKind;
+using operators::AxisKind;
+using operators::AxisRelation;
+
+/// What the emitted tables hold of an extent, and of a place in the arena.
+constexpr std::int64_t kMostExtent = 32767;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
+
+bool reads_all(const AxisRelation& r) { return (r.kind != AxisKind::kSame && r.kind != AxisKind::kWindow) || r.stride < 0; }
+
+Along along_of(const AxisRelation& r, std::int64_t extent) {
+  if (reads_all(r)) return {.stride = 0, .ahead = extent - 1, .extent = extent};
+  return {.stride = r.stride,
+          .ahead = (r.kernel - 1) * r.dilation - r.pad_before,
+          .behind = r.pad_before,
+          .divisor = r.divisor,
+          .extent = extent};
+}
+
+bool same_position(const Along& along, std::int64_t out_extent) {
+  return along.stride == 1 && along.ahead == 0 && along.behind == 0 && along.divisor == 1 && along.extent == out_extent;
+}
+
+/// From the relations of the operator to what a pixel reads.
+std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t input) {
+  const Shape& in = graph.tensor(node.inputs[input]).shape;
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  const RowExtents view = row_extents(in), made = row_extents(out);
+  const operators::AxisRelations relations = operators::Relations(graph, node).input(input);
+  if (in.rank() == 4 && out.rank() == 4 && in[0] == 1 && out[0] == 1 && (reads_all(relations[1]) || relations[1].output_axis == 1) &&
+      (reads_all(relations[2]) || relations[2].output_axis == 2)) {
+    const Reach reach{along_of(relations[1], view.rows), along_of(relations[2], view.pixels)};
+    if (same_position(reach.row, made.rows) && same_position(reach.pixel, made.pixels)) return std::nullopt;
+    return reach;
+  }
+  bool same = in.rank() == out.rank();
+  for (int axis = 0; same && axis + 1 < in.rank(); ++axis)
+    same = relations[axis].kind == AxisKind::kSame && relations[axis].output_axis == axis && in[axis] == out[axis];
+  if (same) return std::nullopt;
+  return Reach{{.stride = 0, .ahead = view.rows - 1, .extent = view.rows}, {.stride = 0, .ahead = view.pixels - 1, .extent = view.pixels}};
+}
+
+class Maker {
+ public:
+  Maker(const Graph& graph, const NetworkOptions& options)
+      : graph_(graph), options_(options), storage_of_(graph.tensors.size(), kNoStorage) {}
+
+  Result<Network> make() {
+    if (!graph_.subgraphs.empty()) return fail(ErrorCode::kUnsupported, graph_.name, "branches and loops (If, Loop, Scan) are not emitted");
+    for (const model::Tensor& tensor : graph_.tensors)
+      if (tensor.bounded != 0)
+        return fail(ErrorCode::kUnsupported, tensor.name, "its extents are known at run only; emitted code wants them all known");
+    SLUICE_RETURN_IF_ERROR(add_inputs());
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) SLUICE_RETURN_IF_ERROR(add_node(NodeId(i)));
+    for (const model::Port& port : graph_.outputs) {
+      const std::size_t storage = storage_of_[port.tensor.index()];
+      if (storage == kNoStorage) return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant is not emitted");
+      network_.storages[storage].is_output = true;
+      network_.outputs.push_back({port.name, storage, row_extents(graph_.tensor(port.tensor).shape), port.tensor});
+    }
+    see_readers();
+    SLUICE_RETURN_IF_ERROR(check_sizes());
+    return std::move(network_);
+  }
+
+ private:
+  static constexpr std::size_t kNoStorage = static_cast<std::size_t>(-1);
+
+  std::size_t add_storage(TensorId id) {
+    const model::Tensor& tensor = graph_.tensor(id);
+    network_.storages.push_back({.name = tensor.name, .dtype = tensor.dtype, .elements = tensor.shape.element_count()});
+    return network_.storages.size() - 1;
+  }
+
+  /// The tensor as its first reader that does not only reshape it sees it; the node that quantises it, if it alone reads it.
+  TensorId seen_tensor(TensorId id, const Node*& quantize) const {
+    for (const Node& node : graph_.nodes) {
+      if (node.inputs.empty() || node.inputs[0] != id) continue;
+      if (node.op == OpKind::kReshape) return seen_tensor(node.outputs[0], quantize);
+      if (node.op == OpKind::kQuantize && readers_of(id) == 1 && quantize == nullptr) {
+        quantize = &node;
+        return seen_tensor(node.outputs[0], quantize);
+      }
+      break;
+    }
+    return id;
+  }
+  std::size_t readers_of(TensorId id) const {
+    std::size_t count = 0;
+    for (const Node& node : graph_.nodes) count += static_cast<std::size_t>(std::count(node.inputs.begin(), node.inputs.end(), id));
+    for (const model::Port& port : graph_.outputs) count += port.tensor == id ? 1 : 0;
+    return count;
+  }
+
+  Status add_inputs() {
+    if (graph_.inputs.size() != 1 && options_.input == InputForm::kStreamed)
+      return fail(ErrorCode::kInvalidArgument, "--input streamed", "is for networks of one input; give --input held");
+    for (const model::Port& port : graph_.inputs) {
+      const Node* quantize = nullptr;
+      const TensorId seen = seen_tensor(port.tensor, quantize);
+      TensorId tensor = port.tensor;
+      if (quantize != nullptr && !options_.float_ports) {
+        tensor = quantize->outputs[0];
+        skipped_ = quantize;
+      }
+      const std::size_t storage = add_storage(tensor);
+      storage_of_[port.tensor.index()] = storage_of_[tensor.index()] = storage;
+      const RowExtents view = row_extents(graph_.tensor(seen).shape);
+      network_.inputs.push_back({port.name, storage, view, tensor});
+      if (options_.input == InputForm::kHeld) continue;
+      network_.storages[storage].maker = network_.stages.size();
+      network_.stages.push_back({.kernel = Kernel::kReadRow, .storage = storage, .out = view, .walked = view, .whole_rows = true});
+    }
+    return {};
+  }
+
+  Status add_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (&node == skipped_) return {};
+    if (node.op == OpKind::kReshape) {
+      storage_of_[node.outputs[0].index()] = storage_of_[node.inputs[0].index()];
+      if (storage_of_[node.inputs[0].index()] == kNoStorage) return fail(refusal(node, "a constant is reshaped, which is not emitted"));
+      return {};
+    }
+    SLUICE_ASSIGN_OR_RETURN(Stage stage, make_stage(graph_, id));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const std::size_t storage = storage_of_[node.inputs[i].index()];
+      if (storage == kNoStorage) continue;  // a constant: kernels.h has seen to it
+      stage.inputs.push_back(input_of(node, i, storage, stage));
+    }
+    stage.storage = storage_of_[node.outputs[0].index()] = add_storage(node.outputs[0]);
+    network_.storages[stage.storage].maker = network_.stages.size();
+    network_.macs += stage.macs = operators::macs_of(graph_, node);
+    network_.stages.push_back(std::move(stage));
+    return {};
+  }
+
+  StageInput input_of(const Node& node, std::size_t i, std::size_t storage, const Stage& stage) const {
+    const model::Tensor &in = graph_.tensor(node.inputs[i]), &out = graph_.tensor(node.outputs[0]);
+    StageInput input{.storage = storage, .view = row_extents(in.shape)};
+    if (stage.folds) return input;  // a fold takes the pixels as they come
+    input.reach = reach_of(graph_, node, i);
+    const bool is_residual = node.epilogue.has_residual && i + 1 == node.inputs.size();
+    const bool one_by_one = is_residual || operators::definition_of(node.op).elementwise;
+    input.in_place = one_by_one && !input.reach && in.shape == out.shape && in.dtype == out.dtype;
+    return input;
+  }
+
+  void see_readers() {
+    for (std::size_t i = 0; i < network_.stages.size(); ++i)
+      for (const StageInput& input : network_.stages[i].inputs) {
+        std::vector<std::size_t>& readers = network_.storages[input.storage].readers;
+        if (readers.empty() || readers.back() != i) readers.push_back(i);
+      }
+  }
+
+  Status check_sizes() const {
+    for (const Storage& storage : network_.storages)
+      if (storage.bytes() > kMostBytes) return fail(ErrorCode::kUnsupported, storage.name, "a tensor of more than 2 GiB is not emitted");
+    for (const Stage& stage : network_.stages) {
+      for (const StageInput& input : stage.inputs)
+        if (std::max({input.view.rows, input.view.pixels, input.view.channels}) > kMostExtent)
+          return fail(ErrorCode::kUnsupported, network_.storages[input.storage].name, "an extent beyond 32,767 is not emitted");
+      if (std::max({stage.walked.rows, stage.walked.pixels, stage.out.rows, stage.out.pixels, stage.out.channels}) > kMostExtent)
+        return fail(ErrorCode::kUnsupported, network_.storages[stage.storage].name, "an extent beyond 32,767 is not emitted");
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  const NetworkOptions& options_;
+  std::vector<std::size_t> storage_of_;  // by tensor
+  const Node* skipped_ = nullptr;
+  Network network_;
+};
+
+}  // namespace
+
+Result<Network> make_network(const model::Graph& graph, const NetworkOptions& options) { return Maker(graph, options).make(); }
+
+}  // namespace sluice::emit

@@ -1,0 +1,355 @@
+#include "src/emit/parameters.h"
+
+#include <cstring>
+
+#include "src/emit/kernels.h"
+#include "src/emit/text.h"
+#include "src/emit/weights.h"
+#include "src/kernels/integer/parameters.h"
+#include "src/kernels/reference/resize_taps.h"
+#include "src/kernels/resolve.h"
+
+namespace sluice::emit {
+namespace {
+
+using model::Node;
+namespace integer = kernels::integer;
+
+std::string num(std::int64_t value) { return std::to_string(value); }
+std::string unsigned_num(std::uint64_t value) { return std::to_string(value) + "u"; }
+
+std::string window_of(const Window& w) {
+  return braced(num(w.in_h), num(w.in_w), num(w.kernel_h), num(w.kernel_w), num(w.stride_h), num(w.stride_w), num(w.dilation_h),
+                num(w.dilation_w), num(w.pad_top), num(w.pad_left), num(w.pad_bottom), num(w.pad_right));
+}
+
+std::string range_of(const operators::IntegerRange& r) { return braced(num(r.zero), num(r.low), num(r.high)); }
+std::string zero_of(std::uint8_t zero) { return range_of({.zero = zero}); }
+
+std::string function_of(const Activation& a) { return braced(num(static_cast<int>(a.function)), c_float(a.a), c_float(a.b)); }
+
+/// Networks of nothing but Relu and Clip have no exponential in their code.
+const char* apply_of(const Activation& a) {
+  const bool simple = a.function == Function::kNone || a.function == Function::kRelu || a.function == Function::kClip;
+  return simple ? "sluice_apply_simple" : "sluice_apply";
+}
+
+constexpr Window kOnePixel{};
+
+/// Of a convolution or dense layer, of either class.
+struct Geometry {
+  Window window = kOnePixel;
+  std::int64_t groups = 1, depth = 0, outputs = 0;  // of a group
+  std::int64_t all_outputs() const { return groups * outputs; }
+};
+
+Geometry geometry_of(const Node& node) {
+  if (node.op == model::OpKind::kDense) {
+    const auto& a = node.as<model::DenseAttributes>();
+    return {.depth = a.in_features, .outputs = a.out_features};
+  }
+  const auto& a = node.as<model::ConvAttributes>();
+  return {a.window, a.groups, a.in_channels / a.groups, a.out_channels / a.groups};
+}
+
+const char* out_of(DType type) { return type == DType::kU8 ? "SLUICE_OUT_U8" : type == DType::kF32 ? "SLUICE_OUT_F32" : "SLUICE_OUT_I32"; }
+
+}  // namespace
+
+Status ParameterWriter::write(std::size_t stage) {
+  const Stage& s = network_.stages[stage];
+  const KernelCode& code = code_of(s.kernel);
+  if (*code.type == '\0') return {};
+  SLUICE_ASSIGN_OR_RETURN(const std::string values, initialiser(stage, graph_.node(s.node)));
+  text += std::string("static const ") + code.type + " parameters_" + std::to_string(stage) + " = " + values + ";\n";
+  return {};
+}
+
+Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& node) {
+  switch (network_.stages[stage].kernel) {
+    case Kernel::kConvU8:
+    case Kernel::kDepthwiseU8:
+      return conv_u8(stage, node);
+    case Kernel::kConvF32:
+    case Kernel::kDepthwiseF32:
+      return conv_f32(stage, node);
+    case Kernel::kPoolU8:
+    case Kernel::kFoldU8:
+    case Kernel::kPoolF32:
+    case Kernel::kFoldF32:
+      return pool(stage, node);
+    case Kernel::kTableU8:
+      return table_u8(stage, node);
+    case Kernel::kUnaryF32:
+      return unary_f32(stage, node);
+    case Kernel::kBinaryU8:
+    case Kernel::kBinaryF32:
+      return binary(stage, node);
+    case Kernel::kQuantize:
+      return border(node, true);
+    case Kernel::kDequantize:
+      return border(node, false);
+    case Kernel::kSoftmax:
+      return braced(num(network_.stages[stage].out.channels), num(kernels::softmax_parameters(graph_, node).log ? 1 : 0));
+    case Kernel::kLayerNorm:
+      return layer_norm(stage, node);
+    case Kernel::kConcat:
+      return concat(stage, node);
+    case Kernel::kResize:
+      return resize(stage, node);
+    case Kernel::kCopy:
+      return copy(stage, node);
+    case Kernel::kMatMul:
+      return matmul(stage, node);
+    case Kernel::kReadRow:
+      break;
+  }
+  return std::string();
+}
+
+template <class T>
+std::string ParameterWriter::array(std::size_t stage, const char* what, const std::vector<T>& values) {
+  const std::string name = std::string(what) + "_" + std::to_string(stage);
+  text += c_array(name, values);
+  constant_bytes += values.size() * sizeof(T);
+  return name;
+}
+
+/// The first `count` values of a weight without panels.
+template <class T>
+Result<std::string> ParameterWriter::plain_weight(std::size_t stage, const Node& node, std::size_t weight, const char* what,
+                                                  std::int64_t count) {
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, node.weights[weight]));
+  std::vector<T> values(static_cast<std::size_t>(count));
+  if (raw.size() < values.size() * sizeof(T)) return fail(refusal(node, "a weight of it is shorter than its channels"));
+  std::memcpy(values.data(), raw.data(), values.size() * sizeof(T));
+  return array(stage, what, values);
+}
+
+template <class T>
+Result<std::string> ParameterWriter::panels(std::size_t stage, const Node& node, std::int64_t outputs, std::int64_t taps,
+                                            std::int64_t depth) {
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, node.weights[0]));
+  const std::vector<T> values = unpack<T>(raw, graph_.weight(node.weights[0]), outputs, model::outputs_per_group(node), taps, depth);
+  const std::string name = array(stage, "weights", values);
+  constant_bytes -= values.size() * sizeof(T);
+  weight_bytes += values.size() * sizeof(T);
+  return name;
+}
+
+Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node) {
+  const Geometry g = geometry_of(node);
+  const operators::IntegerEpilogue e = node.op == model::OpKind::kDense ? integer::dense_parameters(graph_, node).weighted.epilogue
+                                                                        : integer::convolution_parameters(graph_, node).weighted.epilogue;
+  const DType out = graph_.tensor(node.outputs[0]).dtype;
+  if (out == DType::kF32 && e.activation.function != Function::kNone)
+    return fail(refusal(node, "gives activated floats, which no portable kernel does"));
+  SLUICE_ASSIGN_OR_RETURN(const std::string weights, panels<std::int8_t>(stage, node, g.all_outputs(), g.window.taps(), g.depth));
+  SLUICE_ASSIGN_OR_RETURN(const std::string bias, plain_weight<std::int32_t>(stage, node, 1, "bias", g.all_outputs()));
+  std::string multipliers = "NULL";
+  if (out != DType::kI32) {
+    SLUICE_ASSIGN_OR_RETURN(multipliers, plain_weight<float>(stage, node, 2, "multipliers", g.all_outputs()));
+  }
+  const std::string finish = braced(bias, multipliers, range_of(e.range), num(e.has_residual ? 1 : 0), zero_of(e.sum_zero),
+                                    num(e.residual_zero), c_float(e.sum_scale), c_float(e.residual_scale), c_float(e.scale));
+  return braced(window_of(g.window), weights, finish, unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
+                num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out));
+}
+
+Result<std::string> ParameterWriter::conv_f32(std::size_t stage, const Node& node) {
+  const Geometry g = geometry_of(node);
+  SLUICE_ASSIGN_OR_RETURN(const std::string weights, panels<float>(stage, node, g.all_outputs(), g.window.taps(), g.depth));
+  std::string bias = "NULL";
+  if (node.epilogue.has_bias) {
+    SLUICE_ASSIGN_OR_RETURN(bias, plain_weight<float>(stage, node, 1, "bias", g.all_outputs()));
+  }
+  return braced(window_of(g.window), weights, bias, apply_of(node.epilogue.activation), function_of(node.epilogue.activation),
+                unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
+                num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), num(node.epilogue.has_residual ? 1 : 0));
+}
+
+std::string ParameterWriter::pool(std::size_t stage, const Node& node) {
+  const std::string scratch = unsigned_num(plan_.kept[stage]), channels = num(network_.stages[stage].out.channels);
+  if (node.numeric == model::NumericClass::kInt8) {
+    const operators::IntegerPoolParameters p = integer::pool_parameters(graph_, node);
+    return braced(window_of(p.pool.window), range_of(p.range), num(p.zero_in), num(p.pool.kind == PoolingKind::kMax ? 1 : 0),
+                  num(p.pool.count_include_pad ? 1 : 0), channels, c_float(p.ratio), scratch);
+  }
+  const operators::PoolParameters p = kernels::pool_parameters(graph_, node);
+  return braced(window_of(p.window), apply_of(p.activation), function_of(p.activation), num(p.kind == PoolingKind::kMax ? 1 : 0),
+                num(p.count_include_pad ? 1 : 0), channels, scratch);
+}
+
+Result<std::string> ParameterWriter::table_u8(std::size_t stage, const Node& node) {
+  constexpr std::int64_t kEntries = 256;
+  SLUICE_ASSIGN_OR_RETURN(const std::string table, plain_weight<std::uint8_t>(stage, node, 0, "table", kEntries));
+  return braced(table, num(network_.stages[stage].out.channels));
+}
+
+Result<std::string> ParameterWriter::unary_f32(std::size_t stage, const Node& node) {
+  const std::int64_t channels = network_.stages[stage].out.channels;
+  if (node.op == model::OpKind::kUnary)
+    return braced(function_of(kernels::unary_parameters(graph_, node).function), num(channels), "NULL", "NULL");
+  SLUICE_ASSIGN_OR_RETURN(const std::string scale, plain_weight<float>(stage, node, 0, "scale", channels));
+  SLUICE_ASSIGN_OR_RETURN(const std::string shift, plain_weight<float>(stage, node, 1, "shift", channels));
+  return braced(function_of(kernels::affine_parameters(graph_, node).activation), num(channels), scale, shift);
+}
+
+Result<std::string> ParameterWriter::layer_norm(std::size_t stage, const Node& node) {
+  const std::int64_t channels = network_.stages[stage].out.channels;
+  SLUICE_ASSIGN_OR_RETURN(const std::string scale, plain_weight<float>(stage, node, 0, "scale", channels));
+  SLUICE_ASSIGN_OR_RETURN(const std::string shift, plain_weight<float>(stage, node, 1, "shift", channels));
+  return braced(num(channels), scale, shift, c_float(kernels::layer_norm_parameters(graph_, node).epsilon));
+}
+
+/// Operands are tensors of the same pixels or of one, or constants, whose values are repeated as numpy does where one pixel is not enough.
+Result<std::string> ParameterWriter::operand(std::size_t stage, const Node& node, std::size_t input) {
+  const model::Tensor &tensor = graph_.tensor(node.inputs[input]), &out = graph_.tensor(node.outputs[0]);
+  const std::int64_t channels = tensor.shape.rank() == 0 ? 1 : tensor.shape.back();
+  const int step = channels == 1 ? 0 : 1;
+  if (!tensor.weight.valid()) {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < input; ++i) at += graph_.tensor(node.inputs[i]).weight.valid() ? 0 : 1;
+    const RowExtents view = row_extents(tensor.shape), made = row_extents(out.shape);
+    const bool repeats = view.rows * view.pixels == 1 && made.rows * made.pixels != 1;
+    return braced("NULL", "0", "0", num(static_cast<std::int64_t>(at)), num(repeats ? 1 : 0), num(step));
+  }
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, tensor.weight));
+  const std::size_t pixel_bytes = static_cast<std::size_t>(channels) * size_of(tensor.dtype);
+  const bool one_pixel = tensor.shape.element_count() == channels;
+  const RowExtents made = row_extents(out.shape);
+  const std::int64_t pixels = one_pixel ? 1 : made.rows * made.pixels;
+  std::vector<std::byte> repeated;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+    std::int64_t rest = pixel, from = 0, stride = 1;
+    for (int axis = out.shape.rank() - 2; axis >= 0; --axis) {
+      const int of_tensor = axis - (out.shape.rank() - tensor.shape.rank());
+      const std::int64_t index = rest % out.shape[axis];
+      rest /= out.shape[axis];
+      if (of_tensor < 0) continue;
+      if (tensor.shape[of_tensor] > 1) from += index * stride;
+      stride *= tensor.shape[of_tensor];
+    }
+    const auto begin = raw.begin() + from * static_cast<std::int64_t>(pixel_bytes);
+    repeated.insert(repeated.end(), begin, begin + static_cast<std::ptrdiff_t>(pixel_bytes));
+  }
+  const std::string what = "operand" + std::to_string(input);
+  std::string name;
+  if (tensor.dtype == DType::kF32) {
+    std::vector<float> values(repeated.size() / sizeof(float));
+    std::memcpy(values.data(), repeated.data(), repeated.size());
+    name = array(stage, what.c_str(), values);
+  } else {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(repeated.data());
+    name = array(stage, what.c_str(), std::vector<std::uint8_t>(bytes, bytes + repeated.size()));
+  }
+  const std::size_t pixel_step = one_pixel ? 0 : pixel_bytes;
+  return braced(name, unsigned_num(pixel_step * static_cast<std::size_t>(made.pixels)), unsigned_num(pixel_step), "0", "0", num(step));
+}
+
+Result<std::string> ParameterWriter::binary(std::size_t stage, const Node& node) {
+  SLUICE_ASSIGN_OR_RETURN(const std::string a, operand(stage, node, 0));
+  SLUICE_ASSIGN_OR_RETURN(const std::string b, operand(stage, node, 1));
+  const std::string channels = num(network_.stages[stage].out.channels);
+  if (node.numeric == model::NumericClass::kInt8) {
+    const operators::IntegerBinaryParameters p = integer::binary_parameters(graph_, node);
+    return braced(a, b, channels, range_of(p.range), num(static_cast<int>(p.function)), num(p.zero_a), num(p.zero_b), c_float(p.scale_a),
+                  c_float(p.scale_b), c_float(p.scale));
+  }
+  const operators::BinaryParameters p = kernels::binary_parameters(graph_, node);
+  return braced(a, b, channels, num(static_cast<int>(p.function)), function_of(p.activation));
+}
+
+std::string ParameterWriter::border(const Node& node, bool begins) {
+  const operators::IntegerBorderParameters p =
+      begins ? integer::quantize_parameters(graph_, node) : integer::dequantize_parameters(graph_, node);
+  return braced(num(row_extents(graph_.tensor(node.outputs[0]).shape).channels), zero_of(p.zero), c_float(p.scale));
+}
+
+std::string ParameterWriter::concat(std::size_t stage, const Node& node) {
+  std::vector<std::uint32_t> bytes;
+  for (const TensorId id : node.inputs)
+    bytes.push_back(static_cast<std::uint32_t>(graph_.tensor(id).shape.back()) *
+                    static_cast<std::uint32_t>(size_of(graph_.tensor(id).dtype)));
+  return braced(array(stage, "bytes", bytes));
+}
+
+std::string ParameterWriter::resize(std::size_t stage, const Node& node) {
+  const operators::ResizeParameters p = kernels::resize_parameters(graph_, node);
+  const model::Tensor &in = graph_.tensor(node.inputs[0]), &out = graph_.tensor(node.outputs[0]);
+  const auto sources = [&](int axis) {
+    std::vector<std::uint16_t> places;
+    for (std::int64_t i = 0; i < out.shape[axis]; ++i)
+      places.push_back(static_cast<std::uint16_t>(kernels::resize_taps(p, in.shape, out.shape, axis, i).source[0]));
+    return places;
+  };
+  const std::string rows = array(stage, "rows", sources(1)), pixels = array(stage, "pixels", sources(2));
+  return braced(rows, pixels, unsigned_num(static_cast<std::uint64_t>(out.shape.back()) * size_of(out.dtype)),
+                num(out.dtype == DType::kF32 ? 1 : 0));
+}
+
+namespace {
+
+/// Bytes from one index of an axis to the next.
+std::vector<std::int64_t> steps_of(const model::Tensor& tensor) {
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(tensor.shape.rank()));
+  auto step = static_cast<std::int64_t>(size_of(tensor.dtype));
+  for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
+    steps[static_cast<std::size_t>(axis)] = step;
+    step *= tensor.shape[axis];
+  }
+  return steps;
+}
+
+std::vector<std::uint32_t> leading_extents(const Shape& shape) {
+  std::vector<std::uint32_t> extents;
+  for (int axis = 0; axis + 1 < shape.rank(); ++axis) extents.push_back(static_cast<std::uint32_t>(shape[axis]));
+  if (extents.empty()) extents.push_back(1);
+  return extents;
+}
+
+}  // namespace
+
+std::string ParameterWriter::copy(std::size_t stage, const Node& node) {
+  const model::Tensor &in = graph_.tensor(node.inputs[0]), &out = graph_.tensor(node.outputs[0]);
+  const std::vector<std::int64_t> in_steps = steps_of(in);
+  std::vector<std::int32_t> steps;
+  std::int64_t start = 0;
+  for (int axis = 0; axis < out.shape.rank(); ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    if (node.op == model::OpKind::kTranspose) {
+      steps.push_back(static_cast<std::int32_t>(in_steps[static_cast<std::size_t>(node.as<model::TransposeAttributes>().perm[a])]));
+    } else {
+      const auto& slice = node.as<model::SliceAttributes>();
+      start += slice.start[a] * in_steps[a];
+      steps.push_back(static_cast<std::int32_t>(slice.step[a] * in_steps[a]));
+    }
+  }
+  const std::int32_t last = steps.back();
+  steps.pop_back();
+  if (steps.empty()) steps.push_back(0);
+  const std::string extents = array(stage, "extents", leading_extents(out.shape)), strides = array(stage, "steps", steps);
+  return braced(extents, strides, num(start), num(last), num(out.shape.back()), num(static_cast<std::int64_t>(steps.size())),
+                num(static_cast<std::int64_t>(size_of(out.dtype))));
+}
+
+std::string ParameterWriter::matmul(std::size_t stage, const Node& node) {
+  const Shape& out = graph_.tensor(node.outputs[0]).shape;
+  const auto steps = [&](std::size_t input) {
+    const model::Tensor& tensor = graph_.tensor(node.inputs[input]);
+    const std::vector<std::int64_t> own = steps_of(tensor);
+    std::vector<std::int32_t> result;
+    for (int axis = 0; axis + 1 < out.rank(); ++axis) {
+      const int of_tensor = axis - (out.rank() - tensor.shape.rank());
+      const bool row = axis + 2 == out.rank();  // rows of the second input are what is summed
+      const bool repeated = of_tensor < 0 || tensor.shape[of_tensor] == 1 || (row && input == 1);
+      result.push_back(repeated ? 0 : static_cast<std::int32_t>(own[static_cast<std::size_t>(of_tensor)]));
+    }
+    return result;
+  };
+  const std::string extents = array(stage, "extents", leading_extents(out));
+  const std::string a = array(stage, "a_steps", steps(0)), b = array(stage, "b_steps", steps(1));
+  return braced(extents, a, b, num(graph_.tensor(node.inputs[0]).shape.back()), num(out.back()), num(out.rank() - 1));
+}
+
+}  // namespace sluice::emit

@@ -1,0 +1,261 @@
+#include "src/emit/write.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/emit/kernels.h"
+#include "src/emit/portable_text.h"
+#include "src/emit/text.h"
+
+namespace sluice::emit {
+namespace {
+
+std::string num(std::int64_t value) { return std::to_string(value); }
+std::string unsigned_num(std::uint64_t value) { return std::to_string(value) + "u"; }
+
+constexpr std::string_view kIncludePrefix = "#include \"sluice/portable/";
+
+/// Headers that `name` includes, itself last, each once.
+void add_headers(std::string_view name, std::vector<std::string_view>& names) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  for (const PortableHeader& header : portable_headers()) {
+    if (header.name != name) continue;
+    for (std::size_t at = header.text.find(kIncludePrefix); at != std::string_view::npos; at = header.text.find(kIncludePrefix, at + 1)) {
+      const std::size_t begin = at + kIncludePrefix.size();
+      add_headers(header.text.substr(begin, header.text.find('"', begin) - begin), names);
+    }
+    names.push_back(header.name);
+  }
+}
+
+/// Their text, without the includes that it replaces.
+std::string copied_headers(const Network& network) {
+  std::vector<std::string_view> names;
+  add_headers("rows.h", names);
+  for (const Stage& stage : network.stages) add_headers(code_of(stage.kernel).header, names);
+  std::string text;
+  for (const PortableHeader& header : portable_headers()) {
+    if (std::find(names.begin(), names.end(), header.name) == names.end()) continue;
+    for (std::size_t at = 0; at < header.text.size();) {
+      const std::size_t end = std::min(header.text.find('\n', at), header.text.size() - 1) + 1;
+      const std::string_view line = header.text.substr(at, end - at);
+      if (!line.starts_with(kIncludePrefix)) text += line;
+      at = end;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string view_of(const Network& network, const MemoryPlan& plan, std::size_t storage, const RowExtents& view) {
+  const StoragePlace& place = plan.storages[storage];
+  const std::uint64_t pixel = static_cast<std::uint64_t>(view.channels) * size_of(network.storages[storage].dtype);
+  return braced(unsigned_num(place.offset), unsigned_num(place.ring), unsigned_num(pixel * static_cast<std::uint64_t>(view.pixels)),
+                unsigned_num(pixel));
+}
+
+std::string along_of(const Along& along) { return braced(num(along.stride), num(along.ahead), num(along.divisor), num(along.extent)); }
+
+const Region& region_of(const MemoryPlan& plan, std::size_t stage) {
+  return *std::find_if(plan.regions.begin(), plan.regions.end(), [&](const Region& region) { return stage < region.last; });
+}
+
+/// Tables of what stages read, and of the stages.
+std::string stage_tables(const Network& network, const MemoryPlan& plan) {
+  std::string reaches, inputs = "static const sluice_input stage_inputs[] = {\n", stages = "static const sluice_stage stages[] = {\n";
+  std::size_t input_count = 0;
+  for (std::size_t i = 0; i < network.stages.size(); ++i) {
+    const Stage& stage = network.stages[i];
+    const Region& region = region_of(plan, i);
+    for (std::size_t k = 0; k < stage.inputs.size(); ++k) {
+      const StageInput& input = stage.inputs[k];
+      const auto maker = network.storages[input.storage].maker;
+      const bool inside = maker && *maker >= region.first;
+      const std::string reach = "reach_" + std::to_string(i) + "_" + std::to_string(k);
+      if (input.reach && inside)
+        reaches += "static const sluice_reach " + reach + " = " + braced(along_of(input.reach->row), along_of(input.reach->pixel)) + ";\n";
+      inputs += "  " +
+                braced(view_of(network, plan, input.storage, input.view), input.reach && inside ? "&" + reach : std::string("NULL"),
+                       inside ? num(static_cast<std::int64_t>(*maker - region.first)) : std::string("-1")) +
+                ",\n";
+    }
+    const Storage& made = network.storages[stage.storage];
+    const bool kept = made.is_output || (!made.readers.empty() && made.readers.back() >= region.last);
+    const KernelCode& code = code_of(stage.kernel);
+    stages += "  " +
+              braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
+                     stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
+                     view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
+                     num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
+                     num(kept ? 1 : 0)) +
+              ",\n";
+    input_count += stage.inputs.size();
+  }
+  if (input_count == 0) inputs += "  {{0, 1, 0, 0}, NULL, -1},\n";
+  return reaches + inputs + "};\n" + stages + "};\n";
+}
+
+std::string region_table(const MemoryPlan& plan) {
+  std::string text =
+      "/* Stages that run together: the first, how many, and where they keep their places. */\n"
+      "static const struct {\n  uint16_t first, count;\n  uint32_t places;\n} regions[] = {\n";
+  for (std::size_t r = 0; r < plan.regions.size(); ++r)
+    text += "  " +
+            braced(num(static_cast<std::int64_t>(plan.regions[r].first)),
+                   num(static_cast<std::int64_t>(plan.regions[r].last - plan.regions[r].first)), unsigned_num(plan.places[r])) +
+            ",\n";
+  return text + "};\n";
+}
+
+/// Replaces each NAME by the emission's name.
+std::string named(std::string text, const std::string& name) {
+  constexpr std::string_view kMark = "NAME";
+  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + name.size()))
+    text.replace(at, kMark.size(), name);
+  return text;
+}
+
+constexpr const char* kChecks = R"(
+/* What the tables count on. */
+typedef char NAME_place_is_packed[sizeof(sluice_place) == 4 ? 1 : -1];
+typedef char NAME_float_has_32_bits[sizeof(float) == 4 ? 1 : -1];
+#if defined(NAME_ARENA_LIMIT) && NAME_ARENA_BYTES > NAME_ARENA_LIMIT
+#error "the arena of NAME is larger than NAME_ARENA_LIMIT"
+#endif
+
+#if !defined(NAME_CALLERS_ARENA)
+static union {
+  uint8_t bytes[NAME_ARENA_BYTES];
+  float alignment;
+  uint32_t words;
+  sluice_place place;
+} own_arena;
+#endif
+)";
+
+constexpr const char* kRunBody = R"(  uint8_t *base = (uint8_t *)arena;
+  sluice_source source;
+  uint32_t r;
+#if !defined(NAME_CALLERS_ARENA)
+  if (base == NULL) base = own_arena.bytes;
+#endif
+  source.read = read;
+  source.user = user;
+  for (r = 0; r < sizeof regions / sizeof *regions; ++r)
+    sluice_run_region(stages + regions[r].first, regions[r].count, (sluice_place *)(void *)(base + regions[r].places), base, &source);
+)";
+
+std::string run_function(const EmitOptions& options, const Network& network, const MemoryPlan& plan) {
+  const bool streamed = options.network.input == InputForm::kStreamed;
+  std::string text;
+  if (!streamed)
+    text +=
+        "\nvoid *NAME_input_in(void *arena, unsigned port) {\n"
+        "  static const uint32_t offsets[] = {";
+  if (!streamed) {
+    for (std::size_t i = 0; i < network.inputs.size(); ++i)
+      text += std::string(i == 0 ? "" : ", ") + unsigned_num(plan.storages[network.inputs[i].storage].offset);
+    text +=
+        "};\n  uint8_t *base = (uint8_t *)arena;\n"
+        "#if !defined(NAME_CALLERS_ARENA)\n  if (base == NULL) base = own_arena.bytes;\n#endif\n"
+        "  return base + offsets[port];\n}\n";
+  }
+  text += std::string("\nconst NAME_output *NAME_run(void *arena") + (streamed ? ", NAME_read_row read, void *user" : "") + ") {\n";
+  std::string body = kRunBody;
+  if (!streamed)
+    body.replace(body.find("  source.read"), body.find("  for (r") - body.find("  source.read"),
+                 "  source.read = NULL;\n  source.user = NULL;\n");
+  text += body;
+  text += std::string("  return (const NAME_output *)(const void *)(base + ") +
+          unsigned_num(plan.storages[network.outputs[0].storage].offset) + ");\n}\n";
+  return text;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() > width) text = text.substr(0, width - 2) + "..";
+  return text + std::string(width - text.size(), ' ');
+}
+
+std::string layer_table(const model::Graph& graph, const Network& network, const MemoryPlan& plan) {
+  std::string text =
+      " * stage  region  " + padded("name", 34) + padded("operator", 12) + padded("output", 16) + padded("multiply-adds", 15) + "bytes\n";
+  for (std::size_t i = 0; i < network.stages.size(); ++i) {
+    const Stage& stage = network.stages[i];
+    const Storage& storage = network.storages[stage.storage];
+    const bool from_outside = stage.kernel == Kernel::kReadRow;
+    const auto region = static_cast<std::int64_t>(&region_of(plan, i) - plan.regions.data());
+    const std::uint64_t held = plan.storages[stage.storage].ring;
+    text += " * " + padded(num(static_cast<std::int64_t>(i)), 7) + padded(num(region), 8) + padded(comment_text(storage.name), 34) +
+            padded(from_outside ? "input" : std::string(model::name_of(graph.node(stage.node).op)), 12) +
+            padded(num(stage.out.rows) + "x" + num(stage.out.pixels) + "x" + num(stage.out.channels), 16) +
+            padded(num(static_cast<std::int64_t>(stage.macs)), 15) + num(static_cast<std::int64_t>(held)) +
+            (held < storage.bytes() ? " of " + num(static_cast<std::int64_t>(storage.bytes())) : std::string()) + "\n";
+  }
+  return text;
+}
+
+std::string port_macros(const model::Graph& graph, const NetworkPort& port, const std::string& prefix, std::uint64_t offset) {
+  const model::Tensor& tensor = graph.tensor(port.tensor);
+  std::string text = "#define " + prefix + "_ROWS " + num(port.view.rows) + "\n#define " + prefix + "_PIXELS " + num(port.view.pixels) +
+                     "\n#define " + prefix + "_CHANNELS " + num(port.view.channels) + "\n#define " + prefix + "_OFFSET " +
+                     unsigned_num(offset) + "\n";
+  if (tensor.quantisation == model::kNoQuantisation) return text;
+  const model::Quantisation& q = graph.quantisations[tensor.quantisation];
+  if (!q.scales.empty()) text += "#define " + prefix + "_SCALE " + c_float(q.scales[0]) + "\n";
+  if (!q.zero_points.empty()) text += "#define " + prefix + "_ZERO " + num(q.zero_points[0]) + "\n";
+  return text;
+}
+
+}  // namespace
+
+const char* c_type_of(DType type) { return type == DType::kU8 ? "uint8_t" : type == DType::kF32 ? "float" : "int32_t"; }
+
+std::string write_source(const model::Graph&, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
+                         const std::string& parameters) {
+  std::string text = "/* Emitted by sluice; NAME.h says how it is used. C99. */\n#include \"NAME.h\"\n\n";
+  text += copied_headers(network);
+  text += kChecks;
+  text += "\n" + parameters + stage_tables(network, plan) + region_table(plan) + run_function(options, network, plan);
+  return named(std::move(text), options.name);
+}
+
+std::string write_header(const model::Graph& graph, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
+                         std::uint64_t stack_bound) {
+  const bool streamed = options.network.input == InputForm::kStreamed;
+  const auto offset_of = [&](const NetworkPort& port) { return plan.storages[port.storage].offset; };
+  std::string text = "/* NAME: a network as C99, without a heap, a library call but memcpy and memset, or recursion.\n *\n";
+  text += layer_table(graph, network, plan);
+  text += " *\n * " + num(static_cast<std::int64_t>(network.macs)) + " multiply-adds, none of them twice.\n */\n";
+  text += "#ifndef NAME_H\n#define NAME_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  text += "/* RAM: one arena, whose address is a multiple of 4, and the stack of NAME_run and what it calls on a 32-bit ARM. */\n";
+  text += "#define NAME_ARENA_BYTES " + num(static_cast<std::int64_t>(plan.arena_bytes)) + "\n#define NAME_STACK_BYTES " +
+          num(static_cast<std::int64_t>(stack_bound)) + "\n\n";
+  text += "/* Ports: rows of pixels of channels, which are neighbours. A byte stands for SCALE * (byte - ZERO). */\n";
+  for (std::size_t i = 0; i < network.inputs.size(); ++i)
+    text +=
+        port_macros(graph, network.inputs[i], "NAME_INPUT" + (i == 0 ? std::string() : std::to_string(i)), offset_of(network.inputs[i]));
+  for (std::size_t i = 0; i < network.outputs.size(); ++i)
+    text +=
+        port_macros(graph, network.outputs[i], "NAME_OUTPUT" + (i == 0 ? std::string() : std::to_string(i)), offset_of(network.outputs[i]));
+  text += std::string("typedef ") + c_type_of(network.storages[network.inputs[0].storage].dtype) + " NAME_input;\ntypedef " +
+          c_type_of(network.storages[network.outputs[0].storage].dtype) + " NAME_output;\n\n";
+  if (streamed) {
+    text +=
+        "/* Writes row `row` of the input, NAME_INPUT_PIXELS * NAME_INPUT_CHANNELS values of type NAME_input, to `to`. Rows are asked\n"
+        " * for in order, each once, when they are wanted. */\n"
+        "typedef void (*NAME_read_row)(void *user, uint32_t row, void *to);\n\n"
+        "/* Runs the network. `arena` may be NULL: then it is one of NAME's own, which NAME_CALLERS_ARENA leaves out when NAME.c is\n"
+        " * compiled. Gives the first output, in the arena, until the next run. */\n"
+        "const NAME_output *NAME_run(void *arena, NAME_read_row read, void *user);\n";
+  } else {
+    text +=
+        "/* Where an input is to be written before each run, which writes over it. */\nvoid *NAME_input_in(void *arena, unsigned port);\n\n"
+        "/* Runs the network. `arena` may be NULL: then it is one of NAME's own, which NAME_CALLERS_ARENA leaves out when NAME.c is\n"
+        " * compiled. Gives the first output, in the arena, until the next run. */\n"
+        "const NAME_output *NAME_run(void *arena);\n";
+  }
+  text += "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return named(std::move(text), options.name);
+}
+
+}  // namespace sluice::emit
