@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sluice/operators/definition.h"
+#include "sluice/operators/generic.h"
 
 namespace sluice::emit {
 namespace {
@@ -131,8 +132,10 @@ std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
 }  // namespace
 
 Error refusal(const Node& node, const char* reason) {
-  const std::string subject = "node `" + node.name + "` (" + std::string(model::name_of(node.op)) + ")";
-  return make_error(ErrorCode::kUnsupported, subject, reason);
+  std::string_view operator_name = model::name_of(node.op);
+  if (node.op == OpKind::kPlain)
+    if (const operators::PlainOperator* plain = operators::find_plain(node.as<model::PlainAttributes>().op)) operator_name = plain->name;
+  return make_error(ErrorCode::kUnsupported, "node `" + node.name + "` (" + std::string(operator_name) + ")", reason);
 }
 
 Result<Stage> make_stage(const Graph& graph, NodeId id) {

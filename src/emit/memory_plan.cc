@@ -206,11 +206,11 @@ std::optional<MemoryPlan> placed_within(const Network& network, Search& search, 
 MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least) {
   MemoryPlan best = Placing(network, search.costs(), *search.fewest_pieces(least), least).place();
   // Cuts that are not the tightest may leave fewer gaps.
-  for (const std::uint64_t percent : {101u, 102u, 104u}) {
-    const std::uint64_t limit = least * percent / 100;
-    if (limit >= best.arena_bytes) break;
-    MemoryPlan plan = Placing(network, search.costs(), *search.fewest_pieces(limit), limit).place();
-    if (plan.arena_bytes < best.arena_bytes) best = std::move(plan);
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries && best.arena_bytes > least + kArenaAlignment; ++i) {
+    auto plan = placed_within(network, search, least, best.arena_bytes - kArenaAlignment);
+    if (!plan) break;
+    best = std::move(*plan);
   }
   return best;
 }
@@ -220,15 +220,11 @@ MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least)
 Result<MemoryPlan> plan_memory(const Network& network, std::uint64_t limit) {
   Search search(network);
   const Search::Least least = search.least();
-  auto plan = placed_within(network, search, least.sum, limit);
-  if (!plan) {
-    plan = smallest(network, search, least.sum);
-    if (plan->arena_bytes > limit) {
-      return fail(make_error(ErrorCode::kBudgetTooSmall, "arena", "no plan fits", plan->arena_bytes, limit));
-    }
-  }
-  plan->lower_bound_bytes = least.tensors;
-  return std::move(*plan);
+  MemoryPlan plan = smallest(network, search, least.sum);
+  if (plan.arena_bytes > limit) return fail(make_error(ErrorCode::kBudgetTooSmall, "arena", "no plan fits", plan.arena_bytes, limit));
+  if (auto coarser = placed_within(network, search, least.sum, limit)) plan = std::move(*coarser);
+  plan.lower_bound_bytes = least.tensors;
+  return plan;
 }
 
 MemoryPlan plan_smallest(const Network& network) {

@@ -38,14 +38,15 @@ SLUICE_FN void sluice_run_resize(const sluice_task *task) {
   }
 }
 
-/* Where the pixels of a tensor lie in another one, by axes: all but the last, outermost first, and steps in bytes. */
-SLUICE_FN int32_t sluice_strided(uint32_t index, uint32_t axes, const uint32_t *extents, const int32_t *steps) {
-  int32_t offset = 0;
+/* Where the pixel `index` of a tensor finds another one, by axes: all but the last, outermost first, and steps in bytes. */
+SLUICE_FN const uint8_t *sluice_strided(const sluice_task *task, const sluice_view *view, int32_t start, uint32_t index, uint32_t axes,
+                                        const uint32_t *extents, const int32_t *steps) {
+  int32_t offset = start;
   while (axes-- > 0) {
     offset += (int32_t)(index % extents[axes]) * steps[axes];
     index /= extents[axes];
   }
-  return offset;
+  return task->arena + view->offset + (uint32_t)offset % view->ring;
 }
 
 typedef struct sluice_copy {
@@ -61,8 +62,7 @@ SLUICE_FN void sluice_run_copy(const sluice_task *task) {
   const sluice_copy *p = (const sluice_copy *)stage->parameters;
   uint32_t pixel, c;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    const uint8_t *in = task->arena + stage->inputs[0].view.offset + p->start +
-                        sluice_strided(task->row * stage->pixels + pixel, p->axes, p->extents, p->steps);
+    const uint8_t *in = sluice_strided(task, &stage->inputs[0].view, p->start, task->row * stage->pixels + pixel, p->axes, p->extents, p->steps);
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c, in += p->last_step, out += p->size) memcpy(out, in, p->size);
   }

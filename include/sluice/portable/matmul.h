@@ -18,10 +18,10 @@ SLUICE_FN void sluice_run_matmul(const sluice_task *task) {
   uint32_t pixel, n, k;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     const uint32_t index = task->row * stage->pixels + pixel;
-    const float *a = (const float *)(const void *)(task->arena + stage->inputs[0].view.offset +
-                                                   sluice_strided(index, p->axes, p->extents, p->a_steps));
-    const float *b = (const float *)(const void *)(task->arena + stage->inputs[1].view.offset +
-                                                   sluice_strided(index, p->axes, p->extents, p->b_steps));
+    const float *a =
+        (const float *)(const void *)sluice_strided(task, &stage->inputs[0].view, 0, index, p->axes, p->extents, p->a_steps);
+    const float *b =
+        (const float *)(const void *)sluice_strided(task, &stage->inputs[1].view, 0, index, p->axes, p->extents, p->b_steps);
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
     for (n = 0; n < p->columns; ++n) {
       float sum = 0.0f;

@@ -1,0 +1,187 @@
+// Emitted code is compiled, without a warning, and run: its outputs are the engine's, bit by bit, whatever RAM it was given.
+#include "sluice/emit/emit.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+
+#include "sluice/importer/importer.h"
+#include "src/cli/emit/test_vector.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/qdq_builder.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const OnnxBuilder& onnx, importer::ConvertOptions options = {}) {
+  options.exact = true;
+  write_file(folder.path("m.onnx"), onnx.bytes());
+  importer::ConvertReport report;
+  const Status status = importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report);
+  INFO((report.problems.empty() ? std::string() : report.problems[0].message));
+  REQUIRE(status);
+  auto model = Model::open(folder.path("m.sluice"));
+  REQUIRE(model);
+  return *std::move(model);
+}
+
+void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+/// Compiles and runs the emission's own test.
+void check_runs(const TemporaryFolder& folder, const std::shared_ptr<const Model>& model, const emit::EmitOptions& options,
+                const emit::Emission& made) {
+  write_text(folder.path("net.c"), made.source);
+  write_text(folder.path("net.h"), made.header);
+  write_text(folder.path("net_test.c"), emit::test_program(made, options, cli::make_test_vector(model, made.network, {"random:7"})));
+  const std::string compile = std::string(SLUICE_C_COMPILER) + " -std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror " +
+                              folder.path("net.c") + " " + folder.path("net_test.c") + " -o " + folder.path("net");
+  REQUIRE(std::system(compile.c_str()) == 0);
+  CHECK(std::system((folder.path("net") + " > " + folder.path("said")).c_str()) == 0);
+}
+
+/// In the least RAM, in a half more, and in as much as one likes.
+void check_emission(const OnnxBuilder& onnx) {
+  const TemporaryFolder folder;
+  const auto model = converted(folder, onnx);
+  for (const emit::InputForm input : {emit::InputForm::kStreamed, emit::InputForm::kHeld}) {
+    if (input == emit::InputForm::kStreamed && model->graph().inputs.size() > 1) continue;
+    std::uint64_t ram = 0;
+    for (const int percent : {100, 150, 100'000}) {
+      if (percent == 150 && input == emit::InputForm::kHeld) continue;  // a compiler takes its time
+      emit::EmitOptions options{.name = "net", .ram = ram * static_cast<std::uint64_t>(percent) / 100, .network = {.input = input}};
+      const auto made = emit::emit(model->file(), options);
+      INFO((made ? std::string() : made.error().to_string()));
+      REQUIRE(made);
+      INFO("held " << (input == emit::InputForm::kHeld) << ", RAM " << options.ram << ", arena " << made->arena_bytes);
+      CHECK(made->arena_bytes >= made->lower_bound_bytes);
+      if (ram == 0) ram = made->arena_bytes + made->stack_bound_bytes;
+      CHECK((options.ram == 0 || made->arena_bytes + made->stack_bound_bytes <= options.ram));
+      check_runs(folder, model, options, *made);
+    }
+  }
+}
+
+std::vector<std::string> window(std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1, std::int64_t group = 1,
+                                std::int64_t dilation = 1) {
+  return {attribute("kernel_shape", Ints{kernel, kernel}), attribute("pads", Ints{pad, pad, pad, pad}),
+          attribute("strides", Ints{stride, stride}), attribute("group", group), attribute("dilations", Ints{dilation, dilation})};
+}
+std::vector<std::string> pool(std::int64_t kernel, std::int64_t pad, std::int64_t stride) {
+  return {attribute("kernel_shape", Ints{kernel, kernel}), attribute("pads", Ints{pad, pad, pad, pad}),
+          attribute("strides", Ints{stride, stride})};
+}
+
+}  // namespace
+
+TEST_CASE("an image network of bytes") {
+  QdqBuilder b;
+  b.input("x", {1, 3, 21, 19}).output("y");
+  b.node("Conv", {b.pair("x", {0.02f, 120}), b.float_weight("w0", {12, 3, 3, 3})}, {"c0"}, window(3, 1, 2)).node("Relu", {"c0"}, {"r0"});
+  const std::string stem = b.pair("r0", {0.02f, 0});
+  b.node("Conv", {stem, b.float_weight("w1", {12, 1, 3, 3})}, {"c1"}, window(3, 1, 1, 12));
+  b.node("Conv", {b.pair("c1", {0.01f, 128}), b.float_weight("w2", {12, 12, 1, 1})}, {"c2"}, window(1, 0));
+  b.node("Add", {b.pair("c2", {0.03f, 100}), stem}, {"sum"});
+  const std::string sum = b.pair("sum", {0.03f, 90});
+  b.node("Conv", {sum, b.float_weight("w3", {20, 12, 1, 1})}, {"c3"}, window(1, 0, 2)).node("Relu", {"c3"}, {"r3"});
+  b.node("Conv", {sum, b.float_weight("w4", {12, 1, 5, 5})}, {"c4"}, window(5, 2, 2, 12));
+  b.node("Concat", {b.pair("r3", {0.04f, 11}), b.pair("c4", {0.04f, 11})}, {"joined"}, {attribute("axis", std::int64_t{1})});
+  b.node("AveragePool", {b.pair("joined", {0.04f, 11})}, {"p"}, pool(3, 1, 2));
+  b.node("GlobalAveragePool", {b.pair("p", {0.04f, 3})}, {"g"}).node("Flatten", {b.pair("g", {0.02f, 0})}, {"f"});
+  b.weight("bias", {30}, 0.05f);
+  b.node("Gemm", {b.pair("f", {0.02f, 0}), b.float_weight("w5", {30, 32}), "bias"}, {"y"}, {attribute("transB", std::int64_t{1})});
+  check_emission(b);
+}
+
+TEST_CASE("groups, dilation, tables, products and resizing of bytes") {
+  QdqBuilder b;
+  b.input("x", {1, 8, 9, 11}).output("y");
+  b.node("Conv", {b.pair("x", {0.02f, 120}), b.float_weight("w0", {40, 4, 3, 3})}, {"c0"}, window(3, 2, 1, 2, 2));
+  const std::string conv = b.pair("c0", {0.03f, 128});
+  b.node("Sigmoid", {conv}, {"s"}).node("Mul", {conv, b.pair("s", {1.0f / 256, 0})}, {"m"});
+  b.node("MaxPool", {b.pair("m", {0.03f, 60})}, {"p"}, pool(2, 0, 2));
+  b.initializer(tensor("scales", {4}, Floats{1, 1, 2, 3}));
+  b.node("Resize", {b.pair("p", {0.03f, 60}), "", "scales"}, {"r"}, {attribute("mode", "nearest")});
+  const std::string resized = b.pair("r", {0.03f, 60});
+  b.node("Conv", {resized, b.float_weight("w1", {6, 40, 2, 2})}, {"c1"}, window(2, 0, 3));
+  b.node("Sub", {b.pair("c1", {0.1f, 128}), b.byte_weight("c", {6, 1, 1}, -1)}, {"d"}).node("Identity", {b.pair("d", {0.1f, 99})}, {"y"});
+  check_emission(b);
+}
+
+TEST_CASE("an image network of floats") {
+  OnnxBuilder b(13);
+  b.input("x", {1, 3, 17, 23}).output("y");
+  b.weight("w0", {10, 3, 3, 3}).weight("b0", {10}).node("Conv", {"x", "w0", "b0"}, {"c0"}, window(3, 1, 2)).node("Relu", {"c0"}, {"r0"});
+  b.weight("w1", {10, 1, 3, 3}).node("Conv", {"r0", "w1"}, {"c1"}, window(3, 1, 1, 10));
+  b.initializer(tensor("low", {}, Floats{0})).initializer(tensor("high", {}, Floats{6})).node("Clip", {"c1", "low", "high"}, {"r1"});
+  b.weight("w2", {10, 10, 1, 1}).node("Conv", {"r1", "w2"}, {"c2"}, window(1, 0)).node("Add", {"c2", "r0"}, {"sum"});
+  b.node("MaxPool", {"sum"}, {"p0"}, pool(3, 1, 2)).node("HardSwish", {"p0"}, {"h"});
+  b.weight("w3", {14, 5, 3, 3}).node("Conv", {"h", "w3"}, {"c3"}, window(3, 1, 1, 2)).node("Sigmoid", {"c3"}, {"s3"});
+  b.node("Mul", {"c3", "s3"}, {"m"}).node("AveragePool", {"m"}, {"p1"}, pool(2, 1, 1)).node("GlobalAveragePool", {"p1"}, {"g"});
+  b.node("Flatten", {"g"}, {"f"}).weight("w4", {14, 9}).node("MatMul", {"f", "w4"}, {"l"}).node("Softmax", {"l"}, {"y"});
+  check_emission(b);
+}
+
+TEST_CASE("norms, products and moved values of floats") {
+  OnnxBuilder b(17);
+  b.input("x", {1, 12, 8}).output("y");
+  b.weight("gain", {8}, 0.11f).weight("shift", {8}, 0.02f);
+  b.node("LayerNormalization", {"x", "gain", "shift"}, {"n"}, {attribute("axis", std::int64_t{-1})});
+  b.weight("w0", {8, 10}).node("MatMul", {"n", "w0"}, {"q"}).node("Tanh", {"q"}, {"t"}).node("Exp", {"q"}, {"e"});
+  b.node("Transpose", {"t"}, {"turned"}, {attribute("perm", Ints{0, 2, 1})});
+  b.node("MatMul", {"e", "turned"}, {"scores"}).node("Softmax", {"scores"}, {"shares"});
+  b.node("Abs", {"shares"}, {"weights"}).node("MatMul", {"weights", "n"}, {"mixed"});
+  b.node("Add", {"mixed", "x"}, {"r"});
+  b.initializer(tensor("from", {2}, Ints{2, 1})).initializer(tensor("to", {2}, Ints{11, 8})).initializer(tensor("axes", {2}, Ints{1, 2}));
+  b.initializer(tensor("by", {2}, Ints{3, 2})).node("Slice", {"r", "from", "to", "axes", "by"}, {"part"});
+  b.weight("c", {3, 1}, 0.3f).node("Mul", {"part", "c"}, {"y"});
+  check_emission(b);
+}
+
+TEST_CASE("two inputs are held") {
+  OnnxBuilder b(13);
+  b.input("a", {1, 4, 5, 6}).input("b", {1, 4, 5, 6}).output("y").node("Max", {"a", "b"}, {"y"});
+  check_emission(b);
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(!made);
+  CHECK(made.error().to_string().find("--input held") != std::string::npos);
+}
+
+TEST_CASE("what cannot be emitted is refused by name") {
+  const TemporaryFolder folder;
+  OnnxBuilder b(13);
+  b.input("x", {1, 4, 5, 6}).output("y").node("CumSum", {"x", "axis"}, {"y"}).initializer(tensor("axis", {}, Ints{2}));
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(!made);
+  CHECK(made.error().code == ErrorCode::kUnsupported);
+  CHECK(made.error().to_string().find("(CumSum)") != std::string::npos);
+}
+
+TEST_CASE("too little RAM names the least that works, which works, and one byte less does not") {
+  const TemporaryFolder folder;
+  OnnxBuilder b(13);
+  b.input("x", {1, 4, 15, 16}).output("y").weight("w", {4, 4, 3, 3}).node("Conv", {"x", "w"}, {"y"}, window(3, 1));
+  const auto model = converted(folder, b);
+  const auto refused = emit::emit(model->file(), {.name = "net", .ram = 100});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
+  CHECK(emit::emit(model->file(), {.name = "net", .ram = refused.error().needed}));
+  CHECK(!emit::emit(model->file(), {.name = "net", .ram = refused.error().needed - 1}));
+}
+
+TEST_CASE("the same model gives the same text, and names become C names") {
+  const TemporaryFolder folder;
+  OnnxBuilder b(13);
+  b.input("x", {1, 4, 15, 16}).output("y").weight("w", {4, 4, 3, 3}).node("Conv", {"x", "w"}, {"y"}, window(3, 1));
+  const auto model = converted(folder, b);
+  const auto first = emit::emit(model->file(), {.name = "net"}), second = emit::emit(model->file(), {.name = "net"});
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->source == second->source);
+  CHECK(first->header == second->header);
+  CHECK(emit::c_name_of("mnist-8") == "mnist_8");
+  CHECK(emit::c_name_of("8x*/") == "_8x__");
+}
