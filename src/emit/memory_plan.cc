@@ -206,6 +206,12 @@ std::optional<MemoryPlan> placed_within(const Network& network, Search& search, 
 MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least) {
   MemoryPlan best = Placing(network, search.costs(), *search.fewest_pieces(least), least).place();
   // Cuts that are not the tightest may leave fewer gaps.
+  for (const std::uint64_t percent : {101u, 102u, 104u, 108u}) {
+    const std::uint64_t limit = least * percent / 100;
+    if (limit >= best.arena_bytes) break;
+    MemoryPlan plan = Placing(network, search.costs(), *search.fewest_pieces(limit), limit).place();
+    if (plan.arena_bytes < best.arena_bytes) best = std::move(plan);
+  }
   constexpr int kTries = 8;
   for (int i = 0; i < kTries && best.arena_bytes > least + kArenaAlignment; ++i) {
     auto plan = placed_within(network, search, least, best.arena_bytes - kArenaAlignment);
