@@ -1,0 +1,52 @@
+# `sluice emit` as a user calls it: from an ONNX file and from a model file, streamed and held, with its refusals.
+include(${CMAKE_CURRENT_LIST_DIR}/program.cmake)
+set(reader ${SOURCE_DIR}/examples/models/reader.onnx)
+
+function(run_test folder)
+  execute_process(COMMAND cc -std=c99 -O1 reader.c reader_test.c -o reader WORKING_DIRECTORY ${WORK_DIR}/${folder} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ./reader WORKING_DIRECTORY ${WORK_DIR}/${folder} OUTPUT_VARIABLE said RESULT_VARIABLE status)
+  if(NOT status EQUAL 0 OR NOT said MATCHES "equal, bit by bit")
+    message(FATAL_ERROR "${folder}: status ${status}: ${said}")
+  endif()
+endfunction()
+
+sluice(0 emit ${reader} --dim W=64 --ram smallest -o from_onnx --test random:3)
+expect_match("${out}" "RAM")
+run_test(from_onnx)
+
+# The same text from a model file of the same stem, and with the extent bound when it is opened
+sluice(0 convert ${reader} -o reader.sluice --dim W=32..64:32 --numerics exact)
+sluice(1 emit reader.sluice --ram smallest -o x)
+expect_match("${err}" "`W` is left open .*--dim W=")
+sluice(0 emit reader.sluice --dim W=64 --ram smallest -o from_model)
+expect_same_bits(from_onnx/reader.c from_model/reader.c)
+expect_same_bits(from_onnx/reader.h from_model/reader.h)
+
+sluice(0 emit ${reader} --dim W=64 --ram 1MiB --input held -o held --test random:3 --json)
+run_test(held)
+json(schema schema)
+file(READ ${SOURCE_DIR}/docs/json.md documented)
+string(REGEX MATCH "## ${schema}\n[^#]*" section "${documented}")
+string(JSON count LENGTH "${out}")
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON key MEMBER "${out}" ${i})
+  if(NOT key MATCHES "^schema" AND NOT section MATCHES "`${key}`")
+    message(FATAL_ERROR "docs/json.md, ${schema}: no `${key}`")
+  endif()
+endforeach()
+json(factor macs_factor)
+if(NOT factor EQUAL 1)
+  message(FATAL_ERROR "multiply-adds ${factor} times the network's")
+endif()
+
+# Too little RAM names the least that works
+sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
+string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
+sluice(0 emit ${reader} --dim W=64 --ram ${CMAKE_MATCH_1} -o least)
+
+# Words that make no sense
+sluice(1 emit ${reader} --dim W=64 -o x)
+sluice(1 emit ${reader} --dim W=64 --ram much -o x)
+sluice(1 emit ${reader} --ram smallest -o x)
+sluice(5 emit absent.sluice --ram smallest -o x)
