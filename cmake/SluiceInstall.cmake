@@ -22,7 +22,7 @@ install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${package_dir} COMP
 
 # All that an install wants, for those who have built less than everything.
 add_custom_target(sluice_installed DEPENDS ${installed_libraries})
-foreach(program sluice sluice-static sluice-convert sluice-pack)
+foreach(program sluice sluice-static sluice-convert sluice-emit sluice-pack)
   if(TARGET ${program})
     add_dependencies(sluice_installed ${program})
   endif()
