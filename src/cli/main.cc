@@ -19,6 +19,7 @@
 #include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/report/report.h"
+#include "src/cli/serve/command.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
@@ -38,6 +39,8 @@ struct CommandLine {
   RunOptions run;
   BenchOptions bench;
   ReportOptions report;
+  ServeOptions serve;
+  ProcessorsOptions processors;
   std::vector<float> mean;
   std::vector<float> stddev;
   float scale = 1;
@@ -225,6 +228,29 @@ CLI::App* add_report(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+CLI::App* add_serve(CLI::App& app, CommandLine& line) {
+  ServeOptions& serve = line.serve;
+  CLI::App* command = app.add_subcommand("serve", "Serve several models on several processors in one budget");
+  command->add_option("config", serve.config, "the workload, CONFIG.json: models, workers, policy (Band's keys; docs/scheduling.md)")
+      ->required();
+  command->add_option("--budget", serve.budget, "bound on memory for all models together: 48MiB, bytes or unlimited")
+      ->capture_default_str();
+  command->add_option("--scope", serve.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
+      ->capture_default_str();
+  command->add_option("--reserve", serve.reserve, "what something else in the process will take, left out of its budget: 4MiB")
+      ->capture_default_str();
+  command->add_option("--policy", serve.policy, "who runs what and when (default: the configuration's first, else sluice)");
+  command->add_option("--trace", serve.trace, "write what ran where into this file, for Perfetto or chrome://tracing");
+  command->add_flag("--json", serve.json, "print one JSON object");
+  return command;
+}
+
+CLI::App* add_processors(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("processors", "List the kinds of processors, and what each supports");
+  command->add_flag("--json", line.processors.json, "print one JSON object");
+  return command;
+}
+
 /// A number that a picture's values can be computed with.
 float checked(float value, const char* option, bool divides) {
   if (!std::isfinite(value)) raise(make_error(ErrorCode::kInvalidArgument, option, "is a finite number"));
@@ -294,7 +320,9 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
       {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
       {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}},
-      {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}}};
+      {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}},
+      {add_serve(app, line), {[](const CommandLine& given) { serve(given.serve); }}},
+      {add_processors(app, line), {[](const CommandLine& given) { processors(given.processors); }}}};
   if (words.empty()) {
     std::fputs(app.help().c_str(), stdout);
     return {};

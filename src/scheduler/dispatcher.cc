@@ -62,6 +62,8 @@ Status Dispatcher::add_processors() {
   for (const ProcessorOptions& processor : options_.processors) SLUICE_RETURN_IF_ERROR(fleet_.add_processor(processor));
   if (options_.limits.jobs < 1 || options_.limits.jobs * 3 > JobTable::kPlaces)
     return fail(ErrorCode::kInvalidArgument, "jobs", "the table of jobs has 1 to 21845 places");
+  if (!(options_.smoothing > 0 && options_.smoothing <= 1))
+    return fail(ErrorCode::kInvalidArgument, "smoothing", "is a share above 0, up to 1");
   if (options_.warmup_runs < 0 || options_.profile_runs < 1)
     return fail(ErrorCode::kInvalidArgument, "profile runs", "are one or more, after none or more to warm up");
   for (std::size_t p = 0; p < fleet_.processors.size(); ++p) {
@@ -70,7 +72,7 @@ Status Dispatcher::add_processors() {
     worker.dispatcher = this;
     worker.number = p;
     worker.statistics.name = fleet_.processors[p].options.name;
-    worker.statistics.kind = name_of(fleet_.processors[p].options.kind);
+    worker.statistics.kind = kind_of(fleet_.processors[p].options);
     fleet_.processors[p].boundary = {at_boundary, &worker};
   }
   return {};
@@ -102,7 +104,7 @@ Status Dispatcher::start() {
       outputs = std::max(outputs, model.outputs.size());
     }
     const Device device = fleet_.device();
-    profile_.emplace(device, models);
+    profile_.emplace(device, models, options_.smoothing);
     board_.emplace(device, *profile_, options_.limits);
     memory_.emplace(board_->state(), fixed);
     decisions_.emplace(most_decisions(board_->state()));
@@ -205,7 +207,7 @@ Status Dispatcher::cancel(Ticket ticket) noexcept {
 
 void Dispatcher::drain() noexcept {
   std::unique_lock lock(mutex_);
-  if (serving_) ended_.wait(lock, [&] { return board_->state().live.empty(); });
+  if (serving_) ended_.wait(lock, [&] { return board_->state().live.empty() && !telling_ && jobs_.next_to_tell() == nullptr; });
 }
 
 /// Asks the policy and hands out what it says. Whatever happened before is on the board.
@@ -324,9 +326,12 @@ bool Dispatcher::tell(std::unique_lock<std::mutex>& lock) noexcept {
   const JobResult result = record->result;
   const JobOptions options = record->options;
   record->phase = JobRecord::Phase::kFree;
+  telling_ = true;
   lock.unlock();
   options.done(options.context, result);
   lock.lock();
+  telling_ = false;
+  ended_.notify_all();
   return true;
 }
 
@@ -340,6 +345,25 @@ Time Dispatcher::expected_time(ModelId model, ProcessorId processor) const noexc
     sum += time;
   }
   return sum;
+}
+
+std::vector<UnitSupport> Dispatcher::units(ModelId model) const {
+  std::vector<UnitSupport> units;
+  if (model.index() >= fleet_.models.size()) return units;
+  const FleetModel& entry = fleet_.models[model.index()];
+  for (std::size_t u = 0; u < entry.unit_ends.size(); ++u) {
+    const std::size_t first = u == 0 ? 0 : entry.unit_ends[u - 1];
+    UnitSupport unit{first, entry.unit_ends[u] - first, {}};
+    for (std::size_t p = 0; p < fleet_.processors.size(); ++p)
+      if (entry.units.units[u].times[p] < kNever) unit.processors.push_back(ProcessorId(p));
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+std::span<const std::vector<std::byte>> Dispatcher::reference_outputs(ModelId model) const noexcept {
+  if (!serving_ || model.index() >= fleet_.models.size()) return {};
+  return fleet_.models[model.index()].outputs;
 }
 
 SchedulerStatistics Dispatcher::statistics() const {

@@ -38,6 +38,8 @@ class Dispatcher final : public Scheduler {
   void drain() noexcept override;
   Time now() const noexcept override;
   Time expected_time(ModelId model, ProcessorId processor) const noexcept override;
+  std::vector<UnitSupport> units(ModelId model) const override;
+  std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept override;
   SchedulerStatistics statistics() const override;
   std::vector<RunEvent> trace() const override;
   Status emulate(const Fault& fault) noexcept override;
@@ -116,6 +118,7 @@ class Dispatcher final : public Scheduler {
   mutable std::mutex mutex_;
   std::condition_variable ended_, watched_;
   bool started_ = false, serving_ = false, closing_ = false;
+  bool telling_ = false;  // a `done` is under way
   Time watch_wakes_ = 0;  // when the watch looks next
   std::chrono::steady_clock::time_point epoch_{};
   std::optional<Profile> profile_;

@@ -38,16 +38,9 @@ struct ReferenceJob {
 
 }  // namespace
 
-std::string_view name_of(ProcessorOptions::Kind kind) noexcept {
-  switch (kind) {
-    case ProcessorOptions::Kind::kCpu:
-      return "cpu";
-    case ProcessorOptions::Kind::kTimed:
-      return "timed";
-    case ProcessorOptions::Kind::kXnnpack:
-      return "xnnpack";
-  }
-  return "";
+std::string_view kind_of(const ProcessorOptions& options) noexcept {
+  if (options.backend) return options.backend->kind();
+  return options.kind == ProcessorOptions::Kind::kTimed ? "timed" : "cpu";
 }
 
 std::span<const std::byte> JobMemory::read(const TensorPlace& place) const noexcept {
@@ -74,16 +67,16 @@ Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept {
 
 Status Fleet::add_processor(const ProcessorOptions& options) {
   const auto refuse = [&](const char* reason) { return fail(ErrorCode::kInvalidArgument, options.name, reason); };
-  SLUICE_RETURN_IF_ERROR(check_kind(options.kind));
+  if ((options.kind == ProcessorOptions::Kind::kBackend) != (options.backend != nullptr))
+    return refuse("a processor of the kind backend has one, and no other has");
   if (processors.size() == Device::kMostProcessors) return refuse("a device has 1 to 32 processors");
   if (!executor::is_compute_slowdown(options.compute_slowdown)) return refuse("a slowdown is a factor from 1 to 1000");
   if (!(options.speedup >= 1e-3 && options.speedup <= 1e6)) return refuse("a speedup is a factor from 0.001 to 1000000");
   SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.cpus).status());
   FleetProcessor processor;
   processor.options = options;
-  if (processor.options.name.empty()) processor.options.name = std::string(name_of(options.kind)) + std::to_string(processors.size());
+  if (processor.options.name.empty()) processor.options.name = std::string(kind_of(options)) + std::to_string(processors.size());
   if (options.kind == ProcessorOptions::Kind::kTimed) processor.clock = std::make_shared<TimedClock>();
-  SLUICE_ASSIGN_OR_RETURN(processor.backend, make_backend(options));
   processors.push_back(std::move(processor));
   return {};
 }
@@ -103,6 +96,10 @@ Status Fleet::add_model(std::shared_ptr<const sluice::Model> model, const ModelO
   if (options.fixed.valid() && options.fixed.index() >= processors.size())
     return fail(ErrorCode::kInvalidArgument, entry.options.name, "the model is fixed to a processor that is not there");
   models.push_back(std::move(entry));
+  if (Status status = cut(models.back()); !status) {
+    models.pop_back();
+    return status;
+  }
   return {};
 }
 
@@ -113,8 +110,8 @@ bool Fleet::supports(std::size_t p, const FleetModel& model, const model::Node& 
     const auto number = static_cast<std::size_t>(&model - models.data());
     return times.empty() || (number < times.size() && times[number] < kNever);
   }
-  if (!processor.backend) return true;
-  return (processor.backend->same_bits() || !model.options.same_bits) && processor.backend->supports(model.model->graph(), node);
+  const backends::Backend* const backend = processor.options.backend.get();
+  return backend == nullptr || ((backend->same_bits() || !model.options.same_bits) && backend->supports(model.model->graph(), node));
 }
 
 /// Units by support. Where the graph cannot be cut, it is one unit for the processors that support all of it.
@@ -168,13 +165,13 @@ Result<UnitProgram> Fleet::unit_program(const FleetModel& entry, UnitIndex u) co
 Status Fleet::make_backend_programs() {
   for (FleetModel& entry : models)
     for (std::size_t p = 0; p < processors.size(); ++p) {
-      if (!processors[p].backend) continue;
+      if (!processors[p].options.backend) continue;
       for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
         if (entry.units.units[u].times[p] == kNever) continue;
         SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(entry, u));
         const std::size_t first = first_node(entry, u);
         SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
-        SLUICE_ASSIGN_OR_RETURN(unit.program, processors[p].backend->prepare(part.graph, entry.model->file().source()));
+        SLUICE_ASSIGN_OR_RETURN(unit.program, processors[p].options.backend->prepare(part.graph, entry.model->file().source()));
         entry.programs[p][u] = std::move(unit);
       }
     }
@@ -224,7 +221,6 @@ Status Fleet::make_timed_programs(FleetModel& entry) {
 Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
   for (FleetModel& entry : models) {
     const model::Graph& graph = entry.model->graph();
-    SLUICE_RETURN_IF_ERROR(cut(entry));
     entry.outputs = zeros(graph, graph.outputs);
     entry.programs.resize(processors.size());
     for (std::vector<UnitProgram>& there : entry.programs) there.resize(entry.unit_ends.size());
@@ -266,7 +262,7 @@ Device Fleet::device() const {
   constexpr Time kDispatch = 20 * kMicrosecond;
   Device device;
   for (const FleetProcessor& processor : processors)
-    device.processors.push_back({processor.options.name, kDispatch, processor.backend ? 0 : kMillisecond});
+    device.processors.push_back({processor.options.name, kDispatch, processor.options.backend ? 0 : kMillisecond});
   // What is handed over lies in memory that every processor sees, and copying in and out is part of a unit's measured time.
   device.transfers.resize(processors.size() * processors.size());
   return device;

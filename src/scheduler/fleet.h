@@ -52,17 +52,12 @@ struct FleetModel {
 
 struct FleetProcessor {
   ProcessorOptions options;
-  std::shared_ptr<backends::Backend> backend{};  // of a kind that is neither CPU kernels nor timed
   std::shared_ptr<TimedClock> clock{};           // timed
   executor::StepHook boundary{};                 // its worker's
 };
 
-/// The names of the kinds, as they stand in configurations: "cpu", "timed", "xnnpack".
-std::string_view name_of(ProcessorOptions::Kind kind) noexcept;
-/// Whether this build has it: kUnsupported, saying what is missing.
-Status check_kind(ProcessorOptions::Kind kind) noexcept;
-/// Null for the kinds that are no backend.
-Result<std::shared_ptr<backends::Backend>> make_backend(const ProcessorOptions& options);
+/// "cpu", "timed", or what the backend calls itself.
+std::string_view kind_of(const ProcessorOptions& options) noexcept;
 
 /// A job's tensors, by TensorPlace.
 struct JobMemory {

@@ -20,11 +20,4 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(const SchedulerOptions& opt
   });
 }
 
-Status check_kind(ProcessorOptions::Kind kind) noexcept {
-  if (kind != ProcessorOptions::Kind::kXnnpack) return {};
-  return fail(ErrorCode::kUnsupported, "xnnpack", "this build has no such processor");
-}
-
-Result<std::shared_ptr<backends::Backend>> make_backend(const ProcessorOptions&) { return nullptr; }
-
 }  // namespace sluice::scheduler

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/backends/backend.h"
 #include "sluice/engine/engine.h"
 #include "sluice/scheduler/board.h"
 #include "sluice/scheduler/policy.h"
@@ -41,7 +42,7 @@
 namespace sluice::scheduler {
 
 struct ProcessorOptions {
-  enum class Kind : std::uint8_t { kCpu, kTimed, kXnnpack };
+  enum class Kind : std::uint8_t { kCpu, kTimed, kBackend };
 
   Kind kind = Kind::kCpu;
   std::string name;             // default: its kind and place
@@ -53,6 +54,7 @@ struct ProcessorOptions {
   /// divided by `speedup`.
   std::vector<Time> times;
   double speedup = 1;
+  std::shared_ptr<backends::Backend> backend;  // kBackend
 };
 
 struct SchedulerOptions {
@@ -66,6 +68,7 @@ struct SchedulerOptions {
   int profile_runs = 3;  // ...of which the median is expected at first
   /// A run is overdue after `overdue_factor` times what was expected and `overdue_slack` more: so far that neither heat nor a busy
   /// neighbour looks like a hang.
+  double smoothing = 0.1;  // how much of each new measurement goes into what is expected
   double overdue_factor = 8;
   Time overdue_slack = 100 * kMillisecond;
   std::size_t trace_runs = 0;                        // how many runs `trace` keeps, the first ones
@@ -146,6 +149,12 @@ struct SchedulerStatistics {
   Bytes memory;  // that the parts of the budget were given
 };
 
+/// Nodes [first_node, first_node + node_count) of a model, and who supports all of them.
+struct UnitSupport {
+  std::size_t first_node = 0, node_count = 0;
+  std::vector<ProcessorId> processors;
+};
+
 class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
@@ -165,10 +174,14 @@ class Scheduler {
   virtual Result<JobResult> wait(Ticket ticket) noexcept = 0;
   /// Ends the job as soon as it may: at once where it waits, at the next step boundary where it runs. Still to be waited for.
   virtual Status cancel(Ticket ticket) noexcept = 0;
-  /// Waits until no job is live.
+  /// Waits until no job is live and all have been told of. Not from inside a `done`.
   virtual void drain() noexcept = 0;
 
   virtual Time now() const noexcept = 0;
+  /// How a model was cut, and what each unit can run on: the fallback, before anything runs.
+  virtual std::vector<UnitSupport> units(ModelId model) const = 0;
+  /// What the reference inputs give, computed on a processor of CPU kernels where there is one; by port. After `start`, for good.
+  virtual std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept = 0;
   /// What a model is expected to take on a processor, whole, when nobody else is there; kNever: unsupported.
   virtual Time expected_time(ModelId model, ProcessorId processor) const noexcept = 0;
   virtual SchedulerStatistics statistics() const = 0;
