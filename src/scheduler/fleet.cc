@@ -36,6 +36,18 @@ struct ReferenceJob {
   JobMemory memory;
 };
 
+/// A unit of reshapes alone has nothing to run: they go with what comes before them, or after, where that one's processors support them.
+void keep_reshapes_with_neighbours(const model::Graph& graph, std::vector<CutOperator>& operators) {
+  const auto follow = [&](std::size_t i, std::size_t neighbour) {
+    if (graph.nodes[i].op != model::OpKind::kReshape) return;
+    for (std::size_t p = 0; p < operators[i].times.size(); ++p)
+      if (operators[i].times[p] == kNever && operators[neighbour].times[p] != kNever) return;
+    operators[i].times = operators[neighbour].times;
+  };
+  for (std::size_t i = operators.size(); i-- > 1;) follow(i - 1, i);
+  for (std::size_t i = 1; i < operators.size(); ++i) follow(i, i - 1);
+}
+
 }  // namespace
 
 std::string_view kind_of(const ProcessorOptions& options) noexcept {
@@ -131,6 +143,7 @@ Status Fleet::cut(FleetModel& entry) const {
     }
     operators.push_back(std::move(op));
   }
+  keep_reshapes_with_neighbours(graph, operators);
   entry.unit_ends = cut_ends(operators, {.longest = kNever});
   bool whole = entry.unit_ends.size() == 1;
   for (std::size_t u = 0, first = 0; u < entry.unit_ends.size() && !whole; first = entry.unit_ends[u++])
