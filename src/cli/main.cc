@@ -41,6 +41,7 @@ struct CommandLine {
   ReportOptions report;
   ServeOptions serve;
   ProcessorsOptions processors;
+  std::string plan_processors;
   std::vector<float> mean;
   std::vector<float> stddev;
   float scale = 1;
@@ -141,6 +142,14 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
       ->excludes(save)
       ->excludes("--budget");
   table->excludes(json);
+  command
+      ->add_option("--processors", line.plan_processors,
+                   "show how the model is cut into units for these kinds, such as cpu,xnnpack, and who can run each")
+      ->excludes(table)
+      ->excludes(svg)
+      ->excludes(save)
+      ->excludes("--budget")
+      ->excludes("--sweep");
   return command;
 }
 
@@ -307,6 +316,12 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
   return fmt::format("there is no command '{}'{} (the commands are {})", word, suggestion(word, names), fmt::join(names, ", "));
 }
 
+void plan_or_units(const CommandLine& given) {
+  const BudgetOptions& budget = given.plan.budget;
+  if (given.plan_processors.empty()) return plan(given.plan);
+  plan_units({.model = budget.model, .dims = budget.dims, .processors = given.plan_processors, .json = given.plan.json});
+}
+
 /// The parser is gone when this returns: what its options and texts take would count in every budget.
 Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   CLI::App app("Runs neural networks inside a memory budget", "sluice");
@@ -317,7 +332,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
-      {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
+      {add_plan(app, line), {plan_or_units}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
       {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}},
       {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}},

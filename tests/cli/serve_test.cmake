@@ -101,6 +101,18 @@ if(NOT met EQUAL 0 OR NOT lost EQUAL submitted)
   message(FATAL_ERROR "overload: ${met} of ${submitted} met, ${dropped} dropped, ${refused} refused")
 endif()
 
+# Who can run what, before anything runs.
+sluice(0 plan vgg.sluice --processors cpu --json)
+expect_keys("sluice plan --processors")
+json(units units)
+string(JSON count LENGTH "${units}")
+if(NOT count EQUAL 1)
+  message(FATAL_ERROR "one kind of processor, ${count} units")
+endif()
+sluice(0 plan vgg.sluice --processors cpu,cpu)
+expect_match("${out}" "cpu, cpu")
+sluice(1 plan vgg.sluice --processors gpu)
+
 # Refused by name, with what is allowed.
 sluice(5 serve absent.json)
 sluice(1 serve vgg.sluice)

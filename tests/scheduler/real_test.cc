@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/scheduler/c_scheduler.h"
 #include "tests/scheduler/real_jobs.h"
 
 namespace sluice::scheduler {
@@ -223,6 +224,17 @@ TEST_CASE("a scheduler that ends drops what has not ended, and tells") {
   }
   CHECK(told == 2);
   CHECK(a.untouched());
+}
+
+TEST_CASE("the C API does the same") {
+  const Net net;
+  sluice_model* model = nullptr;
+  REQUIRE(sluice_model_open(net.path.str().c_str(), &model) == SLUICE_OK);
+  ToyJob a(net), b(net);
+  CHECK(c_scheduler_check(model, a.input.data(), a.room.data(), b.room.data()) == 0);
+  CHECK(a.right());
+  CHECK(b.right());
+  sluice_model_close(model);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sluice::cli {
 
@@ -20,5 +21,14 @@ struct ProcessorsOptions {
   bool json = false;
 };
 void processors(const ProcessorsOptions& options);
+
+/// `sluice plan --processors`.
+struct PlanUnitsOptions {
+  std::string model;
+  std::vector<std::string> dims;
+  std::string processors;  // kinds, with commas
+  bool json = false;
+};
+void plan_units(const PlanUnitsOptions& options);
 
 }  // namespace sluice::cli
