@@ -137,8 +137,9 @@ Status Fleet::make_parts(const SchedulerOptions& options, std::size_t slots) {
     given = beside;
     for (Part& part : all) {
       const double share = static_cast<double>(part.wish.count()) / static_cast<double>(std::max<std::uint64_t>(wishes.count(), 1));
-      part.given = options.budget >= kUnlimitedBytes ? kUnlimitedBytes : part.floor + Bytes(static_cast<std::uint64_t>(rest * share));
-      given += part.given;
+      const bool unlimited = options.budget >= kUnlimitedBytes;
+      part.given = unlimited ? kUnlimitedBytes : part.floor + Bytes(static_cast<std::uint64_t>(rest * share));
+      given += unlimited ? part.floor + part.wish : part.given;
     }
     SLUICE_ASSIGN_OR_RETURN(const bool filled, fill(options, all));
     if (filled) return {};
