@@ -300,7 +300,8 @@ Time Dispatcher::overdue_at(const ProcessorState& processor) const noexcept {
 void Dispatcher::give_up_overdue() noexcept {
   for (const std::unique_ptr<Worker>& worker : workers_) {
     const ProcessorState& processor = board_->state().processors[worker->number];
-    if (processor.busy && !worker->copying && board_->state().now >= overdue_at(processor)) give_up(worker->number);
+    // A worker that has not woken yet is no processor that hangs, and would not say when it is back.
+    if (processor.busy && !worker->copying && !worker->assigned && board_->state().now >= overdue_at(processor)) give_up(worker->number);
   }
 }
 

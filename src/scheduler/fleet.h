@@ -52,8 +52,8 @@ struct FleetModel {
 
 struct FleetProcessor {
   ProcessorOptions options;
-  std::shared_ptr<TimedClock> clock{};           // timed
-  executor::StepHook boundary{};                 // its worker's
+  std::shared_ptr<TimedClock> clock{};  // timed
+  executor::StepHook boundary{};        // its worker's
 };
 
 /// "cpu", "timed", or what the backend calls itself.

@@ -40,6 +40,7 @@ class TimedProgram final : public backends::Program {
   }
 
   Status run() noexcept override {
+    lost_ = false;
     switch (clock_->work(*time_, cancelled_, boundary_)) {
       case TimedClock::Wake::kOver:
         return {};
@@ -102,6 +103,11 @@ void TimedClock::emulate(const Fault& fault) noexcept {
     }
   }
   changed_.notify_all();
+}
+
+bool TimedClock::dead() noexcept {
+  const std::lock_guard lock(mutex_);
+  return dead_;
 }
 
 void TimedClock::close() noexcept {

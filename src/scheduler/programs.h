@@ -23,6 +23,7 @@ Result<std::unique_ptr<backends::Program>> make_cpu_program(std::shared_ptr<cons
 class TimedClock {
  public:
   void emulate(const Fault& fault) noexcept;
+  bool dead() noexcept;
   /// Ends all waiting, for good.
   void close() noexcept;
   enum class Wake : std::uint8_t { kOver, kCancelled, kDead };

@@ -117,15 +117,18 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
   const ProcessorId id(worker.number);
   keep_event(assignment, worker.number, status.has_value());
   worker.statistics.busy += now() - assignment.began;
+  // A timed processor may be well again by the time that its run says that it died.
+  const std::shared_ptr<TimedClock>& clock = fleet_.processors[worker.number].clock;
+  worker.gone = lost && (!clock || clock->dead());
   if (assignment.epoch != worker.epoch) {
-    worker.gone = worker.gone || lost;
     if (!worker.gone && !closing_) board_->back(id);
     worker.statistics.usable = !worker.gone;
     return;
   }
   if (lost) {
-    worker.gone = true;
     give_up(worker.number);
+    worker.statistics.usable = !worker.gone;
+    if (!worker.gone) board_->back(id);
     return;
   }
   ++worker.statistics.runs;
