@@ -13,7 +13,7 @@ if(SLUICE_WITH_IO_URING)
   sluice_find_library(sluice_uring liburing.h NAMES liburing.a uring)
 endif()
 if(SLUICE_WITH_XNNPACK)
-  # For tests and benchmarks; without it they are skipped. xnnpack.h includes pthreadpool.h, which Debian packs by itself.
+  # For tests, benchmarks and the backend; without it they are left out. xnnpack.h includes pthreadpool.h, which Debian packs by itself.
   sluice_find_library(sluice_pthreadpool_header pthreadpool.h)
   if(TARGET sluice_pthreadpool_header)
     sluice_find_library(sluice_xnnpack xnnpack.h NAMES XNNPACK)

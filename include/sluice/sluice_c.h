@@ -16,7 +16,8 @@
  * A model may also lie in memory, in a part of an open file, or wherever a function of the program's reads it from; tensors can be written
  * and read where they lie; a run can have a time limit, or go on beside the caller.
  *
- * Sessions that run in turn may share one budget: make a sluice_arena and name it in their options.
+ * Sessions that run in turn may share one budget: make a sluice_arena and name it in their options. Several models on several processors,
+ * with deadlines, are a sluice_scheduler's.
  *
  * Every call returns a status; SLUICE_OK is 0. Tensors are dense, row-major, in the shape of the ONNX model. A model may be shared by
  * threads and sessions and may be closed before them, and so may an arena; a session is used by one thread at a time, and so is an arena
@@ -34,6 +35,7 @@ extern "C" {
 typedef struct sluice_model sluice_model;
 typedef struct sluice_session sluice_session;
 typedef struct sluice_arena sluice_arena;
+typedef struct sluice_scheduler sluice_scheduler;
 
 /* The numbers never change; new ones are appended. */
 typedef enum sluice_status {
@@ -147,6 +149,60 @@ typedef struct sluice_memory {
 /* A run is over. Called in a thread of the session's; sluice_last_error() is its text there. */
 typedef void (*sluice_done)(void* context, sluice_status status);
 
+/* A set of CPU cores that runs one job at a time. */
+typedef struct sluice_processor_options {
+  const int32_t* cpus; /* NULL: anywhere */
+  size_t cpu_count;
+  int32_t threads;         /* that compute; 0 is 1 */
+  double compute_slowdown; /* of an emulated slower CPU; 0 is 1 */
+} sluice_processor_options;
+
+/* Start from sluice_default_scheduler_options(). */
+typedef struct sluice_scheduler_options {
+  uint64_t budget_bytes;  /* of all models on all processors; SLUICE_UNLIMITED by default */
+  int32_t scope;          /* SLUICE_SCOPE_LIBRARY by default */
+  uint64_t reserve_bytes; /* of a process budget, as in sluice_session_options */
+  const char* policy;     /* NULL (default): "sluice" */
+  const sluice_processor_options* processors;
+  size_t processor_count; /* 0 (default): one */
+  size_t most_jobs;       /* that live at one time; 64 by default */
+} sluice_scheduler_options;
+
+typedef enum sluice_outcome {
+  SLUICE_JOB_MET = 0,
+  SLUICE_JOB_LATE = 1,
+  SLUICE_JOB_DROPPED = 2,
+  SLUICE_JOB_CANCELLED = 3,
+  SLUICE_JOB_FAILED = 4
+} sluice_outcome;
+
+typedef struct sluice_job_result {
+  uint64_t ticket;
+  sluice_outcome outcome;
+  sluice_status status; /* of a failed job: why */
+  int64_t latency_ns;   /* from submission to its end */
+} sluice_job_result;
+
+/* A job has ended. Called once, in a thread of the scheduler's. */
+typedef void (*sluice_job_done)(void* context, const sluice_job_result* result);
+
+/* One request. Tensors are the caller's and stay where they are until the job has ended; they have the sizes of the model's ports. */
+typedef struct sluice_job {
+  size_t model; /* as sluice_scheduler_add_model numbered it */
+  const void* const* inputs;
+  void* const* outputs; /* written where the outcome is met or late */
+  int64_t deadline_ns;  /* from now; 0: none */
+  int32_t priority;
+  int32_t only_if_it_holds; /* not 0: SLUICE_CANCELLED at once where the deadline cannot hold as things stand */
+  uint32_t app;             /* below 16 */
+  sluice_job_done done;     /* NULL: the job is waited for */
+  void* context;
+} sluice_job;
+
+typedef struct sluice_scheduler_statistics {
+  uint64_t submitted, met, late, dropped, cancelled, failed, refused;
+} sluice_scheduler_statistics;
+
 /* "0.1.0" */
 const char* sluice_version(void);
 
@@ -222,6 +278,25 @@ sluice_status sluice_session_get_output(sluice_session* session, size_t port, vo
 sluice_status sluice_session_get_output_part(sluice_session* session, size_t port, uint64_t first_element, void* data, size_t bytes);
 /* The output where it lies, to be read; it holds as long as get_output gives it. */
 sluice_status sluice_session_output_in_place(sluice_session* session, size_t port, sluice_tensor* tensor);
+
+/* Several models on several processors, in one budget. Models are added, then the scheduler is started, which plans its memory and measures
+ * them; then any thread may submit, wait and cancel. */
+sluice_scheduler_options sluice_default_scheduler_options(void);
+/* NULL options are the defaults. */
+sluice_status sluice_scheduler_create(const sluice_scheduler_options* options, sluice_scheduler** scheduler);
+/* Jobs of an urgent model (not 0) take a processor from others at the next step boundary; it has a part of the budget of its own. */
+sluice_status sluice_scheduler_add_model(sluice_scheduler* scheduler, const sluice_model* model, int32_t urgent, size_t* number);
+/* SLUICE_BUDGET_TOO_SMALL names a budget that works in sluice_last_error(). */
+sluice_status sluice_scheduler_start(sluice_scheduler* scheduler);
+/* `holds` (may be NULL) says whether the deadline can hold as things stand. Allocates nothing. */
+sluice_status sluice_scheduler_submit(sluice_scheduler* scheduler, const sluice_job* job, uint64_t* ticket, int32_t* holds);
+/* Waits for the end of a job without `done`; its ticket is gone then. */
+sluice_status sluice_scheduler_wait(sluice_scheduler* scheduler, uint64_t ticket, sluice_job_result* result);
+/* As soon as it may: at once where the job waits, at the next step boundary where it runs. It is still to be waited for. */
+sluice_status sluice_scheduler_cancel(sluice_scheduler* scheduler, uint64_t ticket);
+sluice_status sluice_scheduler_statistics_of(const sluice_scheduler* scheduler, sluice_scheduler_statistics* statistics);
+/* Drops what has not ended and waits for what runs. NULL is ignored. */
+void sluice_scheduler_close(sluice_scheduler* scheduler);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@
 #include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/report/report.h"
+#include "src/cli/serve/command.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
@@ -38,6 +39,9 @@ struct CommandLine {
   RunOptions run;
   BenchOptions bench;
   ReportOptions report;
+  ServeOptions serve;
+  ProcessorsOptions processors;
+  std::string plan_processors;
   std::vector<float> mean;
   std::vector<float> stddev;
   float scale = 1;
@@ -138,6 +142,14 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
       ->excludes(save)
       ->excludes("--budget");
   table->excludes(json);
+  command
+      ->add_option("--processors", line.plan_processors,
+                   "show how the model is cut into units for these kinds, such as cpu,xnnpack, and who can run each")
+      ->excludes(table)
+      ->excludes(svg)
+      ->excludes(save)
+      ->excludes("--budget")
+      ->excludes("--sweep");
   return command;
 }
 
@@ -225,6 +237,29 @@ CLI::App* add_report(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+CLI::App* add_serve(CLI::App& app, CommandLine& line) {
+  ServeOptions& serve = line.serve;
+  CLI::App* command = app.add_subcommand("serve", "Serve several models on several processors in one budget");
+  command->add_option("config", serve.config, "the workload, CONFIG.json: models, workers, policy (Band's keys; docs/scheduling.md)")
+      ->required();
+  command->add_option("--budget", serve.budget, "bound on memory for all models together: 48MiB, bytes or unlimited")
+      ->capture_default_str();
+  command->add_option("--scope", serve.scope, "what the budget bounds: process (its peak RSS) or library (what Sluice holds)")
+      ->capture_default_str();
+  command->add_option("--reserve", serve.reserve, "what something else in the process will take, left out of its budget: 4MiB")
+      ->capture_default_str();
+  command->add_option("--policy", serve.policy, "who runs what and when (default: the configuration's first, else sluice)");
+  command->add_option("--trace", serve.trace, "write what ran where into this file, for Perfetto or chrome://tracing");
+  command->add_flag("--json", serve.json, "print one JSON object");
+  return command;
+}
+
+CLI::App* add_processors(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("processors", "List the kinds of processors, and what each supports");
+  command->add_flag("--json", line.processors.json, "print one JSON object");
+  return command;
+}
+
 /// A number that a picture's values can be computed with.
 float checked(float value, const char* option, bool divides) {
   if (!std::isfinite(value)) raise(make_error(ErrorCode::kInvalidArgument, option, "is a finite number"));
@@ -281,6 +316,12 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
   return fmt::format("there is no command '{}'{} (the commands are {})", word, suggestion(word, names), fmt::join(names, ", "));
 }
 
+void plan_or_units(const CommandLine& given) {
+  const BudgetOptions& budget = given.plan.budget;
+  if (given.plan_processors.empty()) return plan(given.plan);
+  plan_units({.model = budget.model, .dims = budget.dims, .processors = given.plan_processors, .json = given.plan.json});
+}
+
 /// The parser is gone when this returns: what its options and texts take would count in every budget.
 Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   CLI::App app("Runs neural networks inside a memory budget", "sluice");
@@ -292,10 +333,12 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
-      {add_plan(app, line), {[](const CommandLine& given) { plan(given.plan); }}},
+      {add_plan(app, line), {plan_or_units}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
       {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}},
-      {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}}};
+      {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}},
+      {add_serve(app, line), {[](const CommandLine& given) { serve(given.serve); }}},
+      {add_processors(app, line), {[](const CommandLine& given) { processors(given.processors); }}}};
   if (words.empty()) {
     std::fputs(app.help().c_str(), stdout);
     return {};

@@ -1,3 +1,5 @@
+#include "src/engine/c_api.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,9 +12,6 @@
 #include "sluice/sluice_c.h"
 #include "src/core/out_of_memory.h"
 
-struct sluice_model {
-  std::shared_ptr<const sluice::Model> model;
-};
 struct sluice_arena {
   std::shared_ptr<sluice::SharedArena> arena;
 };
@@ -34,7 +33,8 @@ using sluice::ErrorCode;
 // Long enough for any Error: a subject, a reason, two numbers and an errno text.
 thread_local std::array<char, 512> last_error{};
 
-sluice_status status_of(ErrorCode code) noexcept { return static_cast<sluice_status>(static_cast<int>(code) + 1); }
+using sluice::c_api::report;
+using sluice::c_api::status_of;
 static_assert(static_cast<int>(ErrorCode::kInvalidArgument) + 1 == SLUICE_INVALID_ARGUMENT);
 static_assert(static_cast<int>(ErrorCode::kUnsupported) + 1 == SLUICE_UNSUPPORTED);
 static_assert(static_cast<int>(ErrorCode::kBudgetTooSmall) + 1 == SLUICE_BUDGET_TOO_SMALL);
@@ -47,15 +47,6 @@ void keep_text(std::string_view text) noexcept {
   std::copy_n(text.data(), length, last_error.data());
   last_error[length] = '\0';
 }
-
-/// Where there is no memory for the text, the code's own words stand for it.
-sluice_status report(const Error& error) noexcept {
-  const auto keep_all = [&]() -> sluice::Status { return keep_text(error.to_string()), sluice::Status(); };
-  if (!sluice::or_out_of_memory("", keep_all)) keep_text(sluice::name_of(error.code));
-  return status_of(error.code);
-}
-
-sluice_status report(const sluice::Status& status) noexcept { return status ? SLUICE_OK : report(status.error()); }
 
 sluice_status null_argument() noexcept {
   return report(sluice::make_error(ErrorCode::kInvalidArgument, "argument", "a pointer is null that must not be"));
@@ -136,6 +127,21 @@ void tell_done(void* self, const sluice::Status& status) noexcept {
 }
 
 }  // namespace
+
+namespace sluice::c_api {
+
+sluice_status status_of(ErrorCode code) noexcept { return static_cast<sluice_status>(static_cast<int>(code) + 1); }
+
+/// Where there is no memory for the text, the code's own words stand for it.
+sluice_status report(const Error& error) noexcept {
+  const auto keep_all = [&]() -> sluice::Status { return keep_text(error.to_string()), sluice::Status(); };
+  if (!sluice::or_out_of_memory("", keep_all)) keep_text(sluice::name_of(error.code));
+  return status_of(error.code);
+}
+
+sluice_status report(const Status& status) noexcept { return status ? SLUICE_OK : report(status.error()); }
+
+}  // namespace sluice::c_api
 
 extern "C" {
 

@@ -42,4 +42,11 @@ Result<std::shared_ptr<const Model>> Model::with_dims(const model::Extents& dims
   });
 }
 
+Result<std::shared_ptr<const Model>> Model::part(std::size_t first_node, std::size_t count) const {
+  return or_out_of_memory(file_.path(), [&]() -> Result<std::shared_ptr<const Model>> {
+    SLUICE_ASSIGN_OR_RETURN(model::ModelFile file, file_.with_part(first_node, count));
+    return std::shared_ptr<const Model>(new Model(std::move(file)));
+  });
+}
+
 }  // namespace sluice

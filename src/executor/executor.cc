@@ -31,6 +31,7 @@ class PlanExecutor final : public Executor {
         skipped_(plan.loads.size(), false),
         compute_slowdown_(options.compute_slowdown),
         max_turns_(options.max_turns),
+        before_step_(options.before_step),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
         loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
@@ -209,6 +210,7 @@ class PlanExecutor final : public Executor {
   void run_steps() noexcept {
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
+      if (before_step_.call != nullptr) before_step_.call(before_step_.context);
       if (cancelled_.load(std::memory_order_relaxed)) return;
       const std::int64_t stalled_before = stats_.stall_ns;
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
@@ -263,6 +265,7 @@ class PlanExecutor final : public Executor {
   std::array<std::uint64_t, kPasses.size()> loads_in_{};
   double compute_slowdown_;
   std::int64_t max_turns_;
+  StepHook before_step_;
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted

@@ -1,9 +1,11 @@
 #include "sluice/model/model_file.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "sluice/core/hash.h"
+#include "sluice/model/part.h"
 #include "src/core/out_of_memory.h"
 #include "src/model/aligned_buffer.h"
 #include "src/model/header.h"
@@ -143,6 +145,25 @@ Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
     model.source_ = source_;
     SLUICE_RETURN_IF_ERROR(model.read(extents));
     if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");
+    return model;
+  });
+}
+
+Result<ModelFile> ModelFile::with_part(std::size_t first_node, std::size_t count) const {
+  return or_out_of_memory(path_, [&]() -> Result<ModelFile> {
+    SLUICE_ASSIGN_OR_RETURN(Part part, part_of(*graph_, first_node, count));
+    SLUICE_RETURN_IF_ERROR(validate(part.graph, file_size_, *rules_));
+    ModelFile model(*rules_);
+    model.path_ = path_;
+    model.has_path_ = has_path_;
+    model.source_ = source_;
+    model.header_hash_ = header_hash_;
+    const std::array<std::uint64_t, 3> identity = {hash_, first_node, count};
+    model.hash_ = xxh3_64(std::as_bytes(std::span(identity)));
+    model.file_size_ = file_size_;
+    model.header_bytes_ = header_bytes_;
+    model.dimensions_ = dimensions_;
+    model.graph_ = std::make_unique<Graph>(std::move(part.graph));
     return model;
   });
 }

@@ -1,7 +1,9 @@
 // Devices and models by hand, for tests that say what they expect.
 #pragma once
 
-#include "sluice/scheduler/scheduler.h"
+#include "sluice/scheduler/cut.h"
+#include "sluice/scheduler/policy.h"
+#include "sluice/scheduler/simulator/experiment.h"
 
 namespace sluice::scheduler {
 

@@ -61,6 +61,8 @@ struct SessionOptions {
   double compute_slowdown = 1;                             // steps take so many times their time, up to 1000 (a slower CPU, emulated)
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
+  /// Called before each step of a run; a scheduler lets a run wait there. Default: none. Costs a branch a step.
+  executor::StepHook before_step;
   bool time_steps = false;  // keep what each step and load costs (Session::step_times, load_times)
   /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
   /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the
@@ -92,6 +94,9 @@ class Model {
   /// The same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here. Reads
   /// the header again; the file stays open once. Errors: those of ModelFile::with_extents.
   Result<std::shared_ptr<const Model>> with_dims(const model::Extents& dims) const;
+  /// A part of the graph (model/part.h) as a model of its own, with the tensors that cross its border as ports. Shares the open file.
+  /// Errors: those of ModelFile::with_part.
+  Result<std::shared_ptr<const Model>> part(std::size_t first_node, std::size_t count) const;
   const model::ModelFile& file() const noexcept { return file_; }
   const model::Graph& graph() const noexcept { return file_.graph(); }
 

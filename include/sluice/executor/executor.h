@@ -68,6 +68,13 @@ struct ReadOptions {
   double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
 };
 
+/// Called before each step of a run, in the thread that runs: a step boundary is where a run can wait without losing anything. Until it
+/// returns the run rests and its part of the arena stays as it is. It may run sessions of other arenas, and cancel this one.
+struct StepHook {
+  void (*call)(void* context) noexcept = nullptr;
+  void* context = nullptr;
+};
+
 struct ExecutorOptions {
   ReadOptions read;
   std::span<const int> load_cpus;  // processors that read, where the system allows it; empty: all. Used by create() only
@@ -76,6 +83,7 @@ struct ExecutorOptions {
   bool time_steps = false;      // keep what each step and load of a run costs: two more looks at the clock each, 24 and 32 bytes
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   std::int64_t max_turns = kernels::kDefaultMaxTurns;           // of the loops of one step
+  StepHook before_step;
   kernels::FindKernel find_kernel = &kernels::find_kernel;      // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;        // what the stretches' stored forms mean
 };

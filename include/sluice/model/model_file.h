@@ -32,10 +32,13 @@ class ModelFile {
   /// The same file with its graph of other extents: reads the header again, shares the open file. Errors: those of `open`; kFileChanged.
   Result<ModelFile> with_extents(const Extents& extents) const;
 
+  /// The same file with a part of its graph (part.h) in place of the whole. Errors: those of `part_of`, and of `validate`.
+  Result<ModelFile> with_part(std::size_t first_node, std::size_t count) const;
+
   const Graph& graph() const noexcept { return *graph_; }
   /// What can be bound, and the extents that this graph has; empty for a file of one shape.
   const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
-  /// What plans are tied to: XXH3-64 of the header, and of the extents where they are not the bound.
+  /// What plans are tied to: XXH3-64 of the header, and of the extents where they are not the bound, and of the part where it is one.
   std::uint64_t hash() const noexcept { return hash_; }
   const std::string& path() const noexcept { return path_; }
   /// Whether the path leads to the model, so that it can be opened a second time.

@@ -33,8 +33,9 @@ struct Statistics {
   std::uint64_t late = 0;
   std::uint64_t dropped = 0;
   std::uint64_t cancelled = 0;
+  std::uint64_t failed = 0;  // ended with an error of its own: a model file that went bad
 
-  std::uint64_t left() const noexcept { return refused + met + late + dropped + cancelled; }
+  std::uint64_t left() const noexcept { return refused + met + late + dropped + cancelled + failed; }
   /// Over what was submitted: dropping a job never raises it. Only what the user took back himself does not count.
   double goodput() const noexcept {
     return submitted == cancelled ? 1 : static_cast<double>(met) / static_cast<double>(submitted - cancelled);
@@ -63,9 +64,13 @@ class Board {
   const Statistics& statistics() const noexcept { return statistics_; }
   void set_now(Time now) noexcept { state_.now = std::max(state_.now, now); }
 
-  /// The job's place, or `invalid()` when the table is full.
-  JobSlot submit(const Request& request) noexcept {
+  /// The job's place, or `invalid()` when the table is full, or the caller has no `room` for the job elsewhere.
+  JobSlot submit(const Request& request, bool room = true) noexcept {
     ++statistics_.submitted;
+    if (!room) {
+      ++statistics_.refused;
+      return JobSlot::invalid();
+    }
     for (std::size_t s = 0; s < state_.jobs.size(); ++s) {
       JobState& job = state_.jobs[s];
       if (job.live) continue;
@@ -85,11 +90,13 @@ class Board {
     return JobSlot::invalid();
   }
 
-  void cancel(JobSlot slot) noexcept {
-    JobState& job = state_.jobs[slot.index()];
-    if (!job.live || job.dropped) return;
-    ++statistics_.cancelled;
-    ++state_.changes;
+  void cancel(JobSlot slot) noexcept { leave(slot, statistics_.cancelled); }
+  /// No processor can help: the job itself has failed.
+  void fail(JobSlot slot) noexcept { leave(slot, statistics_.failed); }
+
+  void drop(JobSlot slot) noexcept {
+    if (state_.jobs[slot.index()].dropped) return;
+    ++statistics_.dropped;
     discard(slot);
   }
 
@@ -102,9 +109,7 @@ class Board {
           enqueue(decision);
           break;
         case Decision::Kind::kDrop:
-          if (state_.jobs[decision.job.index()].dropped) break;
-          ++statistics_.dropped;
-          discard(decision.job);
+          drop(decision.job);
           break;
         case Decision::Kind::kPreempt: {
           ProcessorState& processor = state_.processors[decision.processor.index()];
@@ -227,6 +232,14 @@ class Board {
     mark(run, UnitPhase::kPending, 0);
     state_.jobs[run.job.index()].running -= run.last - run.first;
     settle(run.job);
+  }
+
+  void leave(JobSlot slot, std::uint64_t& count) noexcept {
+    const JobState& job = state_.jobs[slot.index()];
+    if (!job.live || job.dropped) return;
+    ++count;
+    ++state_.changes;
+    discard(slot);
   }
 
   /// A job that is not wanted any more: what waits goes, what runs is left to end.

@@ -21,8 +21,11 @@ namespace sluice::scheduler {
 
 class Profile {
  public:
+  static constexpr double kSmoothing = 0.1;  // what Band uses; the detector is what makes up for its slowness
+
   /// Of models that `check_model` accepts. Allocates; nothing after it does.
-  Profile(const Device& device, std::span<const Model> models) : processors_(device.count()) {
+  Profile(const Device& device, std::span<const Model> models, double smoothing = kSmoothing)
+      : processors_(device.count()), smoothing_(smoothing) {
     for (const Processor& processor : device.processors) dispatch_.push_back(processor.dispatch);
     for (const Model& model : models) add(device, model);
     recent_.resize(processors_);
@@ -80,7 +83,7 @@ class Profile {
       recent.count = 0;
       return;
     }
-    set(t, at, t.exact[at] * (1 + kSmoothing * (std::min(ratio, kLargestStep) - 1)));
+    set(t, at, t.exact[at] * (1 + smoothing_ * (std::min(ratio, kLargestStep) - 1)));
     if (std::abs(t.exact[at] - t.settled[at]) * 8 > t.settled[at]) settle();
   }
 
@@ -93,7 +96,6 @@ class Profile {
   }
 
  private:
-  static constexpr double kSmoothing = 0.1;    // what Band uses; the detector is what makes up for its slowness
   static constexpr double kLargestStep = 4;    // one outlier moves an expectation by at most three tenths
   static constexpr std::size_t kAgreeing = 3;  // measurements that make a change; two would take a pair of interruptions for one
   static constexpr double kChanged = 1.3;      // beyond this ratio; noise of single units stays well below it
@@ -174,6 +176,7 @@ class Profile {
   }
 
   std::size_t processors_;
+  double smoothing_;
   std::vector<Time> dispatch_;
   std::vector<Table> tables_;
   std::vector<Recent> recent_;

@@ -90,7 +90,9 @@ inline void tell(const State& state, PolicyMemory& memory, Decisions& out) noexc
   for (const JobSlot slot : state.live) {
     const JobState& job = state.job(slot);
     if (job.dropped || job.done + job.running == state.units_of(slot)) continue;
-    if (state.now + state.least_rest(slot) > job.deadline) out.add(Decision::drop(slot));
+    // Where no processor is left that supports the job, one may be back before its deadline.
+    const Time rest = state.least_rest(slot);
+    if (state.now + (rest >= kNever ? 0 : rest) > job.deadline) out.add(Decision::drop(slot));
   }
   for (const PlanSearch::Item& item : memory.search.items()) {
     if (item.end != state.job(item.job).expected_end) out.add(Decision::expect(item.job, item.end));

@@ -1,0 +1,346 @@
+#include "src/cli/serve/serve.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <thread>
+
+#include "sluice/engine/engine.h"
+#include "src/cli/bench/child.h"
+#include "src/cli/failure.h"
+#include "src/cli/file.h"
+#include "src/cli/inputs.h"
+#include "src/cli/open_model.h"
+#include "src/cli/process.h"
+#include "src/cli/session_options.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+using scheduler::JobResult;
+using scheduler::kMillisecond;
+using scheduler::ModelId;
+using scheduler::ProcessorId;
+using scheduler::Scheduler;
+using serve_detail::Served;
+using serve_detail::ServeReport;
+
+// Live jobs beyond this are refused: an overload shows, and memory is bounded.
+constexpr std::size_t kMostLive = 64;
+// Jobs of a model whose outputs are kept for comparison at one time; others are not copied out.
+constexpr std::size_t kChecked = 2;
+
+/// ONNX files of the configuration as model files, removed at the end.
+class Converted {
+ public:
+  Converted() = default;
+  Converted(const Converted&) = delete;
+  Converted& operator=(const Converted&) = delete;
+  ~Converted() {
+    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+
+  std::string model_file(const std::string& graph) {
+    if (!graph.ends_with(".onnx")) return graph;
+    std::string path = (std::filesystem::temp_directory_path() / "sluice-serve-XXXXXX").string();
+    const int file = ::mkstemp(path.data());
+    if (file < 0) raise(make_io_error(path, "no temporary file can be made", errno));
+    ::close(file);
+    paths_.push_back(path);
+    const bench_detail::ChildResult child = bench_detail::run_self({"convert", graph, "-o", path});
+    if (child.status != 0) throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: cannot be converted: {}", graph, child.error));
+    return path;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+/// The tensors of one model's requests: the same inputs for all, and room for some outputs.
+struct ModelTensors {
+  std::vector<std::vector<std::byte>> inputs;
+  std::vector<std::span<const std::byte>> views;
+  struct Room {
+    std::vector<std::vector<std::byte>> outputs;
+    std::vector<std::span<std::byte>> views;
+  };
+  std::deque<Room> rooms;
+  std::vector<Room*> free;
+  std::vector<std::span<std::byte>> no_room;
+};
+
+ModelTensors make_tensors(const model::Graph& graph, std::size_t seed) {
+  ModelTensors tensors;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const HostTensor values = random_tensor(graph.tensor(graph.inputs[i].tensor).dtype, graph.inputs[i].onnx_shape, seed + i);
+    const auto bytes = std::as_bytes(std::span(values.data));
+    tensors.inputs.emplace_back(bytes.begin(), bytes.end());
+  }
+  for (const auto& input : tensors.inputs) tensors.views.emplace_back(input);
+  tensors.no_room.resize(graph.outputs.size());
+  return tensors;
+}
+
+void add_room(ModelTensors& tensors, const model::Graph& graph) {
+  ModelTensors::Room& room = tensors.rooms.emplace_back();
+  for (const model::Port& port : graph.outputs)
+    room.outputs.emplace_back(static_cast<std::size_t>(graph.tensor(port.tensor).bytes().count()));
+  for (auto& output : room.outputs) room.views.emplace_back(output);
+  tensors.free.push_back(&room);
+}
+
+class Serving {
+ public:
+  explicit Serving(const ServeOptions& options) : options_(options) {}
+
+  ServeReport run() {
+    const std::string text = read_config();
+    report_.config = parse_config(text, options_.config);
+    if (!options_.policy.empty()) report_.config.policy = options_.policy;
+    say_what_is_not_done();
+    open_models();
+    start();
+    serve();
+    return finish();
+  }
+
+ private:
+  std::string read_config() const {
+    std::ifstream stream(options_.config, std::ios::binary);
+    if (!stream) raise(make_io_error(options_.config, "the configuration cannot be read", errno));
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  void say_what_is_not_done() const {
+    const ServeConfig& config = report_.config;
+    for (const std::string& device : config.not_here)
+      fmt::print(stderr, "sluice: workers: no {} is here; its work goes to the other workers\n", device);
+    if (!config.without_effect.empty())
+      fmt::print(stderr, "sluice: {}: read, and without effect here (docs/scheduling.md)\n", fmt::join(config.without_effect, ", "));
+  }
+
+  void open_models() {
+    for (const ServedModel& model : report_.config.models) {
+      models_.push_back(open_model(converted_.model_file(model.graph), {}));
+      tensors_.push_back(make_tensors(models_.back()->graph(), 1));
+    }
+  }
+
+  void start() {
+    const ServeConfig& config = report_.config;
+    const SessionOptions budget =
+        session_options({.model = {}, .budget = options_.budget, .scope = options_.scope, .reserve = options_.reserve});
+    scheduler::SchedulerOptions options;
+    options.budget = report_.budget = budget.budget;
+    options.scope = budget.scope;
+    options.reserve = budget.reserve + bytes_of_requests();
+    options.processors = config.processors;
+    options.policy = config.policy;
+    options.limits.jobs = kMostLive;
+    options.warmup_runs = config.warmup_runs;
+    options.profile_runs = config.profile_runs;
+    options.smoothing = config.smoothing;
+    options.trace_runs = options_.trace.empty() ? 0 : 200'000;
+    scheduler_ = unwrap(Scheduler::create(options));
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      const ServedModel& served = config.models[m];
+      scheduler::ModelOptions model;
+      model.name = served.graph;
+      model.urgent = served.urgent;
+      model.same_bits = served.same_bits;
+      model.reference_inputs = tensors_[m].inputs;
+      if (served.processor) model.fixed = ProcessorId(*served.processor);
+      unwrap(scheduler_->add_model(models_[m], model));
+    }
+    unwrap(scheduler_->start());
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      const std::size_t rooms = scheduler_->units(ModelId(m)).size() > 1 ? kMostLive : kChecked;
+      for (std::size_t i = 0; i < rooms; ++i) add_room(tensors_[m], models_[m]->graph());
+    }
+    served_.reserve(1024);
+  }
+
+  /// What this program holds of requests while they are served.
+  Bytes bytes_of_requests() const {
+    Bytes sum(2 << 20);  // results
+    for (std::size_t m = 0; m < models_.size(); ++m)
+      for (const model::Port& port : models_[m]->graph().outputs) sum += kChecked * models_[m]->graph().tensor(port.tensor).bytes();
+    return sum;
+  }
+
+  scheduler::Time deadline_of(std::size_t m) const {
+    const ServedModel& model = report_.config.models[m];
+    if (model.slo_us > 0) return static_cast<scheduler::Time>(model.slo_us * 1e3);
+    if (model.slo_scale <= 0) return scheduler::kNever;
+    scheduler::Time longest = 0;
+    for (std::size_t p = 0; p < report_.config.processors.size(); ++p) {
+      const scheduler::Time time = scheduler_->expected_time(ModelId(m), ProcessorId(p));
+      if (time < scheduler::kNever) longest = std::max(longest, time);
+    }
+    return static_cast<scheduler::Time>(static_cast<double>(longest) * model.slo_scale);
+  }
+
+  /// A request on its way: where its outputs go.
+  struct Request {
+    Serving* serving = nullptr;
+    std::size_t model = 0;
+    ModelTensors::Room* room = nullptr;
+  };
+
+  void submit(std::size_t m) {
+    Request* request = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (free_.empty()) {
+        requests_.emplace_back();
+        free_.push_back(&requests_.back());
+      }
+      request = free_.back();
+      free_.pop_back();
+      *request = {this, m, nullptr};
+      if (!tensors_[m].free.empty()) {
+        request->room = tensors_[m].free.back();
+        tensors_[m].free.pop_back();
+      }
+    }
+    scheduler::JobOptions options;
+    options.deadline = deadlines_[m];
+    options.priority = report_.config.models[m].priority;
+    options.app = static_cast<std::uint32_t>(report_.config.models[m].app);
+    options.done = [](void* context, const JobResult& result) noexcept {
+      Request& done = *static_cast<Request*>(context);
+      done.serving->ended(done, result);
+    };
+    options.context = request;
+    const scheduler::JobTensors tensors{tensors_[m].views, request->room == nullptr ? tensors_[m].no_room : request->room->views};
+    if (!scheduler_->submit(ModelId(m), tensors, options)) give_back(*request);  // refused: the scheduler counts it
+  }
+
+  void ended(Request& request, const JobResult& result) noexcept {
+    const bool done = result.outcome == scheduler::Outcome::kMet || result.outcome == scheduler::Outcome::kLate;
+    Served served{result, done && request.room != nullptr, false};
+    const auto expected = scheduler_->reference_outputs(ModelId(request.model));
+    for (std::size_t i = 0; served.checked && i < expected.size(); ++i)
+      served.wrong = served.wrong || std::memcmp(expected[i].data(), request.room->outputs[i].data(), expected[i].size()) != 0;
+    {
+      const std::lock_guard lock(mutex_);
+      served_.push_back(served);
+    }
+    give_back(request);
+  }
+
+  void give_back(Request& request) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (request.room != nullptr) tensors_[request.model].free.push_back(request.room);
+    free_.push_back(&request);
+  }
+
+  void serve() {
+    for (std::size_t m = 0; m < models_.size(); ++m) deadlines_.push_back(deadline_of(m));
+    switch (report_.config.mode) {
+      case ServeMode::kPeriodic:
+        serve_periodic();
+        break;
+      case ServeMode::kStream:
+        serve_stream();
+        break;
+      case ServeMode::kWorkload:
+        for (const RecordedRequest& request : report_.config.workload) {
+          if (request.at_ms > report_.config.running_time_ms) break;
+          wait_until(request.at_ms);
+          submit_frame(request.model);
+        }
+        break;
+    }
+    scheduler_->drain();
+  }
+
+  void submit_frame(std::size_t m) {
+    for (int i = 0; i < report_.config.models[m].batch_size; ++i) submit(m);
+  }
+
+  void serve_periodic() {
+    std::vector<double> next(models_.size(), 0);
+    while (true) {
+      const auto first = std::min_element(next.begin(), next.end());
+      if (*first >= report_.config.running_time_ms) return;
+      const auto m = static_cast<std::size_t>(first - next.begin());
+      wait_until(*first);
+      submit_frame(m);
+      *first += report_.config.models[m].period_ms;
+    }
+  }
+
+  void serve_stream() {
+    while (elapsed_ms() < report_.config.running_time_ms) {
+      for (std::size_t m = 0; m < models_.size(); ++m) submit_frame(m);
+      scheduler_->drain();
+      progress();
+    }
+  }
+
+  double elapsed_ms() const { return static_cast<double>(scheduler_->now()) / 1e6; }
+
+  void wait_until(double at_ms) {
+    progress();
+    const double left = at_ms - elapsed_ms();
+    if (left > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(left));
+  }
+
+  void progress() {
+    progress_.update(static_cast<std::uint64_t>(elapsed_ms()), [&] { return fmt::format("{:.0f} s", elapsed_ms() / 1e3); });
+  }
+
+  ServeReport finish() {
+    report_.elapsed_ms = elapsed_ms();
+    report_.statistics = scheduler_->statistics();
+    report_.events = scheduler_->trace();
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      auto& row = report_.expected.emplace_back();
+      for (std::size_t p = 0; p < report_.config.processors.size(); ++p)
+        row.push_back(scheduler_->expected_time(ModelId(m), ProcessorId(p)));
+    }
+    report_.predicts = scheduler::find_policy(report_.config.policy) == scheduler::find_policy("sluice");
+    scheduler_.reset();  // all have been told
+    report_.served = std::move(served_);
+    report_.peak_rss_bytes = peak_rss_bytes();
+    return std::move(report_);
+  }
+
+  const ServeOptions& options_;
+  ServeReport report_;
+  Converted converted_;
+  std::vector<std::shared_ptr<const Model>> models_;
+  std::deque<ModelTensors> tensors_;  // views name what lies here: nothing is moved
+  std::vector<scheduler::Time> deadlines_;
+  std::mutex mutex_;  // guards what requests share with the scheduler's thread
+  std::deque<Request> requests_;
+  std::vector<Request*> free_;
+  std::vector<Served> served_;
+  Progress progress_{"serve", 0};
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+}  // namespace
+
+void serve(const ServeOptions& options) {
+  const ServeReport report = Serving(options).run();
+  if (!options.trace.empty()) {
+    const std::string trace = serve_detail::trace_of(report);
+    write_atomically(options.trace, std::as_bytes(std::span(trace)));
+  }
+  if (!report.config.log_path.empty()) {
+    const std::string log = serve_detail::log_of(report);
+    write_atomically(report.config.log_path, std::as_bytes(std::span(log)));
+  }
+  serve_detail::print(report, options.json);
+}
+
+}  // namespace sluice::cli

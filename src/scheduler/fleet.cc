@@ -1,0 +1,341 @@
+#include "src/scheduler/fleet.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "sluice/core/affinity.h"
+#include "sluice/model/part.h"
+#include "src/core/out_of_memory.h"
+
+namespace sluice::scheduler {
+namespace {
+
+std::size_t bytes_of(const model::Graph& graph, const model::Port& port) noexcept {
+  return static_cast<std::size_t>(graph.tensor(port.tensor).bytes().count());
+}
+
+std::vector<std::vector<std::byte>> zeros(const model::Graph& graph, const std::vector<model::Port>& ports) {
+  std::vector<std::vector<std::byte>> tensors;
+  for (const model::Port& port : ports) tensors.emplace_back(bytes_of(graph, port));
+  return tensors;
+}
+
+/// Views of reference values as a job has them.
+struct ReferenceJob {
+  explicit ReferenceJob(FleetModel& model) : ReferenceJob(model, model.outputs, model.between) {}
+  ReferenceJob(const FleetModel& model, std::vector<std::vector<std::byte>>& out, std::span<std::byte> between) {
+    for (const std::vector<std::byte>& tensor : model.inputs) inputs.emplace_back(tensor);
+    for (std::vector<std::byte>& tensor : out) outputs.emplace_back(tensor);
+    memory = {inputs, outputs, between};
+  }
+  std::vector<std::span<const std::byte>> inputs;
+  std::vector<std::span<std::byte>> outputs;
+  JobMemory memory;
+};
+
+/// A unit of reshapes alone has nothing to run: they go with what comes before them, or after, where that one's processors support them.
+void keep_reshapes_with_neighbours(const model::Graph& graph, std::vector<CutOperator>& operators) {
+  const auto follow = [&](std::size_t i, std::size_t neighbour) {
+    if (graph.nodes[i].op != model::OpKind::kReshape) return;
+    for (std::size_t p = 0; p < operators[i].times.size(); ++p)
+      if (operators[i].times[p] == kNever && operators[neighbour].times[p] != kNever) return;
+    operators[i].times = operators[neighbour].times;
+  };
+  for (std::size_t i = operators.size(); i-- > 1;) follow(i - 1, i);
+  for (std::size_t i = 1; i < operators.size(); ++i) follow(i, i - 1);
+}
+
+}  // namespace
+
+std::string_view kind_of(const ProcessorOptions& options) noexcept {
+  if (options.backend) return options.backend->kind();
+  return options.kind == ProcessorOptions::Kind::kTimed ? "timed" : "cpu";
+}
+
+std::span<const std::byte> JobMemory::read(const TensorPlace& place) const noexcept {
+  if (place.kind == TensorPlace::Kind::kInput) return inputs[place.at];
+  return write(place);
+}
+
+std::span<std::byte> JobMemory::write(const TensorPlace& place) const noexcept {
+  return place.kind == TensorPlace::Kind::kOutput ? outputs[place.at] : between.subspan(place.at, place.bytes);
+}
+
+Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept {
+  for (std::size_t i = 0; i < unit.inputs.size(); ++i) SLUICE_RETURN_IF_ERROR(unit.program->set_input(i, memory.read(unit.inputs[i])));
+  return {};
+}
+
+Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept {
+  for (std::size_t i = 0; i < unit.outputs.size(); ++i) {
+    const std::span<std::byte> target = memory.write(unit.outputs[i]);
+    if (!target.empty()) SLUICE_RETURN_IF_ERROR(unit.program->get_output(i, target));
+  }
+  return {};
+}
+
+Status Fleet::add_processor(const ProcessorOptions& options) {
+  const auto refuse = [&](const char* reason) { return fail(ErrorCode::kInvalidArgument, options.name, reason); };
+  if ((options.kind == ProcessorOptions::Kind::kBackend) != (options.backend != nullptr))
+    return refuse("a processor of the kind backend has one, and no other has");
+  if (processors.size() == Device::kMostProcessors) return refuse("a device has 1 to 32 processors");
+  if (!executor::is_compute_slowdown(options.compute_slowdown)) return refuse("a slowdown is a factor from 1 to 1000");
+  if (!(options.speedup >= 1e-3 && options.speedup <= 1e6)) return refuse("a speedup is a factor from 0.001 to 1000000");
+  SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.cpus).status());
+  FleetProcessor processor;
+  processor.options = options;
+  if (processor.options.name.empty()) processor.options.name = std::string(kind_of(options)) + std::to_string(processors.size());
+  if (options.kind == ProcessorOptions::Kind::kTimed) processor.clock = std::make_shared<TimedClock>();
+  processors.push_back(std::move(processor));
+  return {};
+}
+
+Status Fleet::add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) {
+  if (!model) return fail(ErrorCode::kInvalidArgument, options.name, "a scheduler needs a model");
+  const model::Graph& graph = model->graph();
+  FleetModel entry;
+  entry.model = model;
+  entry.options = options;
+  if (entry.options.name.empty()) entry.options.name = model->file().path();
+  entry.inputs = options.reference_inputs.empty() ? zeros(graph, graph.inputs) : options.reference_inputs;
+  entry.options.reference_inputs.clear();
+  bool fits = entry.inputs.size() == graph.inputs.size();
+  for (std::size_t i = 0; fits && i < graph.inputs.size(); ++i) fits = entry.inputs[i].size() == bytes_of(graph, graph.inputs[i]);
+  if (!fits) return fail(ErrorCode::kInvalidArgument, entry.options.name, "a reference input has the size of its port, one for each");
+  if (options.fixed.valid() && options.fixed.index() >= processors.size())
+    return fail(ErrorCode::kInvalidArgument, entry.options.name, "the model is fixed to a processor that is not there");
+  models.push_back(std::move(entry));
+  if (Status status = cut(models.back()); !status) {
+    models.pop_back();
+    return status;
+  }
+  return {};
+}
+
+bool Fleet::supports(std::size_t p, const FleetModel& model, const model::Node& node) const {
+  const FleetProcessor& processor = processors[p];
+  if (processor.options.kind == ProcessorOptions::Kind::kTimed) {
+    const std::vector<Time>& times = processor.options.times;
+    const auto number = static_cast<std::size_t>(&model - models.data());
+    return times.empty() || (number < times.size() && times[number] < kNever);
+  }
+  const backends::Backend* const backend = processor.options.backend.get();
+  return backend == nullptr || ((backend->same_bits() || !model.options.same_bits) && backend->supports(model.model->graph(), node));
+}
+
+/// Units by support. Where the graph cannot be cut, it is one unit for the processors that support all of it.
+Status Fleet::cut(FleetModel& entry) const {
+  const model::Graph& graph = entry.model->graph();
+  std::vector<CutOperator> operators;
+  std::vector<std::size_t> maker(graph.tensors.size(), graph.nodes.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const model::Node& node = graph.nodes[i];
+    CutOperator op;
+    for (std::size_t p = 0; p < processors.size(); ++p) op.times.push_back(supports(p, entry, node) ? 1 : kNever);
+    for (const TensorId input : node.inputs)
+      if (input.valid() && maker[input.index()] < i) op.reads_from.push_back(maker[input.index()]);
+    for (const TensorId output : node.outputs) {
+      maker[output.index()] = i;
+      op.output += graph.tensor(output).bytes();
+    }
+    operators.push_back(std::move(op));
+  }
+  keep_reshapes_with_neighbours(graph, operators);
+  entry.unit_ends = cut_ends(operators, {.longest = kNever});
+  bool whole = entry.unit_ends.size() == 1;
+  for (std::size_t u = 0, first = 0; u < entry.unit_ends.size() && !whole; first = entry.unit_ends[u++])
+    whole = !model::part_of(graph, first, entry.unit_ends[u] - first);
+  if (whole) {
+    for (const CutOperator& op : operators)
+      for (std::size_t p = 0; p < processors.size(); ++p)
+        if (op.times[p] == kNever) operators[0].times[p] = kNever;
+    operators.resize(1);
+    operators[0].reads_from.clear();
+    entry.unit_ends = {graph.nodes.size()};
+  }
+  SLUICE_ASSIGN_OR_RETURN(entry.units, cut_units(device(), entry.options.name, operators, {.longest = kNever}));
+  return {};
+}
+
+/// Its ports, and where they lie in a job's memory.
+Result<UnitProgram> Fleet::unit_program(const FleetModel& entry, UnitIndex u) const {
+  UnitProgram unit;
+  if (entry.unit_ends.size() == 1) {
+    for (std::size_t i = 0; i < entry.inputs.size(); ++i) unit.inputs.push_back({TensorPlace::Kind::kInput, i, entry.inputs[i].size()});
+    for (std::size_t i = 0; i < entry.outputs.size(); ++i) unit.outputs.push_back({TensorPlace::Kind::kOutput, i, entry.outputs[i].size()});
+    return unit;
+  }
+  const std::size_t first = first_node(entry, u);
+  SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
+  for (const TensorId tensor : part.inputs) unit.inputs.push_back(entry.places[tensor.index()]);
+  for (const TensorId tensor : part.outputs) unit.outputs.push_back(entry.places[tensor.index()]);
+  return unit;
+}
+
+Status Fleet::make_backend_programs() {
+  for (FleetModel& entry : models)
+    for (std::size_t p = 0; p < processors.size(); ++p) {
+      if (!processors[p].options.backend) continue;
+      for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
+        if (entry.units.units[u].times[p] == kNever) continue;
+        SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(entry, u));
+        const std::size_t first = first_node(entry, u);
+        SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
+        SLUICE_ASSIGN_OR_RETURN(unit.program, processors[p].options.backend->prepare(part.graph, entry.model->file().source()));
+        entry.programs[p][u] = std::move(unit);
+      }
+    }
+  return {};
+}
+
+/// Every tensor that crosses a border, by CPU kernels where there are any.
+Status Fleet::run_reference(FleetModel& entry) {
+  const ReferenceJob job(entry);
+  for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
+    const UnitProgram* chosen = nullptr;
+    for (std::size_t p = 0; p < processors.size(); ++p) {
+      const UnitProgram& unit = entry.programs[p][u];
+      if (unit.program && (chosen == nullptr || processors[p].options.kind == ProcessorOptions::Kind::kCpu)) chosen = &unit;
+    }
+    if (chosen == nullptr)
+      return fail(ErrorCode::kUnsupported, entry.options.name, "only a timed processor is there: its outputs are computed by another");
+    SLUICE_RETURN_IF_ERROR(give_inputs(*chosen, job.memory));
+    SLUICE_RETURN_IF_ERROR(chosen->program->run());
+    SLUICE_RETURN_IF_ERROR(take_outputs(*chosen, job.memory));
+  }
+  return {};
+}
+
+Status Fleet::make_timed_programs(FleetModel& entry) {
+  const ReferenceJob job(entry);
+  const auto copy = [&](const TensorPlace& place) {
+    const std::span<const std::byte> bytes = job.memory.read(place);
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  for (std::size_t p = 0; p < processors.size(); ++p) {
+    if (!processors[p].clock) continue;
+    for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
+      if (entry.units.units[u].times[p] == kNever) continue;
+      SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(entry, u));
+      auto answers = std::make_shared<TimedAnswers>();
+      for (const TensorPlace& place : unit.inputs) answers->inputs.push_back(copy(place));
+      for (const TensorPlace& place : unit.outputs) answers->outputs.push_back(copy(place));
+      unit.time = std::make_shared<Time>(1);
+      unit.program = make_timed_program(std::move(answers), unit.time, processors[p].clock, processors[p].boundary);
+      entry.programs[p][u] = std::move(unit);
+    }
+  }
+  return {};
+}
+
+Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
+  for (FleetModel& entry : models) {
+    const model::Graph& graph = entry.model->graph();
+    entry.outputs = zeros(graph, graph.outputs);
+    entry.programs.resize(processors.size());
+    for (std::vector<UnitProgram>& there : entry.programs) there.resize(entry.unit_ends.size());
+    place_tensors(entry);
+    entry.between.resize(entry.between_bytes);
+  }
+  SLUICE_RETURN_IF_ERROR(make_backend_programs());
+  SLUICE_RETURN_IF_ERROR(make_parts(options, slots));
+  for (FleetModel& entry : models) {
+    SLUICE_RETURN_IF_ERROR(run_reference(entry));
+    SLUICE_RETURN_IF_ERROR(make_timed_programs(entry));
+  }
+  return {};
+}
+
+/// What crosses a border between units and is no port of the graph gets bytes of its own.
+void Fleet::place_tensors(FleetModel& entry) const {
+  const model::Graph& graph = entry.model->graph();
+  entry.places.assign(graph.tensors.size(), {});
+  std::vector<std::size_t> unit_of(graph.tensors.size(), 0);
+  for (std::size_t u = 0, i = 0; u < entry.unit_ends.size(); ++u)
+    for (; i < entry.unit_ends[u]; ++i) {
+      for (const TensorId output : graph.nodes[i].outputs) unit_of[output.index()] = u;
+      for (const TensorId input : graph.nodes[i].inputs) {
+        if (!input.valid() || unit_of[input.index()] == u || entry.places[input.index()].bytes > 0) continue;
+        const auto bytes = static_cast<std::size_t>(graph.tensor(input).bytes().count());
+        entry.places[input.index()] = {TensorPlace::Kind::kBetween, entry.between_bytes, bytes};
+        entry.between_bytes += (bytes + 63) / 64 * 64;
+      }
+    }
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    entry.places[graph.inputs[i].tensor.index()] = {TensorPlace::Kind::kInput, i, entry.inputs[i].size()};
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    entry.places[graph.outputs[i].tensor.index()] = {TensorPlace::Kind::kOutput, i, entry.outputs[i].size()};
+}
+
+Device Fleet::device() const {
+  // Measured: taking a run from the board, waking a worker and looking at its inputs.
+  constexpr Time kDispatch = 20 * kMicrosecond;
+  Device device;
+  for (const FleetProcessor& processor : processors)
+    device.processors.push_back({processor.options.name, kDispatch, processor.options.backend ? 0 : kMillisecond});
+  // What is handed over lies in memory that every processor sees, and copying in and out is part of a unit's measured time.
+  device.transfers.resize(processors.size() * processors.size());
+  return device;
+}
+
+std::size_t Fleet::between_bytes() const noexcept {
+  std::size_t most = 0;
+  for (const FleetModel& entry : models) most = std::max(most, entry.between_bytes);
+  return most;
+}
+
+Result<Time> Fleet::measure(UnitProgram& unit, const FleetModel& entry, const SchedulerOptions& options) {
+  // Copies: processors measure at the same time, and a unit may read an output of the model that another unit has made.
+  std::vector<std::vector<std::byte>> outputs = entry.outputs;
+  std::vector<std::byte> between = entry.between;
+  const ReferenceJob job(entry, outputs, between);
+  std::vector<Time> taken;
+  for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    SLUICE_RETURN_IF_ERROR(give_inputs(unit, job.memory));
+    SLUICE_RETURN_IF_ERROR(unit.program->run());
+    SLUICE_RETURN_IF_ERROR(take_outputs(unit, job.memory));
+    if (run >= options.warmup_runs) taken.push_back((std::chrono::steady_clock::now() - begin).count());
+  }
+  std::nth_element(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(taken.size() / 2), taken.end());
+  return std::max<Time>(taken[taken.size() / 2], 1);
+}
+
+Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
+  if (processors[p].clock) return {};
+  return or_out_of_memory(processors[p].options.name, [&]() -> Status {
+    for (FleetModel& entry : models)
+      for (std::size_t u = 0; u < entry.programs[p].size(); ++u) {
+        UnitProgram& unit = entry.programs[p][u];
+        if (!unit.program) continue;
+        SLUICE_ASSIGN_OR_RETURN(entry.units.units[u].times[p], measure(unit, entry, options));
+      }
+    return {};
+  });
+}
+
+void Fleet::settle_times() {
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    FleetModel& entry = models[m];
+    std::size_t measured = 0;
+    while (measured < processors.size() && processors[measured].options.kind != ProcessorOptions::Kind::kCpu) ++measured;
+    const auto time_there = [&](const Unit& unit) { return measured < processors.size() ? unit.times[measured] : 1; };
+    Time whole = 0;
+    for (const Unit& unit : entry.units.units) whole += time_there(unit);
+    for (std::size_t p = 0; p < processors.size(); ++p) {
+      const ProcessorOptions& options = processors[p].options;
+      for (std::size_t u = 0; u < entry.programs[p].size(); ++u) {
+        if (!entry.programs[p][u].time) continue;
+        const auto there = static_cast<double>(time_there(entry.units.units[u]));
+        const double time =
+            options.times.empty() ? there / options.speedup : static_cast<double>(options.times[m]) * there / static_cast<double>(whole);
+        entry.units.units[u].times[p] = *entry.programs[p][u].time = std::max<Time>(static_cast<Time>(time), 1);
+      }
+    }
+  }
+}
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,114 @@
+// The processors with everything on them that can run: what stands between the scheduler's decisions and the engine.
+//
+//     models x processors --units by support--> programs, one a unit and processor        one budget, in parts:
+//
+//     budget | overhead | what passes between units | backends' copies | arena of processor 0 | its urgent part | arena of processor 1 |
+//     ...
+//
+// A part of the budget is an arena that the sessions of one processor use in turn. Urgent models have an arena of their own on each
+// processor, because a run that gives way keeps its part of the arena. How large a part is: first what its models need at least, then, of
+// the rest, in proportion to what the models there could keep.
+//
+// Invariants: (P1) all parts together are within the budget; (P2) a unit has a program on each processor that supports it, and on no other;
+// (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sluice/engine/shared_arena.h"
+#include "sluice/scheduler/cut.h"
+#include "sluice/scheduler/scheduler.h"
+#include "src/scheduler/programs.h"
+
+namespace sluice::scheduler {
+
+/// Where a tensor of a job lies: with the caller, or in the job's own hand-over memory.
+struct TensorPlace {
+  enum class Kind : std::uint8_t { kInput, kOutput, kBetween };
+  Kind kind = Kind::kInput;
+  std::size_t at = 0;  // port of the model, or bytes from the beginning of what the job hands over
+  std::size_t bytes = 0;
+};
+
+/// A unit of a model, ready on a processor.
+struct UnitProgram {
+  std::unique_ptr<backends::Program> program;  // null: not supported
+  std::vector<TensorPlace> inputs, outputs;
+  std::shared_ptr<Time> time;  // of a timed processor
+};
+
+struct FleetModel {
+  std::shared_ptr<const sluice::Model> model;
+  ModelOptions options;
+  std::vector<std::size_t> unit_ends;                       // nodes [ends[u - 1], ends[u]) are unit u
+  Model units;                                              // their times are 1 where supported, until they are measured
+  std::vector<TensorPlace> places{};                        // by tensor of the graph
+  std::size_t between_bytes = 0;                            // that a job hands over
+  std::vector<std::vector<UnitProgram>> programs{};         // by processor, by unit
+  std::vector<std::vector<std::byte>> inputs{}, outputs{};  // reference values...
+  std::vector<std::byte> between{};                         // ...of all that a job may read
+};
+
+struct FleetProcessor {
+  ProcessorOptions options;
+  std::shared_ptr<TimedClock> clock{};  // timed
+  executor::StepHook boundary{};        // its worker's
+};
+
+/// "cpu", "timed", or what the backend calls itself.
+std::string_view kind_of(const ProcessorOptions& options) noexcept;
+
+/// A job's tensors, by TensorPlace.
+struct JobMemory {
+  std::span<const std::span<const std::byte>> inputs;
+  std::span<const std::span<std::byte>> outputs;
+  std::span<std::byte> between;
+
+  std::span<const std::byte> read(const TensorPlace& place) const noexcept;
+  std::span<std::byte> write(const TensorPlace& place) const noexcept;
+};
+/// One after the other, in the order of ports.
+Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
+Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
+
+class Fleet {
+ public:
+  std::vector<FleetProcessor> processors;
+  std::vector<FleetModel> models;
+  Bytes given;  // to the parts
+
+  Status add_processor(const ProcessorOptions& options);
+  Status add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options);
+  /// Cuts units, divides the budget, and makes all programs. `slots`: how many jobs may hand something over at once.
+  Status build(const SchedulerOptions& options, std::size_t slots);
+  Device device() const;
+  std::size_t between_bytes() const noexcept;  // of the job that hands over most
+  /// Runs everything on a processor with the reference inputs and writes what it took into the models' units. In its worker's thread.
+  Status measure(std::size_t processor, const SchedulerOptions& options) noexcept;
+  /// After all that measure have: what timed processors take.
+  void settle_times();
+
+ private:
+  struct Part;
+  bool supports(std::size_t processor, const FleetModel& model, const model::Node& node) const;
+  Status cut(FleetModel& model) const;
+  void place_tensors(FleetModel& model) const;
+  std::size_t first_node(const FleetModel& model, std::size_t unit) const noexcept { return unit == 0 ? 0 : model.unit_ends[unit - 1]; }
+  Result<UnitProgram> unit_program(const FleetModel& model, UnitIndex unit) const;
+  Status make_backend_programs();
+  Status run_reference(FleetModel& model);
+  Status make_timed_programs(FleetModel& model);
+  Result<Time> measure(UnitProgram& unit, const FleetModel& model, const SchedulerOptions& options);
+
+  // fleet_memory.cc
+  Result<std::vector<Part>> parts(const SchedulerOptions& options) const;
+  SessionOptions session_options(const SchedulerOptions& options, std::size_t processor) const;
+  Status price(const SchedulerOptions& options, Part& part) const;
+  Bytes beside_parts(const SchedulerOptions& options, const std::vector<Part>& parts, std::size_t slots) const;
+  Status make_parts(const SchedulerOptions& options, std::size_t slots);
+  Result<bool> fill(const SchedulerOptions& options, std::vector<Part>& parts);
+  Status fill_part(const SchedulerOptions& options, const Part& part);
+};
+
+}  // namespace sluice::scheduler

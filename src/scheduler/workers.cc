@@ -1,0 +1,231 @@
+// What a worker does: takes a run from the board, runs its units, gives way at step boundaries.
+#include <utility>
+
+#include "src/scheduler/dispatcher.h"
+
+namespace sluice::scheduler {
+
+void Dispatcher::work(void* context) noexcept {
+  Worker& worker = *static_cast<Worker*>(context);
+  worker.dispatcher->measure(worker);
+  worker.dispatcher->serve(worker);
+}
+
+void Dispatcher::measure(Worker& worker) noexcept {
+  const Status status = fleet_.measure(worker.number, options_);
+  {
+    const std::lock_guard lock(mutex_);
+    worker.status = status;
+    worker.measured = true;
+  }
+  ended_.notify_all();
+}
+
+void Dispatcher::serve(Worker& worker) noexcept {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    worker.assigned_changed.wait(lock, [&] { return closing_ || worker.assigned; });
+    if (!worker.assigned) return;
+    execute(worker, lock);
+  }
+}
+
+/// The board's run of this processor, as the worker's.
+void Dispatcher::take(Worker& worker, Assignment& assignment) noexcept {
+  const State& state = board_->state();
+  worker.assigned = false;
+  assignment.run = state.processors[worker.number].run;
+  const JobState& job = state.job(assignment.run.job);
+  JobRecord* const record = jobs_.find_on_board(job.ticket);
+  assignment.ticket = job.ticket;
+  assignment.model = job.model;
+  assignment.memory = {std::span(record->inputs).first(record->input_count), std::span(record->outputs).first(record->output_count),
+                       between_[assignment.run.job.index()]};
+  assignment.epoch = worker.epoch;
+  assignment.began = now();
+}
+
+void Dispatcher::execute(Worker& worker, std::unique_lock<std::mutex>& lock) noexcept {
+  Assignment assignment;
+  take(worker, assignment);
+  Assignment* const outer = std::exchange(worker.current, &assignment);
+  worker.attention = wants_attention(worker);  // between the decision and here it may have been told already
+  bool lost = false;
+  const Status status = run_units(worker, assignment, lock, lost);
+  worker.current = outer;
+  if (!assignment.abandoned) end_run(worker, assignment, status, lost);
+  decide();
+}
+
+Status Dispatcher::run_units(Worker& worker, Assignment& assignment, std::unique_lock<std::mutex>& lock, bool& lost) noexcept {
+  for (UnitIndex u = assignment.run.first; u < assignment.run.last; ++u) {
+    assignment.unit = u;
+    const UnitProgram& unit = fleet_.models[assignment.model.index()].programs[worker.number][u];
+    const Status status = run_program(worker, assignment, unit, lock);
+    if (!status) {
+      lost = unit.program->lost();
+      return status;
+    }
+  }
+  return {};
+}
+
+/// Did somebody ask that this run end? Else a cancellation that it met came too late for the run before.
+bool Dispatcher::called_off(const Worker& worker, const Assignment& assignment) const noexcept {
+  return closing_ || assignment.abandoned || assignment.epoch != worker.epoch || board_->state().job(assignment.run.job).dropped;
+}
+
+Status Dispatcher::run_once(Worker& worker, const Assignment& assignment, const UnitProgram& unit,
+                            std::unique_lock<std::mutex>& lock) noexcept {
+  worker.copying = true;
+  lock.unlock();
+  Status status = give_inputs(unit, assignment.memory);
+  lock.lock();
+  worker.copying = false;
+  if (!status) return status;
+  worker.running = unit.program.get();
+  lock.unlock();
+  status = unit.program->run();
+  lock.lock();
+  worker.running = nullptr;
+  return status;
+}
+
+Status Dispatcher::run_program(Worker& worker, Assignment& assignment, const UnitProgram& unit,
+                               std::unique_lock<std::mutex>& lock) noexcept {
+  assignment.unit_began = now();
+  assignment.interrupted = false;
+  Status status;
+  do {
+    status = run_once(worker, assignment, unit, lock);
+  } while (!status && status.error().code == ErrorCode::kCancelled && !called_off(worker, assignment));
+  if (!status) return status;
+  // Too late: somebody else makes the outputs, or nobody wants them.
+  if (assignment.epoch != worker.epoch) return fail(ErrorCode::kCancelled, "run", "the run was given up");
+  worker.copying = true;
+  lock.unlock();
+  status = take_outputs(unit, assignment.memory);
+  lock.lock();
+  worker.copying = false;
+  board_->set_now(now());
+  if (status && !assignment.interrupted) board_->observed(ProcessorId(worker.number), assignment.unit, now() - assignment.unit_began);
+  return status;
+}
+
+void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Status& status, bool lost) noexcept {
+  board_->set_now(now());
+  const ProcessorId id(worker.number);
+  keep_event(assignment, worker.number, status.has_value());
+  worker.statistics.busy += now() - assignment.began;
+  // A timed processor may be well again by the time that its run says that it died.
+  const std::shared_ptr<TimedClock>& clock = fleet_.processors[worker.number].clock;
+  worker.gone = lost && (!clock || clock->dead());
+  if (assignment.epoch != worker.epoch) {
+    if (!worker.gone && !closing_) board_->back(id);
+    worker.statistics.usable = !worker.gone;
+    return;
+  }
+  if (lost) {
+    give_up(worker.number);
+    worker.statistics.usable = !worker.gone;
+    if (!worker.gone) board_->back(id);
+    return;
+  }
+  ++worker.statistics.runs;
+  if (!status && !board_->state().job(assignment.run.job).dropped) {
+    jobs_.find_on_board(assignment.ticket)->result.status = status;
+    board_->fail(assignment.run.job);
+  }
+  board_->finished(id);
+}
+
+void Dispatcher::at_boundary(void* context) noexcept {
+  Worker& worker = *static_cast<Worker*>(context);
+  if (!worker.attention.load(std::memory_order_relaxed)) return;
+  Dispatcher& self = *worker.dispatcher;
+  std::unique_lock lock(self.mutex_);
+  worker.attention = false;
+  if (worker.current == nullptr || worker.running == nullptr) return;
+  if (self.called_off(worker, *worker.current)) {
+    worker.running->cancel();
+  } else if (self.wants_way(worker)) {
+    self.give_way(worker, lock);
+  }
+}
+
+/// Is there a job that this run should, and can, give way to? It needs another part of the arena than the run.
+bool Dispatcher::wants_way(const Worker& worker) const noexcept {
+  const State& state = board_->state();
+  if (worker.paused || is_urgent(worker.current->model) || !state.processors[worker.number].giving_way) return false;
+  const int priority = state.job(worker.current->run.job).priority;
+  for (const JobSlot slot : state.live) {
+    const JobState& job = state.job(slot);
+    if (!job.dropped && job.running == 0 && job.priority > priority && is_urgent(job.model)) return true;
+  }
+  return false;
+}
+
+/// The job that waits for the rest of its unit is still there, wants it, and nobody else has begun it.
+bool Dispatcher::may_resume(const Worker& worker) const noexcept {
+  if (closing_) return false;
+  const State& state = board_->state();
+  const JobSlot slot = worker.current->run.job;
+  const JobState& job = state.job(slot);
+  if (job.live && state.phase(slot, worker.current->unit) != UnitPhase::kPending &&
+      state.place(slot, worker.current->unit) != worker.number)
+    return false;
+  return job.live && !job.dropped && job.ticket == worker.current->ticket && job.interrupted == worker.current->unit &&
+         job.interrupted_on.index() == worker.number;
+}
+
+/// Returns when the run that gave way is to go on, or has been called off.
+void Dispatcher::give_way(Worker& worker, std::unique_lock<std::mutex>& lock) noexcept {
+  Assignment& assignment = *worker.current;
+  backends::Program* const program = std::exchange(worker.running, nullptr);
+  const ProcessorId id(worker.number);
+  const ProcessorState& processor = board_->state().processors[worker.number];
+  board_->set_now(now());
+  const Time expected = profile_->time(assignment.model, assignment.unit, worker.number);
+  const Time rest = std::max(expected - (now() - assignment.unit_began), expected / 16);
+  worker.statistics.busy += now() - assignment.began;
+  ++worker.statistics.interruptions;
+  ++jobs_.find_on_board(assignment.ticket)->result.interruptions;
+  keep_event(assignment, worker.number, false);
+  board_->interrupted(id, assignment.unit, rest);
+  assignment.interrupted = true;
+  worker.paused = true;
+  decide();
+  while (true) {
+    const bool mine = worker.assigned && board_->state().job(processor.run.job).ticket == assignment.ticket;
+    if (mine && processor.run.first == assignment.unit && may_resume(worker)) break;
+    if (worker.assigned && is_urgent(board_->state().job(processor.run.job).model)) {
+      execute(worker, lock);
+      continue;
+    }
+    if (worker.assigned || !may_resume(worker)) {
+      assignment.abandoned = true;
+      break;
+    }
+    worker.assigned_changed.wait(lock);
+  }
+  worker.paused = false;
+  worker.running = program;
+  if (assignment.abandoned) {
+    program->cancel();
+    return;
+  }
+  worker.assigned = false;
+  worker.attention = wants_attention(worker);
+  assignment.run = processor.run;
+  assignment.began = now();
+  assignment.epoch = worker.epoch;
+}
+
+void Dispatcher::keep_event(const Assignment& assignment, std::size_t processor, bool finished) noexcept {
+  if (events_.size() == events_.capacity()) return;
+  const JobRecord* const record = jobs_.find_on_board(assignment.ticket);
+  events_.push_back({assignment.began, now(), record == nullptr ? 0 : record->result.ticket, assignment.model, ProcessorId(processor),
+                     assignment.run.first, assignment.run.last, finished});
+}
+
+}  // namespace sluice::scheduler
