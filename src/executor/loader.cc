@@ -17,6 +17,7 @@ Loader::Loader(const LoaderContext& context, const ReadOptions& options, MakeDec
     : graph_(context.graph),
       plan_(context.plan),
       held_(context.held),
+      guards_(context.guards),
       source_(context.source),
       arena_(context.arena),
       options_(options),
@@ -189,11 +190,18 @@ bool Loader::wait_for_gate() noexcept {
 
 void Loader::fill() noexcept {
   for (engine_.fill(); !parked_ && engine_.has_room() && gate_open(); enter(next_load_ + 1)) {
-    const plan::Load& load = plan_.loads[next_load_];
-    std::byte* const region = arena_ + plan_.buffer(load.target).offset.count();
     note_start();
-    engine_.push(lay_out(graph_, load.file, load.first_stretch, load.stretch_count, region));
+    engine_.push(request_of(next_load_));
   }
+}
+
+/// Empty when it is known already that no step will want the load. Of the next run nothing is known yet.
+ReadRequest Loader::request_of(std::uint32_t load) const noexcept {
+  const plan::Load& from = plan_.loads[load];
+  std::byte* const region = arena_ + plan_.buffer(from.target).offset.count();
+  if (!ahead_ && !guards_.wants(load, steps_.count() - base_))
+    return {.range = {from.file.offset, Bytes()}, .stored = region, .raw = region};
+  return lay_out(graph_, from.file, from.first_stretch, from.stretch_count, region);
 }
 
 void Loader::note_start() noexcept {
