@@ -27,7 +27,7 @@ std::vector<std::uint32_t> made_after(const model::Graph& graph, const plan::Pla
 
 }  // namespace
 
-BoundGuards::BoundGuards(const model::Graph& graph, const plan::Plan& plan, const std::byte* arena) {
+BoundGuards::BoundGuards(const model::Graph& graph, const plan::Plan& plan, const std::byte* arena) : arena_(arena) {
   const operators::Guards guards = operators::find_guards(graph);
   if (guards.empty()) return;
   const std::vector<std::uint32_t> after = made_after(graph, plan);
@@ -35,9 +35,9 @@ BoundGuards::BoundGuards(const model::Graph& graph, const plan::Plan& plan, cons
   for (std::size_t g = 1; g < guards.guards.size(); ++g) {
     const operators::Guard& guard = guards.guards[g];
     const plan::TensorPlacement& place = plan.tensors[guard.condition.index()];
-    Bound bound{nullptr, kNever, guard.around, guard.wanted};
+    Bound bound{0, kNever, guard.around, guard.wanted};
     if (place.buffer.valid()) {
-      bound.condition = arena + (plan.buffer(place.buffer).offset + place.offset).count();
+      bound.condition = (plan.buffer(place.buffer).offset + place.offset).count();
       bound.decided = std::max(after[guard.condition.index()], guards_[guard.around].decided);
     }
     guards_.push_back(bound);
@@ -66,7 +66,7 @@ BoundGuards::BoundGuards(const model::Graph& graph, const plan::Plan& plan, cons
 
 bool BoundGuards::met(std::uint32_t guard) const noexcept {
   for (; guard != kAlways; guard = guards_[guard].around)
-    if ((*guards_[guard].condition != std::byte{0}) != guards_[guard].wanted) return false;
+    if ((arena_[guards_[guard].condition] != std::byte{0}) != guards_[guard].wanted) return false;
   return true;
 }
 

@@ -17,6 +17,7 @@ namespace sluice::executor {
 class BoundGuards {
  public:
   BoundGuards() = default;
+  /// `arena` may be null where nothing is asked but `bytes`.
   BoundGuards(const model::Graph& graph, const plan::Plan& plan, const std::byte* arena);
 
   /// Runs of steps with one guard, in order. Prepare steps have none.
@@ -35,11 +36,12 @@ class BoundGuards {
 
  private:
   struct Bound {
-    const std::byte* condition = nullptr;
-    std::uint32_t decided = 0;  // steps that are over when it is known, and with it those around it
+    std::uint64_t condition = 0;  // its place in the arena
+    std::uint32_t decided = 0;    // steps that are over when it is known, and with it those around it
     std::uint32_t around = 0;
     bool wanted = true;
   };
+  const std::byte* arena_ = nullptr;
   std::vector<Bound> guards_;  // as operators::Guards::guards
   std::vector<Run> runs_;
   std::vector<std::uint32_t> of_load_;  // by load; empty: no load has a guard
