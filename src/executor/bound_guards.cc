@@ -77,6 +77,14 @@ bool BoundGuards::wants(std::uint32_t load, std::uint64_t steps_done) const noex
   return met(guard);
 }
 
+std::uint64_t BoundGuards::known_next(std::uint32_t load, std::uint64_t steps_done) const noexcept {
+  std::uint64_t next = 0;
+  if (of_load_.empty()) return next;
+  for (std::uint32_t guard = of_load_[load]; guards_[guard].decided > steps_done; guard = guards_[guard].around)
+    next = guards_[guard].decided;
+  return next;
+}
+
 std::uint64_t BoundGuards::bytes() const noexcept {
   return guards_.capacity() * sizeof(Bound) + runs_.capacity() * sizeof(Run) + of_load_.capacity() * sizeof(std::uint32_t);
 }

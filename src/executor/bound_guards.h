@@ -30,6 +30,8 @@ class BoundGuards {
 
   /// Does any step want the load, as far as that is known when so many steps of the run are over?
   bool wants(std::uint32_t load, std::uint64_t steps_done) const noexcept;
+  /// How many steps are over when more will be known of that; 0: never.
+  std::uint64_t known_next(std::uint32_t load, std::uint64_t steps_done) const noexcept;
 
   /// Of its tables.
   std::uint64_t bytes() const noexcept;

@@ -6,7 +6,8 @@
 // How reading goes, at what rate, and what is checked is the engine's (read_engine.h); which load comes when is decided here. In a plan
 // for repeated runs the loads with negative gates, of the next run, follow this run's last load (ahead).
 //
-// A load that only steps want whose guard is known not to be met (bound_guards.h) is published when its turn comes, and nothing is read.
+// A load that only steps want whose guard is known not to be met (bound_guards.h) is published when its turn comes: it reads nothing, so it
+// waits for no gate.
 //
 // The thread sleeps while a gate is closed, while it waits for reads and between runs. Its first error ends its run: the error is kept,
 // whoever waits for a load is woken, and the reads under way are waited for.
@@ -97,11 +98,12 @@ class Loader {
 
   void take_over() noexcept;
   void enter(std::uint32_t load) noexcept;
-  bool gate_open() const noexcept { return steps_.count() >= awaited_steps(); }
-  std::uint64_t awaited_steps() const noexcept;
+  bool gate_open() const noexcept { return steps_.count() >= gate_steps(); }
+  std::uint64_t gate_steps() const noexcept;
+  bool spared() const noexcept;
   bool wait_for_gate() noexcept;
   void fill() noexcept;
-  ReadRequest request_of(std::uint32_t load) const noexcept;
+  ReadRequest next_request() const noexcept;
   void note_start() noexcept;
   void note_end(std::uint64_t request) noexcept;
   bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed); }
