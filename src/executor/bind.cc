@@ -71,6 +71,7 @@ class Binder {
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
     place_parameters();
     announce_weights();
+    bound_.guards = BoundGuards(graph_, plan_, arena_);
     for (const model::Port& port : graph_.inputs) bound_.inputs.push_back(activation_view(port.tensor));
     for (const model::Port& port : graph_.outputs) {
       bound_.output_extents.push_back(extents_of(port.tensor));

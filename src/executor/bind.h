@@ -15,6 +15,7 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/model/graph.h"
 #include "sluice/plan/plan.h"
+#include "src/executor/bound_guards.h"
 #include "src/executor/pass.h"
 
 namespace sluice::executor {
@@ -57,6 +58,7 @@ struct BoundPlan {
   std::vector<const Shape*> output_extents;  // by output port; null: those of the port
   std::vector<RowView> inputs;               // of the graph's input ports; no data when no step reads the port
   std::vector<RowView> outputs;
+  BoundGuards guards;
 };
 
 /// How many operands the steps of a plan take together, where only steps of one node that follow each other share them: an estimate from

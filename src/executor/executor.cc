@@ -33,7 +33,7 @@ class PlanExecutor final : public Executor {
         max_turns_(options.max_turns),
         before_step_(options.before_step),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
-        loader_({graph, plan, skipped_, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
+        loader_({graph, plan, skipped_, bound_.guards, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
@@ -206,8 +206,14 @@ class PlanExecutor final : public Executor {
     return fail(ErrorCode::kCancelled, "run", "the caller asked to stop");
   }
 
-  /// Ends early when the loader gave up; its error is the run's.
+  /// Ends early when the loader gave up; its error is the run's. A step that nobody wants waits for its loads too: what comes after it may
+  /// be read into their places.
   void run_steps() noexcept {
+    auto guarded = bound_.guards.runs().begin();
+    const auto wanted = [&](std::size_t i) {
+      while (guarded != bound_.guards.runs().end() && guarded->end <= i) ++guarded;
+      return guarded == bound_.guards.runs().end() || i < guarded->begin || bound_.guards.met(guarded->guard);
+    };
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
       if (before_step_.call != nullptr) before_step_.call(before_step_.context);
@@ -216,7 +222,7 @@ class PlanExecutor final : public Executor {
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
-      if (!step.prologue_only || prepares()) run_step(step);
+      if ((!step.prologue_only || prepares()) && wanted(i)) run_step(step);
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();

@@ -17,6 +17,7 @@ Loader::Loader(const LoaderContext& context, const ReadOptions& options, MakeDec
     : graph_(context.graph),
       plan_(context.plan),
       held_(context.held),
+      guards_(context.guards),
       source_(context.source),
       arena_(context.arena),
       options_(options),
@@ -173,27 +174,38 @@ void Loader::enter(std::uint32_t load) noexcept {
 }
 
 /// The count of steps at which the gate of the next load opens.
-std::uint64_t Loader::awaited_steps() const noexcept {
+std::uint64_t Loader::gate_steps() const noexcept {
   const std::int64_t gate = plan_.loads[next_load_].gate;
   if (ahead_) return base_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(plan_.steps.size()) + gate);
   return gate > 0 ? base_ + static_cast<std::uint64_t>(gate) : base_;
 }
 
-/// Sleeps until the next load may start. False when the run was called off.
+/// Is it known already that no step will want the next load? Of the next run nothing is known yet.
+bool Loader::spared() const noexcept { return !ahead_ && !guards_.wants(next_load_, steps_.count() - base_); }
+
+/// Sleeps until the next load may start, or it is known whether it is wanted. False when the run was called off.
 bool Loader::wait_for_gate() noexcept {
+  std::uint64_t awaited = gate_steps();
+  const std::uint64_t known = ahead_ ? 0 : guards_.known_next(next_load_, steps_.count() - base_);
+  if (known > 0) awaited = std::min(awaited, base_ + known);
   counting_.busy_ns += wall_now_ns() - busy_since_ns_;
-  const bool open = steps_.wait_for(awaited_steps());
+  const bool open = steps_.wait_for(awaited);
   busy_since_ns_ = wall_now_ns();
   return open;
 }
 
 void Loader::fill() noexcept {
-  for (engine_.fill(); !parked_ && engine_.has_room() && gate_open(); enter(next_load_ + 1)) {
-    const plan::Load& load = plan_.loads[next_load_];
-    std::byte* const region = arena_ + plan_.buffer(load.target).offset.count();
+  for (engine_.fill(); !parked_ && engine_.has_room() && (gate_open() || spared()); enter(next_load_ + 1)) {
     note_start();
-    engine_.push(lay_out(graph_, load.file, load.first_stretch, load.stretch_count, region));
+    engine_.push(next_request());
   }
+}
+
+ReadRequest Loader::next_request() const noexcept {
+  const plan::Load& from = plan_.loads[next_load_];
+  std::byte* const region = arena_ + plan_.buffer(from.target).offset.count();
+  if (spared()) return {.range = {from.file.offset, Bytes()}, .stored = region, .raw = region};
+  return lay_out(graph_, from.file, from.first_stretch, from.stretch_count, region);
 }
 
 void Loader::note_start() noexcept {

@@ -6,6 +6,9 @@
 // How reading goes, at what rate, and what is checked is the engine's (read_engine.h); which load comes when is decided here. In a plan
 // for repeated runs the loads with negative gates, of the next run, follow this run's last load (ahead).
 //
+// A load that only steps want whose guard is known not to be met (bound_guards.h) is published when its turn comes: it reads nothing, so it
+// waits for no gate.
+//
 // The thread sleeps while a gate is closed, while it waits for reads and between runs. Its first error ends its run: the error is kept,
 // whoever waits for a load is woken, and the reads under way are waited for.
 //
@@ -27,6 +30,7 @@
 #include "sluice/model/graph.h"
 #include "sluice/model/weight_source.h"
 #include "sluice/plan/plan.h"
+#include "src/executor/bound_guards.h"
 #include "src/executor/pass.h"
 #include "src/executor/read_engine.h"
 
@@ -43,6 +47,7 @@ struct LoaderContext {
   const model::Graph& graph;
   const plan::Plan& plan;
   const std::vector<bool>& held;  // by load; changes only while nothing is begun
+  const BoundGuards& guards;
   model::WeightSource& source;
   std::byte* arena;
   Lane& steps;
@@ -93,10 +98,12 @@ class Loader {
 
   void take_over() noexcept;
   void enter(std::uint32_t load) noexcept;
-  bool gate_open() const noexcept { return steps_.count() >= awaited_steps(); }
-  std::uint64_t awaited_steps() const noexcept;
+  bool gate_open() const noexcept { return steps_.count() >= gate_steps(); }
+  std::uint64_t gate_steps() const noexcept;
+  bool spared() const noexcept;
   bool wait_for_gate() noexcept;
   void fill() noexcept;
+  ReadRequest next_request() const noexcept;
   void note_start() noexcept;
   void note_end(std::uint64_t request) noexcept;
   bool stopped() const noexcept { return stopping_.load(std::memory_order_relaxed) || cancelled_.load(std::memory_order_relaxed); }
@@ -104,6 +111,7 @@ class Loader {
   const model::Graph& graph_;
   const plan::Plan& plan_;
   const std::vector<bool>& held_;
+  const BoundGuards& guards_;
   model::WeightSource& source_;
   std::byte* const arena_;
   const ReadOptions options_;

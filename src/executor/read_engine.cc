@@ -59,6 +59,12 @@ void ReadEngine::start_piece() noexcept {
   const std::uint32_t slot = end_ % model::kReadSlots;
   Piece& piece = pieces_[slot];
   piece = {{fed_to_, std::min(options_.size, request.range.end() - fed_to_)}, place, 0, false};
+  if (request.range.size == Bytes()) {  // its turn is all that there is to it
+    piece.arrived = true;
+    feeding_ = false;
+    ++end_;
+    return;
+  }
   if (options_.bytes_per_second_limit > 0) {
     const double seconds = static_cast<double>(piece.range.size.count()) / options_.bytes_per_second_limit;
     device_free_ns_ = std::max(device_free_ns_, clock_.now_ns()) + static_cast<std::int64_t>(seconds * 1e9);

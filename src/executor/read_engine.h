@@ -64,9 +64,9 @@ struct ReadClock {
 };
 
 struct ReadRequest {
-  model::FileRange range;           // whole blocks; the end of the file may cut the last
-  std::byte* stored = nullptr;      // where the first byte of `range` goes
-  std::byte* raw = nullptr;         // where the first stretch's values go
+  model::FileRange range;       // whole blocks; the end of the file may cut the last. Empty: nothing is read, and it is published in turn
+  std::byte* stored = nullptr;  // where the first byte of `range` goes
+  std::byte* raw = nullptr;     // where the first stretch's values go
   std::uint32_t first_stretch = 0;  // adjacent stretches inside `range`
   std::uint32_t stretch_count = 0;
   bool in_place = true;  // every stretch is used where it was read; else raw stretches lie back to back from `raw` on

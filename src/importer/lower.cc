@@ -52,6 +52,17 @@ class Walk final : public BodyLowering {
     return outputs;
   }
 
+  bool try_in_place(const std::function<bool()>& lower) override {
+    const std::size_t nodes = draft_.nodes.size(), problems = problems_.size();
+    try {
+      if (lower() && problems_.size() == problems) return true;
+    } catch (const Refusal&) {  // whoever asks goes another way, or lowers again to see why
+    }
+    draft_.nodes.resize(nodes);
+    problems_.resize(problems);
+    return false;
+  }
+
   bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
     out.draft.plain_only = true;
     std::vector<Problem> problems;

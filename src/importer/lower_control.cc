@@ -1,7 +1,7 @@
 // If, Loop and Scan become the nodes of their bodies, or one node that runs them where values decide their course (body.h).
 //
-//   If     a constant condition chooses the branch; with one of the run time one node runs the branch that is taken. Branches with large
-//          layers, equal results and nothing that fails on some values both run instead, by the fast kernels, and Where chooses
+//   If     a constant condition chooses the branch; with one of the run time the nodes of both become nodes of the graph, and a node Choose
+//          for each result, from which it follows what runs (operators/guards.h). Within a body one node runs the branch that is taken
 //   Loop   a constant number of iterations, or a condition that is constant in each of them: unrolled; else, and where that would be many
 //          nodes, one node runs its body
 //   Scan   one node runs its body; unrolled over the extent of the axis that it scans where the body cannot run apart, or holds
@@ -55,26 +55,50 @@ bool lower_if_apart(NodeContext& c, BodyLowering& bodies) {
   return true;
 }
 
-void lower_if(NodeContext& c, BodyLowering& bodies) {
-  const OnnxGraph &then_body = body_of(c, "then_branch"), &else_body = body_of(c, "else_branch");
-  if (const auto truth = constant_truth(c, c.input(0))) return set_outputs(c, bodies.lower_body(*truth ? then_body : else_body, {}));
-  std::string why;
+/// The same, where what cannot be is no problem yet: `why` says what it was.
+bool try_if_apart(NodeContext& c, BodyLowering& bodies, std::string& why) {
   try {
-    if (lower_if_apart(c, bodies)) return;
+    return lower_if_apart(c, bodies);
   } catch (const Refusal& refusal) {
     if (refusal.code() != ErrorCode::kUnsupported) throw;
     why = refusal.what();
+    c.forget_outputs();
+    return false;
   }
-  const std::vector<ValueId> yes = bodies.lower_body(then_body, {}), no = bodies.lower_body(else_body, {});
-  if (!all_valid(yes) || !all_valid(no)) return;
+}
+
+/// One of the two, as the condition says: with the extents that the branch gave.
+ValueId add_choice(NodeContext& c, ValueId yes, ValueId no, const std::string& why) {
+  if (c.run_time_type(yes) != c.run_time_type(no) || c.shape(yes).rank() != c.shape(no).rank())
+    c.refuse("the condition is computed at run time and the branches give " + c.shape(yes).to_string() + " and " + c.shape(no).to_string() +
+             (why.empty() ? "" : "; " + why) + "; supported are a constant condition, or branches that give one type and number of axes");
+  const auto bounded = static_cast<std::uint8_t>(c.draft().value(yes).bounded | c.draft().value(no).bounded);
+  const ValueId chosen = add_plain(c, "Choose", {c.input(0), yes, no});
+  c.draft().value(chosen).bounded |= bounded;
+  return chosen;
+}
+
+/// The nodes of both branches, and what chooses between their results. False: a branch has a problem, which has been reported.
+bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& why) {
+  const std::vector<ValueId> yes = bodies.lower_body(body_of(c, "then_branch"), {});
+  const std::vector<ValueId> no = bodies.lower_body(body_of(c, "else_branch"), {});
+  if (!all_valid(yes) || !all_valid(no)) return false;
   if (yes.size() != no.size()) c.malformed("its branches have different numbers of outputs");
   for (std::size_t i = 0; i < yes.size(); ++i) {
-    if (!(c.shape(yes[i]) == c.shape(no[i])) || c.run_time_type(yes[i]) != c.run_time_type(no[i]))
-      c.refuse("the condition is computed at run time and the branches give " + c.shape(yes[i]).to_string() + " and " +
-               c.shape(no[i]).to_string() + (why.empty() ? "" : "; " + why) +
-               "; supported are a constant condition, branches that give equal shapes, or branches of plain operators");
-    c.set_output(i, add_plain(c, "Where", {c.input(0), yes[i], no[i]}));
+    if (!c.wants_output(i)) continue;
+    if (c.shape(yes[i]).element_count() == 0 || c.shape(no[i]).element_count() == 0) c.refuse("a branch gives a tensor without elements");
+    c.set_output(i, add_choice(c, yes[i], no[i], why));
   }
+  return true;
+}
+
+void lower_if(NodeContext& c, BodyLowering& bodies) {
+  if (const auto truth = constant_truth(c, c.input(0)))
+    return set_outputs(c, bodies.lower_body(body_of(c, *truth ? "then_branch" : "else_branch"), {}));
+  // Within a body all nodes run: what is not to must be in a body of its own.
+  if (!c.draft().plain_only && bodies.try_in_place([&] { return lower_if_in_place(c, bodies, ""); })) return;
+  std::string why;
+  if (!try_if_apart(c, bodies, why) && !lower_if_in_place(c, bodies, why)) c.forget_outputs();
 }
 
 /// How many iterations there is room for, where values are stacked: the constant count, or the stated bound of a stacked output.

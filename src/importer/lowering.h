@@ -6,6 +6,7 @@
 // the failed node, so that all problems of a file are reported together.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -106,10 +107,10 @@ class NodeContext {
 
 /// A body lowered to a draft of its own, for a node that runs it (body.h).
 struct ApartBody {
-  Draft draft;                     // inputs: those given, then the captured ones
-  std::vector<ValueId> outputs;    // of `draft`
-  std::vector<ValueId> captured;   // what it reads from outside, as values of the draft outside
-  std::string problem;             // why it could not be lowered
+  Draft draft;                    // inputs: those given, then the captured ones
+  std::vector<ValueId> outputs;   // of `draft`
+  std::vector<ValueId> captured;  // what it reads from outside, as values of the draft outside
+  std::string problem;            // why it could not be lowered
 };
 
 /// Lowers a body in place: its nodes become nodes of the draft, its inputs are these values. Invalid ids among the results: a node of the
@@ -117,6 +118,9 @@ struct ApartBody {
 class BodyLowering {
  public:
   virtual std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) = 0;
+
+  /// Whether `lower`, which lowers bodies in place, said so and met no problem; else what it made and reported is forgotten.
+  virtual bool try_in_place(const std::function<bool()>& lower) = 0;
 
   /// Lowers a body to a draft of its own; `inputs` have type and shape. False: `out.problem` says why not.
   virtual bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) = 0;

@@ -169,6 +169,29 @@ TEST_CASE("reads end in any order; stretches are decoded and requests published 
   }
 }
 
+TEST_CASE("an empty request is published in turn, and reads nothing") {
+  Bench bench({.requests = 3});
+  const std::vector<ReadRequest> whole = bench.requests;
+  for (const std::size_t empty : {0u, 1u, 2u}) {
+    bench.requests = whole;
+    bench.requests[empty] = {.range = {whole[empty].range.offset, Bytes()}, .stored = whole[empty].stored, .raw = whole[empty].raw};
+    std::fill(bench.regions[empty].begin(), bench.regions[empty].end(), kUntouched);
+    bench.decoded.clear();
+    const std::uint64_t before = bench.engine.published();
+    for (std::size_t next = 0; bench.engine.published() < before + 3;) {
+      for (bench.engine.fill(); next < 3 && bench.engine.has_room(); ++next) bench.engine.push(bench.requests[next]);
+      const std::uint64_t published = bench.engine.published() - before;
+      if (published > empty) CHECK(bench.decoded.size() >= empty * 5);
+      REQUIRE(bench.step());
+    }
+    CHECK(bench.decoded.size() == 10);
+    for (std::size_t r = 0; r < 3; ++r)
+      if (r != empty) CHECK(bench.right(r));
+    CHECK(std::all_of(bench.regions[empty].begin(), bench.regions[empty].end(), [](std::byte b) { return b == kUntouched; }));
+    CHECK(bench.engine.take_bytes_read() == whole[(empty + 1) % 3].range.size + whole[(empty + 2) % 3].range.size);
+  }
+}
+
 TEST_CASE("stretches stored as used are read to where they stay, all others behind what they expand to") {
   const Bench raw;
   for (const ReadRequest& request : raw.requests) {

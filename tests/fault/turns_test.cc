@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "sluice/engine/async.h"
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
 #include "tests/cli/temporary.h"
@@ -115,6 +116,19 @@ TEST_CASE("cancel ends a loop without end, and the session runs again") {
     Fixture::set_turns(*session, 5);
     CHECK(session->run());
   }
+}
+
+TEST_CASE("a run that may take only so long ends in a loop without end, and the session runs again") {
+  const Fixture fixture;
+  const auto session = fixture.session(kWithoutEnd);
+  auto runs = AsyncSession::create(*session);
+  REQUIRE(runs);
+  Fixture::set_turns(*session, kWithoutEnd);
+  const Status status = (*runs)->run_within(std::chrono::milliseconds(1));
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == ErrorCode::kCancelled);
+  Fixture::set_turns(*session, 5);
+  CHECK(session->run());
 }
 
 TEST_CASE("the end of a session ends the loop that it runs") {

@@ -39,10 +39,11 @@ std::map<std::string, std::string> known_operators() {
       form = form == "plain" ? "fast, else plain" : "fast";
     }
   known["Scan"] = "plain, else at convert";
-  known["If"] = known["Loop"] = "at convert, else plain";
+  known["If"] = "at convert, else chosen at run";
+  known["Loop"] = "at convert, else plain";
   // Pieces that ONNX operators are made of; they have no ONNX name.
   for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents",
-                           "ResizeAtRun", "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense"})
+                           "ResizeAtRun", "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense", "Choose"})
     known.erase(name);
   return known;
 }

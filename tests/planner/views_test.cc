@@ -197,6 +197,37 @@ TEST_CASE("the greedy order is topological and complete") {
   }
 }
 
+TEST_CASE("the greedy order has a condition before what it guards") {
+  // Of what is ready the greedy order takes what ends with least: without the guards the condition, which is made of much, would come late.
+  NetBuilder net("choice");
+  const TensorId x = net.input({1, 8, 8, 16});
+  const TensorId much = net.conv(x, {.channels = 256});
+  const TensorId yes = net.conv(x, {.channels = 16}), no = net.conv(x, {.channels = 16});
+  net.output(net.binary(yes, no));
+  model::Graph graph = net.finish();
+  model::Tensor truth;
+  truth.name = "truth";
+  truth.dtype = DType::kBool;
+  truth.shape = Shape{1};
+  graph.tensors.push_back(truth);
+  const TensorId condition(graph.tensors.size() - 1);
+  model::Node decide, choose = graph.nodes.back();
+  decide.op = choose.op = model::OpKind::kPlain;
+  decide.attributes = model::PlainAttributes{1, 0, 1, {}};
+  decide.inputs = {much};
+  decide.outputs = {condition};
+  choose.attributes = model::PlainAttributes{operators::kChoose, 0, 7, {}};
+  choose.inputs = {condition, yes, no};
+  graph.nodes.back() = choose;
+  graph.nodes.insert(graph.nodes.begin() + 1, decide);
+  const std::vector<NodeId> order = greedy_order(graph);
+  REQUIRE(order.size() == graph.nodes.size());
+  const auto place = [&](std::size_t node) { return std::find(order.begin(), order.end(), NodeId(node)) - order.begin(); };
+  CHECK(place(1) < place(2));
+  CHECK(place(1) < place(3));
+  CHECK(place(3) < place(4));
+}
+
 TEST_CASE("the greedy order finishes one branch before it begins the next") {
   // Two branches that widen and narrow again, their nodes interleaved in the graph.
   NetBuilder net("branches");

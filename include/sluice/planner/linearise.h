@@ -1,7 +1,8 @@
 // Pass: the order in which nodes run. Gives candidates; the caller keeps the one whose activations peak lowest, the graph's own on a tie.
 //
 // The graph's order is the order of weights in the file, so another order turns some adjacent loads into separate ones: it has to earn that
-// with memory. Invariant: every order given is topological and holds each node once.
+// with memory. Invariants: every order given is topological and holds each node once; a condition comes before the nodes that it guards
+// (operators/guards.h).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "sluice/model/graph.h"
+#include "sluice/operators/guards.h"
 
 namespace sluice::planner {
 
@@ -19,15 +21,30 @@ inline std::vector<NodeId> graph_order(const model::Graph& graph) {
   return order;
 }
 
+/// By node, what must have been made before it: what it reads, and the conditions of its guards. Each once, rising.
+inline std::vector<std::vector<TensorId>> tensors_before(const model::Graph& graph) {
+  const operators::Guards guards = operators::find_guards(graph);
+  std::vector<std::vector<TensorId>> before;
+  before.reserve(graph.nodes.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    std::vector<TensorId>& tensors = before.emplace_back(graph.nodes[n].inputs);
+    for (std::uint32_t g = guards.of(NodeId(n)); g != operators::kAlways; g = guards.guards[g].around)
+      tensors.push_back(guards.guards[g].condition);
+    std::sort(tensors.begin(), tensors.end());
+    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
+  }
+  return before;
+}
+
 /// Greedy: of the nodes that are ready, always the one after which least is live (its outputs less the inputs that die), the earliest of
 /// the graph on a tie. O(nodes * ready nodes).
 inline std::vector<NodeId> greedy_order(const model::Graph& graph) {
   const std::size_t count = graph.nodes.size();
+  const std::vector<std::vector<TensorId>> before = tensors_before(graph);
   std::vector<std::vector<std::size_t>> readers(graph.tensors.size());
   std::vector<bool> available(graph.tensors.size(), true);  // inputs and constants; outputs of nodes are not
   for (std::size_t n = 0; n < count; ++n) {
-    for (TensorId in : graph.nodes[n].inputs)
-      if (readers[in.index()].empty() || readers[in.index()].back() != n) readers[in.index()].push_back(n);
+    for (TensorId in : before[n]) readers[in.index()].push_back(n);
     for (TensorId out : graph.nodes[n].outputs) available[out.index()] = false;
   }
   std::vector<std::size_t> readers_left(graph.tensors.size());
@@ -35,7 +52,7 @@ inline std::vector<NodeId> greedy_order(const model::Graph& graph) {
   for (const model::Port& port : graph.outputs) ++readers_left[port.tensor.index()];
 
   const auto is_ready = [&](std::size_t n) {
-    return std::all_of(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end(), [&](TensorId in) { return available[in.index()]; });
+    return std::all_of(before[n].begin(), before[n].end(), [&](TensorId in) { return available[in.index()]; });
   };
   const auto growth = [&](std::size_t n) {
     std::int64_t bytes = 0;
@@ -54,10 +71,7 @@ inline std::vector<NodeId> greedy_order(const model::Graph& graph) {
     const std::size_t node = *best;
     ready.erase(best);
     order.push_back(NodeId(node));
-    std::vector<TensorId> inputs = graph.nodes[node].inputs;
-    std::sort(inputs.begin(), inputs.end());
-    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-    for (TensorId in : inputs) --readers_left[in.index()];
+    for (TensorId in : before[node]) --readers_left[in.index()];
     for (TensorId out : graph.nodes[node].outputs) available[out.index()] = true;
     for (TensorId out : graph.nodes[node].outputs)
       for (std::size_t reader : readers[out.index()])

@@ -1,6 +1,7 @@
 // Two or three values in, one out, with numpy's broadcasting: arithmetic, comparisons, logic, choice.
 #include <functional>
 
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/arithmetic.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
@@ -67,14 +68,22 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   return nullptr;
 }
 
-/// A function of generic/arithmetic.h, in the type of the elements.
-template <class Function>
+/// A function of generic/arithmetic.h, in the type of the elements; along lines of floats that are long enough by vectors, with the same
+/// bits.
+template <class Function, BinaryFunction kind>
 PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
+  constexpr std::int64_t kWorthVectors = 16;
+  const elementwise::RunTable& runs = elementwise::run_table(active_isa());
   with_type(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     walk_lines(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (count >= kWorthVectors && steps[0] <= 1 && steps[1] <= 1)
+          return runs.binary(kind, {x.as<const float>() + at[0], static_cast<int>(steps[0])},
+                             {y.as<const float>() + at[1], static_cast<int>(steps[1])}, out.as<float>() + first, count);
+      }
       const T *a = x.as<const T>() + at[0], *b = y.as<const T>() + at[1];
       for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * steps[0]], b[i * steps[1]]);
     });
@@ -206,15 +215,15 @@ PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) 
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"Add", run_arithmetic<generic::Add>},
-    {"Sub", run_arithmetic<generic::Sub>},
-    {"Mul", run_arithmetic<generic::Mul>},
-    {"Div", run_arithmetic<generic::Div>},
-    {"Max2", run_arithmetic<generic::Max>},
-    {"Min2", run_arithmetic<generic::Min>},
+    {"Add", run_arithmetic<generic::Add, BinaryFunction::kAdd>},
+    {"Sub", run_arithmetic<generic::Sub, BinaryFunction::kSub>},
+    {"Mul", run_arithmetic<generic::Mul, BinaryFunction::kMul>},
+    {"Div", run_arithmetic<generic::Div, BinaryFunction::kDiv>},
+    {"Max2", run_arithmetic<generic::Max, BinaryFunction::kMax>},
+    {"Min2", run_arithmetic<generic::Min, BinaryFunction::kMin>},
     {"ModPython", run<kModPython>},
     {"ModC", run<kModC>},
-    {"PRelu", run_arithmetic<generic::Prelu>},
+    {"PRelu", run_arithmetic<generic::Prelu, BinaryFunction::kPrelu>},
     {"BitwiseAnd", run<kBitAnd>},
     {"BitwiseOr", run<kBitOr>},
     {"BitwiseXor", run<kBitXor>},

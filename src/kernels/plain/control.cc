@@ -121,10 +121,22 @@ PlainRefusal run_take(const PlainNode& node, PlainTensor& out, std::byte*) noexc
   return nullptr;
 }
 
+// ---- Choose: what is not taken may not have been computed, so nothing of it is looked at
+
+PlainRefusal run_choose(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
+  const PlainTensor& taken = node.in(node.in(0).as<const std::uint8_t>()[0] != 0 ? 1 : 2);
+  for (int axis = 0; axis < taken.shape.rank(); ++axis)
+    if (taken.shape[axis] > out.shape[axis]) return kOverBound;
+  out.shape = taken.shape;
+  copy_elements(out.data, taken.data, taken.count(), out.dtype);
+  return nullptr;
+}
+
 constexpr GenericKernel kKernels[] = {
     {"Control", run_control, control_scratch, nullptr, control_turns},
     {"TakeResult", nullptr, nullptr, run_take},
     {"BodyDense", run_dense},
+    {"Choose", nullptr, nullptr, run_choose},
 };
 
 }  // namespace

@@ -2,11 +2,11 @@
 // kConcat, kSlice, kPad, kTranspose) is a plain operator where they are not.
 #include "sluice/operators/generic/extents.h"
 
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::extents;
@@ -110,7 +110,7 @@ PlainRefusal run_fill(const PlainNode& node, const PlainTensor& out, std::byte*)
 
 PlainRefusal run_function(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Activation activation{static_cast<Function>(node.integer(0)), static_cast<float>(node.real(1)), static_cast<float>(node.real(2))};
-  for (std::int64_t i = 0; i < out.count(); ++i) out.as<float>()[i] = reference::apply(activation, node.in(0).as<const float>()[i]);
+  elementwise::run_table(active_isa()).unary(activation, node.in(0).as<const float>(), out.as<float>(), out.count());
   return nullptr;
 }
 
@@ -119,10 +119,14 @@ PlainRefusal run_softmax(const PlainNode& node, const PlainTensor& out, std::byt
   const int axis = axis_of(node.given(0) ? node.integer(0) : old ? 1 : -1, out.shape.rank());
   AxisView view = axis_view(out.shape, axis);
   if (old) view = {view.outer, view.extent * view.inner, 1};  // before opset 13 all axes from `axis` on are one
+  const elementwise::RunTable& runs = elementwise::run_table(active_isa());
   for (std::int64_t o = 0; o < view.outer; ++o)
     for (std::int64_t i = 0; i < view.inner; ++i) {
       const std::int64_t first = o * view.extent * view.inner + i;
-      generic::softmax(node.in(0).as<const float>() + first, out.as<float>() + first, view.extent, view.inner, log);
+      if (view.inner == 1)
+        runs.softmax(log, node.in(0).as<const float>() + first, out.as<float>() + first, view.extent);
+      else
+        generic::softmax(node.in(0).as<const float>() + first, out.as<float>() + first, view.extent, view.inner, log);
     }
   return nullptr;
 }

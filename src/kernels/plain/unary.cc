@@ -1,7 +1,7 @@
 // One value in, one value out.
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/reference/functions.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -12,6 +12,7 @@ using IntegerFunction = std::int64_t (*)(std::int64_t x);
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
+  Function kind = Function::kNone;  // what kUnary calls it: then vectors of it are at hand, with the same bits
 };
 
 PlainRefusal run_functions(const Functions& f, const PlainNode& node, const PlainTensor& out) noexcept {
@@ -21,6 +22,10 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   if (is_f32(x.dtype)) {
     const auto a = static_cast<float>(node.real(0)), b = static_cast<float>(node.real(1));
     const auto* from = x.as<const float>();
+    if (f.kind != Function::kNone) {
+      elementwise::run_table(active_isa()).unary({f.kind, a, b}, from, out.as<float>(), count);
+      return nullptr;
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       const float y = f.real(from[i], a, b);
       if (to_bool)
@@ -48,23 +53,17 @@ PlainRefusal run_identity(const PlainNode& node, const PlainTensor& out, std::by
   return nullptr;
 }
 
-/// A function that kUnary has too.
-template <Function function>
-float of_kind(float x, float a, float b) {
-  return reference::apply({function, a, b}, x);
-}
-
 constexpr Functions real(RealFunction f) noexcept { return {f, nullptr}; }
 
-constexpr Functions kAbs{of_kind<Function::kAbs>,
-                         [](std::int64_t x) { return x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x; }};
-constexpr Functions kNeg{of_kind<Function::kNeg>,
-                         [](std::int64_t x) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)); }};
+constexpr Functions kAbs{nullptr, [](std::int64_t x) { return x < 0 ? static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)) : x; },
+                         Function::kAbs};
+constexpr Functions kNeg{nullptr, [](std::int64_t x) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(x)); },
+                         Function::kNeg};
 constexpr Functions kSign{[](float x, float, float) { return x > 0   ? 1.0f
                                                              : x < 0 ? -1.0f
                                                                      : x; },
                           [](std::int64_t x) { return std::int64_t{x > 0} - std::int64_t{x < 0}; }};
-constexpr Functions kRelu{of_kind<Function::kRelu>, [](std::int64_t x) { return x > 0 ? x : 0; }};
+constexpr Functions kRelu{nullptr, [](std::int64_t x) { return x > 0 ? x : 0; }, Function::kRelu};
 constexpr Functions kNot{nullptr, [](std::int64_t x) { return std::int64_t{x == 0}; }};
 constexpr Functions kBitwiseNot{nullptr, [](std::int64_t x) { return ~x; }};
 constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr};

@@ -1,6 +1,7 @@
 // If and Loop whose course is known at run only, products with the weights of their bodies, and their single results.
 #include "sluice/operators/generic/control.h"
 
+#include "sluice/operators/guards.h"
 #include "src/operators/generic/table.h"
 
 namespace sluice::operators::generic {
@@ -43,10 +44,33 @@ PlainRefusal bound_take(const PlainNode& node, PlainTensor& out, std::uint8_t& a
   return nullptr;
 }
 
+// ---- Choose: one of two, as a condition says (guards.h)
+
+PlainRefusal bound_choose(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
+  for (int i = 0; i < 3; ++i)
+    if (!node.has(i)) return kMissingInput;
+  const PlainTensor &yes = node.in(1), &no = node.in(2);
+  if (!is_scalar(node.in(0), DType::kBool) || yes.dtype != no.dtype) return kWrongType;
+  if (yes.shape.rank() != no.shape.rank()) return kWrongRank;
+  Dims most;
+  for (int axis = 0; axis < yes.shape.rank(); ++axis) {
+    if (yes.shape[axis] != no.shape[axis]) axes = static_cast<std::uint8_t>(axes | 1u << axis);
+    most.add(std::max(yes.shape[axis], no.shape[axis]));
+  }
+  out.dtype = yes.dtype;
+  return make_shape(most.span(), out.shape) ? nullptr : kWrongShape;
+}
+
+PlainRefusal infer_choose(const PlainNode& node, PlainTensor& out) noexcept {
+  std::uint8_t axes = 0;
+  return bound_choose(node, out, axes);
+}
+
 constexpr PlainOperator kOperators[] = {
     {560, "Control", "loop:I first:I second:I", infer_control, nullptr, 1, nullptr, false, true},
     {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, 1, bound_take, true},
     {kBodyDense, "BodyDense", "", infer_dense},
+    {kChoose, "Choose", "", infer_choose, nullptr, 1, bound_choose, true},
 };
 
 }  // namespace

@@ -1,0 +1,70 @@
+// A converted ONNX file, and sessions of it.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "sluice/engine/engine.h"
+#include "sluice/importer/importer.h"
+#include "sluice/kernels/plain.h"
+#include "tests/cli/temporary.h"
+#include "tests/importer/onnx_builder.h"
+
+namespace sluice::test {
+
+inline constexpr int kFloat = 1, kI64 = 7, kBool = 9;
+
+/// A converted model, and sessions of it.
+struct Made {
+  explicit Made(const OnnxBuilder& onnx, const importer::ConvertOptions& options = {}) {
+    write_file(folder.path("m.onnx"), onnx.bytes());
+    status = importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report);
+    if (!status) return;
+    model = *Model::open(folder.path("m.sluice"));
+    open(kUnlimitedBytes);
+  }
+  void open(Bytes budget) {
+    auto made = Session::create(model, {.budget = budget});
+    REQUIRE(made);
+    session = std::move(*made);
+  }
+  template <class T>
+  void set(std::size_t port, DType dtype, const std::vector<T>& values) {
+    REQUIRE(session->set_input(port, dtype, std::as_bytes(std::span(values))));
+  }
+  template <class T>
+  std::vector<T> get(std::size_t port = 0) {
+    std::vector<T> values(static_cast<std::size_t>(session->output_shape(port).element_count()));
+    REQUIRE(session->get_output(port, std::as_writable_bytes(std::span(values))));
+    return values;
+  }
+
+  TemporaryFolder folder;
+  importer::ConvertReport report;
+  Status status;
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<Session> session;
+};
+
+inline Floats numbers(std::size_t count) {
+  Floats values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) / 8.0f - 1.0f;
+  return values;
+}
+
+inline OnnxBuilder then_or_else(const std::function<void(OnnxBuilder&)>& fill) {
+  OnnxBuilder body;
+  fill(body);
+  return body;
+}
+
+/// Nodes that run bodies.
+inline int controls(const Made& m) {
+  int count = 0;
+  for (const model::Node& node : m.model->graph().nodes)
+    if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes))
+      count += kernels::find_plain(plain->op)->name == "Control" ? 1 : 0;
+  return count;
+}
+
+}  // namespace sluice::test
