@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/core/static_program.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/executor/bind.h"
@@ -17,8 +18,8 @@ constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the
 // What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.56 to 0.64 MiB over six networks, 0.40
 // to 0.42 where it is fully static (what a process holds now is looked at, too). Above the most of them, so that a model's smallest budget
 // is the same each time. For the dynamic program a quarter of a MiB on top since peaks of 5.36 MiB were seen in budgets of 5.30; for the
-// static one half a MiB, since peaks were 0.03 to 0.41 MiB above budgets without it while the system held the program, just linked, in large
-// pieces.
+// static one half a MiB, since peaks were 0.03 to 0.41 MiB above budgets without it while the system held the program, just linked, in
+// large pieces.
 constexpr Bytes kProcessFloor = 896_KiB;
 constexpr Bytes kStaticProcessFloor = 960_KiB;
 // Pages that are touched later: from the open model on 1.9 to 2.4 MiB, tables and threads included, from the built session on 1.7 to
@@ -35,6 +36,10 @@ constexpr std::uint64_t kWeightsForCode = 4;  // bytes of weights for one of tha
 // The peak of the process of a model of a few KiB: 5.0 to 5.84 MiB over many runs, most of it code in clusters that the system chooses.
 constexpr Bytes kLeastProcess = 6_MiB;
 constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
+// OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
+// on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
+constexpr Bytes kCipherHeap = 768_KiB;
+constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
@@ -55,7 +60,7 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   for (const model::Tensor& tensor : graph.tensors) sum += string_bytes(tensor.name);
   for (const model::Weight& weight : graph.weights) sum += string_bytes(weight.name);
   for (const std::string& label : graph.labels) sum += string_bytes(label);
-  sum += vector_bytes(graph.codes);
+  sum += vector_bytes(graph.tags) + vector_bytes(graph.codes);
   for (const model::Code& code : graph.codes) sum += vector_bytes(code.frequencies);
   for (const model::Node& node : graph.nodes) {
     sum += string_bytes(node.name) + vector_bytes(node.inputs) + vector_bytes(node.outputs) + vector_bytes(node.weights);
@@ -122,6 +127,8 @@ static Bytes dimension_bytes(const std::vector<model::Dimension>& dimensions) no
   return Bytes(sum);
 }
 
+static bool encrypted(const Model& model) noexcept { return model.file().key() != nullptr; }
+
 namespace {
 
 /// What a session has of its own: its tables, and its loader with the threads that read for it.
@@ -151,10 +158,16 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
     inputs += input_bytes(session->model->graph());
     code = std::max(code, kPagesAfterOpen + more_code(session->model->graph()));
   }
-  if (scope == BudgetScope::kLibrary) return align_up(graphs + all + sessions.size() * kSessionBytes, kPage);
+  Bytes cipher;
+  if (std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return encrypted(*s.model); })) {
+    cipher = kCipherHeap;
+    code += kCipherCode;
+  }
+  if (scope == BudgetScope::kLibrary)
+    return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kPage);
   release_free_heap();
   const Bytes resident = release_code_pages().resident;
-  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + all;
+  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + cipher + all;
   const Bytes now = resident - std::min(resident, arena) + code + to_come;
   return align_up(std::max(constant, now) + reserve, kProcessStep.count()) + kCounterError;
 }
@@ -179,7 +192,8 @@ Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, By
   release_free_heap();
   const Bytes whole = align_up(arena, kPage);
   const Bytes resident = release_code_pages().resident;
-  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) + reserve;
+  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) +
+                      (encrypted(model) ? kCipherCode : Bytes()) + reserve;
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
                          (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));
