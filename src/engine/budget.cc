@@ -39,6 +39,8 @@ constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
+// The peak of a process that loads it: 9.38 to 9.66 MiB.
+constexpr Bytes kLeastProcessWithCipher = 10_MiB;
 constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
@@ -182,10 +184,11 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   return Bytes(align_down((budget - overhead).count(), kPage));
 }
 
-Bytes budget_of(Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
+Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
-  return std::max(sum, (statically_linked() ? kLeastStaticProcess : kLeastProcess) + options.reserve);
+  const Bytes least = statically_linked() ? kLeastStaticProcess : encrypted(model) ? kLeastProcessWithCipher : kLeastProcess;
+  return std::max(sum, least + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
