@@ -283,6 +283,7 @@ void run(const RunOptions& options) {
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
   report.peaks = read_peaks();
+  if (report.memory.peak_resident == Bytes()) report.memory.peak_resident = Bytes(report.peaks.max_rss_bytes);  // in the sandbox
   report.cached_bytes = cached_bytes_of(options.budget.model);
   if (!options.trace.empty()) {
     const std::string trace = trace_of(plan, graph, times.view());

@@ -39,9 +39,9 @@ constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
+constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
 // The peak of a process that loads it: 9.38 to 9.66 MiB.
 constexpr Bytes kLeastProcessWithCipher = 10_MiB;
-constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
