@@ -52,7 +52,8 @@ typedef enum sluice_status {
   SLUICE_CANCELLED = 10,
   SLUICE_OUTPUT_MISMATCH = 11,
   SLUICE_OUT_OF_MEMORY = 12,
-  SLUICE_INTERNAL = 13
+  SLUICE_INTERNAL = 13,
+  SLUICE_WRONG_KEY = 14 /* an encrypted model, and its key was not given or is another */
 } sluice_status;
 
 /* Element types, numbered as in model files. */
@@ -128,6 +129,13 @@ typedef struct sluice_reader {
   int64_t (*read)(void* context, uint64_t offset, void* target, size_t size);
   uint64_t size; /* of the whole model */
 } sluice_reader;
+
+/* How a program gives the key of an encrypted model: fills in its 32 bytes and returns 0; anything else ends the opening with
+ * SLUICE_WRONG_KEY. Called once, before the call that opens the model returns; the library overwrites what it was given. */
+typedef struct sluice_key {
+  void* context;
+  int32_t (*give)(void* context, uint8_t key[32]);
+} sluice_key;
 
 /* What the last run cost. */
 typedef struct sluice_run_stats {
@@ -215,6 +223,9 @@ sluice_status sluice_model_open_buffer(const void* data, size_t size, sluice_mod
 /* `size` bytes from `offset` on of the regular file that `descriptor` is open on, which may be closed after. */
 sluice_status sluice_model_open_part(int descriptor, uint64_t offset, uint64_t size, sluice_model** model);
 sluice_status sluice_model_open_reader(const sluice_reader* reader, sluice_model** model);
+/* The first and the last of these for models that are encrypted (`sluice convert --encrypt`) or not. */
+sluice_status sluice_model_open_with_key(const char* path, const sluice_key* key, sluice_model** model);
+sluice_status sluice_model_open_reader_with_key(const sluice_reader* reader, const sluice_key* key, sluice_model** model);
 /* Sessions of the model may live on; the pointer must not be used after. NULL is ignored. */
 void sluice_model_close(sluice_model* model);
 /* The same file with other extents: a model of its own, which shares the open file, for all calls of this header. Dimensions that `dims`

@@ -15,15 +15,18 @@ namespace sluice::cli {
 
 struct InspectOptions {
   std::string model;
+  std::string key;  // where that of an encrypted model is, here and below: FILE, fd:N or env:NAME; empty: there is none
   std::vector<std::string> dims;
-  bool json = false;   // with every node
-  bool nodes = false;  // a line for every node
-  bool dot = false;    // the graph for Graphviz
+  bool json = false;     // with every node
+  bool nodes = false;    // a line for every node
+  bool weights = false;  // a line for every weight
+  bool dot = false;      // the graph for Graphviz
 };
 void inspect(const InspectOptions& options);
 
 struct VerifyOptions {
   std::string model;
+  std::string key;
 };
 void verify(const VerifyOptions& options);
 
@@ -32,6 +35,7 @@ struct ProfileOptions {
   std::string output;               // empty: where plan and run look
   std::string file;                 // empty: one made for the purpose beside the output
   std::vector<std::string> models;  // whose own layers are measured too
+  std::string key;
   std::string io_limit;
   bool json = false;
 };
@@ -40,6 +44,7 @@ void profile(const ProfileOptions& options);
 /// What `plan` and `run` share.
 struct BudgetOptions {
   std::string model;
+  std::string key;
   std::vector<std::string> dims;
   std::string budget = "unlimited";
   std::string scope = "process";
@@ -84,6 +89,7 @@ struct RunOptions {
   std::string load_cpu;
   bool stats = false;
   std::string trace;
+  bool sandbox = false;
   bool json = false;
 };
 void run(const RunOptions& options);

@@ -23,6 +23,16 @@ void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<st
   }
 }
 
+void write_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const std::int64_t count = file_ops().pwrite(file.get(), bytes.data(), bytes.size(), static_cast<std::int64_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) raise(make_io_error(path, "cannot be written", count < 0 ? errno : EIO));
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
 void write_atomically(const std::string& path, std::span<const std::byte> bytes) {
   AtomicFile file = unwrap(AtomicFile::create(path));
   unwrap(file.write_at(Bytes(), bytes));

@@ -15,6 +15,9 @@ std::uint64_t size_of_file(const FileDescriptor& file, const std::string& path);
 /// Fills `out` from `offset` on. Throws Failure: kIo; kInvalidArgument when the file ends before.
 void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
+/// Writes all of `bytes` from `offset` on. Throws Failure (kIo).
+void write_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& path);
+
 /// A file that appears whole or not at all. Throws Failure (kIo).
 void write_atomically(const std::string& path, std::span<const std::byte> bytes);
 

@@ -8,6 +8,7 @@
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/host_tensor.h"
+#include "src/cli/inspect_weights.h"
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
 #include "src/cli/text.h"
@@ -225,6 +226,8 @@ void print_as_json(const Model& model, const Summary& summary) {
                                 {"numeric", std::move(numeric)},
                                 {"macs", summary.macs},
                                 {"weights", graph.weights.size()},
+                                {"weight_list", json_of_weights(graph)},
+                                {"encrypted", model.file().key() != nullptr},
                                 {"weight_bytes", summary.weight_bytes.count()},
                                 {"stored_bytes", summary.stored_bytes.count()},
                                 {"activation_bytes", summary.activation_bytes.count()},
@@ -248,7 +251,8 @@ void print_as_text(const Model& model, const Summary& summary) {
   print_ports("input", graph, graph.inputs);
   print_ports("output", graph, graph.outputs);
   const std::string stored = summary.stored_bytes == summary.weight_bytes ? "" : ", stored in " + format_bytes(summary.stored_bytes);
-  fmt::print("  {:<12} {} in {} tensors{}\n", "weights", format_bytes(summary.weight_bytes), graph.weights.size(), stored);
+  fmt::print("  {:<12} {} in {} tensors{}{}\n", "weights", format_bytes(summary.weight_bytes), graph.weights.size(), stored,
+             model.file().key() == nullptr ? "" : ", encrypted");
   fmt::print("  {:<12} {} at once, {} in all\n", "activations", format_bytes(summary.peak_activation_bytes),
              format_bytes(summary.activation_bytes));
   fmt::print("  {:<12} {:.1f} million\n\n", "MACs", static_cast<double>(summary.macs) / 1e6);
@@ -261,7 +265,7 @@ void print_as_text(const Model& model, const Summary& summary) {
 }  // namespace
 
 void inspect(const InspectOptions& options) {
-  const auto model = open_model(options.model, options.dims);
+  const auto model = open_model(options.model, options.dims, options.key);
   const Summary summary = summarise(model->graph());
   if (options.dot) {
     print_as_dot(model->graph());
@@ -270,6 +274,7 @@ void inspect(const InspectOptions& options) {
   } else {
     print_as_text(*model, summary);
     if (options.nodes) print_nodes(model->graph());
+    if (options.weights) print_weights(model->graph());
   }
 }
 

@@ -69,7 +69,14 @@ void check_isa_wish() {
                 fmt::format("SLUICE_ISA={}: not an instruction set of this processor (its best: {})", wish, name_of(best_isa())));
 }
 
-void add_model(CLI::App* command, std::string& model) { command->add_option("model", model, "the model file, M.sluice")->required(); }
+void add_key(CLI::App* command, std::string& key) {
+  command->add_option("--key", key, "where the key of an encrypted model is: FILE, fd:N (32 bytes) or env:NAME (64 hex digits)");
+}
+
+void add_model(CLI::App* command, std::string& model, std::string& key) {
+  command->add_option("model", model, "the model file, M.sluice")->required();
+  add_key(command, key);
+}
 
 void add_dims(CLI::App* command, std::vector<std::string>& dims) {
   command
@@ -79,7 +86,7 @@ void add_dims(CLI::App* command, std::vector<std::string>& dims) {
 }
 
 void add_budget(CLI::App* command, BudgetOptions& options) {
-  add_model(command, options.model);
+  add_model(command, options.model, options.key);
   add_dims(command, options.dims);
   command
       ->add_option("--budget", options.budget,
@@ -99,17 +106,18 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
 
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
-  add_model(command, line.inspect.model);
+  add_model(command, line.inspect.model, line.inspect.key);
   add_dims(command, line.inspect.dims);
   command->add_flag("--json", line.inspect.json, "print one JSON object, every node in it");
   command->add_flag("--nodes", line.inspect.nodes, "a line for every node: shapes, bytes, MACs, what was fused into it");
+  command->add_flag("--weights", line.inspect.weights, "a line for every weight: shape, type, how it is stored and in how many bytes");
   command->add_flag("--dot", line.inspect.dot, "print the graph in Graphviz's language")->excludes("--json")->excludes("--nodes");
   return command;
 }
 
 CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("verify", "Read a model file whole and check every checksum");
-  add_model(command, line.verify.model);
+  add_model(command, line.verify.model, line.verify.key);
   return command;
 }
 
@@ -121,6 +129,7 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
                       "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
       ->allow_extra_args(false);
+  add_key(command, line.profile.key);
   command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");
   command->add_flag("--json", line.profile.json, "print the file");
   return command;
@@ -198,7 +207,14 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
                       "processors that read, such as 1 (default: the small ones, where there are both; else, if one is left, that which "
                       "the disk interrupts)");
   command->add_flag("--stats", run.stats, "also what each step computed and waited");
-  command->add_option("--trace", run.trace, "write the last run's timeline into this file, for Perfetto or chrome://tracing");
+  CLI::Option* const trace =
+      command->add_option("--trace", run.trace, "write the last run's timeline into this file, for Perfetto or chrome://tracing");
+  command
+      ->add_flag(
+          "--sandbox", run.sandbox,
+          "once the model is open, the system refuses the process all but reading it, computing and writing outputs (docs/security.md)")
+      ->excludes(expect)
+      ->excludes(trace);
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
 }
@@ -207,6 +223,7 @@ CLI::App* add_bench(CLI::App& app, CommandLine& line) {
   BenchOptions& bench = line.bench;
   CLI::App* command = app.add_subcommand("bench", "Measure models in several budgets, each in a process of its own");
   command->add_option("models", bench.models, "model files")->required();
+  add_key(command, bench.key);
   add_dims(command, bench.dims);
   CLI::Option* const budgets =
       command->add_option("--budget", bench.budgets, "a list of budgets: 64MiB,24MiB,smallest,unlimited")->capture_default_str();

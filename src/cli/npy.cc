@@ -204,7 +204,11 @@ HostTensor read_npy(const std::string& path) {
   return tensor;
 }
 
-void write_npy(const std::string& path, const Pieces& tensor) {
+namespace {
+
+/// Calls write(offset, bytes) with all of the file, from its first byte to its last.
+template <class Write>
+void write_with(const Pieces& tensor, const Write& write) {
   std::string extents;
   for (const std::int64_t extent : tensor.shape.dims()) extents += fmt::format("{},", extent);
   if (tensor.shape.rank() > 1) extents.pop_back();
@@ -221,12 +225,21 @@ void write_npy(const std::string& path, const Pieces& tensor) {
   head += dictionary;
   head.resize(total - 1, ' ');
   head += '\n';
+  write(0, std::as_bytes(std::span(head)));
+  for_each_piece(tensor, [&](std::size_t first, std::span<const std::byte> bytes) { write(total + first * size_of(tensor.dtype), bytes); });
+}
+
+}  // namespace
+
+void write_npy(const std::string& path, const Pieces& tensor) {
   AtomicFile file = unwrap(AtomicFile::create(path));
-  unwrap(file.write_at(Bytes(), std::as_bytes(std::span(head))));
-  for_each_piece(tensor, [&](std::size_t first, std::span<const std::byte> bytes) {
-    unwrap(file.write_at(Bytes(total + first * size_of(tensor.dtype)), bytes));
-  });
+  write_with(tensor, [&](std::uint64_t offset, std::span<const std::byte> bytes) { unwrap(file.write_at(Bytes(offset), bytes)); });
   unwrap(file.commit());
+}
+
+void write_npy(const FileDescriptor& file, const std::string& path, const Pieces& tensor) {
+  write_with(tensor, [&](std::uint64_t offset, std::span<const std::byte> bytes) { write_exactly(file, offset, bytes, path); });
+  if (file_ops().fsync(file.get()) != 0) raise(make_io_error(path, "cannot be written to the disk", errno));
 }
 
 }  // namespace sluice::cli

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/core/file.h"
 #include "src/cli/pieces.h"
 
 namespace sluice::cli {
@@ -32,5 +33,7 @@ HostTensor parse_npy(std::span<const std::byte> file, const std::string& path);
 
 /// Version 1, C order; under a temporary name first. Throws Failure (kIo).
 void write_npy(const std::string& path, const Pieces& tensor);
+/// The same into a file that is open, empty and has its name already: what it holds is whole only when this returns.
+void write_npy(const FileDescriptor& file, const std::string& path, const Pieces& tensor);
 
 }  // namespace sluice::cli

@@ -5,6 +5,7 @@
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
+#include "src/cli/key.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -19,8 +20,7 @@ bool begins_like_onnx(const std::string& path) {
   return start[0] == std::byte{0x08} && std::to_integer<int>(start[1]) < 64;
 }
 
-}  // namespace
-
+/// Throws Failure where `path` is an ONNX file and not a model file.
 void refuse_onnx(const std::string& path) {
   if (!path.ends_with(".onnx") && !begins_like_onnx(path)) return;
   const std::string stem = path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path;
@@ -28,9 +28,13 @@ void refuse_onnx(const std::string& path) {
                 fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}.sluice", path, path, stem));
 }
 
-std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims) {
-  auto model = Model::open(path, parse_dims(dims));
+}  // namespace
+
+std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims, const std::string& key) {
+  auto model = Model::open(path, parse_dims(dims), key_at(key));
   if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
+  if (!model && model.error().code == ErrorCode::kWrongKey && key.empty())
+    throw Failure(ErrorCode::kWrongKey, describe(model.error()) + ": --key FILE, fd:N or env:NAME says where it is");
   return unwrap(std::move(model));
 }
 

@@ -9,10 +9,8 @@
 
 namespace sluice::cli {
 
-/// `dims` as `--dim` takes them. Throws Failure with the codes of Model::open; an ONNX file is told how it becomes a model file.
-std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {});
-
-/// Throws Failure where `path` is an ONNX file and not a model file.
-void refuse_onnx(const std::string& path);
+/// `dims` as `--dim` takes them, `key` as `--key` does. Throws Failure with the codes of Model::open; an ONNX file is told how it becomes a
+/// model file.
+std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {}, const std::string& key = {});
 
 }  // namespace sluice::cli

@@ -1,5 +1,6 @@
 #include "src/cli/outputs.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -63,14 +64,43 @@ std::string file_name_of(const std::string& output) {
   return name;
 }
 
-void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs) {
+namespace {
+
+/// Where each output goes, in a directory that is there then.
+std::vector<std::string> output_paths(const std::string& directory, const std::vector<model::Port>& ports) {
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) raise(make_io_error(directory, "cannot be made", errno));
   std::set<std::string> used;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
     std::string name = file_name_of(ports[i].name);
     if (!used.insert(name).second) name = fmt::format("{}.{}", name, i);
-    write_npy(fmt::format("{}/{}.npy", directory, name), outputs[i]);
+    paths.push_back(fmt::format("{}/{}.npy", directory, name));
   }
+  return paths;
+}
+
+}  // namespace
+
+void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs) {
+  const std::vector<std::string> paths = output_paths(directory, ports);
+  for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(paths[i], outputs[i]);
+}
+
+OutputFiles::OutputFiles(const std::string& directory, const std::vector<model::Port>& ports) : paths_(output_paths(directory, ports)) {
+  for (const std::string& path : paths_) {
+    files_.emplace_back(file_ops().open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (files_.back().get() < 0) raise(make_io_error(path, "cannot be opened for writing", errno));
+  }
+}
+
+void OutputFiles::write(const std::vector<Pieces>& outputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) write_npy(files_[i], paths_[i], outputs[i]);
+}
+
+std::vector<int> OutputFiles::descriptors() const {
+  std::vector<int> numbers;
+  for (const FileDescriptor& file : files_) numbers.push_back(file.get());
+  return numbers;
 }
 
 std::vector<Verdict> compare_outputs(const std::vector<std::string>& arguments, double tolerance, const std::vector<model::Port>& ports,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/core/file.h"
 #include "sluice/model/graph.h"
 #include "src/cli/compare.h"
 #include "src/cli/pieces.h"
@@ -26,6 +27,20 @@ std::string file_name_of(const std::string& output);
 
 /// Writes each output as NAME.npy into `directory`, which is made if it is missing. Two names that become one get a number.
 void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs);
+
+/// The same files, opened before there are outputs: for a run that may open none afterwards. They have their names, and are empty, from the
+/// start; a run that fails leaves them so.
+class OutputFiles {
+ public:
+  /// Throws Failure (kIo).
+  OutputFiles(const std::string& directory, const std::vector<model::Port>& ports);
+  void write(const std::vector<Pieces>& outputs) const;
+  std::vector<int> descriptors() const;
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<FileDescriptor> files_;
+};
 
 /// What `--expect` found for one output.
 struct Verdict {

@@ -123,7 +123,7 @@ void plan(const PlanOptions& options) {
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;
-  const auto model = open_model(options.budget.model, options.budget.dims);
+  const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
   // A run holds its inputs while the session is made; what they take is part of the process's overhead.
   const std::vector<HostTensor> inputs = load_inputs(model->graph(), open_inputs({}, model->graph().inputs), {});
   if (options.sweep) {

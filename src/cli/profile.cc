@@ -8,8 +8,6 @@
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
 #include "sluice/kernels/registry.h"
-#include "sluice/model/model_file.h"
-#include "sluice/operators/validate.h"
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/measure.h"
 #include "src/cli/commands.h"
@@ -20,6 +18,7 @@
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
+#include "src/executor/coding/decode_rate.h"
 
 namespace sluice::cli {
 namespace {
@@ -67,23 +66,19 @@ void limit_reads(DeviceProfile& profile, double limit) {
 
 /// The largest of the models, if it is large enough to be timed: plans wait for the disk that it lies on, and what was just written may
 /// still be in memory on the disk's far side. Else nothing.
-std::string file_to_read(const std::vector<model::ModelFile>& models) {
-  const auto largest = std::max_element(models.begin(), models.end(),
-                                        [](const model::ModelFile& a, const model::ModelFile& b) { return a.file_size() < b.file_size(); });
-  if (largest == models.end() || largest->file_size() < profiler::kLeastFileToRead) return {};
-  return largest->path();
+std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models) {
+  const auto size = [](const std::shared_ptr<const Model>& model) { return model->file().file_size(); };
+  const auto largest = std::max_element(models.begin(), models.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  if (largest == models.end() || size(*largest) < profiler::kLeastFileToRead) return {};
+  return (*largest)->file().path();
 }
 
 DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
-  std::vector<model::ModelFile> models;
-  for (const std::string& path : options.models) {
-    auto file = model::ModelFile::open(path, operators::validate_node);
-    if (!file && file.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
-    models.push_back(unwrap(std::move(file)));
-  }
+  std::vector<std::shared_ptr<const Model>> models;
+  for (const std::string& path : options.models) models.push_back(open_model(path, {}, options.key));
   profiler::MeasureOptions measured;
   measured.threads = options.threads;
-  for (const model::ModelFile& file : models) measured.graphs.push_back(&file.graph());
+  for (const auto& model : models) measured.graphs.push_back(&model->graph());
   measured.file = options.file.empty() ? file_to_read(models) : options.file;
   std::optional<ScratchFile> scratch;
   if (measured.file.empty()) measured.file = scratch.emplace(folder).path();
@@ -92,7 +87,9 @@ DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
     static_cast<Progress*>(context)->update(done, [&] { return fmt::format("measurement {} of {}", done + 1, all); });
   };
   measured.progress_context = &progress;
-  return unwrap(profiler::measure_device(measured));
+  DeviceProfile profile = unwrap(profiler::measure_device(measured));
+  profile.decoded_per_second = executor::coding::measure_decode_rate();
+  return profile;
 }
 
 void print_as_text(const DeviceProfile& profile, const std::string& path) {
@@ -109,6 +106,7 @@ void print_as_text(const DeviceProfile& profile, const std::string& path) {
   for (const profiler::ReadRate& read : profile.reads)
     fmt::print("  {:<28}{:>8}{:>11.2f} GB/s\n", format_bytes(Bytes(read.piece_bytes)), read.depth, read.bytes_per_second * 1e-9);
   fmt::print("  {:<36}{:>11.2f} GB/s\n", "checksums", profile.verify_bytes_per_second * 1e-9);
+  fmt::print("  {:<36}{:>11.2f} billion a second\n", "coded values", profile.decoded_per_second * 1e-9);
   fmt::print("  {:<36}{:>11.0f} us\n  {:<36}{:>11.0f} us\n", "the first bytes after a gate", profile.load_start_seconds * 1e6,
              "waking after a load", profile.wake_seconds * 1e6);
   if (profile.threads > 1) fmt::print("  {:<36}{:>11.1f} us\n", "sharing a step among threads", profile.share_seconds * 1e6);

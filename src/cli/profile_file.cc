@@ -107,6 +107,8 @@ DeviceProfile profile_of(const Json& json) {
   if (profile.threads < 1) throw std::invalid_argument("it is of no thread");
   profile.step_overhead_seconds = positive(json.at("step_overhead_seconds"));
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
+  // Of a profile that was written before there was such a thing: assumed.
+  if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
   if (json.contains("share_seconds")) profile.share_seconds = positive(json.at("share_seconds"));
@@ -161,6 +163,7 @@ std::string text_of_profile(const DeviceProfile& profile) {
     json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
   for (const KernelSample& sample : profile.samples) json["samples"].push_back(json_of(sample));
+  if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -20,6 +20,7 @@
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
 #include "src/cli/run_report.h"
+#include "src/cli/sandbox.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 #include "src/cli/trace.h"
@@ -35,6 +36,12 @@ executor::ReadOptions read_options(const RunOptions& options, executor::ReadOpti
     read.method = ReadMethod::kThreads;
   else if (options.reader != "auto")
     raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
+  if (options.sandbox) {
+    // What a ring is asked for passes no filter.
+    if (read.method == ReadMethod::kRing)
+      raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "reads by threads: --reader ring cannot be had beside it"));
+    read.method = ReadMethod::kThreads;
+  }
   if (!options.read_size.empty()) read.size = parse_size(options.read_size, "--read-size");
   read.in_flight = options.reads_in_flight;
   read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
@@ -63,7 +70,7 @@ std::vector<int> parse_cpus(const std::string& text, const char* option) {
 
 /// The model at the extents of --dim, and where that says nothing at those of the arrays, which are then opened.
 std::shared_ptr<const Model> open_for_inputs(const RunOptions& options, std::optional<std::vector<InputSource>>& sources) {
-  auto model = open_model(options.budget.model, options.budget.dims);
+  auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
   if (model->file().dimensions().empty() || !options.plan.empty()) return model;
   sources = open_inputs(options.inputs, model->graph().inputs);
   return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(*sources));
@@ -185,6 +192,23 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   return counted.take();
 }
 
+/// The files that outputs go to, opened ahead: behind this nothing can be opened.
+std::optional<OutputFiles> enter_sandbox_of(const RunOptions& options, const Model& model) {
+  std::optional<OutputFiles> files;
+  if (!options.output_directory.empty()) files.emplace(options.output_directory, model.graph().outputs);
+  enter_sandbox({{model.file().source().descriptor()}, files ? files->descriptors() : std::vector<int>()});
+  return files;
+}
+
+void write_outputs_of(const RunOptions& options, const std::optional<OutputFiles>& files, const model::Graph& graph,
+                      const std::vector<Pieces>& outputs) {
+  if (files) {
+    files->write(outputs);
+  } else if (!options.output_directory.empty()) {
+    write_outputs(options.output_directory, graph.outputs, outputs);
+  }
+}
+
 /// Throws Failure (kOutputMismatch) with every output that differs.
 void judge(const std::vector<Verdict>& verdicts, const std::vector<model::Port>& ports) {
   std::string text;
@@ -203,16 +227,23 @@ void warn_of_excess(const RunReport& report) {
                report.options.budget.count());
 }
 
+SessionOptions session_options_of(const RunOptions& options) {
+  SessionOptions result = session_options(options.budget);
+  result.max_turns = options.max_turns;
+  result.repeat = options.warmup + options.repeat > 1;
+  result.read = read_options(options, result.read);
+  result.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
+  result.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
+  result.time_steps = options.stats || !options.trace.empty();
+  return result;
+}
+
 }  // namespace
 
 void run(const RunOptions& options) {
-  SessionOptions session_config = session_options(options.budget);
-  session_config.max_turns = options.max_turns;
-  session_config.repeat = options.warmup + options.repeat > 1;
-  session_config.read = read_options(options, session_config.read);
-  session_config.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
-  session_config.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
-  session_config.time_steps = options.stats || !options.trace.empty();
+  if (options.sandbox && options.budget.budget == "auto")
+    raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "cannot see what the system has free: state a budget"));
+  SessionOptions session_config = session_options_of(options);
   std::optional<std::vector<InputSource>> sources;
   const auto model = open_for_inputs(options, sources);
   const model::Graph& graph = model->graph();
@@ -233,10 +264,12 @@ void run(const RunOptions& options) {
   release_free_memory();
 
   auto session = unwrap(Session::create(model, session_config));
+  std::optional<OutputFiles> output_files;
+  if (options.sandbox) output_files = enter_sandbox_of(options, *model);
   report.runs = run_all(*session, options, inputs);
   {
     const std::vector<Pieces> outputs = outputs_of(*session, graph);
-    if (!options.output_directory.empty()) write_outputs(options.output_directory, graph.outputs, outputs);
+    write_outputs_of(options, output_files, graph, outputs);
     report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, outputs);
     if (options.top > 0)
       for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
@@ -250,6 +283,7 @@ void run(const RunOptions& options) {
   report.options.budget = report.memory.budget;
   report.memory.peak_resident = std::max(report.memory.peak_resident, Bytes(peak_rss_bytes()));
   report.peaks = read_peaks();
+  if (report.memory.peak_resident == Bytes()) report.memory.peak_resident = Bytes(report.peaks.max_rss_bytes);  // in the sandbox
   report.cached_bytes = cached_bytes_of(options.budget.model);
   if (!options.trace.empty()) {
     const std::string trace = trace_of(plan, graph, times.view());

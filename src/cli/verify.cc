@@ -24,7 +24,7 @@ std::size_t check_graphs(const Model& model) {
 }  // namespace
 
 void verify(const VerifyOptions& options) {
-  const auto model = open_model(options.model);
+  const auto model = open_model(options.model, {}, options.key);
   Bytes total;
   for (const model::Stretch& stretch : model->graph().stretches) total += stretch.stored_size;
   {
@@ -34,8 +34,8 @@ void verify(const VerifyOptions& options) {
     }));
   }
   const std::size_t graphs = check_graphs(*model);
-  fmt::print("{}: {} in {} weights, {} stretches: all checksums agree{}\n", options.model, format_bytes(total),
-             model->graph().weights.size(), model->graph().stretches.size(),
+  fmt::print("{}: {} in {} weights, {} stretches: all {} agree{}\n", options.model, format_bytes(total), model->graph().weights.size(),
+             model->graph().stretches.size(), model->file().key() == nullptr ? "checksums" : "tags",
              graphs == 1 ? "" : fmt::format(", all {} graphs are sound", graphs));
 }
 

@@ -6,16 +6,32 @@
 #include <array>
 #include <cerrno>
 
+#include "src/core/wipe.h"
+
 namespace sluice {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = 2ull << 20;
 
+/// Calls visit(offset) for each page of `bytes`, whole pages from `base` on, that holds memory. Where the system cannot say: for all.
+template <class Visit>
+void for_each_resident_page(std::byte* base, Interval<std::uint64_t> bytes, const Visit& visit) noexcept {
+  std::array<unsigned char, 1024> pages;  // one each; their lowest bits say
+  for (std::uint64_t at = bytes.begin; at < bytes.end; at += pages.size() * kPage) {
+    const std::uint64_t size = std::min(bytes.end - at, pages.size() * kPage);
+    if (mincore(base + at, size, pages.data()) != 0) pages.fill(1);
+    for (std::uint64_t page = 0; page < size / kPage; ++page)
+      if ((pages[page] & 1) != 0) visit(at + page * kPage);
+  }
+}
+
 }  // namespace
 
 Arena::~Arena() {
-  if (base_ != nullptr) munmap(base_, reserved_.count());
+  if (base_ == nullptr) return;
+  if (secret_) wipe();
+  munmap(base_, reserved_.count());
 }
 
 Result<Arena> Arena::reserve(Bytes size) {
@@ -57,6 +73,7 @@ Status Arena::commit(Bytes size) {
   } else if (rounded < committed_) {
     std::byte* begin = base_ + rounded.count();
     const std::size_t length = (committed_ - rounded).count();
+    if (secret_) wipe({rounded.count(), committed_.count()});
     madvise(begin, length, MADV_DONTNEED);
     mprotect(begin, length, PROT_NONE);
   }
@@ -64,21 +81,27 @@ Status Arena::commit(Bytes size) {
   return {};
 }
 
+void Arena::keep_secret() noexcept {
+  if (base_ == nullptr || secret_) return;
+  secret_ = true;
+  madvise(base_, reserved_.count(), MADV_DONTDUMP);
+}
+
+void Arena::wipe(Interval<std::uint64_t> bytes) noexcept {
+  for_each_resident_page(base_, bytes, [&](std::uint64_t offset) { sluice::wipe({base_ + offset, kPage}); });
+}
+
 void Arena::discard(Interval<std::uint64_t> bytes) noexcept {
   const std::uint64_t begin = align_up(bytes.begin, kPage);
   const std::uint64_t end = std::min(align_down(bytes.end, kPage), committed_.count());
-  if (begin < end) madvise(base_ + begin, end - begin, MADV_DONTNEED);
+  if (begin >= end) return;
+  if (secret_) wipe({begin, end});
+  madvise(base_ + begin, end - begin, MADV_DONTNEED);
 }
 
 Bytes Arena::resident() const noexcept {
-  std::array<unsigned char, 1024> pages;  // one each; their lowest bits say
   std::uint64_t count = 0;
-  for (std::uint64_t at = 0; at < committed_.count(); at += pages.size() * kPage) {
-    const std::uint64_t bytes = std::min(committed_.count() - at, pages.size() * kPage);
-    if (mincore(base_ + at, bytes, pages.data()) != 0) return committed_;
-    count += static_cast<std::uint64_t>(std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>(bytes / kPage),
-                                                      [](unsigned char page) { return (page & 1) != 0; }));
-  }
+  for_each_resident_page(base_, {0, committed_.count()}, [&](std::uint64_t) { ++count; });
   return Bytes(count * kPage);
 }
 

@@ -14,11 +14,11 @@ struct CodeRow {
 };
 
 constexpr CodeRow kRows[] = {
-    {"invalid argument", 1}, {"invalid model", 2},    {"checksum mismatch", 2}, {"unsupported version", 2}, {"invalid plan", 2},
-    {"unsupported", 3},      {"budget too small", 4}, {"I/O error", 5},         {"file changed", 5},        {"cancelled", 5},
-    {"outputs differ", 6},   {"out of memory", 7},    {"internal error", 7},
+    {"invalid argument", 1}, {"invalid model", 2},    {"checksum mismatch", 2}, {"unsupported version", 2},  {"invalid plan", 2},
+    {"unsupported", 3},      {"budget too small", 4}, {"I/O error", 5},         {"file changed", 5},         {"cancelled", 5},
+    {"outputs differ", 6},   {"out of memory", 7},    {"internal error", 7},    {"key missing or wrong", 8},
 };
-static_assert(std::size(kRows) == static_cast<std::size_t>(ErrorCode::kInternal) + 1, "one row a code");
+static_assert(std::size(kRows) == static_cast<std::size_t>(ErrorCode::kWrongKey) + 1, "one row a code");
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include "sluice/core/units.h"
 #include "src/core/cpu_set.h"
+#include "src/core/wipe.h"
 
 namespace sluice {
 
@@ -44,6 +45,7 @@ void NativeThread::join() noexcept {
 void* NativeThread::enter(void* self) noexcept {
   const auto& thread = *static_cast<NativeThread*>(self);
   thread.main_(thread.context_);
+  wipe_stack();  // its pages are kept for the next thread, and what was computed with may have been secret
   return nullptr;
 }
 

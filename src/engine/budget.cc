@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/core/static_program.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/executor/bind.h"
@@ -35,6 +36,12 @@ constexpr std::uint64_t kWeightsForCode = 4;  // bytes of weights for one of tha
 // The peak of the process of a model of a few KiB: 5.0 to 5.84 MiB over many runs, most of it code in clusters that the system chooses.
 constexpr Bytes kLeastProcess = 6_MiB;
 constexpr Bytes kLeastStaticProcess = 3_MiB + 512_KiB;
+// OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
+// on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
+constexpr Bytes kCipherHeap = 768_KiB;
+constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
+// The peak of a process that loads it: 9.38 to 9.66 MiB.
+constexpr Bytes kLeastProcessWithCipher = 10_MiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
 constexpr Bytes kThreadBytes = 48_KiB;
 constexpr Bytes kSessionBytes = 32_KiB;  // the session's own objects and the allocator's slack
@@ -55,7 +62,7 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   for (const model::Tensor& tensor : graph.tensors) sum += string_bytes(tensor.name);
   for (const model::Weight& weight : graph.weights) sum += string_bytes(weight.name);
   for (const std::string& label : graph.labels) sum += string_bytes(label);
-  sum += vector_bytes(graph.codes);
+  sum += vector_bytes(graph.tags) + vector_bytes(graph.codes);
   for (const model::Code& code : graph.codes) sum += vector_bytes(code.frequencies);
   for (const model::Node& node : graph.nodes) {
     sum += string_bytes(node.name) + vector_bytes(node.inputs) + vector_bytes(node.outputs) + vector_bytes(node.weights);
@@ -123,6 +130,8 @@ static Bytes dimension_bytes(const std::vector<model::Dimension>& dimensions) no
   return Bytes(sum);
 }
 
+static bool encrypted(const Model& model) noexcept { return model.file().key() != nullptr; }
+
 namespace {
 
 /// What a session has of its own: its tables, and its loader with the threads that read for it.
@@ -152,10 +161,16 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
     inputs += input_bytes(session->model->graph());
     code = std::max(code, kPagesAfterOpen + more_code(session->model->graph()));
   }
-  if (scope == BudgetScope::kLibrary) return align_up(graphs + all + sessions.size() * kSessionBytes, kPage);
+  Bytes cipher;
+  if (std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return encrypted(*s.model); })) {
+    cipher = kCipherHeap;
+    code += kCipherCode;
+  }
+  if (scope == BudgetScope::kLibrary)
+    return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kPage);
   release_free_heap();
   const Bytes resident = release_code_pages().resident;
-  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + all;
+  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + cipher + all;
   const Bytes now = resident - std::min(resident, arena) + code + to_come;
   return align_up(std::max(constant, now) + reserve, kProcessStep.count()) + kCounterError;
 }
@@ -170,17 +185,19 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   return Bytes(align_down((budget - overhead).count(), kPage));
 }
 
-Bytes budget_of(Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
+Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
-  return std::max(sum, (statically_linked() ? kLeastStaticProcess : kLeastProcess) + options.reserve);
+  const Bytes least = statically_linked() ? kLeastStaticProcess : encrypted(model) ? kLeastProcessWithCipher : kLeastProcess;
+  return std::max(sum, least + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
   release_free_heap();
   const Bytes whole = align_up(arena, kPage);
   const Bytes resident = release_code_pages().resident;
-  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) + reserve;
+  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) +
+                      (encrypted(model) ? kCipherCode : Bytes()) + reserve;
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
                          (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));

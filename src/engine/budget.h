@@ -49,10 +49,10 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
 /// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans,
 /// and its reserve.
-Bytes budget_of(Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept;
+Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept;
 
-/// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now, and what
-/// the program will take? Errors: kBudgetTooSmall.
+/// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now,
+/// and what the program will take? Errors: kBudgetTooSmall.
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept;
 
 }  // namespace sluice::engine

@@ -39,6 +39,7 @@ static_assert(static_cast<int>(ErrorCode::kInvalidArgument) + 1 == SLUICE_INVALI
 static_assert(static_cast<int>(ErrorCode::kUnsupported) + 1 == SLUICE_UNSUPPORTED);
 static_assert(static_cast<int>(ErrorCode::kBudgetTooSmall) + 1 == SLUICE_BUDGET_TOO_SMALL);
 static_assert(static_cast<int>(ErrorCode::kInternal) + 1 == SLUICE_INTERNAL);
+static_assert(static_cast<int>(ErrorCode::kWrongKey) + 1 == SLUICE_WRONG_KEY);
 static_assert(static_cast<int>(DType::kU64) == SLUICE_U64 && static_cast<int>(DType::kF64) == SLUICE_F64);
 static_assert(SLUICE_MAX_RANK == sluice::Shape::kMaxRank);
 
@@ -58,6 +59,13 @@ sluice::Result<sluice::BudgetScope> scope_of(std::int32_t scope) noexcept {
   if (scope == SLUICE_SCOPE_LIBRARY) return sluice::BudgetScope::kLibrary;
   if (scope == SLUICE_SCOPE_PROCESS) return sluice::BudgetScope::kProcess;
   return sluice::fail(ErrorCode::kInvalidArgument, "scope", "neither SLUICE_SCOPE_LIBRARY nor SLUICE_SCOPE_PROCESS");
+}
+
+sluice::model::KeyCallback callback_of(const sluice_key& key) {
+  return [key](std::span<std::byte, sluice::model::kKeyBytes> bytes) -> sluice::Status {
+    if (key.give(key.context, reinterpret_cast<std::uint8_t*>(bytes.data())) == 0) return {};
+    return sluice::fail(ErrorCode::kWrongKey, "model", "the program gave no key");
+  };
 }
 
 sluice::Result<sluice::SessionOptions> options_of(const sluice_session_options* given) noexcept {
@@ -173,6 +181,21 @@ sluice_status sluice_model_open_reader(const sluice_reader* reader, sluice_model
   if (reader == nullptr || model == nullptr) return null_argument();
   *model = nullptr;
   return hand_out(sluice::Model::open_reader({reader->context, reader->read, sluice::Bytes(reader->size)}), "reader", model);
+}
+
+sluice_status sluice_model_open_with_key(const char* path, const sluice_key* key, sluice_model** model) {
+  if (path == nullptr || key == nullptr || key->give == nullptr || model == nullptr) return null_argument();
+  *model = nullptr;
+  auto opened = sluice::or_out_of_memory("model", [&] { return sluice::Model::open(path, {}, callback_of(*key)); });
+  return hand_out(std::move(opened), path, model);
+}
+
+sluice_status sluice_model_open_reader_with_key(const sluice_reader* reader, const sluice_key* key, sluice_model** model) {
+  if (reader == nullptr || key == nullptr || key->give == nullptr || model == nullptr) return null_argument();
+  *model = nullptr;
+  const sluice::model::Reader source{reader->context, reader->read, sluice::Bytes(reader->size)};
+  auto opened = sluice::or_out_of_memory("model", [&] { return sluice::Model::open_reader(source, {}, callback_of(*key)); });
+  return hand_out(std::move(opened), "reader", model);
 }
 
 void sluice_model_close(sluice_model* model) { delete model; }

@@ -26,8 +26,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
 bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
   const auto rates = [](const profiler::DeviceProfile& p) {
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
-                    p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.read_rate_beside_compute,
-                    p.step_time_beside_reads, p.read_limit, p.share_seconds);
+                    p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.decoded_per_second,
+                    p.decrypt_bytes_per_second, p.read_rate_beside_compute, p.step_time_beside_reads, p.read_limit, p.share_seconds);
   };
   const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
     return x.kernel == y.kernel && x.seconds_per == y.seconds_per;
@@ -74,7 +74,7 @@ Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, B
   SLUICE_RETURN_IF_ERROR(verify_plan(model, *options.plan));
   if (options.keep_inputs) SLUICE_RETURN_IF_ERROR(check_keeps_inputs(model, *options.plan));
   const Bytes all = overhead_with_tables(model, *options.plan, overhead);
-  const Bytes needed = budget_of(options.plan->arena_bytes, all, options);
+  const Bytes needed = budget_of(model, options.plan->arena_bytes, all, options);
   if (needed > options.budget) return too_small(model, needed, options.budget);
   return PlannedBudget{*options.plan, all, needed};
 }
@@ -84,7 +84,7 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   const planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
   Result<plan::Plan> plan = planner::make_plan(model.graph(), profile_for(options), request);
   if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall)
-    return too_small(model, budget_of(Bytes(plan.error().needed), overhead, options), options.budget);
+    return too_small(model, budget_of(model, Bytes(plan.error().needed), overhead, options), options.budget);
   if (!plan) return fail(plan.error());
   // Its tables count in the budget: no spare room in them.
   plan->buffers.shrink_to_fit();
@@ -92,9 +92,9 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   plan->operands.shrink_to_fit();
   plan->loads.shrink_to_fit();
   const Bytes all = overhead_with_tables(model, *plan, overhead);
-  const Bytes minimum = budget_of(plan->minimum_capacity, overhead, options);
+  const Bytes minimum = budget_of(model, plan->minimum_capacity, overhead, options);
   // A plan may fit where the process that opens and plans does not.
-  if (options.scope == BudgetScope::kProcess && options.budget < budget_of(Bytes(), Bytes(), options))
+  if (options.scope == BudgetScope::kProcess && options.budget < budget_of(model, Bytes(), Bytes(), options))
     return too_small(model, minimum, options.budget);
   return PlannedBudget{std::move(*plan), all, minimum};
 }
@@ -192,7 +192,7 @@ Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) 
     return with_dims_of(given, options, [&](const Model& model) -> Result<Bytes> {
       SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                               engine::request_for(model, options, Bytes())));
-      return engine::budget_of(capacity, engine::overhead_of(model, options), options);
+      return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
     });
   });
 }

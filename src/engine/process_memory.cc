@@ -1,15 +1,12 @@
 #include "src/engine/process_memory.h"
 
 #include <fcntl.h>
-#include <link.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -107,14 +104,6 @@ ProcessMemory release_code_pages() noexcept {
 
 ProcessMemory read_process_memory() noexcept {
   return read_status([] {});
-}
-
-bool statically_linked() noexcept {
-  // A program that the system hands to a dynamic linker names it in a header of its own.
-  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
-  const unsigned long count = getauxval(AT_PHNUM);
-  if (headers == nullptr) return false;
-  return std::none_of(headers, headers + count, [](const ElfW(Phdr) & header) { return header.p_type == PT_INTERP; });
 }
 
 void release_free_heap() noexcept {

@@ -13,9 +13,6 @@ struct ProcessMemory {
 /// Zeros where /proc is not there.
 ProcessMemory read_process_memory() noexcept;
 
-/// Whether this program was linked without shared libraries: it holds less before it does anything.
-bool statically_linked() noexcept;
-
 /// Gives the heap's free pages back, so that what is resident is what is in use.
 void release_free_heap() noexcept;
 

@@ -7,6 +7,7 @@
 
 #include "sluice/core/affinity.h"
 #include "src/core/out_of_memory.h"
+#include "src/core/wipe.h"
 #include "src/engine/budget.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
@@ -200,6 +201,8 @@ Status Tenancy::move_in(Arrangement next) {
     SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next)));
     std::swap(arena_, other);
   }
+  if (std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->model->file().key() != nullptr; }))
+    arena_.keep_secret();
   // Inside: the arena is changed back whatever fails.
   Result<std::vector<BoundSession>> bound = or_out_of_memory("session", [&] { return bind_all(next, !moving); });
   Status ready = bound ? Status() : fail(bound.error());
@@ -304,7 +307,7 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
   tenants_.erase(found);
   if (owner_ == tenant.get() && !tenant->executor()->quiet(kClosingPatienceNs)) {
     // Its memory goes back all the same, where it is nobody else's; what the reads still bring is little.
-    if (tenants_.empty()) arena_.discard({0, arena_.committed().count()});
+    if (tenants_.empty()) arena_.discard({0, arena_.committed().count()});  // which overwrites what was encrypted
     stuck_ = std::move(tenant);
     return;
   }
@@ -313,7 +316,18 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
     owner_ = nullptr;
   }
   tenant->bound = {};
+  if (tenant->model->file().key() != nullptr) wipe_for_others();
   forget(*tenant);
+}
+
+/// What was decrypted may lie wherever loads and steps of the session that is gone have written, also between what others keep.
+void Tenancy::wipe_for_others() noexcept {
+  wipe_stack();
+  if (tenants_.empty()) return;  // all of the arena goes back, which overwrites it
+  if (!settle(nullptr)) return;  // another's reads do not end: `forget` overwrites what nobody uses, the arena's end the rest
+  if (owner_ != nullptr) owner_->end_turn();
+  arena_.wipe();
+  hold_nothing();
 }
 
 bool Tenancy::stuck() noexcept {
@@ -321,14 +335,19 @@ bool Tenancy::stuck() noexcept {
   return stuck_ != nullptr;
 }
 
-/// The reads of a tenant that stayed behind have ended, and nobody knows what they have overwritten.
-void Tenancy::let_go(Tenant& gone) noexcept {
+/// What the others kept in the arena is gone.
+void Tenancy::hold_nothing() noexcept {
   for (Tenant* other : tenants_) {
     if (other->plan == nullptr) continue;  // it is about to join
     executor::Holding& held = other->executor()->held();
     std::fill(held.loads.begin(), held.loads.end(), false);
     held.derived = false;
   }
+}
+
+/// The reads of a tenant that stayed behind have ended, and nobody knows what they have overwritten.
+void Tenancy::let_go(Tenant& gone) noexcept {
+  hold_nothing();
   owner_ = nullptr;
   gone.bound = {};
   forget(gone);

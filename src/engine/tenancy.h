@@ -88,6 +88,8 @@ class Tenancy {
   Status settle(const executor::Executor* next) noexcept;
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
+  void hold_nothing() noexcept;
+  void wipe_for_others() noexcept;
 
   const pid_t process_ = ::getpid();
   TenancyOptions options_;

@@ -51,7 +51,8 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
                                                    .time_steps = options.time_steps,
                                                    .compute_slowdown = options.compute_slowdown,
                                                    .max_turns = options.max_turns,
-                                                   .before_step = options.before_step};
+                                                   .before_step = options.before_step,
+                                                   .key = model->file().key()};
   BoundSession next;
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));

@@ -47,9 +47,9 @@ class PlanExecutor final : public Executor {
     }
   }
 
-  Status start(std::span<const int> load_cpus) noexcept {
-    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus));
-    return plan_.loads.empty() ? Status() : loader_.start(load_cpus);
+  Status start(std::span<const int> load_cpus, const model::FileKey* key) noexcept {
+    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus, key));
+    return plan_.loads.empty() ? Status() : loader_.start(load_cpus, key);
   }
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
@@ -337,7 +337,7 @@ Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, con
   std::unique_ptr<PlanExecutor> executor(new (std::nothrow)
                                              PlanExecutor(graph, plan, source, arena, pool, options, std::move(held), std::move(bound)));
   if (!executor) return fail(ErrorCode::kOutOfMemory, graph.name, "no memory for the executor");
-  SLUICE_RETURN_IF_ERROR(executor->start(options.load_cpus));
+  SLUICE_RETURN_IF_ERROR(executor->start(options.load_cpus, options.key));
   return std::unique_ptr<Executor>(std::move(executor));
 }
 

@@ -58,7 +58,7 @@ class Outliving {
 
   bool stretch_holds(std::uint32_t index, std::uint64_t shift, bool held) const noexcept {
     const model::Stretch& stretch = stretches_[index];
-    SLUICE_DCHECK(stretch.form == model::StretchForm::kRaw, "a load that does not expand brings raw stretches, which lie as in the file (I4)");
+    SLUICE_DCHECK(!model::shrinks(stretch.form), "a load that does not expand brings raw stretches, which lie as in the file (I4)");
     const std::uint64_t at = stretch.offset.count() + shift;
     const ByteRange bytes{at, at + stretch.stored_size.count()};
     if (other_.footprint.writes(bytes)) return false;

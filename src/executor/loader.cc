@@ -8,7 +8,7 @@
 namespace sluice::executor {
 namespace {
 
-// The loader's frames: a system call and a checksum.
+// The loader's frames: a system call and a checksum, or OpenSSL's.
 constexpr std::size_t kStackBytes = 64 * 1024;
 
 }  // namespace
@@ -33,8 +33,8 @@ Loader::~Loader() {
   thread_.join();
 }
 
-Status Loader::start(std::span<const int> cpus) noexcept {
-  SLUICE_ASSIGN_OR_RETURN(Decoders decoders, make_decoders_(graph_));
+Status Loader::start(std::span<const int> cpus, const model::FileKey* key) noexcept {
+  SLUICE_ASSIGN_OR_RETURN(Decoders decoders, make_decoders_(graph_, key));
   SLUICE_ASSIGN_OR_RETURN(auto reads, model::make_reads(source_, options_.method, options_.in_flight, cpus, "loader"));
   engine_.open(std::move(reads), std::move(decoders));
   return thread_.start("loader", kStackBytes, &Loader::thread_main, this, cpus);

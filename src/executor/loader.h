@@ -62,7 +62,7 @@ class Loader {
   ~Loader();
 
   /// Errors: kOutOfMemory; kUnsupported where ReadMethod::kRing is refused.
-  Status start(std::span<const int> cpus) noexcept;
+  Status start(std::span<const int> cpus, const model::FileKey* key = nullptr) noexcept;
 
   /// Begins a run: the loads of `pass`; nothing is under way unless it is kPeriod. `steps_base` is the count of steps at which it starts.
   void begin(Pass pass, std::uint64_t steps_base) noexcept;

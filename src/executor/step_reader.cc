@@ -34,8 +34,8 @@ StepReader::~StepReader() {
   engine_.settle(kForever);
 }
 
-Status StepReader::start(std::span<const int> cpus) noexcept {
-  SLUICE_ASSIGN_OR_RETURN(Decoders decoders, make_decoders_(graph_));
+Status StepReader::start(std::span<const int> cpus, const model::FileKey* key) noexcept {
+  SLUICE_ASSIGN_OR_RETURN(Decoders decoders, make_decoders_(graph_, key));
   SLUICE_ASSIGN_OR_RETURN(auto reads, model::make_reads(source_, options_.method, options_.in_flight, cpus, "reader"));
   engine_.open(std::move(reads), std::move(decoders));
   return {};

@@ -36,7 +36,7 @@ class StepReader final : public kernels::WeightReader {
   ~StepReader();
 
   /// Errors: kOutOfMemory; kUnsupported where ReadMethod::kRing is refused.
-  Status start(std::span<const int> cpus) noexcept;
+  Status start(std::span<const int> cpus, const model::FileKey* key = nullptr) noexcept;
   /// Waits for reads that an earlier step has left behind. Errors: kIo (ETIMEDOUT); kCancelled when this run is called off meanwhile.
   Status ready() noexcept;
   /// The same before another executor uses the arena; kCancelled when `next` (if there is one) is called off, or after `patience_ns`.

@@ -159,6 +159,7 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
   coding::WeightCoder coder(options.code, options.disk_bytes_per_second);
   if (options.code != Coding::kNone) write.coder = &coder;
+  write.key = options.key;
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     if (weight.code != model::kNoCode) report.coded_bytes += weight.bytes;

@@ -42,7 +42,7 @@ bool all_constant(const NodeContext& c) {
 /// The tensor of a Constant node, in any of its attribute forms.
 Constant read_constant_node(const NodeContext& c) {
   for (const OnnxAttribute& a : c.node().attributes) {
-    if (a.name == "value") {
+    if (a.name == "value" || a.name == "sparse_value") {
       if (a.type != AttributeType::kTensor) c.malformed("attribute value is no tensor");
       if (!a.tensor_problem.empty()) c.refuse(a.tensor_problem);
       return a.tensor;
@@ -52,7 +52,7 @@ Constant read_constant_node(const NodeContext& c) {
     if (a.name == "value_floats") return make_constant(Shape{static_cast<std::int64_t>(a.floats.size())}, a.floats);
     if (a.name == "value_ints") return make_constant(Shape{static_cast<std::int64_t>(a.ints.size())}, a.ints);
   }
-  c.refuse("its value has a form that is not supported (sparse, string or missing)");
+  c.refuse("its value has a form that is not supported (string or missing)");
 }
 
 Constant fold_constant_of_shape(const NodeContext& c) {

@@ -128,8 +128,12 @@ class Reader {
           limit(outputs_++, kMaxPorts, "outputs");
           read_port(message.get_message(), graph.outputs.emplace_back());
           break;
-        case text(15):
-          refuse_unsupported("sparse initialisers are not supported; export the model with dense ones");
+        case text(15): {
+          limit(initializers_++, kMaxInitializers, "initialisers");
+          OnnxInitializer& made = graph.initializers.emplace_back();
+          tensors_.read_sparse(message.get_message(), made.name, made.tensor, made.problem);
+          break;
+        }
         default:
           message.skip();
       }
@@ -203,6 +207,10 @@ class Reader {
           for (const float value : message.get_packed_float()) add(attribute.floats, value);
           seen = AttributeType::kFloats;
           break;
+        case text(22):
+          read_sparse_tensor(message.get_message(), attribute);
+          seen = AttributeType::kTensor;
+          break;
         case text(6):
           limit(graphs_++, kMaxNodes, "graphs");
           attribute.graph = std::make_shared<OnnxGraph>();
@@ -232,6 +240,11 @@ class Reader {
   void read_tensor(pbf_reader message, OnnxAttribute& attribute) {
     std::string_view name;
     tensors_.read(message, name, attribute.tensor, attribute.tensor_problem);
+  }
+
+  void read_sparse_tensor(pbf_reader message, OnnxAttribute& attribute) {
+    std::string_view name;
+    tensors_.read_sparse(message, name, attribute.tensor, attribute.tensor_problem);
   }
 
   static AttributeType type_without_value(std::int64_t type) noexcept {

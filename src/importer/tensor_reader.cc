@@ -8,6 +8,7 @@
 #include "sluice/core/units.h"
 #include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
+#include "src/importer/sparse_tensor.h"
 
 namespace sluice::importer {
 namespace {
@@ -27,6 +28,12 @@ std::uint64_t parse_count(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) refuse_malformed("external data has an offset or length that is no number");
   return value;
+}
+
+/// What is malformed ends the reading; what is sound but cannot be used is a problem of the node that wants the tensor.
+void note(const Refusal& refusal, std::string_view name, std::string& problem) {
+  if (refusal.code() == ErrorCode::kInvalidModel) refuse_malformed("tensor `" + std::string(name) + "`: " + refusal.what());
+  problem = refusal.what();
 }
 
 /// Types of values that lie several to a byte.
@@ -161,8 +168,43 @@ void TensorReader::read(protozero::pbf_reader message, std::string_view& name, C
     }
     locate(wire, tensor);
   } catch (const Refusal& refusal) {
-    if (refusal.code() == ErrorCode::kInvalidModel) refuse_malformed("tensor `" + std::string(name) + "`: " + refusal.what());
-    problem = refusal.what();
+    note(refusal, name, problem);
+  }
+}
+
+void TensorReader::read_sparse(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem) {
+  Constant values, indices;
+  std::string_view unnamed;
+  std::vector<std::int64_t> dims;
+  const auto add_dim = [&](std::int64_t dim) {
+    if (dims.size() == Shape::kMaxRank) refuse_malformed("a sparse tensor has more than 8 axes");
+    dims.push_back(dim);
+  };
+  while (message.next()) {
+    const std::uint32_t field = message.tag_and_type();
+    if (field == tag_and_type(1u, pbf_wire_type::length_delimited)) {
+      read(message.get_message(), name, values, problem);
+    } else if (field == tag_and_type(2u, pbf_wire_type::length_delimited)) {
+      read(message.get_message(), unnamed, indices, problem);
+    } else if (field == tag_and_type(3u, pbf_wire_type::varint)) {
+      add_dim(message.get_int64());
+    } else if (field == tag_and_type(3u, pbf_wire_type::length_delimited)) {
+      for (const std::int64_t dim : message.get_packed_int64()) add_dim(dim);
+    } else {
+      message.skip();
+    }
+  }
+  if (!problem.empty()) return;
+  try {
+    const Shape shape = shape_of_sparse(values, indices, dims);
+    const std::uint64_t each = size_of(values.dtype), count = static_cast<std::uint64_t>(values.elements());
+    const auto bytes = checked_mul(static_cast<std::uint64_t>(shape.element_count()), each);
+    if (!bytes) refuse_malformed("a tensor's size overflows");
+    if (count > 0 && *bytes / kMostSparseGain > count * each) refuse_unsupported("it is too large for so few values that are not zero");
+    if (count > 0) take_allowance(*bytes);
+    tensor = dense_of(values, indices, shape);
+  } catch (const Refusal& refusal) {
+    note(refusal, name, problem);
   }
 }
 
@@ -222,6 +264,12 @@ void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& s
   tensor = make_view(dtype, shape, file->bytes().data() + offset, file);
 }
 
+void TensorReader::take_allowance(std::uint64_t bytes) {
+  if (bytes > kMaxDecodedBytes - decoded_bytes_)
+    refuse_unsupported("too many tensor values in typed fields or sparse; export the model with raw_data");
+  decoded_bytes_ += bytes;
+}
+
 void TensorReader::decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor) {
   const auto count = static_cast<std::uint64_t>(shape.element_count());
   // A value takes at least one byte on the wire, so a shape that promises more than the file has is refused before anything is allocated.
@@ -229,9 +277,7 @@ void TensorReader::decode(const Wire& wire, DType dtype, const Shape& shape, Con
   for (const std::string_view run : wire.packed) on_wire += run.size();
   if (count > on_wire) refuse_malformed("a tensor of shape " + shape.to_string() + " has too few values");
   const std::uint64_t size_bytes = count * size_of(dtype);
-  if (size_bytes > kMaxDecodedBytes - decoded_bytes_)
-    refuse_unsupported("too many tensor values in typed fields; export the model with raw_data");
-  decoded_bytes_ += size_bytes;
+  take_allowance(size_bytes);
 
   auto bytes = std::make_shared<std::vector<std::byte>>(size_bytes);
   const std::size_t size = size_of(dtype);

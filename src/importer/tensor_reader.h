@@ -1,7 +1,7 @@
 // Finds a TensorProto's values on the wire: raw, typed or external.
 //
 // raw_data, packed float_data and double_data and external files are left where they are; typed integers (varints) and unpacked reals are
-// decoded, under one allowance for the whole file, because a varint cannot be indexed.
+// decoded, under one allowance for the whole file, because a varint cannot be indexed; sparse tensors become dense under the same.
 #pragma once
 
 #include <map>
@@ -23,6 +23,9 @@ class TensorReader {
   /// used, such as one of a type we do not know, leaves its reason in `problem`.
   void read(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem);
 
+  /// The same of a SparseTensorProto, whose name is that of its values. Zeros are written out, under the allowance.
+  void read_sparse(protozero::pbf_reader message, std::string_view& name, Constant& tensor, std::string& problem);
+
   /// The files of external data that were opened, by their locations.
   const std::map<std::string, std::shared_ptr<const MappedFile>>& external_files() const noexcept { return external_; }
 
@@ -32,6 +35,7 @@ class TensorReader {
   void locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor);
   void decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
+  void take_allowance(std::uint64_t bytes);
 
   std::string directory_;
   std::shared_ptr<const MappedFile> file_;

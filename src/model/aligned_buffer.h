@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sluice/core/units.h"
+#include "src/core/wipe.h"
 
 namespace sluice::model {
 
@@ -22,9 +23,16 @@ class AlignedBuffer {
 
   std::byte* data() const noexcept { return data_.get(); }
 
+  /// What is in its first `size` bytes at the end is overwritten before the memory goes.
+  void keep_secret(Bytes size) noexcept { data_.get_deleter().secret = size; }
+
  private:
   struct Free {
-    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+    Bytes secret;
+    void operator()(std::byte* memory) const noexcept {
+      wipe({memory, secret.count()});
+      std::free(memory);
+    }
   };
   std::unique_ptr<std::byte, Free> data_;
 };

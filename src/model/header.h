@@ -21,6 +21,7 @@
 #include "sluice/model/features.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/variants.h"
+#include "src/model/cipher.h"
 
 namespace sluice::model {
 
@@ -34,11 +35,16 @@ struct Prefix {
   std::uint64_t header_hash = 0;
   Bytes file_size;
   Features needed = 0;  // model/features.h
+  Salt salt{};          // of an encrypted file, else zero, as its tag
+  StretchTag header_tag{};
+
+  bool encrypted() const noexcept { return (needed & bit_of(Feature::kEncryption)) != 0; }
 };
 
 std::array<std::byte, kPrefixSize> encode_prefix(const Prefix& prefix) noexcept;
-/// `bytes` holds at least kPrefixSize bytes, `file_size` is what the system says. Errors: kInvalidModel; kUnsupportedVersion; kUnsupported
-/// for an encrypted file.
+/// What the tag of an encrypted header covers beside it: the prefix, but for what depends on the encrypted header.
+std::array<std::byte, kPrefixSize> associated_prefix(Prefix prefix) noexcept;
+/// `bytes` holds at least kPrefixSize bytes, `file_size` is what the system says. Errors: kInvalidModel; kUnsupportedVersion.
 Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, std::string_view path);
 
 /// `variants` may be null: a file of one shape. Errors: kUnsupported beyond kMaxHeaderBytes.

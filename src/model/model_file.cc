@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sluice/core/hash.h"
@@ -29,16 +31,30 @@ Result<Prefix> read_prefix(WeightSource& source, const std::string& path) {
   return decode_prefix({buffer.data(), kPrefixSize}, source.size(), path);
 }
 
-Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, NodeRules rules,
-                               const Extents& extents) {
+/// Decrypts the header in place. What is damaged has another hash, so a tag that does not agree is the key's fault, or a forgery.
+Status decrypt_header(const Prefix& prefix, const FileKey& key, std::span<std::byte> header, const std::string& path) {
+  SLUICE_ASSIGN_OR_RETURN(Cipher cipher, Cipher::make(key, Direction::kDecrypt, path));
+  if (cipher.begin_header(associated_prefix(prefix)) && cipher.update(header) && cipher.agrees_with(prefix.header_tag)) return {};
+  return fail(ErrorCode::kWrongKey, path, "the key is not the one that the model was encrypted with, or its header was forged");
+}
+
+/// `key` is null unless the file is encrypted.
+Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const std::string& path, NodeRules rules, const Extents& extents,
+                               const FileKey* key) {
   const Bytes header_end = Bytes(kPrefixSize) + prefix.header_size;
-  SLUICE_ASSIGN_OR_RETURN(const AlignedBuffer buffer, read_start(source, header_end, path));
-  const std::span<const std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
+  SLUICE_ASSIGN_OR_RETURN(AlignedBuffer buffer, read_start(source, header_end, path));
+  const std::span<std::byte> header(buffer.data() + kPrefixSize, prefix.header_size.count());
   if (xxh3_64(header) != prefix.header_hash) {
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
+  if (key != nullptr) {
+    buffer.keep_secret(header_end);
+    SLUICE_RETURN_IF_ERROR(decrypt_header(prefix, *key, header, path));
+  }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  if (open.needed != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
+  // A file without weights has no encrypted stretch, and is encrypted all the same.
+  const Features of_file = prefix.needed & bit_of(Feature::kEncryption);
+  if ((open.needed | of_file) != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
   // Stretches lie in rising order (G5), so the first stands for all.
   if (!open.graph.stretches.empty() && open.graph.stretches.front().offset < header_end) {
@@ -54,7 +70,7 @@ std::uint64_t hash_at(std::uint64_t header_hash, std::span<const Dimension> dime
   return xxh3_64(std::as_bytes(std::span(numbers)));
 }
 
-/// Reads stretches in file order through one buffer and compares their hashes.
+/// Reads stretches in file order through one buffer and compares their hashes, or their tags.
 class StretchVerifier {
  public:
   StretchVerifier(const ModelFile& model, const std::function<void(Bytes)>& progress) : model_(model), progress_(progress) {}
@@ -63,28 +79,27 @@ class StretchVerifier {
     if (buffer_.data() == nullptr) {
       return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", kBufferBytes, 0));
     }
+    if (model_.key() != nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(Cipher cipher, Cipher::make(*model_.key(), Direction::kDecrypt, model_.path()));
+      cipher_ = std::move(cipher);
+      buffer_.keep_secret(Bytes(kBufferBytes));
+    }
     // In file order, so that each byte is read once.
     std::vector<const Weight*> order;
     for (const Weight& weight : model_.graph().weights) order.push_back(&weight);
     std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
-    for (const Weight* weight : order) {
-      for (const Stretch& stretch : model_.graph().stretches_of(*weight)) SLUICE_RETURN_IF_ERROR(verify(*weight, stretch));
-    }
+    for (const Weight* weight : order)
+      for (std::uint32_t i = 0; i < weight->stretch_count; ++i) SLUICE_RETURN_IF_ERROR(verify(*weight, weight->first_stretch + i));
     return model_.source().check_unchanged();
   }
 
  private:
   static constexpr std::uint64_t kBufferBytes = 1u << 20;
 
-  Status verify(const Weight& weight, const Stretch& stretch) {
-    Xxh3 hash;
-    for (std::uint64_t done = 0; done < stretch.stored_size.count();) {
-      SLUICE_ASSIGN_OR_RETURN(const auto bytes, bytes_at(stretch.offset + Bytes(done)));
-      const std::uint64_t taken = std::min<std::uint64_t>(bytes.size(), stretch.stored_size.count() - done);
-      hash.update(bytes.first(taken));
-      done += taken;
-    }
-    if (hash.digest() != stretch.xxh3) {
+  Status verify(const Weight& weight, std::uint32_t index) {
+    const Stretch& stretch = model_.graph().stretches[index];
+    SLUICE_ASSIGN_OR_RETURN(const bool agrees, cipher_ ? tag_agrees(stretch, index) : hash_agrees(stretch));
+    if (!agrees) {
       const std::string subject = weight.name + " at file offset " + std::to_string(stretch.offset.count());
       return fail(ErrorCode::kChecksumMismatch, subject, "the bytes of this weight are not those that were written");
     }
@@ -93,8 +108,32 @@ class StretchVerifier {
     return {};
   }
 
+  Result<bool> hash_agrees(const Stretch& stretch) {
+    Xxh3 hash;
+    SLUICE_RETURN_IF_ERROR(for_each_piece(stretch, [&](std::span<std::byte> bytes) { hash.update(bytes); }));
+    return hash.digest() == stretch.xxh3;
+  }
+
+  Result<bool> tag_agrees(const Stretch& stretch, std::uint32_t index) {
+    bool sound = cipher_->begin_stretch(index, stretch.stored_size, stretch.raw_size);
+    SLUICE_RETURN_IF_ERROR(for_each_piece(stretch, [&](std::span<std::byte> bytes) { sound = sound && cipher_->update(bytes); }));
+    return sound && cipher_->agrees_with(model_.graph().tags[index]);
+  }
+
+  /// Calls use(bytes) with the stored bytes of a stretch, from the first to the last, which it may write to.
+  template <class Use>
+  Status for_each_piece(const Stretch& stretch, const Use& use) {
+    for (std::uint64_t done = 0; done < stretch.stored_size.count();) {
+      SLUICE_ASSIGN_OR_RETURN(const auto bytes, bytes_at(stretch.offset + Bytes(done)));
+      const std::uint64_t taken = std::min<std::uint64_t>(bytes.size(), stretch.stored_size.count() - done);
+      use(bytes.first(taken));
+      done += taken;
+    }
+    return {};
+  }
+
   /// The bytes of the file from `offset` to the end of the buffer, which is moved there if it has to be.
-  Result<std::span<const std::byte>> bytes_at(Bytes offset) {
+  Result<std::span<std::byte>> bytes_at(Bytes offset) {
     if (offset < held_.offset || offset >= held_.end()) {
       held_ = {};
       const Bytes begin(align_down(offset.count(), AlignedBuffer::kAlignment));
@@ -103,7 +142,7 @@ class StretchVerifier {
       held_ = range;
     }
     const std::uint64_t skipped = (offset - held_.offset).count();
-    return std::span<const std::byte>(buffer_.data() + skipped, held_.size.count() - skipped);
+    return std::span<std::byte>(buffer_.data() + skipped, held_.size.count() - skipped);
   }
 
   const ModelFile& model_;
@@ -111,27 +150,29 @@ class StretchVerifier {
   AlignedBuffer buffer_ = AlignedBuffer::allocate(Bytes(kBufferBytes));
   FileRange held_;  // what of the file is in the buffer
   Bytes checked_;
+  std::optional<Cipher> cipher_;
 };
 
 }  // namespace
 
-Result<ModelFile> ModelFile::open(const std::string& path, NodeRules rules, const Extents& extents) {
+Result<ModelFile> ModelFile::open(const std::string& path, NodeRules rules, const Extents& extents, const KeyCallback& key) {
   return or_out_of_memory(path, [&]() -> Result<ModelFile> {
     ModelFile model(rules);
     model.path_ = path;
     SLUICE_ASSIGN_OR_RETURN(model.source_, open_weight_source(path));
-    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    SLUICE_RETURN_IF_ERROR(model.read(extents, key));
     return model;
   });
 }
 
-Result<ModelFile> ModelFile::open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules, const Extents& extents) {
+Result<ModelFile> ModelFile::open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules, const Extents& extents,
+                                  const KeyCallback& key) {
   return or_out_of_memory(name, [&]() -> Result<ModelFile> {
     ModelFile model(rules);
     model.path_ = name;
     model.has_path_ = false;
     model.source_ = std::move(source);
-    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    SLUICE_RETURN_IF_ERROR(model.read(extents, key));
     return model;
   });
 }
@@ -143,7 +184,8 @@ Result<ModelFile> ModelFile::with_extents(const Extents& extents) const {
     model.path_ = path_;
     model.has_path_ = has_path_;
     model.source_ = source_;
-    SLUICE_RETURN_IF_ERROR(model.read(extents));
+    model.key_ = key_;
+    SLUICE_RETURN_IF_ERROR(model.read(extents, {}));
     if (model.header_hash_ != header_hash_) return fail(ErrorCode::kFileChanged, path_, "the file was written while in use");
     return model;
   });
@@ -157,6 +199,7 @@ Result<ModelFile> ModelFile::with_part(std::size_t first_node, std::size_t count
     model.path_ = path_;
     model.has_path_ = has_path_;
     model.source_ = source_;
+    model.key_ = key_;
     model.header_hash_ = header_hash_;
     const std::array<std::uint64_t, 3> identity = {hash_, first_node, count};
     model.hash_ = xxh3_64(std::as_bytes(std::span(identity)));
@@ -168,9 +211,23 @@ Result<ModelFile> ModelFile::with_part(std::size_t first_node, std::size_t count
   });
 }
 
-Status ModelFile::read(const Extents& extents) {
+/// Of an encrypted file that is opened, not opened again.
+Status ModelFile::take_key(const Prefix& prefix, const KeyCallback& key) {
+  if (!key) return fail(ErrorCode::kWrongKey, path_, "the model is encrypted, and no key was given");
+  Key given;
+  SLUICE_RETURN_IF_ERROR(key(given.bytes()));
+  SLUICE_ASSIGN_OR_RETURN(key_, FileKey::derive(given, prefix.salt, path_));
+  return {};
+}
+
+Status ModelFile::read(const Extents& extents, const KeyCallback& key) {
   SLUICE_ASSIGN_OR_RETURN(const Prefix prefix, read_prefix(*source_, path_));
-  SLUICE_ASSIGN_OR_RETURN(OpenHeader header, read_header(*source_, prefix, path_, *rules_, extents));
+  if (!prefix.encrypted()) {
+    key_.reset();
+  } else if (key_ == nullptr || key_->salt() != prefix.salt) {
+    SLUICE_RETURN_IF_ERROR(take_key(prefix, key));
+  }
+  SLUICE_ASSIGN_OR_RETURN(OpenHeader header, read_header(*source_, prefix, path_, *rules_, extents, key_.get()));
   graph_ = std::make_unique<Graph>(std::move(header.graph));
   dimensions_ = std::move(header.dimensions);
   header_hash_ = prefix.header_hash;

@@ -44,13 +44,11 @@ Status check_features(const RawPrefix& raw, std::string_view path) {
                    "the model needs features that this build has no name for: a later version of Sluice wrote it (bits of the features)",
                    raw.needed_features, kKnownFeatures));
   }
-  constexpr Features kMissing = bit_of(Feature::kEncryption) & ~kSupportedFeatures;
-  if ((raw.needed_features & kMissing) != 0)
-    return fail(ErrorCode::kUnsupported, path, "the model is encrypted, and this build decrypts none");
   const auto zero = [](const auto& words) { return std::all_of(words.begin(), words.end(), [](std::uint64_t word) { return word == 0; }); };
   if (raw.reserved_0 != 0 || !zero(raw.reserved_1))
     return fail(ErrorCode::kInvalidModel, path, "reserved bytes of the prefix are not zero");
-  if (!zero(raw.salt) || !zero(raw.header_tag))
+  const bool encrypted = (raw.needed_features & bit_of(Feature::kEncryption)) != 0;
+  if (!encrypted && (!zero(raw.salt) || !zero(raw.header_tag)))
     return fail(ErrorCode::kInvalidModel, path, "the prefix has the salt or the tag of an encrypted file, which this one is not");
   return {};
 }
@@ -67,7 +65,15 @@ std::array<std::byte, kPrefixSize> encode_prefix(const Prefix& prefix) noexcept 
   raw.header_hash = prefix.header_hash;
   raw.file_size = prefix.file_size.count();
   raw.needed_features = prefix.needed;
+  raw.salt = std::bit_cast<decltype(raw.salt)>(prefix.salt);
+  raw.header_tag = std::bit_cast<decltype(raw.header_tag)>(prefix.header_tag);
   return std::bit_cast<std::array<std::byte, kPrefixSize>>(raw);
+}
+
+std::array<std::byte, kPrefixSize> associated_prefix(Prefix prefix) noexcept {
+  prefix.header_hash = 0;
+  prefix.header_tag = {};
+  return encode_prefix(prefix);
 }
 
 Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, std::string_view path) {
@@ -92,7 +98,9 @@ Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, 
     return fail(
         make_error(ErrorCode::kInvalidModel, path, "the header ends beyond the file", raw.header_size, file_size.count() - kPrefixSize));
   }
-  return Prefix{Bytes(raw.header_size), raw.header_hash, Bytes(raw.file_size), raw.needed_features};
+  return Prefix{Bytes(raw.header_size),        raw.header_hash,
+                Bytes(raw.file_size),          raw.needed_features,
+                std::bit_cast<Salt>(raw.salt), std::bit_cast<StretchTag>(raw.header_tag)};
 }
 
 }  // namespace sluice::model

@@ -37,7 +37,8 @@ Bytes bytes_of_panels(const Weight& weight) noexcept {
 
 class GraphValidator {
  public:
-  GraphValidator(const Graph& graph, NodeRules rules) : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
+  GraphValidator(const Graph& graph, NodeRules rules)
+      : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
 
   Status run(Bytes file_size) {
     SLUICE_RETURN_IF_ERROR(check_counts());
@@ -241,8 +242,8 @@ class GraphValidator {
     Bytes offset = weight.offset;
     for (const Stretch& stretch : graph_.stretches_of(weight)) {
       const Bytes raw = panel_range(weight, {panel, std::min(panel + step, weight.panels)}).size;
-      const bool shrinks = has_form(stretch.form, StretchForm::kCoded) || has_form(stretch.form, StretchForm::kZerosLeftOut);
-      const bool sized = shrinks ? stretch.stored_size != Bytes() && Bytes(stretch.stored_size) < raw : stretch.stored_size == raw;
+      const bool sized =
+          shrinks(stretch.form) ? stretch.stored_size != Bytes() && Bytes(stretch.stored_size) < raw : stretch.stored_size == raw;
       if (stretch.offset != offset || stretch.raw_size != raw || !sized) {
         return invalid(weight.name, "G5: a stretch is not a run of its weight's panels");
       }
@@ -256,7 +257,8 @@ class GraphValidator {
   Status check_codes() const {
     if (!std::all_of(graph_.codes.begin(), graph_.codes.end(), check_code)) return invalid(graph_.name, "G5: a table of codes is none");
     for (const Weight& weight : graph_.weights) {
-      if (weight.code != kNoCode && weight.code >= graph_.codes.size()) return invalid(weight.name, "G5: its table of codes does not exist");
+      if (weight.code != kNoCode && weight.code >= graph_.codes.size())
+        return invalid(weight.name, "G5: its table of codes does not exist");
       for (const Stretch& stretch : graph_.stretches_of(weight))
         if (has_form(stretch.form, StretchForm::kCoded) && weight.code == kNoCode)
           return invalid(weight.name, "G5: a stretch is coded, but its weight has no table");

@@ -23,3 +23,10 @@ sluice(0 run vgg.sluice --budget ${minimum} --output static --json)
 expect_within_budget()
 expect_same_bits(static/scores.npy dynamic/scores.npy)
 sluice(4 run vgg.sluice --budget 2MiB)
+
+# It has no loader to load OpenSSL with, and says so.
+file(WRITE ${WORK_DIR}/key "0123456789abcdef0123456789abcdef")
+execute_process(COMMAND ${DYNAMIC} convert vgg.onnx -o encrypted.sluice --encrypt key WORKING_DIRECTORY ${WORK_DIR} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+sluice(8 run encrypted.sluice)
+sluice(3 run encrypted.sluice --key key)
+expect_match("${err}" "this program is static")

@@ -50,8 +50,8 @@ class HalvesDecoder final : public executor::Decoder {
   }
 };
 
-inline Result<executor::Decoders> make_halves_decoders(const model::Graph& graph) noexcept {
-  SLUICE_ASSIGN_OR_RETURN(executor::Decoders decoders, executor::make_decoders(graph));
+inline Result<executor::Decoders> make_halves_decoders(const model::Graph& graph, const model::FileKey* key = nullptr) noexcept {
+  SLUICE_ASSIGN_OR_RETURN(executor::Decoders decoders, executor::make_decoders(graph, key));
   decoders[executor::index_of(model::StretchForm::kCoded)] = std::make_unique<HalvesDecoder>();
   return decoders;
 }

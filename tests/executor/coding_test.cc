@@ -1,11 +1,13 @@
 // What the encoder makes, every decoder expands; what it does not make, every decoder refuses.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
 
 #include "sluice/core/hash.h"
 #include "sluice/executor/decoder.h"
+#include "src/executor/coding/decode_rate.h"
 #include "src/executor/coding/stretch_decoder.h"
 #include "src/importer/coding/encoder.h"
 #include "tests/executor/coding_samples.h"
@@ -240,6 +242,12 @@ TEST_CASE("the decoder of coded stretches finds each weight's table, and says wh
   CHECK(decoder.decode({graph, 1, stored[1], got}).error().code == ErrorCode::kInvalidModel);
   REQUIRE(decoder.decode({graph, 2, stored[2], got}));
   CHECK(got == raw[2]);
+}
+
+TEST_CASE("a rate of decoding is found without an encoder") {
+  const double rate = coding::measure_decode_rate();
+  CHECK(std::isfinite(rate));
+  CHECK(rate > 0);
 }
 
 TEST_CASE("blocks whose values would overtake what is still to be read are refused") {

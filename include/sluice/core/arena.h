@@ -9,7 +9,8 @@
 // (docs/adr/0016)
 //
 // Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory of this process;
-// what is given back leaves the process at once. A part of a huge page stays charged to its cgroup until the system splits the page.
+// what is given back leaves the process at once; a secret arena's bytes are overwritten first. A part of a huge page stays charged to its
+// cgroup until the system splits the page.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,11 @@ class Arena {
   /// Errors: kOutOfMemory; kInvalidArgument beyond the reservation.
   Status commit(Bytes size);
 
+  /// From now on the system writes the arena into no core dump, and its bytes are overwritten before they leave it or it ends.
+  void keep_secret() noexcept;
+  /// Overwrites what of the arena holds memory, with zeros.
+  void wipe() noexcept { wipe({0, committed_.count()}); }
+
   /// Gives the memory of these bytes back, as far as they are whole pages; they read as zero then.
   void discard(Interval<std::uint64_t> bytes) noexcept;
   /// What of the arena holds memory now.
@@ -51,14 +57,17 @@ class Arena {
   Bytes reserved() const noexcept { return reserved_; }
 
  private:
+  void wipe(Interval<std::uint64_t> bytes) noexcept;
   void swap(Arena& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(reserved_, other.reserved_);
     std::swap(committed_, other.committed_);
+    std::swap(secret_, other.secret_);
   }
   std::byte* base_ = nullptr;
   Bytes reserved_;
   Bytes committed_;
+  bool secret_ = false;
 };
 
 }  // namespace sluice

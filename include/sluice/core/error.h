@@ -30,6 +30,7 @@ enum class ErrorCode : std::uint16_t {
   kOutputMismatch,     // outputs differ from the expected ones                          exit 6
   kOutOfMemory,        // the system gave no memory                                      exit 7
   kInternal,           // our own mistake                                                exit 7
+  kWrongKey,           // an encrypted model, and its key was not given or is another    exit 8
 };
 
 /// The words for a code, such as "budget too small".

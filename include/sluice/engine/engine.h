@@ -82,15 +82,20 @@ struct SessionOptions {
 /// An opened model file. Thread-safe.
 class Model {
  public:
-  /// `dims` binds dimensions by name, as {{"N", 4}}; others are at their bound. Errors: those of ModelFile::open.
-  static Result<std::shared_ptr<const Model>> open(const std::string& path, const model::Extents& dims = {});
+  /// `dims` binds dimensions by name, as {{"N", 4}}; others are at their bound. `key` is asked for the key of an encrypted model, once.
+  /// Errors: those of ModelFile::open.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, const model::Extents& dims = {},
+                                                   const model::KeyCallback& key = {});
   /// A model in the caller's memory, which keeps it while models and sessions of it live. Errors: those of ModelFile::open.
-  static Result<std::shared_ptr<const Model>> open_buffer(std::span<const std::byte> bytes, const model::Extents& dims = {});
+  static Result<std::shared_ptr<const Model>> open_buffer(std::span<const std::byte> bytes, const model::Extents& dims = {},
+                                                          const model::KeyCallback& key = {});
   /// A model in `size` bytes from `offset` on of the file that `descriptor` is open on; the caller may close it. Errors: also those of
   /// open_part_source.
-  static Result<std::shared_ptr<const Model>> open_part(int descriptor, Bytes offset, Bytes size, const model::Extents& dims = {});
+  static Result<std::shared_ptr<const Model>> open_part(int descriptor, Bytes offset, Bytes size, const model::Extents& dims = {},
+                                                        const model::KeyCallback& key = {});
   /// A model that the program reads by itself, loads included.
-  static Result<std::shared_ptr<const Model>> open_reader(const model::Reader& reader, const model::Extents& dims = {});
+  static Result<std::shared_ptr<const Model>> open_reader(const model::Reader& reader, const model::Extents& dims = {},
+                                                          const model::KeyCallback& key = {});
   /// The same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here. Reads
   /// the header again; the file stays open once. Errors: those of ModelFile::with_extents.
   Result<std::shared_ptr<const Model>> with_dims(const model::Extents& dims) const;
@@ -102,7 +107,7 @@ class Model {
 
  private:
   static Result<std::shared_ptr<const Model>> open_source(Result<std::unique_ptr<model::WeightSource>> source, const char* name,
-                                                          const model::Extents& dims);
+                                                          const model::Extents& dims, const model::KeyCallback& key);
   explicit Model(model::ModelFile file) noexcept : file_(std::move(file)) {}
   model::ModelFile file_;
 };

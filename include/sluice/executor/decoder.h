@@ -25,14 +25,18 @@
 #include "sluice/core/error.h"
 #include "sluice/model/graph.h"
 
+namespace sluice::model {
+class FileKey;  // src/model/cipher.h
+}
+
 namespace sluice::executor {
 
 /// One stretch in memory.
 struct StretchBytes {
   const model::Graph& graph;
-  std::uint32_t index = 0;  // of Graph::stretches: what a form keeps for each stretch or each weight is found by it
-  std::span<const std::byte> stored;
-  std::span<std::byte> raw;  // the same bytes as `stored` where a stretch is used as it was stored
+  std::uint32_t index = 0;      // of Graph::stretches: what a form keeps for each stretch or each weight is found by it
+  std::span<std::byte> stored;  // nobody's after: a decoder may decrypt them where they lie
+  std::span<std::byte> raw;     // the same bytes as `stored` where a stretch is used as it was stored
 
   const model::Stretch& stretch() const noexcept { return graph.stretches[index]; }
 };
@@ -55,12 +59,12 @@ constexpr std::size_t index_of(model::StretchForm form) noexcept {
 /// By stored form; null: this build does not decode it.
 using Decoders = std::array<std::unique_ptr<Decoder>, kStoredForms>;
 
-/// The decoders of the forms that `graph` has: raw, and coded where it has tables. A graph with another was refused when it was opened
-/// (model/features.h). Errors: kOutOfMemory.
-Result<Decoders> make_decoders(const model::Graph& graph) noexcept;
+/// The decoders of the forms that `graph` has: raw, and coded where it has tables; with a key, of encrypted stretches and of no others. A
+/// graph with another was refused when it was opened (model/features.h). The key is not used after. Errors: kOutOfMemory; kUnsupported.
+Result<Decoders> make_decoders(const model::Graph& graph, const model::FileKey* key = nullptr) noexcept;
 /// What they take, for budgets.
 Bytes decoder_bytes(const model::Graph& graph) noexcept;
-using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph) noexcept;
+using MakeDecoders = Result<Decoders> (*)(const model::Graph& graph, const model::FileKey* key) noexcept;
 
 /// The check that all forms with a checksum begin with. Errors: kChecksumMismatch with the offset in the file.
 Status verify_checksum(const StretchBytes& bytes) noexcept;

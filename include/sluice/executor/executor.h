@@ -82,10 +82,11 @@ struct ExecutorOptions {
   Holding held;
   bool time_steps = false;      // keep what each step and load of a run costs: two more looks at the clock each, 24 and 32 bytes
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
-  std::int64_t max_turns = kernels::kDefaultMaxTurns;           // of the loops of one step
+  std::int64_t max_turns = kernels::kDefaultMaxTurns;  // of the loops of one step
   StepHook before_step;
-  kernels::FindKernel find_kernel = &kernels::find_kernel;      // what the plan's kernel numbers mean
-  MakeDecoders make_decoders = &executor::make_decoders;        // what the stretches' stored forms mean
+  kernels::FindKernel find_kernel = &kernels::find_kernel;  // what the plan's kernel numbers mean
+  MakeDecoders make_decoders = &executor::make_decoders;    // what the stretches' stored forms mean
+  const model::FileKey* key = nullptr;                      // of an encrypted model. Used by create() only
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on

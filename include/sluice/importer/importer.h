@@ -24,6 +24,7 @@
 #include "sluice/core/units.h"
 #include "sluice/kernels/packing.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/key.h"
 #include "sluice/model/variants.h"
 
 namespace sluice::importer {
@@ -73,6 +74,7 @@ struct ConvertOptions {
   std::optional<Bytes> max_constants;
   Coding code = Coding::kNone;           // --code
   double disk_bytes_per_second = 1.5e9;  // --io-limit: of the disk that Coding::kAuto codes for; a middling NVMe disk's
+  const model::Key* key = nullptr;       // --encrypt: what the model is encrypted with; it outlives the call
   std::function<void(Bytes, Bytes)> progress;
 };
 

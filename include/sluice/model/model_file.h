@@ -5,7 +5,8 @@
 //     4096*k   resident segment: weights below 16 KiB
 //     4096*m   streamed segment: the other weights, in step order
 //
-// A model file is untrusted: the FlatBuffers verifier with depth and table limits, then `validate`, then, as weights arrive, checksums.
+// A model file is untrusted: the FlatBuffers verifier with depth and table limits, then `validate`, then, as weights arrive, checksums. Of
+// an encrypted one nothing but the prefix is looked at before its key has shown that whoever wrote it had the key.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,27 @@
 
 #include "sluice/core/error.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/key.h"
 #include "sluice/model/variants.h"
 #include "sluice/model/weight_source.h"
 
 namespace sluice::model {
+
+class FileKey;  // src/model/cipher.h
+struct Prefix;  // src/model/header.h
 
 /// An open model. Movable; keeps the file open. Thread-safe after opening (all const).
 class ModelFile {
  public:
   /// The graph is that of `extents`, by default of the bound, and has passed `validate` with `rules`. Errors: kIo; kInvalidModel,
   /// kUnsupportedVersion, kChecksumMismatch with the rule that is broken; kInvalidArgument for extents that the file has no graph for.
-  static Result<ModelFile> open(const std::string& path, NodeRules rules, const Extents& extents = {});
+  /// `key` is asked if the file is encrypted; then also kWrongKey, the key's own, and kUnsupported where OpenSSL cannot be loaded.
+  static Result<ModelFile> open(const std::string& path, NodeRules rules, const Extents& extents = {}, const KeyCallback& key = {});
   /// The same of a model that lies elsewhere (model/other_sources.h); `name` stands for its path in errors.
-  static Result<ModelFile> open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules,
-                                const Extents& extents = {});
-  /// The same file with its graph of other extents: reads the header again, shares the open file. Errors: those of `open`; kFileChanged.
+  static Result<ModelFile> open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules, const Extents& extents = {},
+                                const KeyCallback& key = {});
+  /// The same file with its graph of other extents: reads the header again, shares the open file and its key. Errors: those of `open`;
+  /// kFileChanged.
   Result<ModelFile> with_extents(const Extents& extents) const;
 
   /// The same file with a part of its graph (part.h) in place of the whole. Errors: those of `part_of`, and of `validate`.
@@ -47,10 +54,13 @@ class ModelFile {
   Bytes header_bytes() const noexcept { return header_bytes_; }
   /// Reads weights of this file. Lives as long as the ModelFile, or another one of the same file.
   WeightSource& source() const noexcept { return *source_; }
+  /// What an encrypted file's stretches are decrypted with; null: the file is not encrypted. Lives as long as the source.
+  const FileKey* key() const noexcept { return key_.get(); }
 
  private:
   explicit ModelFile(NodeRules rules) noexcept : rules_(&rules) {}
-  Status read(const Extents& extents);
+  Status read(const Extents& extents, const KeyCallback& key);
+  Status take_key(const Prefix& prefix, const KeyCallback& key);
 
   Status (*rules_)(const Graph&, const Node&);
   std::string path_;
@@ -62,10 +72,11 @@ class ModelFile {
   std::unique_ptr<Graph> graph_;
   std::vector<Dimension> dimensions_;
   std::shared_ptr<WeightSource> source_;
+  std::shared_ptr<const FileKey> key_;
 };
 
-/// Reads every stretch and compares its checksum. Errors: kChecksumMismatch naming the weight and the stretch's offset; kIo; kFileChanged.
-/// `progress` is called with the bytes checked so far; may be empty.
+/// Reads every stretch and compares its checksum, or its tag. Errors: kChecksumMismatch naming the weight and the stretch's offset; kIo;
+/// kFileChanged. `progress` is called with the bytes checked so far; may be empty.
 Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress = {});
 
 }  // namespace sluice::model

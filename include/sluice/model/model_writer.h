@@ -3,7 +3,7 @@
 // The writer asks a `WeightProducer` for packed bytes in file order and keeps one stretch in memory, so that a 400 MB weight costs 64 KiB
 // (or one panel). The file is written under a temporary name, synced and renamed: a reader sees the old file or the whole new one.
 // The same graph and bytes give the same file, byte for byte. With a `StretchCoder` it asks for all bytes twice: a table comes before what
-// is coded with it, in the header, whose size decides where weights begin.
+// is coded with it, in the header, whose size decides where weights begin. Encrypted files are the exception: each has a random salt.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 
 #include "sluice/core/error.h"
 #include "sluice/model/graph.h"
+#include "sluice/model/key.h"
 #include "sluice/model/variants.h"
 
 namespace sluice::model {
@@ -50,12 +51,15 @@ struct WriteOptions {
   const Variants* variants = nullptr;
   /// Null: all stretches are stored raw.
   StretchCoder* coder = nullptr;
+  /// Null: the file is not encrypted. Nothing that is not encrypted is written then.
+  const Key* key = nullptr;
 };
 
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns
 /// offset, bytes, always_resident and the stretches (into `graph`, too). Weights come in the order of the nodes that first read them, those
 /// that only variants read last.
-/// Errors: kInvalidArgument (`validate` with `rules` fails), kIo, and whatever `producer` returns; on any of them nothing is left at `path`
+/// Errors: kInvalidArgument (`validate` with `rules` fails), kIo, kUnsupported (a key, and OpenSSL
+/// cannot be loaded), and whatever `producer` returns; on any of them nothing is left at `path`
 /// that was not there before.
 Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, NodeRules rules, const WriteOptions& options = {});
 

@@ -66,6 +66,11 @@ inline constexpr std::uint8_t kKnownStretchForms = 0x83;
 constexpr bool has_form(StretchForm form, StretchForm part) noexcept {
   return (static_cast<unsigned>(form) & static_cast<unsigned>(part)) != 0;
 }
+constexpr StretchForm operator|(StretchForm a, StretchForm b) noexcept {
+  return static_cast<StretchForm>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+/// Whether its stretches are stored smaller than they are.
+constexpr bool shrinks(StretchForm form) noexcept { return has_form(form, StretchForm::kZerosLeftOut | StretchForm::kCoded); }
 
 /// Bytes of a stretch, below 4 GiB: stretches come by the ten thousand, and half the room is kept for each.
 class StretchBytes {
@@ -121,8 +126,8 @@ struct Weight {
 /// Values that each lane of a panel has: taps times K, K padded to `k_interleave`. Not for kPlain.
 std::uint64_t values_of_lane(const Weight& weight) noexcept;
 
-/// The bytes of panels [p.begin, p.end) of a weight, raw: where they lie in the file, if no stretch of it is stored smaller than it is, else
-/// where they would. The only place where panel sizes are multiplied.
+/// The bytes of panels [p.begin, p.end) of a weight, raw: where they lie in the file, if no stretch of it is stored smaller than it is,
+/// else where they would. The only place where panel sizes are multiplied.
 FileRange panel_range(const Weight& weight, PanelRange p) noexcept;
 
 }  // namespace sluice::model

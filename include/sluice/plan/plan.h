@@ -124,7 +124,7 @@ struct Load {
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
   /// Some of its stretches are stored smaller than they are: then all lie back to back from the target's begin on, not as in the file.
-  bool expands() const noexcept { return has_form(form, model::StretchForm::kCoded) || has_form(form, model::StretchForm::kZerosLeftOut); }
+  bool expands() const noexcept { return shrinks(form); }
 };
 
 /// What the planner expects.

@@ -25,7 +25,7 @@ struct Payload : model::FileRange {
   Payload() = default;
   Payload(const model::FileRange& range) noexcept : FileRange(range), raw(range.size.count()) {}  // NOLINT: stretches stored as they are
 
-  bool expands() const noexcept { return form != model::StretchForm::kRaw; }
+  bool expands() const noexcept { return shrinks(form); }
   std::uint64_t file_begin() const noexcept { return align_down(offset.count(), kBlockBytes); }
   std::uint64_t read_bytes() const noexcept { return align_up(end().count(), kBlockBytes) - file_begin(); }
   std::uint64_t region_bytes() const noexcept { return expands() ? align_up(raw, kBlockBytes) + 2 * kBlockBytes : read_bytes(); }
@@ -41,7 +41,7 @@ struct Payload : model::FileRange {
   Payload joined(const Payload& next) const noexcept {
     Payload both = *this;
     both.size = next.end() - offset;
-    both.form = static_cast<model::StretchForm>(static_cast<unsigned>(form) | static_cast<unsigned>(next.form));
+    both.form = form | next.form;
     both.raw += next.raw;
     both.symbols += next.symbols;
     return both;
@@ -53,13 +53,14 @@ inline Payload payload_of(const model::Graph& graph, const model::Weight& weight
   const auto stretches = graph.stretches_of(weight).subspan(first, count);
   const Bytes begin = stretches.front().offset, end = stretches.back().offset + stretches.back().stored_size;
   Payload payload(model::FileRange{begin, end - begin});
+  payload.form = stretches.front().form;
   if (weight.code == model::kNoCode) return payload;
   const std::size_t value_bytes = model::value_bytes_of(graph.codes[weight.code].plane);
   payload.raw = 0;
   for (const model::Stretch& stretch : stretches) {
-    payload.form = static_cast<model::StretchForm>(static_cast<unsigned>(payload.form) | static_cast<unsigned>(stretch.form));
+    payload.form = payload.form | stretch.form;
     payload.raw += stretch.raw_size.count();
-    if (stretch.form != model::StretchForm::kRaw) payload.symbols += stretch.raw_size.count() / value_bytes;
+    if (has_form(stretch.form, model::StretchForm::kCoded)) payload.symbols += stretch.raw_size.count() / value_bytes;
   }
   return payload;
 }

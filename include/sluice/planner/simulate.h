@@ -57,9 +57,10 @@ inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64
   return static_cast<double>(std::min<std::uint64_t>(bytes, profile.read_piece_bytes)) / profile.verify_bytes_per_second;
 }
 
-/// Coded values that one core decodes in a second, whatever their type: 0.9 of the least that `sluice-bench-coding` measured on a Zen 5
-/// core for trained weights. NEON, which has no such measurement, counts as plain code.
+/// Coded values that one core decodes in a second, whatever their type. Where it was not measured: 0.9 of the least that
+/// `sluice-bench-coding` measured on a Zen 5 core for trained weights. NEON, which has no such measurement, counts as plain code.
 inline double decoded_per_second(const profiler::DeviceProfile& profile) noexcept {
+  if (profile.decoded_per_second > 0) return profile.decoded_per_second;
   if (profile.isa == "avx512") return 1.25e9;
   return profile.isa == "avx2" ? 0.75e9 : 0.4e9;
 }
@@ -74,8 +75,10 @@ struct LoadSeconds {
 /// when it has arrived. With one read in flight nothing is read meanwhile. `reading`: what reading alone takes.
 inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Payload& payload, double reading) noexcept {
   const double verifying = decode_seconds(profile, payload.read_bytes());
-  if (payload.symbols == 0) return {reading, verifying};
-  const double decoding = static_cast<double>(payload.symbols) / decoded_per_second(profile);
+  const bool encrypted = has_form(payload.form, model::StretchForm::kEncrypted);
+  if (payload.symbols == 0 && !encrypted) return {reading, verifying};
+  double decoding = static_cast<double>(payload.symbols) / decoded_per_second(profile);
+  if (encrypted) decoding += static_cast<double>(payload.read_bytes()) / profile.decrypt_bytes_per_second;
   if (profile.reads_in_flight <= 1) return {reading + decoding, verifying};
   const double last = std::min(1.0, static_cast<double>(profile.read_piece_bytes) / static_cast<double>(payload.read_bytes()));
   return {std::max(reading, decoding * (1 - last)), verifying + decoding * last};

@@ -86,6 +86,8 @@ struct DeviceProfile {
   double share_seconds = 2e-6;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
+  double decoded_per_second = 0;          // values of coded weights, whatever their type; 0: not measured, assumed by `isa`
+  double decrypt_bytes_per_second = 4e9;  // encrypted weights: AES-256-GCM
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone

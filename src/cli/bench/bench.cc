@@ -42,7 +42,7 @@ std::vector<int> thread_counts(const std::string& list) {
 std::vector<Point> points_of(const BenchOptions& options) {
   std::vector<Point> points;
   for (const std::string& model : options.models) {
-    open_model(model, options.dims);  // says what is wrong with it before anything is measured
+    open_model(model, options.dims, options.key);  // says what is wrong with it before anything is measured
     for (const int threads : thread_counts(options.threads)) {
       if (!options.goal.empty()) {
         points.push_back({model, {}, threads});

@@ -17,6 +17,7 @@ namespace sluice::cli {
 
 struct BenchOptions {
   std::vector<std::string> models;
+  std::string key;
   std::vector<std::string> dims;
   std::string budgets = "unlimited";  // a list: 64MiB,24MiB,smallest,unlimited
   std::string threads = "1";          // a list: 1,2

@@ -102,7 +102,7 @@ Json json_of_self(const std::vector<std::string>& words) {
     // The statuses of docs/errors.md; the code only has to lead to the same one.
     constexpr ErrorCode kByStatus[] = {ErrorCode::kInternal,       ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel,
                                        ErrorCode::kUnsupported,    ErrorCode::kBudgetTooSmall,  ErrorCode::kIo,
-                                       ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory};
+                                       ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory,     ErrorCode::kWrongKey};
     const bool known = result.status > 0 && result.status < static_cast<int>(std::size(kByStatus));
     if (text.empty()) text = fmt::format("a run ended with status {}", result.status);
     throw Failure(known ? kByStatus[result.status] : ErrorCode::kInternal, text);

@@ -18,6 +18,7 @@ namespace {
 std::vector<std::string> words_of(const char* command, const BenchOptions& options, const Point& point) {
   std::vector<std::string> words = {command, point.model, "--json", "--budget", point.budget, "--threads", std::to_string(point.threads)};
   for (const std::string& dim : options.dims) words.insert(words.end(), {"--dim", dim});
+  if (!options.key.empty()) words.insert(words.end(), {"--key", options.key});
   if (!options.profile.empty()) words.insert(words.end(), {"--profile", options.profile});
   if (!options.io_limit.empty()) words.insert(words.end(), {"--io-limit", options.io_limit});
   return words;

@@ -16,6 +16,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
+#include "src/cli/key.h"
 #include "src/cli/memory_end.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
@@ -38,6 +39,7 @@ struct CommandLine {
   std::string max_constants;
   std::string code = "none";
   std::string io_limit;
+  std::string encrypt;
   bool json = false;
   bool quiet = false;
 };
@@ -150,6 +152,11 @@ int convert_file(const CommandLine& line) {
   }
   options.code = coding_of(line.code);
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
+  model::Key key;
+  if (!line.encrypt.empty()) {
+    key = read_key_file(line.encrypt);
+    options.key = &key;
+  }
   if (!line.labels.empty()) options.labels = read_labels(line.labels);
   importer::ConvertReport report;
   Status converted;
@@ -228,6 +235,7 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
       ->capture_default_str();
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
+  app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
   app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
       ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
       ->capture_default_str();

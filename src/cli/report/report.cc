@@ -48,6 +48,7 @@ std::vector<std::string> words_of(const char* command, const ReportOptions& opti
   words.insert(words.end(),
                {"--threads", std::to_string(budget.threads.value_or(1)), "--compute-slowdown", fmt::format("{}", budget.compute_slowdown)});
   for (const std::string& dim : budget.dims) words.insert(words.end(), {"--dim", dim});
+  if (!budget.key.empty()) words.insert(words.end(), {"--key", budget.key});
   if (!budget.profile.empty()) words.insert(words.end(), {"--profile", budget.profile});
   if (!budget.io_limit.empty()) words.insert(words.end(), {"--io-limit", budget.io_limit});
   return words;
@@ -94,7 +95,7 @@ ExpectedTimes expect(const Model& model, const plan::Plan& plan, const ReportOpt
 void report(const ReportOptions& options) {
   if (options.budget.budget == "auto") raise(make_error(ErrorCode::kInvalidArgument, "--budget", "a report is of one budget, not of auto"));
   session_options(options.budget);  // whose words for what is wrong with an option are better than a child's
-  const auto model = open_model(options.budget.model, options.budget.dims);
+  const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
   const Workshop workshop;
   const std::string plan_file = workshop.file("plan"), trace_file = workshop.file("trace.json");
   report_detail::Material material;

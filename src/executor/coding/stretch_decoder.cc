@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sluice/core/check.h"
+#include "src/core/wipe.h"
 #include "src/executor/coding/step.h"
 
 namespace sluice::executor::coding {
@@ -37,6 +38,8 @@ void put_value_of(model::CodePlane plane, std::uint8_t symbol, const std::uint8_
 }  // namespace
 
 StretchDecoder::StretchDecoder(Isa isa) noexcept : rounds_(rounds_of(isa)) {}
+
+StretchDecoder::~StretchDecoder() { wipe(std::as_writable_bytes(std::span(scratch_))); }
 
 void StretchDecoder::take(const model::Code& code) noexcept {
   SLUICE_DCHECK(model::check_code(code), "whoever validated the graph has seen to it");

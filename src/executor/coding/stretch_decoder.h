@@ -26,6 +26,10 @@ class StretchDecoder {
  public:
   /// Precondition: this CPU has `isa`.
   explicit StretchDecoder(Isa isa = active_isa()) noexcept;
+  /// Overwrites the scratch, which has values that may have been encrypted.
+  ~StretchDecoder();
+  StretchDecoder(const StretchDecoder&) = delete;
+  StretchDecoder& operator=(const StretchDecoder&) = delete;
 
   /// The table of the stretches that follow. Precondition: `check_code`. 1 microsecond.
   void take(const model::Code& code) noexcept;

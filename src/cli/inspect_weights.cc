@@ -1,0 +1,64 @@
+#include "src/cli/inspect_weights.h"
+
+#include <algorithm>
+
+#include "src/cli/host_tensor.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+/// What the stretches of a weight are.
+struct Stored {
+  Bytes bytes;  // in the file
+  std::size_t coded = 0;
+  bool encrypted = false;
+};
+
+Stored stored_of(const model::Graph& graph, const model::Weight& weight) {
+  Stored stored;
+  for (const model::Stretch& stretch : graph.stretches_of(weight)) {
+    stored.bytes += stretch.stored_size;
+    stored.coded += has_form(stretch.form, model::StretchForm::kCoded);
+    stored.encrypted = stored.encrypted || has_form(stretch.form, model::StretchForm::kEncrypted);
+  }
+  return stored;
+}
+
+/// "raw", "coded", "3 of 40 coded, encrypted": in the order in which forms are applied.
+std::string form_of(const model::Weight& weight, const Stored& stored) {
+  std::string form = "raw";
+  if (stored.coded == weight.stretch_count) form = "coded";
+  if (stored.coded > 0 && stored.coded < weight.stretch_count) form = fmt::format("{} of {} coded", stored.coded, weight.stretch_count);
+  return stored.encrypted ? form + ", encrypted" : form;
+}
+
+}  // namespace
+
+Json json_of_weights(const model::Graph& graph) {
+  Json list = Json::array();
+  for (const model::Weight& weight : graph.weights) {
+    const Stored stored = stored_of(graph, weight);
+    list.push_back({{"name", weight.name},
+                    {"shape", json_of(weight.shape)},
+                    {"dtype", name_of(weight.panel_layout.dtype)},
+                    {"form", form_of(weight, stored)},
+                    {"bytes", weight.bytes.count()},
+                    {"stored_bytes", stored.bytes.count()},
+                    {"stretches", weight.stretch_count},
+                    {"always_resident", weight.always_resident}});
+  }
+  return list;
+}
+
+void print_weights(const model::Graph& graph) {
+  fmt::print("\n  {:<40} {:<20} {:<5} {:<24} {:>11} {:>11} {:>6}\n", "weight", "shape", "type", "stored", "bytes", "in the file", "share");
+  for (const model::Weight& weight : graph.weights) {
+    const Stored stored = stored_of(graph, weight);
+    fmt::print("  {:<40} {:<20} {:<5} {:<24} {:>11} {:>11} {:>5.1f}%\n", weight.name, weight.shape.to_string(),
+               name_of(weight.panel_layout.dtype), form_of(weight, stored), weight.bytes.count(), stored.bytes.count(),
+               100 * static_cast<double>(stored.bytes.count()) / static_cast<double>(weight.bytes.count()));
+  }
+}
+
+}  // namespace sluice::cli
