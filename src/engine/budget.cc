@@ -17,8 +17,8 @@ constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the
 // What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.56 to 0.64 MiB over six networks, 0.40
 // to 0.42 where it is fully static (what a process holds now is looked at, too). Above the most of them, so that a model's smallest budget
 // is the same each time. For the dynamic program a quarter of a MiB on top since peaks of 5.36 MiB were seen in budgets of 5.30; for the
-// static one half a MiB, since peaks were 0.03 to 0.41 MiB above budgets without it while the system held the program, just linked, in large
-// pieces.
+// static one half a MiB, since peaks were 0.03 to 0.41 MiB above budgets without it while the system held the program, just linked, in
+// large pieces.
 constexpr Bytes kProcessFloor = 896_KiB;
 constexpr Bytes kStaticProcessFloor = 960_KiB;
 // Pages that are touched later: from the open model on 1.9 to 2.4 MiB, tables and threads included, from the built session on 1.7 to
@@ -112,7 +112,7 @@ static Bytes more_code(const model::Graph& graph) noexcept {
 /// The program keeps its own copy of the inputs, so plans made without inputs at hand leave room for them.
 static Bytes input_bytes(const model::Graph& graph) noexcept {
   Bytes sum;
-  for (const model::Port& port : graph.inputs) sum += graph.tensor(port.tensor).bytes();
+  for (const model::Port& port : graph.inputs) sum += graph.bytes_of(port);
   return sum;
 }
 

@@ -37,7 +37,8 @@ Bytes bytes_of_panels(const Weight& weight) noexcept {
 
 class GraphValidator {
  public:
-  GraphValidator(const Graph& graph, NodeRules rules) : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
+  GraphValidator(const Graph& graph, NodeRules rules)
+      : graph_(graph), rules_(rules), made_(graph.tensors.size(), false), made_by_node_(made_) {}
 
   Status run(Bytes file_size) {
     SLUICE_RETURN_IF_ERROR(check_counts());
@@ -99,6 +100,9 @@ class GraphValidator {
     if (port.onnx_shape.rank() != physical.rank() || !is_permutation(port.perm, physical.rank())) {
       return invalid(port.name, "G2: a port's axes are not a permutation of its tensor's");
     }
+    const bool converts = port.dtype == DType::kF16 || port.dtype == DType::kBF16 || port.dtype == DType::kF64;
+    if (port.dtype && (!converts || graph_.tensor(port.tensor).dtype != DType::kF32))
+      return invalid(port.name, "G2: a port's type is not its tensor's, and no other form of its f32 values");
     for (int axis = 0; axis < physical.rank(); ++axis) {
       if (physical[axis] != port.onnx_shape[port.perm[static_cast<std::size_t>(axis)]]) {
         return invalid(port.name, "G2: a port's shape is not its tensor's, permuted");
@@ -256,7 +260,8 @@ class GraphValidator {
   Status check_codes() const {
     if (!std::all_of(graph_.codes.begin(), graph_.codes.end(), check_code)) return invalid(graph_.name, "G5: a table of codes is none");
     for (const Weight& weight : graph_.weights) {
-      if (weight.code != kNoCode && weight.code >= graph_.codes.size()) return invalid(weight.name, "G5: its table of codes does not exist");
+      if (weight.code != kNoCode && weight.code >= graph_.codes.size())
+        return invalid(weight.name, "G5: its table of codes does not exist");
       for (const Stretch& stretch : graph_.stretches_of(weight))
         if (has_form(stretch.form, StretchForm::kCoded) && weight.code == kNoCode)
           return invalid(weight.name, "G5: a stretch is coded, but its weight has no table");
