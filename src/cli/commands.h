@@ -88,7 +88,8 @@ struct RunOptions {
 };
 void run(const RunOptions& options);
 
-/// Becomes `sluice-convert`, which lies beside this program; its arguments and exit status pass through. Returns only by Failure.
+/// Becomes `sluice-convert`, which lies beside this program; arguments behind the first, which becomes its name, and exit status pass
+/// through. Returns only by Failure.
 [[noreturn]] void convert(char** arguments);
 
 }  // namespace sluice::cli

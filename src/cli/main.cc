@@ -287,6 +287,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   app.require_subcommand(1);
   app.set_version_flag("--version", SLUICE_VERSION);
   app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
+  app.add_subcommand("quantize", "Turn an ONNX file of floats into one of integers (see: sluice quantize --help)");
   const std::pair<const CLI::App*, Asked> commands[] = {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
@@ -318,6 +319,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
 
 int dispatch(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "convert") convert(argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "quantize") convert(argv);
   constexpr std::string_view kOfValues[] = {"--dim", "--input", "--expect"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
   CommandLine line;

@@ -84,6 +84,11 @@ std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept {
   }
 }
 
+std::int64_t onnx_type_of(DType dtype) noexcept {
+  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13, 16};
+  return kTypes[static_cast<int>(dtype)];
+}
+
 /// The fields of a TensorProto, values still on the wire.
 struct TensorReader::Wire {
   std::vector<std::int64_t> dims;

@@ -31,8 +31,9 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"executor", {"core", "model", "operators", "plan", "kernels"}},
       {"engine", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor"}},
       {"scheduler", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+      {"quantiser", {"core", "model", "operators", "plan", "kernels", "importer", "profiler", "planner", "executor", "engine"}},
       {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "scheduler"}},
-      {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "cli"}},
+      {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "quantiser", "cli"}},
       {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
   };
   return edges;
