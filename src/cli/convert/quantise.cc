@@ -23,7 +23,7 @@ using quantiser::Layer;
 using quantiser::Method;
 using quantiser::Report;
 
-constexpr const char* kProgram = "sluice-convert quantize";
+constexpr const char* kProgram = "sluice-convert";
 constexpr Method kMethods[] = {Method::kAuto, Method::kMinMax, Method::kPercentile, Method::kError};
 
 struct CommandLine {
@@ -170,7 +170,7 @@ int run(const CommandLine& line) {
 
 int quantise_command(std::span<const char* const> words) {
   constexpr int kUsage = 1;
-  CLI::App app("Turns a model of floats into one of integers, after a look at data", kProgram);
+  CLI::App app("Turns a model of floats into one of integers, after a look at data", "sluice quantize");
   CommandLine line;
   std::vector<std::string> names;
   for (const Method method : kMethods) names.emplace_back(name_of(method));
