@@ -42,11 +42,12 @@ struct CommandLine {
 
 bool is_array_name(const std::string& path) { return path.ends_with(".npy") || path.ends_with(".pb") || is_npz_name(path); }
 
-/// Pictures and arrays of a folder, in the order of their names.
+/// Pictures and arrays of a folder, in the order of their names, or one of them.
 std::vector<std::string> files_in(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
   std::error_code error;
+  if (fs::is_regular_file(folder, error)) return {folder};
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (const std::string path = entry->path().string(); is_image_name(path) || is_array_name(path)) files.push_back(path);
   if (error) raise(make_io_error(folder, "the folder of data cannot be read", error.value()));
@@ -93,7 +94,6 @@ Json json_of(const CommandLine& line, const Report& report, int status) {
           {"status", status},
           {"method", name_of(report.method)},
           {"items", report.items},
-          {"equalised", report.equalised},
           {"layers", layers},
           {"outputs", outputs},
           {"rows", report.rows},
@@ -177,7 +177,7 @@ int quantise_command(std::span<const char* const> words) {
   app.add_option("onnx", line.onnx, "the ONNX file, of f32")->required();
   app.add_option("-o,--output", line.output, "what to write: OUT.onnx (QDQ, for any runtime) or a model file, OUT.sluice")->required();
   app.add_option("--data", line.data,
-                 "a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will see; each is an item")
+                 "a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will see, each an item; or one of them")
       ->required();
   app.add_option(
          "--method", line.method,
