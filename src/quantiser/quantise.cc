@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "sluice/quantiser/quantiser.h"
 #include "src/core/out_of_memory.h"
 #include "src/importer/convert_graph.h"
 #include "src/importer/refusal.h"
 #include "src/quantiser/assess.h"
+#include "src/quantiser/equalise.h"
 #include "src/quantiser/fold_norms.h"
 #include "src/quantiser/integers.h"
 #include "src/quantiser/probe.h"
@@ -23,6 +26,7 @@ bool is_layer(const Unit& unit) noexcept { return unit.kind == Unit::Kind::kWeig
 struct Seen {
   Histogram histogram;
   std::vector<double> sums;  // by channel; empty: no layer with weights reads it
+  std::vector<float> most;   // magnitudes, likewise
   std::int64_t inner = 1;
   std::int64_t each = 0;  // values of a channel
 
@@ -30,8 +34,11 @@ struct Seen {
     histogram.add(values);
     if (sums.empty()) return;
     const auto channels = static_cast<std::int64_t>(sums.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      sums[static_cast<std::size_t>((first + static_cast<std::int64_t>(i)) / inner % channels)] += values[i];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto channel = static_cast<std::size_t>((first + static_cast<std::int64_t>(i)) / inner % channels);
+      sums[channel] += values[i];
+      most[channel] = std::max(most[channel], std::abs(values[i]));
+    }
   }
 };
 
@@ -94,6 +101,7 @@ class Quantiser {
       if (layer == nullptr) return;
       const int axis = layer->channel_axis < 0 ? shape.rank() - 1 : layer->channel_axis;
       seen[name].sums.resize(static_cast<std::size_t>(shape[axis]));
+      seen[name].most.resize(static_cast<std::size_t>(shape[axis]));
       seen[name].inner = shape.count(axis + 1, shape.rank());
       seen[name].each = shape.element_count() / shape[axis];
     };
@@ -101,6 +109,7 @@ class Quantiser {
       seen[name].add(first, values);
     };
     SLUICE_RETURN_IF_ERROR(observe(observed, {}, settings_, data_, data_.items, options_, "looking at the data", shown, visit));
+    seen_.clear();
     for (std::size_t i = 0; i < seen.size(); ++i) seen_.emplace(observed.names[i], std::move(seen[i]));
     return {};
   }
@@ -148,16 +157,53 @@ class Quantiser {
     return least;
   }
 
+  struct Choice {
+    Method method = Method::kMinMax;
+    double noise_db = -std::numeric_limits<double>::infinity();
+  };
+
+  /// Of those that the options leave.
+  Result<Choice> best_method() {
+    Choice best;
+    for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
+      if (options_.method != Method::kAuto && options_.method != method) continue;
+      SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units_, method), "comparing methods"));
+      if (noise > best.noise_db) best = {method, noise};
+    }
+    return best;
+  }
+
   Status choose_method() {
     report_.method = options_.method;
-    if (options_.method != Method::kAuto) return {};
-    double best = -std::numeric_limits<double>::infinity();
-    report_.method = Method::kMinMax;
-    for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
-      SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units_, method), "comparing methods"));
-      if (noise > best) report_.method = method;
-      best = std::max(best, noise);
+    const bool alternatives = options_.method == Method::kAuto || (options_.equalise && has_depthwise(editor_, units_));
+    if (!alternatives) return {};
+    SLUICE_ASSIGN_OR_RETURN(const Choice best, best_method());
+    report_.method = best.method;
+    if (!options_.equalise || !has_depthwise(editor_, units_)) return {};
+    return try_equalised(best);
+  }
+
+  /// The equalised graph, where it makes less noise.
+  Status try_equalised(const Choice& before) {
+    std::map<std::string_view, std::vector<float>> largest;
+    for (const auto& [name, seen] : seen_)
+      if (!seen.most.empty()) largest[name] = seen.most;
+    Editor equal = editor_;
+    const std::size_t count = equalise(equal, units_, largest);
+    if (count == 0) return {};
+    std::swap(editor_, equal);
+    std::vector<Unit> units = std::exchange(units_, find_units(editor_, {}));
+    std::map<std::string_view, Seen> seen = std::exchange(seen_, {});
+    SLUICE_RETURN_IF_ERROR(see());
+    SLUICE_ASSIGN_OR_RETURN(const Choice after, best_method());
+    if (after.noise_db > before.noise_db) {
+      report_.equalised = count;
+      report_.method = after.method;
+      return {};
     }
+    std::swap(editor_, equal);
+    units_ = std::move(units);
+    seen_ = std::move(seen);
     return {};
   }
 

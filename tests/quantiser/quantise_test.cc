@@ -189,6 +189,34 @@ TEST_CASE("a bias takes back what rounding the weights adds on average") {
   CHECK(corrected > 6 + quantised(folder, b, "r.onnx", data, options).report.outputs[0].noise_db);
 }
 
+TEST_CASE("channels of a depthwise net get like ranges") {
+  const TemporaryFolder folder;
+  // Channels of the tensor between differ by a factor of 200, and the depthwise layer makes up for it.
+  Floats first(16 * 3), second(16 * 9);
+  for (std::size_t n = 0; n < 16; ++n) {
+    const float size = n % 2 == 0 ? 2.0f : 0.01f;
+    for (std::size_t k = 0; k < 3; ++k) first[n * 3 + k] = size * (0.3f + 0.1f * static_cast<float>((n + k) % 5));
+    for (std::size_t k = 0; k < 9; ++k) second[n * 9 + k] = (0.1f + 0.05f * static_cast<float>((n * k) % 7)) / size;
+  }
+  OnnxBuilder b(13);
+  b.input("x", {1, 3, 16, 16}).initializer(tensor("w0", {16, 3, 1, 1}, first)).initializer(tensor("w1", {16, 1, 3, 3}, second));
+  add_weight(b, "b0", {16}, 0.001f);
+  b.node("Conv", {"x", "w0", "b0"}, {"c"}).node("Relu", {"c"}, {"r"});
+  b.node("Conv", {"r", "w1"}, {"y"}, {attribute("group", std::int64_t{16})}).output("y");
+  const quantiser::Data data = items(4, 768, 0.5f);
+  quantiser::Options options;
+  const Outcome equal = quantised(folder, b, "e.onnx", data, options);
+  REQUIRE(equal.status);
+  CHECK(equal.report.equalised == 1);
+  options.equalise = false;
+  const Outcome as_given = quantised(folder, b, "g.onnx", data, options);
+  CHECK(as_given.report.equalised == 0);
+  CHECK(equal.report.outputs[0].noise_db > as_given.report.outputs[0].noise_db + 6);
+  const Values input{waves(768, 1.0f, 0.17f)};
+  const Values want = outputs(converted(folder, b, "f"), input, {});
+  CHECK(worst(outputs(converted_file(folder, "e.onnx"), input, {}), want) < 0.05f * worst(want, {Floats(want[0].size())}));
+}
+
 TEST_CASE("the method that is chosen is no worse than any of them") {
   const TemporaryFolder folder;
   const quantiser::Data data = items(5, 768);

@@ -1,6 +1,6 @@
 // ONNX of floats in, ONNX or model file of integers out, with a report of what that cost (docs/quantisation.md, ADR 0032).
 //
-//     read --fold norms--> the same function in f32 --observe over the data--> ranges --> bytes --insert Q and DQ--> QDQ graph
+//     read --fold norms, equalise--> the same function in f32 --observe over the data--> ranges --> bytes --insert Q and DQ--> QDQ graph
 //                                     `---------------- run beside it over the same data: noise of each layer, top class ------'
 //
 // What is observed comes from the model's own engine: the graph is converted with the tensors in question as outputs, as many at a time as
@@ -38,6 +38,7 @@ struct Options {
   Method method = Method::kAuto;
   double percentile = 99.99;        // kPercentile keeps so much
   std::size_t keep_f32 = 0;         // so many layers, those that hurt most, stay as they are
+  bool equalise = true;             // of nets with depthwise layers: channels of a tensor get like ranges, where that makes less noise
   bool correct_bias = true;         // a layer's mean error, which rounded weights cause, is taken from its bias
   Bytes tensor_memory{256u << 20};  // of observed tensors that lie in the arena at once
   std::size_t trial_items = 16;     // items with which alternatives are compared
@@ -64,6 +65,7 @@ struct Report {
   std::vector<importer::Problem> problems;  // empty on success
   Method method = Method::kAuto;            // that was taken
   std::size_t items = 0;
+  std::size_t equalised = 0;  // tensors whose channels got like ranges
   std::vector<Layer> layers;  // in the order of the graph
   std::vector<OutputNoise> outputs;
   std::int64_t rows = 0;      // of the first output: one class each

@@ -36,6 +36,7 @@ struct CommandLine {
   double percentile = 99.99;
   std::size_t keep_f32 = 0;
   bool no_bias_correction = false;
+  bool no_equalisation = false;
   bool json = false;
   bool quiet = false;
 };
@@ -94,6 +95,7 @@ Json json_of(const CommandLine& line, const Report& report, int status) {
           {"status", status},
           {"method", name_of(report.method)},
           {"items", report.items},
+          {"equalised", report.equalised},
           {"layers", layers},
           {"outputs", outputs},
           {"rows", report.rows},
@@ -127,7 +129,8 @@ void print_as_text(const CommandLine& line, const Report& report) {
   const auto quantised = std::count_if(report.layers.begin(), report.layers.end(), [](const Layer& layer) { return layer.quantised; });
   fmt::print("{}: {} of {} layers in integers, {} of weights where there were {}\n", line.output, quantised, report.layers.size(),
              format_bytes(report.weights_after), format_bytes(report.weights_before));
-  fmt::print("  ranges by {}, {} item{} of data\n\n", name_of(report.method), report.items, report.items == 1 ? "" : "s");
+  fmt::print("  ranges by {}, {} item{} of data, channels of {} tensors equalised\n\n", name_of(report.method), report.items,
+             report.items == 1 ? "" : "s", report.equalised);
   print_layers(line, report);
   for (const quantiser::OutputNoise& output : report.outputs)
     fmt::print("  output {}: {} dB\n", output.name, text_of_decibels(output.noise_db));
@@ -145,6 +148,7 @@ int run(const CommandLine& line) {
   options.percentile = line.percentile;
   options.keep_f32 = line.keep_f32;
   options.correct_bias = !line.no_bias_correction;
+  options.equalise = !line.no_equalisation;
   Report report;
   Status status;
   {
@@ -191,6 +195,7 @@ int quantise_command(std::span<const char* const> words) {
   app.add_option("--keep-f32", line.keep_f32, "leave so many layers in f32: those that alone make the most noise at the outputs")
       ->capture_default_str();
   app.add_flag("--no-bias-correction", line.no_bias_correction, "leave biases as they are");
+  app.add_flag("--no-equalisation", line.no_equalisation, "leave channels of nets with depthwise layers as they are");
   add_import_options(app, line.import);
   app.add_option("--fit", line.image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
       ->check(CLI::IsMember(std::vector<std::string>(kImageFits.begin(), kImageFits.end())))
