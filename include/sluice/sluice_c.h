@@ -69,7 +69,8 @@ typedef enum sluice_dtype {
   SLUICE_I16 = 8,
   SLUICE_U16 = 9,
   SLUICE_U32 = 10,
-  SLUICE_U64 = 11
+  SLUICE_U64 = 11,
+  SLUICE_BF16 = 12
 } sluice_dtype;
 
 #define SLUICE_UNLIMITED UINT64_MAX
@@ -115,7 +116,7 @@ typedef struct sluice_dimension_info {
 /* A tensor where it lies: element (i, j, ...) is at data + i * strides[0] + j * strides[1] + ... bytes. */
 typedef struct sluice_tensor {
   void* data;
-  sluice_dtype dtype;
+  sluice_dtype dtype; /* of the values in the arena: f32 where the port is f16, bf16 or f64 */
   int32_t rank;
   int64_t shape[SLUICE_MAX_RANK];
   int64_t strides[SLUICE_MAX_RANK];

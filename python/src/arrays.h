@@ -12,7 +12,7 @@ namespace sluice::python {
 
 /// numpy's type of the same bytes.
 inline pybind11::dtype dtype_of(DType dtype) {
-  constexpr const char* kNames[kDTypeCount] = {"f4", "f2", "i1", "u1", "i4", "i8", "?", "f8", "i2", "u2", "u4", "u8"};
+  constexpr const char* kNames[kDTypeCount] = {"f4", "f2", "i1", "u1", "i4", "i8", "?", "f8", "i2", "u2", "u4", "u8", "V2"};
   return pybind11::dtype(kNames[static_cast<int>(dtype)]);
 }
 

@@ -60,7 +60,7 @@ py::dict dict_of(const model::Graph& graph, const model::Port& port) {
   py::dict info;
   info["name"] = port.name;
   info["shape"] = tuple_of(port.onnx_shape);
-  info["dtype"] = dtype_of(graph.tensor(port.tensor).dtype);
+  info["dtype"] = dtype_of(graph.dtype_of(port));
   return info;
 }
 
@@ -229,7 +229,8 @@ class PySession {
 
   void set_input(std::size_t port, const py::handle& value) {
     const model::Port& info = graph().inputs[port];
-    const DType dtype = graph().tensor(info.tensor).dtype;
+    // numpy has no bf16 of its own; f32 holds every value of it.
+    const DType dtype = graph().dtype_of(info) == DType::kBF16 ? DType::kF32 : graph().dtype_of(info);
     py::array array;
     if (py::isinstance<py::array>(value)) array = py::reinterpret_borrow<py::array>(value);
     if (!array || !array.dtype().is(dtype_of(dtype)) || (array.flags() & py::array::c_style) == 0)
@@ -249,7 +250,7 @@ class PySession {
   py::array output(std::size_t port) {
     const Shape shape = session_->output_shape(port);
     std::vector<py::ssize_t> extents(shape.dims().begin(), shape.dims().end());
-    py::array array(dtype_of(graph().tensor(graph().outputs[port].tensor).dtype), extents);
+    py::array array(dtype_of(graph().dtype_of(graph().outputs[port])), extents);
     unwrap(session_->get_output(port, {static_cast<std::byte*>(array.mutable_data()), static_cast<std::size_t>(array.nbytes())}));
     return array;
   }

@@ -69,12 +69,13 @@ void warn_of_raw_picture(const std::string& path, const model::Port& port) {
 HostTensor load_input(InputSource source, const model::Graph& graph, std::size_t index, const InputRequest& request) {
   const std::string& value = source.value;
   const model::Port& port = graph.inputs[index];
-  const DType dtype = graph.tensor(port.tensor).dtype;
+  const DType dtype = graph.dtype_of(port);
   if (const auto seed = random_seed(value)) return random_tensor(dtype, port.onnx_shape, *seed + index);
   if (is_image_name(value)) {
     const auto layout = image_layout(port.onnx_shape);
     const model::Preprocess rule = preprocessing(request.image, graph.preprocess, layout.value_or(ImageLayout{}));
-    if (!changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() && dtype == DType::kF32)
+    if (!changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() &&
+        graph.tensor(port.tensor).dtype == DType::kF32)
       warn_of_raw_picture(value, port);
     const ImageRequest wanted{port.onnx_shape, dtype, rule, fit_of(request.image.fit), request.memory_limit_bytes};
     return convert_values(load_image(value, wanted), dtype, value);
@@ -202,7 +203,7 @@ std::vector<HostTensor> load_inputs(const model::Graph& graph, std::vector<Input
 }
 
 HostTensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed) {
-  const bool is_float = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16;
+  const bool is_float = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 || dtype == DType::kBF16;
   // 24 random bits are exact in f32, so that each type gets the same values where it can hold them.
   HostTensor tensor = make_host_tensor(is_float ? DType::kF32 : DType::kI64, shape);
   std::uint64_t state = seed;

@@ -198,7 +198,7 @@ void print_as_dot(const Graph& graph) {
 Json json_of_ports(const Graph& graph, const std::vector<model::Port>& ports) {
   Json list = Json::array();
   for (const model::Port& port : ports) {
-    list.push_back({{"name", port.name}, {"shape", json_of(port.onnx_shape)}, {"dtype", name_of(graph.tensor(port.tensor).dtype)}});
+    list.push_back({{"name", port.name}, {"shape", json_of(port.onnx_shape)}, {"dtype", name_of(graph.dtype_of(port))}});
   }
   return list;
 }
@@ -239,7 +239,7 @@ void print_as_json(const Model& model, const Summary& summary) {
 
 void print_ports(const char* title, const Graph& graph, const std::vector<model::Port>& ports) {
   for (const model::Port& port : ports) {
-    fmt::print("  {:<12} {} {} {}\n", title, port.name, shape_text(port.onnx_shape), name_of(graph.tensor(port.tensor).dtype));
+    fmt::print("  {:<12} {} {} {}\n", title, port.name, shape_text(port.onnx_shape), name_of(graph.dtype_of(port)));
   }
 }
 

@@ -346,6 +346,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   app.set_version_flag("--version", SLUICE_VERSION);
   app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
   app.add_subcommand("emit", "Write a model as C99 with one static arena (see: sluice emit --help)");
+  app.add_subcommand("quantize", "Turn an ONNX file of floats into one of integers (see: sluice quantize --help)");
   const std::pair<const CLI::App*, Asked> commands[] = {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
@@ -379,6 +380,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
 
 int dispatch(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "convert") start_tool("sluice-convert", argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "quantize") start_tool("sluice-convert", argv);  // which finds the word before its options
   if (argc > 1 && std::string_view(argv[1]) == "emit") start_tool("sluice-emit", argv + 1);
   constexpr std::string_view kOfValues[] = {"--dim", "--input", "--expect"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));

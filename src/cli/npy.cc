@@ -22,9 +22,9 @@ struct TypeRow {
   std::string_view code;  // without the byte order
   DType dtype;
 };
-constexpr TypeRow kTypes[] = {{"f4", DType::kF32}, {"f2", DType::kF16}, {"f8", DType::kF64}, {"i1", DType::kI8},
-                              {"i2", DType::kI16}, {"i4", DType::kI32}, {"i8", DType::kI64}, {"u1", DType::kU8},
-                              {"u2", DType::kU16}, {"u4", DType::kU32}, {"u8", DType::kU64}, {"b1", DType::kBool}};
+constexpr TypeRow kTypes[] = {{"f4", DType::kF32}, {"f2", DType::kF16},  {"f8", DType::kF64}, {"i1", DType::kI8},  {"i2", DType::kI16},
+                              {"i4", DType::kI32}, {"i8", DType::kI64},  {"u1", DType::kU8},  {"u2", DType::kU16}, {"u4", DType::kU32},
+                              {"u8", DType::kU64}, {"b1", DType::kBool}, {"V2", DType::kBF16}};  // as numpy saves the bfloat16 of ml_dtypes
 
 /// A reader of the one form numpy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }.
 class HeaderReader {
@@ -121,7 +121,7 @@ class HeaderReader {
         if (order_known && descr.substr(1) == row.code) return row.dtype;
     }
     raise(make_error(ErrorCode::kUnsupported, path_,
-                     "the .npy element type is not one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, little-endian"));
+                     "the .npy element type is not one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 and V2 (bf16), little-endian"));
   }
 
   std::string_view text_;

@@ -1,7 +1,8 @@
 // NumPy's .npy files, versions 1 to 3: the tool's own way of taking and giving tensors.
 //
-// Reads little-endian (and one-byte) f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 in C order. The header is untrusted: it is parsed by a small
-// strict reader, its size is bounded, and the declared shape must match the bytes of the file before anything is allocated for it.
+// Reads little-endian (and one-byte) f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, and V2 as bf16, in C order. The header is untrusted: it is parsed
+// by a small strict reader, its size is bounded, and the declared shape must match the bytes of the file before anything is allocated for
+// it.
 #pragma once
 
 #include <span>

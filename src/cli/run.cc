@@ -87,7 +87,7 @@ std::uint64_t decoding_limit(const SessionOptions& options) {
 void check_ports_fit(const Model& model, const SessionOptions& options) {
   std::uint64_t bytes = 0;
   for (const std::vector<model::Port>* ports : {&model.graph().inputs, &model.graph().outputs})
-    for (const model::Port& port : *ports) bytes += model.graph().tensor(port.tensor).bytes().count();
+    for (const model::Port& port : *ports) bytes += model.graph().bytes_of(port).count();
   if (options.scope != BudgetScope::kProcess || bytes <= options.budget.count()) return;
   const Bytes minimum = std::max(unwrap(minimum_budget(model, options)), Bytes(bytes));
   raise(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the values of inputs and outputs do not fit", minimum.count(),
@@ -99,7 +99,7 @@ std::vector<Pieces> outputs_of(Session& session, const model::Graph& graph) {
   std::vector<Pieces> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const model::Port& port = graph.outputs[i];
-    outputs.push_back({graph.tensor(port.tensor).dtype, session.output_shape(i),
+    outputs.push_back({graph.dtype_of(port), session.output_shape(i),
                        [&session, i](std::size_t first, std::span<std::byte> out) { unwrap(session.get_output_part(i, first, out)); }});
   }
   return outputs;

@@ -38,7 +38,8 @@ struct TypeRow {
 constexpr TypeRow kTypes[] = {{1, DType::kF32, kFloats},   {2, DType::kU8, kInt32s},    {3, DType::kI8, kInt32s},
                               {4, DType::kU16, kInt32s},   {5, DType::kI16, kInt32s},   {6, DType::kI32, kInt32s},
                               {7, DType::kI64, kInt64s},   {9, DType::kBool, kInt32s},  {10, DType::kF16, kInt32s},
-                              {11, DType::kF64, kDoubles}, {12, DType::kU32, kUint64s}, {13, DType::kU64, kUint64s}};
+                              {11, DType::kF64, kDoubles}, {12, DType::kU32, kUint64s}, {13, DType::kU64, kUint64s},
+                              {16, DType::kBF16, kInt32s}};
 
 [[noreturn]] void malformed(const std::string& path) {
   raise(make_error(ErrorCode::kInvalidArgument, path, "is not a readable TensorProto"));

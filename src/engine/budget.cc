@@ -120,7 +120,7 @@ static Bytes more_code(const model::Graph& graph) noexcept {
 /// The program keeps its own copy of the inputs, so plans made without inputs at hand leave room for them.
 static Bytes input_bytes(const model::Graph& graph) noexcept {
   Bytes sum;
-  for (const model::Port& port : graph.inputs) sum += graph.tensor(port.tensor).bytes();
+  for (const model::Port& port : graph.inputs) sum += graph.bytes_of(port);
   return sum;
 }
 

@@ -40,7 +40,8 @@ static_assert(static_cast<int>(ErrorCode::kUnsupported) + 1 == SLUICE_UNSUPPORTE
 static_assert(static_cast<int>(ErrorCode::kBudgetTooSmall) + 1 == SLUICE_BUDGET_TOO_SMALL);
 static_assert(static_cast<int>(ErrorCode::kInternal) + 1 == SLUICE_INTERNAL);
 static_assert(static_cast<int>(ErrorCode::kWrongKey) + 1 == SLUICE_WRONG_KEY);
-static_assert(static_cast<int>(DType::kU64) == SLUICE_U64 && static_cast<int>(DType::kF64) == SLUICE_F64);
+static_assert(static_cast<int>(DType::kU64) == SLUICE_U64 && static_cast<int>(DType::kF64) == SLUICE_F64 &&
+              static_cast<int>(DType::kBF16) == SLUICE_BF16);
 static_assert(SLUICE_MAX_RANK == sluice::Shape::kMaxRank);
 
 void keep_text(std::string_view text) noexcept {
@@ -87,13 +88,12 @@ sluice_status describe(const sluice::model::Graph& graph, const std::vector<slui
     return report(sluice::make_error(ErrorCode::kInvalidArgument, "port", "the model has no port of this number", index, ports.size()));
   }
   const sluice::model::Port& port = ports[index];
-  const sluice::model::Tensor& tensor = graph.tensor(port.tensor);
   *info = {};
   info->name = port.name.c_str();
-  info->dtype = static_cast<sluice_dtype>(tensor.dtype);
+  info->dtype = static_cast<sluice_dtype>(graph.dtype_of(port));
   info->rank = port.onnx_shape.rank();
   std::copy(port.onnx_shape.dims().begin(), port.onnx_shape.dims().end(), info->shape);
-  info->bytes = tensor.bytes().count();
+  info->bytes = graph.bytes_of(port).count();
   return SLUICE_OK;
 }
 
@@ -300,7 +300,7 @@ sluice_status sluice_session_set_input(sluice_session* session, size_t port, con
   if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
   const sluice::model::Graph& graph = session->model->graph();
   // The session refuses a port that is not there; any type serves for that.
-  const DType dtype = port < graph.inputs.size() ? graph.tensor(graph.inputs[port].tensor).dtype : DType::kF32;
+  const DType dtype = port < graph.inputs.size() ? graph.dtype_of(graph.inputs[port]) : DType::kF32;
   return report(session->session->set_input(port, dtype, {static_cast<const std::byte*>(data), bytes}));
 }
 
@@ -360,7 +360,7 @@ sluice_status sluice_session_output_info(const sluice_session* session, size_t p
   if (const sluice_status status = describe(graph, graph.outputs, port, info); status != SLUICE_OK) return status;
   const sluice::Shape shape = session->session->output_shape(port);
   std::copy(shape.dims().begin(), shape.dims().end(), info->shape);
-  info->bytes = static_cast<std::size_t>(shape.element_count()) * size_of(graph.tensor(graph.outputs[port].tensor).dtype);
+  info->bytes = static_cast<std::size_t>(shape.element_count()) * size_of(graph.dtype_of(graph.outputs[port]));
   return SLUICE_OK;
 }
 

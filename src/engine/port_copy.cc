@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "sluice/core/half.h"
 #include "src/kernels/movement/loops.h"
 
 namespace sluice::engine {
@@ -15,22 +16,55 @@ void copy_strided(const std::byte* from, std::int64_t from_stride, std::byte* to
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, sizeof(T));
 }
 
-void copy_run(DType dtype, const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
-              std::int64_t count) noexcept {
-  const std::int64_t size = size_of(dtype);
-  if (from_stride == size && to_stride == size) {
-    std::memcpy(to, from, static_cast<std::size_t>(count * size));
+/// One place of a copy: its first element, the bytes from one to the next, and what they are.
+struct Place {
+  std::byte* data;
+  std::int64_t stride;
+  DType dtype;
+};
+struct ConstPlace {
+  const std::byte* data;
+  std::int64_t stride;
+  DType dtype;
+};
+
+template <class From, class To, class Convert>
+void convert_strided(ConstPlace from, Place to, std::int64_t count, const Convert& convert) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from.data + i * from.stride, sizeof value);
+    const To converted = convert(value);
+    std::memcpy(to.data + i * to.stride, &converted, sizeof converted);
+  }
+}
+
+/// Of two types one is f32, the other another float (`Graph::dtype_of`).
+void convert_run(ConstPlace from, Place to, std::int64_t count) noexcept {
+  if (from.dtype == DType::kF16) return convert_strided<std::uint16_t, float>(from, to, count, float_of_f16);
+  if (from.dtype == DType::kBF16) return convert_strided<std::uint16_t, float>(from, to, count, float_of_bf16);
+  if (to.dtype == DType::kF16) return convert_strided<float, std::uint16_t>(from, to, count, f16_of_float);
+  if (to.dtype == DType::kBF16) return convert_strided<float, std::uint16_t>(from, to, count, bf16_of_float);
+  if (from.dtype == DType::kF64)
+    return convert_strided<double, float>(from, to, count, [](double value) { return static_cast<float>(value); });
+  return convert_strided<float, double>(from, to, count, [](float value) { return static_cast<double>(value); });
+}
+
+void copy_run(ConstPlace from, Place to, std::int64_t count) noexcept {
+  if (from.dtype != to.dtype) return convert_run(from, to, count);
+  const std::int64_t size = size_of(from.dtype);
+  if (from.stride == size && to.stride == size) {
+    std::memcpy(to.data, from.data, static_cast<std::size_t>(count * size));
     return;
   }
   switch (size) {
     case 1:
-      return copy_strided<std::uint8_t>(from, from_stride, to, to_stride, count);
+      return copy_strided<std::uint8_t>(from.data, from.stride, to.data, to.stride, count);
     case 2:
-      return copy_strided<std::uint16_t>(from, from_stride, to, to_stride, count);
+      return copy_strided<std::uint16_t>(from.data, from.stride, to.data, to.stride, count);
     case 4:
-      return copy_strided<std::uint32_t>(from, from_stride, to, to_stride, count);
+      return copy_strided<std::uint32_t>(from.data, from.stride, to.data, to.stride, count);
     default:
-      return copy_strided<std::uint64_t>(from, from_stride, to, to_stride, count);
+      return copy_strided<std::uint64_t>(from.data, from.stride, to.data, to.stride, count);
   }
 }
 
@@ -41,6 +75,7 @@ Result<PortCopy> PortCopy::make(const model::Graph& graph, const model::Port& po
   const int rank = tensor.shape.rank();
   PortCopy copy;
   copy.bytes_ = tensor.bytes();
+  copy.dtype_ = tensor.dtype;
   if (port.onnx_shape.rank() != rank) return fail(ErrorCode::kInvalidModel, port.name, "a port has another rank than its tensor");
   // The folding of core/tensor.h: rank 4 has pixels, all other ranks rows and channels only.
   const int row_axes = rank == 4 ? 2 : rank - 1;
@@ -98,17 +133,18 @@ void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_
   }
 }
 
-void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept {
-  const std::int64_t size = size_of(view.dtype);
+void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view) const noexcept {
+  const std::int64_t size = size_of(outside);
   const auto copy = [&](std::int64_t first, std::int64_t elements) {
     const std::byte* from = onnx.data() + first * size;
     for_each_run(view, first, elements, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
-      copy_run(view.dtype, from, size, to, stride, count);
+      copy_run({from, size, outside}, {to, stride, view.dtype}, count);
       from += count * size;
     });
   };
   if (onnx.empty()) return;  // whatever its other extents are
-  if (rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0) return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
+  if (outside != view.dtype || rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0)
+    return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
   // Of an image, a row of pixels turned over: [channel][column] to [column][channel].
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
   const auto turn =
@@ -123,14 +159,19 @@ void PortCopy::to_arena(std::span<const std::byte> onnx, const RowView& view) co
             .q = columns});
 }
 
-void PortCopy::from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {
-  const std::int64_t size = size_of(view.dtype);
+void PortCopy::from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {
+  const std::int64_t size = size_of(outside);
   std::byte* to = onnx.data();
   for_each_run(view, first, static_cast<std::int64_t>(onnx.size()) / size,
                [&](const std::byte* from, std::int64_t stride, std::int64_t count) {
-                 copy_run(view.dtype, from, stride, to, size, count);
+                 copy_run({from, stride, view.dtype}, {to, size, outside}, count);
                  to += count * size;
                });
+}
+
+void PortCopy::from_dense(DType outside, const std::byte* arena, std::int64_t first, std::span<std::byte> onnx) const noexcept {
+  const std::int64_t size = size_of(outside), stride = size_of(dtype_);
+  copy_run({arena + first * stride, stride, dtype_}, {onnx.data(), size, outside}, static_cast<std::int64_t>(onnx.size()) / size);
 }
 
 }  // namespace sluice::engine

@@ -4,7 +4,8 @@
 //     physical  [N, H, W, C]    RowView
 //
 // Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Images
-// that come in are turned over a row of pixels at a time, all its channels, for these share lines of the arena.
+// that come in are turned over a row of pixels at a time, all its channels, for these share lines of the arena. Where the caller's values
+// are f16, bf16 or f64 and the arena's f32, each is converted on its way: nothing is held for it.
 #pragma once
 
 #include <array>
@@ -23,13 +24,21 @@ class PortCopy {
   /// Errors: kInvalidModel when the port's shapes and permutation disagree.
   static Result<PortCopy> make(const model::Graph& graph, const model::Port& port);
 
+  /// Of all elements in the arena.
   Bytes bytes() const noexcept { return bytes_; }
+  DType dtype() const noexcept { return dtype_; }
+  /// Of all elements where the caller has them.
+  Bytes bytes_as(DType dtype) const noexcept { return Bytes(bytes_.count() / size_of(dtype_) * size_of(dtype)); }
   /// Bytes from one element to the next along each ONNX axis.
   std::array<std::int64_t, Shape::kMaxRank> strides(const RowView& view) const noexcept;
+  // `outside` is the type of `onnx`: the tensor's, or f16, bf16 or f64 of an f32 tensor.
+
   /// All elements. `view` is the arena's view of the port's tensor, whole: no ring.
-  void to_arena(std::span<const std::byte> onnx, const RowView& view) const noexcept;
+  void to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view) const noexcept;
   /// As many elements as `onnx` holds, from element `first` of the ONNX order on.
-  void from_arena(const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;
+  void from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;
+  /// The same of a tensor that lies at `arena` in ONNX order without gaps.
+  void from_dense(DType outside, const std::byte* arena, std::int64_t first, std::span<std::byte> onnx) const noexcept;
 
  private:
   /// One step along an ONNX axis goes this far in the physical tensor; one of the three is not zero.
@@ -44,6 +53,7 @@ class PortCopy {
   void for_each_run(const RowView& view, std::int64_t first, std::int64_t count, const Run& run) const noexcept;
 
   Bytes bytes_;
+  DType dtype_ = DType::kF32;
   int rank_ = 1;  // a scalar has one axis of one element
   std::array<Axis, Shape::kMaxRank> axes_{};
 };

@@ -67,10 +67,11 @@ class PlannedSession final : public Session {
     if (port >= tenant_.bound.inputs.size()) return no_port("input", port, tenant_.bound.inputs.size());
     BoundPort& input = tenant_.bound.inputs[port];
     const std::string_view name = graph().inputs[port].name;
-    if (dtype != input.dtype) return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
-    SLUICE_RETURN_IF_ERROR(check_size(name, input, data.size()));
+    if (dtype != input.dtype && dtype != input.copy.dtype())
+      return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
+    SLUICE_RETURN_IF_ERROR(check_size(name, input.copy.bytes_as(dtype), data.size()));
     SLUICE_RETURN_IF_ERROR(begin_input(port));
-    if (input.view.data != nullptr) input.copy.to_arena(data, input.view);
+    if (input.view.data != nullptr) input.copy.to_arena(dtype, data, input.view);
     input.set = true;
     return {};
   }
@@ -86,7 +87,8 @@ class PlannedSession final : public Session {
     SLUICE_RETURN_IF_ERROR(check_output(port));
     const BoundPort& output = tenant_.bound.outputs[port];
     const std::size_t present = elements_of(port) * size_of(output.dtype);
-    if (data.size() != present) SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output, data.size()));
+    if (data.size() != present)
+      SLUICE_RETURN_IF_ERROR(check_size(graph().outputs[port].name, output.copy.bytes_as(output.dtype), data.size()));
     copy_out(port, 0, data.first(present));
     return {};
   }
@@ -113,7 +115,7 @@ class PlannedSession final : public Session {
     if (input.view.data == nullptr)
       return fail(ErrorCode::kUnsupported, graph().inputs[port].name, "no step reads this input: it has no place");
     input.set = true;
-    return TensorInPlace{input.view.data, input.dtype, graph().inputs[port].onnx_shape, input.copy.strides(input.view)};
+    return TensorInPlace{input.view.data, input.copy.dtype(), graph().inputs[port].onnx_shape, input.copy.strides(input.view)};
   }
 
   Result<TensorInPlace> output_in_place(std::size_t port) noexcept override {
@@ -121,8 +123,8 @@ class PlannedSession final : public Session {
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_output(port));
     const BoundPort& output = tenant_.bound.outputs[port];
-    TensorInPlace tensor{output.view.data, output.dtype, output_shape(port), output.copy.strides(output.view)};
-    if (is_bounded(port)) tensor.strides = dense_strides(tensor.shape, output.dtype);
+    TensorInPlace tensor{output.view.data, output.copy.dtype(), output_shape(port), output.copy.strides(output.view)};
+    if (is_bounded(port)) tensor.strides = dense_strides(tensor.shape, tensor.dtype);
     return tensor;
   }
 
@@ -207,19 +209,18 @@ class PlannedSession final : public Session {
   void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
     const BoundPort& output = tenant_.bound.outputs[port];
     if (!is_bounded(port)) {
-      output.copy.from_arena(output.view, static_cast<std::int64_t>(first_element), data);
+      output.copy.from_arena(output.dtype, output.view, static_cast<std::int64_t>(first_element), data);
     } else if (!data.empty()) {  // dense in the extents of this run
-      std::memcpy(data.data(), output.view.data + first_element * size_of(output.dtype), data.size());
+      output.copy.from_dense(output.dtype, output.view.data, static_cast<std::int64_t>(first_element), data);
     }
   }
 
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
     return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
   }
-  static Status check_size(std::string_view name, const BoundPort& port, std::size_t given) noexcept {
-    if (given == port.copy.bytes().count()) return {};
-    return fail(
-        make_error(ErrorCode::kInvalidArgument, name, "the data does not have the size of the tensor", port.copy.bytes().count(), given));
+  static Status check_size(std::string_view name, Bytes wanted, std::size_t given) noexcept {
+    if (given == wanted.count()) return {};
+    return fail(make_error(ErrorCode::kInvalidArgument, name, "the data does not have the size of the tensor", wanted.count(), given));
   }
 
   std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool

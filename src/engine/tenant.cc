@@ -15,7 +15,7 @@ Result<std::vector<BoundPort>> bind_ports(const model::Graph& graph, const std::
   bound.reserve(ports.size());
   for (std::size_t i = 0; i < ports.size(); ++i) {
     SLUICE_ASSIGN_OR_RETURN(const PortCopy copy, PortCopy::make(graph, ports[i]));
-    bound.push_back({copy, graph.tensor(ports[i].tensor).dtype, (executor.*view)(i)});
+    bound.push_back({copy, graph.dtype_of(ports[i]), (executor.*view)(i)});
   }
   return bound;
 }

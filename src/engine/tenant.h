@@ -28,7 +28,7 @@ struct PlacedPlan {
 /// One input or output of a session.
 struct BoundPort {
   PortCopy copy;
-  DType dtype;
+  DType dtype;  // that the caller sees
   RowView view;
   bool set = false;  // inputs: the arena holds the caller's values
 };

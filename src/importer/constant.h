@@ -5,7 +5,7 @@
 //     ConstantOfShape                shape 512x512    strides 0 0           one value, however large the shape
 //
 // Invariants: every element a (shape, strides) index reaches lies inside the bytes that `owner` keeps; `data` need not be aligned;
-// strides count elements and may be negative. f16 and f64 values are f32 values to everybody but the code that reads them.
+// strides count elements and may be negative. f16, bf16 and f64 values are f32 values to everybody but the code that reads them.
 #pragma once
 
 #include <array>
@@ -28,7 +28,9 @@ inline constexpr std::int64_t kMaxFoldedElements = std::int64_t{1} << 20;
 using Perm = std::array<std::int8_t, Shape::kMaxRank>;
 inline constexpr Perm kIdentityPerm{0, 1, 2, 3, 4, 5, 6, 7};
 
-constexpr bool is_float(DType dtype) noexcept { return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64; }
+constexpr bool is_float(DType dtype) noexcept {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64 || dtype == DType::kBF16;
+}
 
 struct QuantisedValues;  // quantised.h
 

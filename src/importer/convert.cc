@@ -6,6 +6,7 @@
 #include "src/core/out_of_memory.h"
 #include "src/importer/allowance.h"
 #include "src/importer/coding/weight_coder.h"
+#include "src/importer/convert_graph.h"
 #include "src/importer/dims.h"
 #include "src/importer/emit.h"
 #include "src/importer/lowering.h"
@@ -123,14 +124,8 @@ Result<model::Variants> make_variants(const OnnxGraph& onnx, ConvertOptions opti
   return variants;
 }
 
-Status convert_inside(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
-  OnnxGraph onnx;
-  std::string message;
-  if (Status read = read_onnx(onnx_path, onnx, message); !read) {
-    const std::string text = message.empty() ? read.error().to_string() : message;
-    report.problems.push_back({read.error().code, "", "", onnx.opset, printable(text)});
-    return read;
-  }
+Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
+                    ConvertReport& report) {
   for (const auto& file : onnx.files)
     if (file->is_at(model_path))
       return fail(ErrorCode::kInvalidArgument, model_path, "the model would replace a file that it is made from");
@@ -168,15 +163,34 @@ Status convert_inside(const std::string& onnx_path, const std::string& model_pat
   return {};
 }
 
+}  // namespace
+
 /// A refusal is told in the report, for which there may be no memory either.
-Status convert_or_refuse(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
-                         ConvertReport& report) {
+Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
+                     ConvertReport& report) {
   try {
-    return convert_inside(onnx_path, model_path, options, report);
+    return convert_read(onnx, onnx_path, model_path, options, report);
   } catch (const Refusal& refusal) {
     report.problems.push_back({refusal.code(), "", "", 0, printable(refusal.what())});
     return fail(refusal.code(), onnx_path, "the file cannot be converted; the report says why");
   }
+}
+
+Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report) {
+  std::string message;
+  const Status read = read_onnx(path, graph, message);
+  if (read) return read;
+  const std::string text = message.empty() ? read.error().to_string() : message;
+  report.problems.push_back({read.error().code, "", "", graph.opset, printable(text)});
+  return read;
+}
+
+namespace {
+
+Status convert_file(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
+  OnnxGraph onnx;
+  SLUICE_RETURN_IF_ERROR(read_onnx(onnx_path, onnx, report));
+  return convert_graph(onnx, onnx_path, model_path, options, report);
 }
 
 }  // namespace
@@ -184,7 +198,7 @@ Status convert_or_refuse(const std::string& onnx_path, const std::string& model_
 Status convert(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
   report = {};
   try {
-    return or_out_of_memory(onnx_path, [&] { return convert_or_refuse(onnx_path, model_path, options, report); });
+    return or_out_of_memory(onnx_path, [&] { return convert_file(onnx_path, model_path, options, report); });
   } catch (const std::exception&) {
     return fail(ErrorCode::kInternal, onnx_path, "the importer failed in a way it does not know");
   }

@@ -97,6 +97,7 @@ struct DraftNode {
 struct DraftPort {
   std::string name;
   ValueId value;
+  std::optional<DType> dtype = std::nullopt;  // that the ONNX file declares; values of a model are f32 whatever float that is
 };
 
 struct Draft {

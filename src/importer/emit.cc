@@ -106,6 +106,8 @@ class Emitter {
     made.name = port.name;
     made.tensor = tensor(value.storage.valid() ? value.storage : port.value);
     made.onnx_shape = value.shape;
+    if (port.dtype && is_float(*port.dtype) && *port.dtype != graph_.tensor(made.tensor).dtype && is_float(value.dtype))
+      made.dtype = port.dtype;
     for (int axis = 0; axis < value.shape.rank(); ++axis)
       made.perm[static_cast<std::size_t>(axis)] = value.layout[static_cast<std::size_t>(axis)];
     return made;
@@ -247,7 +249,8 @@ class Emitter {
     constexpr float kBeyondF16 = 65520.0f;  // the least that rounds to an infinite f16
     const auto values = static_cast<std::uint64_t>(source.outputs * source.taps * source.depth);
     if (!takes_narrow(node) || values * sizeof(float) < model::kAlwaysResidentBelow.count()) return PanelStorage::kF32;
-    if (!storage_) return source.dtype == DType::kF16 && source.scale.empty() ? PanelStorage::kF16 : PanelStorage::kF32;
+    if (!storage_ && source.scale.empty() && source.dtype == DType::kF16) return PanelStorage::kF16;
+    if (!storage_) return source.scale.empty() && source.dtype == DType::kBF16 ? PanelStorage::kBf16 : PanelStorage::kF32;
     if (*storage_ == PanelStorage::kF32 || *storage_ == PanelStorage::kBf16) return *storage_;
     const float largest = kernels::largest_magnitude(source);
     if (!std::isfinite(largest)) return PanelStorage::kF32;

@@ -169,7 +169,7 @@ class Walk final : public BodyLowering {
     const ValueId id = draft_.add_value(std::move(value));
     values_[port.name] = id;
     named_.insert(id);
-    draft_.inputs.push_back({std::string(port.name), id});
+    draft_.inputs.push_back({std::string(port.name), id, dtype});
   }
 
   /// An input that the caller gave a value is a constant like any initialiser.
@@ -364,12 +364,12 @@ class Walk final : public BodyLowering {
         // Nobody makes it and nobody reads it; only its shape and type are of interest.
         Value empty = draft_.value(value);
         empty.name = std::string(port.name);
-        draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty))});
+        draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty)), dtype_of(port.elem_type)});
         continue;
       }
       // An output that is an input, a constant or another output as well needs bytes of its own.
       if (draft_.value(value).constant || !taken.insert(value).second) value = add_copy(value, port.name);
-      draft_.outputs.push_back({std::string(port.name), value});
+      draft_.outputs.push_back({std::string(port.name), value, dtype_of(port.elem_type)});
     }
   }
 

@@ -185,9 +185,7 @@ void lower_bit_shift(NodeContext& c) {
 
 void lower_cast_like(NodeContext& c) {
   const DType from = c.run_time_type(c.input(0)), to = c.run_time_type(c.input(1));
-  // TensorProto.DataType of each DType.
-  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13, 16};
-  c.set_output(0, from == to ? c.input(0) : add_plain(c, "Cast", {c.input(0)}, {{kTypes[static_cast<int>(to)]}}));
+  c.set_output(0, from == to ? c.input(0) : add_plain(c, "Cast", {c.input(0)}, {{onnx_type_of(to)}}));
 }
 
 /// An optional value is there or is not, which is known at convert.
@@ -204,12 +202,11 @@ void lower_constant_of_shape(NodeContext& c) {
   // Its bits in the type that the model runs with, numbered as TensorProto.DataType does.
   DType dtype = value == nullptr ? DType::kF32 : value->tensor.dtype;
   if (is_float(dtype)) dtype = DType::kF32;
-  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13, 16};
   std::int64_t bits = 0;
   if (value != nullptr)
     bits = dtype == DType::kF32 ? std::bit_cast<std::int32_t>(static_cast<float>(read_real(value->tensor, 0)))
                                 : read_integer(value->tensor, 0);
-  c.set_output(0, add_plain(c, "FillOfShape", {c.input(0)}, {{}, {kTypes[static_cast<int>(dtype)]}, {bits}}, 0, true));
+  c.set_output(0, add_plain(c, "FillOfShape", {c.input(0)}, {{}, {onnx_type_of(dtype)}, {bits}}, 0, true));
 }
 
 void lower_identity(NodeContext& c) { c.set_output(0, c.input(0)); }

@@ -94,5 +94,7 @@ Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message
 
 /// The element type of TensorProto.DataType, if it is one we know.
 std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept;
+/// Its number there.
+std::int64_t onnx_type_of(DType dtype) noexcept;
 
 }  // namespace sluice::importer

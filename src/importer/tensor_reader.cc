@@ -84,9 +84,16 @@ std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept {
       return DType::kU32;
     case 13:
       return DType::kU64;
+    case 16:
+      return DType::kBF16;
     default:
       return std::nullopt;
   }
+}
+
+std::int64_t onnx_type_of(DType dtype) noexcept {
+  constexpr std::int64_t kTypes[kDTypeCount] = {1, 10, 3, 2, 6, 7, 9, 11, 5, 4, 12, 13, 16};
+  return kTypes[static_cast<int>(dtype)];
 }
 
 /// The fields of a TensorProto, values still on the wire.
@@ -282,14 +289,14 @@ void TensorReader::decode(const Wire& wire, DType dtype, const Shape& shape, Con
   auto bytes = std::make_shared<std::vector<std::byte>>(size_bytes);
   const std::size_t size = size_of(dtype);
   std::uint64_t filled = 0;
-  // The low bytes of the wire's bits are the element, for integers, f16 bits (in int32_data) and reals alike.
+  // The low bytes of the wire's bits are the element, for integers, f16 and bf16 bits (in int32_data) and reals alike.
   const auto put = [&](std::uint64_t bits) {
     if (filled == count) refuse_malformed("a tensor of shape " + shape.to_string() + " has too many values");
     std::memcpy(bytes->data() + filled++ * size, &bits, size);
   };
-  const bool fits = is_float(dtype) && dtype != DType::kF16 ? (dtype == DType::kF32) == (wire.typed == pbf_wire_type::fixed32) &&
-                                                                  (dtype == DType::kF64) == (wire.typed == pbf_wire_type::fixed64)
-                                                            : wire.typed == pbf_wire_type::varint;
+  const bool fits = is_float(dtype) && size > 2 ? (dtype == DType::kF32) == (wire.typed == pbf_wire_type::fixed32) &&
+                                                      (dtype == DType::kF64) == (wire.typed == pbf_wire_type::fixed64)
+                                                : wire.typed == pbf_wire_type::varint;
   if (count > 0 && !fits) refuse_malformed("a tensor's values stand in a field of another type");
   for (const std::string_view run : wire.packed) {
     const char* at = run.data();

@@ -21,12 +21,18 @@ std::int64_t group_size(const PackSource& source) noexcept {
   return source.outputs_per_group > 0 ? source.outputs_per_group : source.outputs;
 }
 
+/// Bits of an f16 and of a bf16.
+enum class Half : std::uint16_t {};
+enum class Brain : std::uint16_t {};
+
 template <class T>
 float load_as_float(const std::byte* data, std::int64_t index) noexcept {
   T value;
   std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof value), sizeof value);
-  if constexpr (std::is_same_v<T, std::uint16_t>) {
-    return float_of_f16(value);
+  if constexpr (std::is_same_v<T, Half>) {
+    return float_of_f16(static_cast<std::uint16_t>(value));
+  } else if constexpr (std::is_same_v<T, Brain>) {
+    return float_of_bf16(static_cast<std::uint16_t>(value));
   } else {
     return static_cast<float>(value);
   }
@@ -78,11 +84,13 @@ std::byte* pack_one(const PackSource& source, const Lanes& lanes, std::byte* out
 std::byte* pack_lanes(const PackSource& source, const Lanes& lanes, std::byte* out) noexcept {
   switch (source.dtype) {
     case DType::kF16:
-      return pack_one<std::uint16_t>(source, lanes, out);
+      return pack_one<Half>(source, lanes, out);
+    case DType::kBF16:
+      return pack_one<Brain>(source, lanes, out);
     case DType::kF64:
       return pack_one<double>(source, lanes, out);
     default:
-      SLUICE_DCHECK(source.dtype == DType::kF32, "weights are f32, f16 or f64");
+      SLUICE_DCHECK(source.dtype == DType::kF32, "weights are f32, f16, bf16 or f64");
       return pack_one<float>(source, lanes, out);
   }
 }

@@ -27,6 +27,7 @@ namespace sluice::model {
 
 inline constexpr std::size_t kPrefixSize = 128;
 inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint8_t kOwnType = 255;  // schema::Port: the caller sees the tensor's type
 /// Far above any model's: GPT-2's header is 160 KB. Bounds what opening a file may allocate.
 inline constexpr Bytes kMaxHeaderBytes{256u << 20};
 

@@ -395,6 +395,7 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
     to.tensor = TensorId(from.tensor());
     SLUICE_RETURN_IF_ERROR(shape(from.onnx_shape(), to.onnx_shape));
+    if (from.dtype() != kOwnType) SLUICE_RETURN_IF_ERROR(enumerator(from.dtype(), kDTypeCount, to.dtype.emplace()));
     return array(from.perm(), to.perm);
   }
 

@@ -177,8 +177,7 @@ class HeaderEncoder {
     return schema::CreateWeight(builder_, name, static_cast<std::uint8_t>(layout.layout), static_cast<std::uint8_t>(layout.dtype),
                                 layout.lanes, layout.k_block, layout.k_group, layout.k_interleave, static_cast<std::uint8_t>(layout.scale),
                                 static_cast<std::uint8_t>(layout.side), shape, w.panels, w.panel_bytes.count(), w.offset.count(),
-                                w.bytes.count(), w.first_stretch, w.stretch_count, w.always_resident, w.quantisation, panel_ends,
-                                w.code);
+                                w.bytes.count(), w.first_stretch, w.stretch_count, w.always_resident, w.quantisation, panel_ends, w.code);
   }
 
   Offset<schema::Code> make(const Code& code) {
@@ -240,7 +239,8 @@ class HeaderEncoder {
     const auto name = builder_.CreateString(port.name);
     const auto shape = dims(builder_, port.onnx_shape);
     const auto perm = array(builder_, port.perm);
-    return schema::CreatePort(builder_, name, port.tensor.raw(), shape, perm);
+    const auto dtype = port.dtype ? static_cast<std::uint8_t>(*port.dtype) : kOwnType;
+    return schema::CreatePort(builder_, name, port.tensor.raw(), shape, perm, dtype);
   }
 
   Offset<schema::Preprocess> make(const Preprocess& p) {

@@ -100,6 +100,9 @@ class GraphValidator {
     if (port.onnx_shape.rank() != physical.rank() || !is_permutation(port.perm, physical.rank())) {
       return invalid(port.name, "G2: a port's axes are not a permutation of its tensor's");
     }
+    const bool converts = port.dtype == DType::kF16 || port.dtype == DType::kBF16 || port.dtype == DType::kF64;
+    if (port.dtype && (!converts || graph_.tensor(port.tensor).dtype != DType::kF32))
+      return invalid(port.name, "G2: a port's type is not its tensor's, and no other form of its f32 values");
     for (int axis = 0; axis < physical.rank(); ++axis) {
       if (physical[axis] != port.onnx_shape[port.perm[static_cast<std::size_t>(axis)]]) {
         return invalid(port.name, "G2: a port's shape is not its tensor's, permuted");

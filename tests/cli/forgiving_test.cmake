@@ -7,7 +7,7 @@ sluice(0 convert vgg.onnx -o several.sluice --dim image.0=1..3 --quiet)
 
 # Words that are nearly right
 sluice(1 rnu vgg.sluice)
-expect_match("${err}" "no command 'rnu'; did you mean 'run'.*commands are convert, inspect")
+expect_match("${err}" "no command 'rnu'; did you mean 'run'.*commands are convert, .*inspect")
 sluice(1 run vgg.sluice --bugdet 3)
 expect_match("${err}" "did you mean '--budget'.*sluice run --help")
 sluice(1 run vgg.sluice --quite-another-thing)
@@ -70,7 +70,7 @@ expect_match("${err}" "'image': the array given has 4 on axis 0, where the model
 
 # JSON: every key that is printed is documented
 file(READ ${SOURCE_DIR}/docs/json.md documented)
-foreach(command "convert;vgg.onnx;-o;x.sluice" "inspect;vgg.sluice" "plan;vgg.sluice;${SCOPE}" "plan;vgg.sluice;--sweep;${SCOPE}"
+foreach(command "convert;vgg.onnx;-o;x.sluice" "quantize;vgg.onnx;--data;${SOURCE_DIR}/examples/models/photographed_line.png;-o;q.onnx" "inspect;vgg.sluice" "plan;vgg.sluice;${SCOPE}" "plan;vgg.sluice;--sweep;${SCOPE}"
     "run;vgg.sluice;--stats;--top;1;${SCOPE}" "bench;vgg.sluice;--repeat;1")
   sluice(0 ${command} --json)
   json(schema schema)

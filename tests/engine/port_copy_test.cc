@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "sluice/core/half.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -57,7 +59,7 @@ TEST_CASE("a port's values land where the permutation and the pitches say, and c
   view.row_pitch = view.pixels * view.pixel_pitch + c.row_gap * size;
   std::vector<std::byte> arena(static_cast<std::size_t>(view.rows * view.row_pitch) + 1, std::byte{0xEE});
   view.data = arena.data();
-  copy->to_arena(onnx, view);
+  copy->to_arena(dtype, onnx, view);
 
   bool right = true;
   std::int64_t element = 0;
@@ -73,15 +75,49 @@ TEST_CASE("a port's values land where the permutation and the pitches say, and c
   CHECK(untouched == static_cast<std::int64_t>(arena.size()) - count * size + same);
 
   std::vector<std::byte> back(onnx.size());
-  copy->from_arena(view, 0, back);
+  copy->from_arena(dtype, view, 0, back);
   CHECK(back == onnx);
 
   std::fill(back.begin(), back.end(), std::byte{});
   const std::size_t part = 5 * size_of(dtype);  // begins and ends within runs of the last axis
   for (std::size_t at = 0; at < back.size(); at += part) {
-    copy->from_arena(view, static_cast<std::int64_t>(at / size_of(dtype)), std::span(back).subspan(at, std::min(part, back.size() - at)));
+    copy->from_arena(dtype, view, static_cast<std::int64_t>(at / size_of(dtype)),
+                     std::span(back).subspan(at, std::min(part, back.size() - at)));
   }
   CHECK(back == onnx);
+}
+
+TEST_CASE("f16, bf16 and f64 of the caller are f32 in the arena, and come back rounded once") {
+  model::Graph graph;
+  graph.tensors.push_back({"t", DType::kF32, {1, 2, 2, 3}, WeightId()});
+  const auto copy = PortCopy::make(graph, {"port", TensorId(0), {1, 3, 2, 2}, {0, 2, 3, 1}});
+  REQUIRE(copy);
+  std::vector<float> arena(12);
+  RowView view = dense_view(reinterpret_cast<std::byte*>(arena.data()), graph.tensors[0].shape, DType::kF32);
+  // Element k of the ONNX order, channel k / 4, lies at pixel k % 4.
+  const auto at = [&](std::size_t k) -> float& { return arena[k % 4 * 3 + k / 4]; };
+
+  std::vector<std::uint16_t> halves(12);
+  for (std::size_t k = 0; k < 12; ++k) halves[k] = f16_of_float(0.1f * static_cast<float>(k) - 0.5f);
+  CHECK(copy->bytes_as(DType::kF16) == Bytes(24));
+  copy->to_arena(DType::kF16, std::as_bytes(std::span(halves)), view);
+  for (std::size_t k = 0; k < 12; ++k) CHECK(at(k) == float_of_f16(halves[k]));
+
+  at(7) = 1.0f + 0x1p-8f + 0x1p-20f;  // just above the middle of two bf16
+  std::vector<std::uint16_t> brains(5);
+  copy->from_arena(DType::kBF16, view, 4, std::as_writable_bytes(std::span(brains)));
+  CHECK(brains[3] == bf16_of_float(1.0f + 0x1p-7f));
+  CHECK(brains[0] == bf16_of_float(at(4)));
+
+  std::vector<double> doubles(12, 1.0 + 0x1p-30);
+  copy->to_arena(DType::kF64, std::as_bytes(std::span(doubles)), view);
+  CHECK(at(11) == 1.0f);
+  copy->from_arena(DType::kF64, view, 0, std::as_writable_bytes(std::span(doubles)));
+  CHECK(doubles == std::vector<double>(12, 1.0));
+
+  const float plain[] = {1.5f, -2.0f};
+  copy->from_dense(DType::kF16, reinterpret_cast<const std::byte*>(plain), 1, std::as_writable_bytes(std::span(halves).first(1)));
+  CHECK(halves[0] == f16_of_float(-2.0f));
 }
 
 TEST_CASE("a tensor without elements takes no time, however many rows it has") {
@@ -91,8 +127,8 @@ TEST_CASE("a tensor without elements takes no time, however many rows it has") {
   REQUIRE(copy);
   CHECK(copy->bytes() == Bytes());
   const RowView view = dense_view(nullptr, graph.tensors[0].shape, DType::kF32);
-  copy->to_arena({}, view);  // 3 * 2^40 steps would not end
-  copy->from_arena(view, 0, {});
+  copy->to_arena(DType::kF32, {}, view);  // 3 * 2^40 steps would not end
+  copy->from_arena(DType::kF32, view, 0, {});
 }
 
 TEST_CASE("a port that is not its tensor, permuted, is refused") {

@@ -84,7 +84,7 @@ class OnnxBuilder {
   explicit OnnxBuilder(int opset = 13) : opset_(opset) {}
 
   OnnxBuilder& input(const std::string& name, const Ints& dims, int type = 1) { return port(11, name, dims, type); }
-  OnnxBuilder& output(const std::string& name) { return port(12, name, {}, 1); }
+  OnnxBuilder& output(const std::string& name, int type = 1) { return port(12, name, {}, type); }
   /// An input one of whose extents has a name instead of a number.
   OnnxBuilder& free_input(const std::string& name, const std::string& param, const Ints& rest) { return port(11, name, rest, 1, param); }
   OnnxBuilder& initializer(const std::string& tensor_bytes) { return field(5, tensor_bytes); }

@@ -88,14 +88,18 @@ std::string operator_of(const fs::path& folder, const CaseGraph& graph) {
 
 constexpr double kNarrow = 1e-7, kWide = 1e-5;  // absolute tolerances: of most cases, and where a sum is long
 
+/// Steps of 16-bit floats, some of them: the inputs of a case were rounded to the type, what it expects was made from others.
+double step_of(DType dtype) { return dtype == DType::kF16 ? 0x1p-8 : dtype == DType::kBF16 ? 0x1p-5 : 0.0; }
+
 /// Nothing when the values agree within rtol 1e-3 and `absolute`, else where they do not. Integers must be equal.
 std::string difference(const HostTensor& expected, const HostTensor& found, double absolute) {
-  const bool real = expected.dtype == DType::kF32;
+  const double step = step_of(expected.dtype);
+  const bool real = expected.dtype == DType::kF32 || expected.dtype == DType::kF64 || step != 0;
   const auto count = static_cast<std::size_t>(expected.shape.element_count());
   for (std::size_t i = 0; i < count; ++i) {
     const double want = cli::value_at(expected, i), got = cli::value_at(found, i);
     if (want == got || (std::isnan(want) && std::isnan(got))) continue;
-    if (!real || !(std::abs(want - got) <= absolute + 1e-3 * std::abs(want)))
+    if (!real || !(std::abs(want - got) <= absolute + step + (1e-3 + step) * std::abs(want)))
       return "element " + std::to_string(i) + " is " + std::to_string(got) + " instead of " + std::to_string(want);
   }
   return "";
@@ -209,7 +213,7 @@ class CaseRun {
     std::vector<HostTensor> outputs;
     for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
       const model::Port& port = model->graph().outputs[o];
-      outputs.push_back(cli::make_host_tensor(model->graph().tensor(port.tensor).dtype, session->output_shape(o)));
+      outputs.push_back(cli::make_host_tensor(model->graph().dtype_of(port), session->output_shape(o)));
       SLUICE_RETURN_IF_ERROR(session->get_output(o, outputs.back().data));
     }
     return outputs;

@@ -137,7 +137,7 @@ const std::vector<std::pair<std::string, Make>>& malformed() {
        [] {
          return one("Relu", {kHuge, kHuge}, {});
        }},
-      {"an input of a type we do not know", [] { return OnnxBuilder().input("x", {1}, 16).node("Relu", {"x"}, {"y"}).output("y"); }},
+      {"an input of a type we do not know", [] { return OnnxBuilder().input("x", {1}, 17).node("Relu", {"x"}, {"y"}).output("y"); }},
       {"a node without inputs", [] { return OnnxBuilder().input("x", {1}).node("Relu", {}, {"y"}).output("y"); }},
       {"a node with its input left out", [] { return OnnxBuilder().input("x", {1}).node("Relu", {""}, {"y"}).output("y"); }},
       {"group of zero",

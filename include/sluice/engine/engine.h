@@ -141,13 +141,15 @@ class Session {
 
   /// What this session runs: where its options have `dims`, not the model that it was made of.
   virtual const Model& model() const noexcept = 0;
-  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. Inputs without elements need not be set. Errors: kInvalidArgument
-  /// (port, type or size); after a run that failed also kIo or kCancelled, where a read that it left does not end.
+  /// Copies a tensor of the port's ONNX shape, row-major, into the arena. `dtype` is the port's (model::Graph::dtype_of); f32 too where
+  /// that is f16, bf16 or f64, all of which become f32 here. Inputs without elements need not be set. Errors: kInvalidArgument (port, type
+  /// or size); after a run that failed also kIo or kCancelled, where a read that it left does not end.
   virtual Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept = 0;
   /// Extents of an output in the last successful run: the port's, or fewer where the graph says that they are known at run only
   /// (model::Tensor::bounded). Before a run, the port's: the most that it can be.
   virtual Shape output_shape(std::size_t port) const noexcept = 0;
-  /// Copies an output, ONNX shape, row-major, into `data`: as many bytes as output_shape has; room for the port's shape is taken too.
+  /// Copies an output, ONNX shape, row-major, into `data`, in the port's type: as many bytes as output_shape has; room for the port's shape
+  /// is taken too.
   /// Errors: kInvalidArgument; before the first successful run. They hold from a successful run to the next run or input.
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
   /// A part of an output: as many elements of its ONNX order as `data` holds, from `first_element` on. For outputs that are too large to

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -87,6 +88,8 @@ struct Port {
   Shape onnx_shape;  // what the caller sees (NCHW)
   /// Physical axis i is ONNX axis perm[i]; identity when the orders agree.
   std::array<std::int8_t, Shape::kMaxRank> perm{0, 1, 2, 3, 4, 5, 6, 7};
+  /// What the caller sees where that is f16, bf16 or f64 and the tensor f32: values are converted at the border. None: the tensor's type.
+  std::optional<DType> dtype = std::nullopt;
 };
 
 /// How an image becomes the model's input; optional metadata, a default for `sluice run`.
@@ -145,6 +148,11 @@ struct Graph {
   const Tensor& tensor(TensorId id) const noexcept { return tensors[id.index()]; }
   const Weight& weight(WeightId id) const noexcept { return weights[id.index()]; }
   const Node& node(NodeId id) const noexcept { return nodes[id.index()]; }
+  /// The element type and the bytes that the caller sees at a port.
+  DType dtype_of(const Port& port) const noexcept { return port.dtype.value_or(tensor(port.tensor).dtype); }
+  Bytes bytes_of(const Port& port) const noexcept {
+    return Bytes(static_cast<std::uint64_t>(port.onnx_shape.element_count()) * size_of(dtype_of(port)));
+  }
   std::span<const Stretch> stretches_of(const Weight& w) const noexcept {
     return std::span(stretches).subspan(w.first_stretch, w.stretch_count);
   }

@@ -1,18 +1,19 @@
-// sluice-convert: an ONNX file becomes a model file. The report goes to stdout, problems and progress to stderr.
+// sluice-convert: an ONNX file becomes a model file; `sluice-convert quantize`: one of integers. The report goes to stdout, problems and
+// progress to stderr.
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <system_error>
 
 #include "sluice/importer/importer.h"
-#include "src/cli/convert/dim_words.h"
+#include "src/cli/convert/import_words.h"
+#include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
@@ -29,55 +30,15 @@ namespace {
 struct CommandLine {
   std::string onnx;
   std::string model;
-  std::vector<std::string> dims;
-  std::vector<std::string> values;
-  std::vector<std::string> bounds;
+  ImportWords import;
   std::string numerics = "fast";
   std::string weights;
-  std::string preprocess = "none";
-  std::string labels;
-  std::string max_constants;
   std::string code = "none";
   std::string io_limit;
   std::string encrypt;
   bool json = false;
   bool quiet = false;
 };
-
-/// NAME=FILE.
-std::pair<std::string, importer::InputValue> read_value(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) raise(make_error(ErrorCode::kInvalidArgument, text, "--value wants NAME=FILE"));
-  HostTensor tensor = read_tensor_file(text.substr(equals + 1));
-  return {text.substr(0, equals), {tensor.dtype, tensor.shape, std::move(tensor.data)}};
-}
-
-/// NAME=2x3x4; "scalar" for no axes.
-std::pair<std::string, Shape> parse_bound(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  const auto malformed = [&] { raise(make_error(ErrorCode::kInvalidArgument, text, "--bound wants NAME=EXTENTxEXTENT...")); };
-  if (equals == std::string::npos || equals == 0) malformed();
-  std::vector<std::int64_t> extents;
-  const char* at = text.data() + equals + 1;
-  const char* const end = text.data() + text.size();
-  while (std::string_view(at, end) != "scalar") {
-    std::int64_t extent = 0;
-    const auto [stop, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{} || extent < 1 || (stop != end && *stop != 'x')) malformed();
-    extents.push_back(extent);
-    if (stop == end) break;
-    at = stop + 1;
-  }
-  const auto shape = Shape::make(extents);
-  if (!shape) malformed();
-  return {text.substr(0, equals), *shape};
-}
-
-model::Preprocess preset(const std::string& name) {
-  if (name == "imagenet") return {true, 256, 224, false, 1.0f / 255.0f, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
-  if (name == "imagenet-caffe") return {true, 256, 224, true, 1.0f, {104.0f, 117.0f, 123.0f}, {1.0f, 1.0f, 1.0f}};
-  return {};
-}
 
 std::optional<kernels::PanelStorage> storage_of(const std::string& name) {
   using kernels::PanelStorage;
@@ -106,23 +67,7 @@ double parse_disk_rate(const std::string& text) {
   return static_cast<double>(rate->count());
 }
 
-void print_problems(const CommandLine& line, const std::vector<importer::Problem>& problems) {
-  for (const importer::Problem& problem : problems) {
-    std::string where = line.onnx;
-    if (!problem.node.empty()) where += fmt::format(": node `{}`", problem.node);
-    if (!problem.op_type.empty()) where += fmt::format(" ({}, opset {})", problem.op_type, problem.opset);
-    fmt::print(stderr, "sluice-convert: {}: {}\n", where, problem.message);
-  }
-}
-
 Json json_of(const CommandLine& line, const importer::ConvertReport& report, int status) {
-  Json problems = Json::array();
-  for (const importer::Problem& problem : report.problems)
-    problems.push_back({{"code", name_of(problem.code)},
-                        {"node", problem.node},
-                        {"operator", problem.op_type},
-                        {"opset", problem.opset},
-                        {"message", problem.message}});
   return {{"onnx", line.onnx},
           {"model", line.model},
           {"status", status},
@@ -134,22 +79,14 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"graphs", report.graphs},
           {"forms", report.forms},
           {"variant_bytes", report.variant_bytes.count()},
-          {"problems", problems}};
+          {"problems", json_of_problems(report.problems)}};
 }
 
 int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
-  for (const std::string& dim : line.dims) add_dim(dim, options);
-  for (const std::string& value : line.values) options.values.insert(read_value(value));
-  for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
+  apply(line.import, options);
   options.exact = line.numerics == "exact";
   options.weights = storage_of(line.weights);
-  options.preprocess = preset(line.preprocess);
-  if (!line.max_constants.empty()) {
-    const auto bytes = parse_bytes(line.max_constants);
-    if (!bytes) raise(make_error(ErrorCode::kInvalidArgument, line.max_constants, "--max-constants wants a size such as 64MiB"));
-    options.max_constants = *bytes;
-  }
   options.code = coding_of(line.code);
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   model::Key key;
@@ -157,7 +94,6 @@ int convert_file(const CommandLine& line) {
     key = read_key_file(line.encrypt);
     options.key = &key;
   }
-  if (!line.labels.empty()) options.labels = read_labels(line.labels);
   importer::ConvertReport report;
   Status converted;
   {
@@ -170,12 +106,7 @@ int convert_file(const CommandLine& line) {
     converted = importer::convert(line.onnx, line.model, options, report);
   }
   const int status = converted ? 0 : exit_status(converted.error().code);
-  print_problems(line, report.problems);
-  for (const std::string& name : report.value_inputs)
-    fmt::print(stderr, "sluice-convert: the values of input `{}` decide shapes: bind them with --value {}=FILE\n", name, name);
-  for (const std::string& name : report.unbounded)
-    fmt::print(stderr, "sluice-convert: the extents of `{}` come at run time: state the most that they can be with --bound {}=...\n", name,
-               name);
+  print_problems("sluice-convert", line.onnx, report);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (line.json) print_json("sluice convert", json_of(line, report, status));
   if (converted && !line.json && !line.quiet) {
@@ -208,18 +139,12 @@ void refuse_cut_files() {
 int dispatch(int argc, char** argv) {
   constexpr int kUsage = 1;
   refuse_cut_files();
+  if (argc > 1 && std::string_view(argv[1]) == "quantize") return quantise_command({argv + 2, static_cast<std::size_t>(argc - 2)});
   CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
   CommandLine line;
   app.add_option("onnx", line.onnx, "the ONNX file")->required();
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
-  app.add_option("--dim", line.dims,
-                 "NAME=EXTENT: binds a free dimension; INPUT.AXIS=EXTENT one without a name, or instead of what the file says; "
-                 "NAME=1..8, 32..512:32 or 1,4,8: bound when the model is opened; NAME=S+P: follows from others")
-      ->allow_extra_args(false);
-  app.add_option("--value", line.values, "NAME=FILE: an input becomes a constant (.npy, .pb); for inputs whose values decide shapes")
-      ->allow_extra_args(false);
-  app.add_option("--bound", line.bounds, "NAME=EXTENTxEXTENT...: the most that a tensor can be whose extents come at run time")
-      ->allow_extra_args(false);
+  add_import_options(app, line.import);
   app.add_option("--numerics", line.numerics,
                  "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
       ->check(CLI::IsMember({"fast", "exact"}))
@@ -236,19 +161,10 @@ int dispatch(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
-  app.add_option("--preprocess", line.preprocess, "how a picture becomes the input, kept as the model's default")
-      ->check(CLI::IsMember({"imagenet", "imagenet-caffe", "none"}))
-      ->capture_default_str();
-  app.add_option("--labels", line.labels, "a file with one label a line, kept in the model");
-  app.add_option(
-      "--max-constants", line.max_constants,
-      "SIZE: what may be made beyond what lies in the file, by computing with constants, writing fills out and unrolling bodies; "
-      "default: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");
-  constexpr std::string_view kOfValues[] = {"--dim", "--value", "--bound"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
-  const std::vector<std::string> words = spread_values(typed.subspan(argc > 0 ? 1 : 0), kOfValues);
+  const std::vector<std::string> words = spread_values(typed.subspan(argc > 0 ? 1 : 0), kOptionsOfValues);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes the last word first
   } catch (const CLI::Success& success) {

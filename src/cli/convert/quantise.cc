@@ -1,0 +1,217 @@
+#include "src/cli/convert/quantise.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "sluice/quantiser/quantiser.h"
+#include "src/cli/convert/import_words.h"
+#include "src/cli/failure.h"
+#include "src/cli/inputs.h"
+#include "src/cli/npz.h"
+#include "src/cli/process.h"
+#include "src/cli/text.h"
+#include "src/cli/words.h"
+
+namespace sluice::cli {
+namespace {
+
+using quantiser::Layer;
+using quantiser::Method;
+using quantiser::Report;
+
+constexpr const char* kProgram = "sluice-convert";
+constexpr Method kMethods[] = {Method::kAuto, Method::kMinMax, Method::kPercentile, Method::kError};
+
+struct CommandLine {
+  std::string onnx;
+  std::string output;
+  std::string data;
+  ImportWords import;
+  ImageOptions image;
+  std::string method = "auto";
+  double percentile = 99.99;
+  std::size_t keep_f32 = 0;
+  bool no_bias_correction = false;
+  bool no_equalisation = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+bool is_array_name(const std::string& path) { return path.ends_with(".npy") || path.ends_with(".pb") || is_npz_name(path); }
+
+/// Pictures and arrays of a folder, in the order of their names, or one of them.
+std::vector<std::string> files_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  if (fs::is_regular_file(folder, error)) return {folder};
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (const std::string path = entry->path().string(); is_image_name(path) || is_array_name(path)) files.push_back(path);
+  if (error) raise(make_io_error(folder, "the folder of data cannot be read", error.value()));
+  if (files.empty()) raise(make_error(ErrorCode::kInvalidArgument, folder, "holds no data: no .png, .jpg, .jpeg, .npy, .npz or .pb file"));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// One item: a picture or an array for a model of one input, an archive with an array for each input.
+std::vector<importer::InputValue> load_item(const CommandLine& line, const std::string& path, const model::Graph& graph) {
+  InputRequest request;
+  if (is_image_name(path)) request.image = line.image;
+  if (graph.inputs.size() > 1 && !is_npz_name(path)) {
+    raise(make_error(ErrorCode::kInvalidArgument, path,
+                     "the model has several inputs: an item of data is a .npz file with an array for each", graph.inputs.size(), 1));
+  }
+  std::vector<importer::InputValue> values;
+  for (HostTensor& tensor : load_inputs(graph, open_inputs({path}, graph.inputs), request))
+    values.push_back({tensor.dtype, tensor.shape, std::move(tensor.data)});
+  return values;
+}
+
+/// JSON has no infinity: where nothing differs there is no figure.
+Json json_of_decibels(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+std::string text_of_decibels(double value) { return std::isfinite(value) ? fmt::format("{:.1f}", value) : "equal"; }
+
+double share_of(std::int64_t part, std::int64_t all) { return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 1.0; }
+
+Json json_of(const CommandLine& line, const Report& report, int status) {
+  Json layers = Json::array(), outputs = Json::array();
+  for (const Layer& layer : report.layers) {
+    layers.push_back({{"node", layer.node},
+                      {"operator", layer.op},
+                      {"quantised", layer.quantised},
+                      {"noise_db", json_of_decibels(layer.noise_db)},
+                      {"alone_db", line.keep_f32 > 0 ? json_of_decibels(layer.alone_db) : Json(nullptr)},
+                      {"bytes_before", layer.before.count()},
+                      {"bytes_after", layer.after.count()}});
+  }
+  for (const quantiser::OutputNoise& output : report.outputs)
+    outputs.push_back({{"name", output.name}, {"noise_db", json_of_decibels(output.noise_db)}});
+  return {{"onnx", line.onnx},
+          {"output", line.output},
+          {"status", status},
+          {"method", name_of(report.method)},
+          {"items", report.items},
+          {"equalised", report.equalised},
+          {"layers", layers},
+          {"outputs", outputs},
+          {"rows", report.rows},
+          {"agreeing", report.agreeing},
+          {"agreement", share_of(report.agreeing, report.rows)},
+          {"weight_bytes_before", report.weights_before.count()},
+          {"weight_bytes_after", report.weights_after.count()},
+          {"problems", json_of_problems(report.problems)}};
+}
+
+void print_layers(const CommandLine& line, const Report& report) {
+  std::size_t width = 5;
+  for (const Layer& layer : report.layers) width = std::max(width, std::min<std::size_t>(layer.node.size(), 48));
+  fmt::print("  {:<{}}  {:<7} {:>8} {:>10} {:>10}{}\n", "layer", width, "op", "SNR, dB", "bytes", "before",
+             line.keep_f32 > 0 ? "  alone, dB" : "");
+  for (const Layer& layer : report.layers) {
+    fmt::print("  {:<{}}  {:<7} {:>8} {:>10} {:>10}{}{}\n", layer.node.substr(0, width), width, layer.op, text_of_decibels(layer.noise_db),
+               layer.after.count(), layer.before.count(), line.keep_f32 > 0 ? fmt::format("  {:>9}", text_of_decibels(layer.alone_db)) : "",
+               layer.quantised ? "" : "  f32");
+  }
+  std::vector<const Layer*> worst;
+  for (const Layer& layer : report.layers) worst.push_back(&layer);
+  std::stable_sort(worst.begin(), worst.end(), [](const Layer* a, const Layer* b) { return a->noise_db < b->noise_db; });
+  worst.resize(std::min<std::size_t>(worst.size(), 3));
+  fmt::print("\n  most noise:");
+  for (const Layer* layer : worst) fmt::print("  {} {} dB", layer->node, text_of_decibels(layer->noise_db));
+  fmt::print("\n");
+}
+
+void print_as_text(const CommandLine& line, const Report& report) {
+  const auto quantised = std::count_if(report.layers.begin(), report.layers.end(), [](const Layer& layer) { return layer.quantised; });
+  fmt::print("{}: {} of {} layers in integers, {} of weights where there were {}\n", line.output, quantised, report.layers.size(),
+             format_bytes(report.weights_after), format_bytes(report.weights_before));
+  fmt::print("  ranges by {}, {} item{} of data, channels of {} tensors equalised\n\n", name_of(report.method), report.items,
+             report.items == 1 ? "" : "s", report.equalised);
+  print_layers(line, report);
+  for (const quantiser::OutputNoise& output : report.outputs)
+    fmt::print("  output {}: {} dB\n", output.name, text_of_decibels(output.noise_db));
+  fmt::print("  top class as in f32: {} of {} ({:.1f} %)\n", report.agreeing, report.rows, 100.0 * share_of(report.agreeing, report.rows));
+}
+
+int run(const CommandLine& line) {
+  const std::vector<std::string> files = files_in(line.data);
+  const quantiser::Data data{files.size(),
+                             [&](const model::Graph& graph, std::size_t item) { return load_item(line, files[item], graph); }};
+  quantiser::Options options;
+  apply(line.import, options.convert);
+  for (const Method method : kMethods)
+    if (name_of(method) == line.method) options.method = method;
+  options.percentile = line.percentile;
+  options.keep_f32 = line.keep_f32;
+  options.correct_bias = !line.no_bias_correction;
+  options.equalise = !line.no_equalisation;
+  Report report;
+  Status status;
+  {
+    std::unique_ptr<Progress> progress;
+    std::string stage;
+    if (!line.quiet && !line.json)
+      options.progress = [&](std::string_view what, std::size_t done, std::size_t all) {
+        if (stage != what || !progress) progress = std::make_unique<Progress>(stage = what, all);
+        progress->update(done, [&] { return fmt::format("{} of {}", done, all); });
+      };
+    status = quantiser::quantise(line.onnx, line.output, data, options, report);
+  }
+  const int exit = status ? 0 : exit_status(status.error().code);
+  print_problems(kProgram, line.onnx, report.problems);
+  if (!status && report.problems.empty()) fmt::print(stderr, "{}: {}\n", kProgram, describe(status.error()));
+  if (line.json) print_json("sluice quantize", json_of(line, report, exit));
+  if (status && !line.json && !line.quiet) print_as_text(line, report);
+  finish_stdout();
+  return exit;
+}
+
+}  // namespace
+
+int quantise_command(std::span<const char* const> words) {
+  constexpr int kUsage = 1;
+  CLI::App app("Turns a model of floats into one of integers, after a look at data", "sluice quantize");
+  CommandLine line;
+  std::vector<std::string> names;
+  for (const Method method : kMethods) names.emplace_back(name_of(method));
+  app.add_option("onnx", line.onnx, "the ONNX file, of f32")->required();
+  app.add_option("-o,--output", line.output, "what to write: OUT.onnx (QDQ, for any runtime) or a model file, OUT.sluice")->required();
+  app.add_option("--data", line.data,
+                 "a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will see, each an item; or one of them")
+      ->required();
+  app.add_option(
+         "--method", line.method,
+         "how the range of an activation follows from the data: minmax, percentile, mse (least squared error), or auto: the one with "
+         "the least noise at the outputs")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  app.add_option("--percentile", line.percentile, "how much of the values --method percentile keeps")
+      ->check(CLI::Range(50.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--keep-f32", line.keep_f32, "leave so many layers in f32: those that alone make the most noise at the outputs")
+      ->capture_default_str();
+  app.add_flag("--no-bias-correction", line.no_bias_correction, "leave biases as they are");
+  app.add_flag("--no-equalisation", line.no_equalisation, "leave channels of nets with depthwise layers as they are");
+  add_import_options(app, line.import);
+  app.add_option("--fit", line.image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
+      ->check(CLI::IsMember(std::vector<std::string>(kImageFits.begin(), kImageFits.end())))
+      ->capture_default_str();
+  app.add_flag("--json", line.json, "print one JSON object, problems included");
+  app.add_flag("--quiet", line.quiet, "print problems only");
+  const std::vector<std::string> spread = spread_values(words, kOptionsOfValues);
+  try {
+    app.parse(std::vector<std::string>(spread.rbegin(), spread.rend()));  // it takes the last word first
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "{}: {}\n", kProgram, error.what());
+    return kUsage;
+  }
+  return run(line);
+}
+
+}  // namespace sluice::cli

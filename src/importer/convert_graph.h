@@ -1,0 +1,18 @@
+// `convert` in two parts, for who changes the graph between them (the quantiser): read the ONNX file, then lower, rewrite and pack it.
+#pragma once
+
+#include <string>
+
+#include "sluice/importer/importer.h"
+#include "src/importer/onnx_graph.h"
+
+namespace sluice::importer {
+
+/// Reads the file at `path`; what is wrong with it goes into `report.problems`. Errors: those of `convert`.
+Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report);
+
+/// The rest of `convert`. `onnx_path` is how errors call the graph. Errors: those of `convert`; a failed allocation is an exception here.
+Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
+                     ConvertReport& report);
+
+}  // namespace sluice::importer

@@ -1,0 +1,17 @@
+// An OnnxGraph as a file again.
+//
+// Values of tensors go from where they lie to the file, a piece at a time: what is held is what surrounds them.
+#pragma once
+
+#include <string>
+
+#include "sluice/core/error.h"
+#include "src/importer/onnx_graph.h"
+
+namespace sluice::quantiser {
+
+/// Under a temporary name first. Errors: kIo; kUnsupported for what the graph holds and its reader did not keep: tensors of other types,
+/// attributes of other kinds, bodies.
+Status write_onnx(const importer::OnnxGraph& graph, const std::string& path);
+
+}  // namespace sluice::quantiser
