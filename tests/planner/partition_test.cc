@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"

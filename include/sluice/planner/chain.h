@@ -27,6 +27,10 @@ struct Chain {
   std::size_t first = 0;
   std::size_t end = 0;
   std::vector<BandStep> steps;
+  /// By position - first: its weights are read again for each band, in slices, and not held while the chain runs. Empty: all are held.
+  std::vector<bool> reads_again;
+
+  bool holds_weights(std::size_t position) const noexcept { return reads_again.empty() || !reads_again[position - first]; }
 };
 
 /// The chain that begins before `position` ends, or nullptr. `chains` are in order.
