@@ -41,7 +41,7 @@ inline std::optional<RowRange> rows_of_input(const model::Graph& graph, const mo
   // its end. Both may lie before the image, where a division rounds the other way.
   const auto divided = [&](std::int64_t taps) { return taps >= 0 ? taps / row.divisor : -((-taps + row.divisor - 1) / row.divisor); };
   const std::int64_t first = inside(divided(top * row.stride - row.pad_before + row.divisor - 1));
-  const std::int64_t end = std::max(first, inside(divided(bottom * row.stride - row.pad_before + (row.kernel - 1) * row.dilation) + 1));
+  const std::int64_t end = inside(divided(bottom * row.stride - row.pad_before + (row.kernel - 1) * row.dilation) + 1);
   return RowRange{rows.begin / height * in_height + first, (rows.end - 1) / height * in_height + end};
 }
 

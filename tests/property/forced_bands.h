@@ -52,7 +52,7 @@ class ForcedBands {
 
   /// With nodes [first, end) of the graph as one region; nothing where it cannot run so. Weights of more than `reread_above` are read
   /// again.
-  std::optional<plan::Plan> plan(const Region& region, std::uint64_t target) const {
+  std::optional<plan::Plan> plan_region(const Region& region, std::uint64_t target) const {
     const std::vector<NodeId> order = graph_order(graph_);
     const Uses uses(graph_, whole_.kernels, order);
     StepCosts costs(whole_);

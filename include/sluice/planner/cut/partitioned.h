@@ -22,10 +22,38 @@
 
 namespace sluice::planner {
 
-/// Seconds and workspaces of steps, whatever the views: by node, rows and what is read from afar.
+/// What a place of the order needs.
+struct Need {
+  std::uint64_t activations = 0;
+  std::uint64_t weights = 0;
+  std::uint64_t all() const noexcept { return activations + weights; }
+};
+
+/// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
 class StepCosts {
  public:
-  explicit StepCosts(const Problem& problem) : problem_(problem) {}
+  explicit StepCosts(const Problem& problem) : problem_(problem), whole_(problem.graph->nodes.size()) {}
+
+  /// Of the whole node, whose weights come in the finest slices: its time, and what it needs beside blocks.
+  struct Whole {
+    double seconds = 0;
+    Need own;
+    bool known = false;
+  };
+  const Whole& whole(NodeId id) {
+    Whole& whole = whole_[id.index()];
+    if (whole.known) return whole;
+    const RowRange rows{0, row_extents(problem_.graph->tensor(problem_.graph->node(id).outputs[0]).shape).rows};
+    whole = {seconds(id, {0, rows, 0}), own_need(id, rows), true};
+    return whole;
+  }
+
+  /// What a weight takes that lies whole in memory, or its finest slice.
+  std::uint64_t held_bytes(WeightId id, bool finest) const {
+    const model::Weight& weight = problem_.graph->weight(id);
+    if (weight.always_resident) return 0;
+    return (finest ? Bytes(problem_.graph->stretches_of(weight).front().raw_size) : weight.bytes).count() + kBlockBytes;
+  }
 
   double seconds(NodeId id, const BandStep& band) {
     const auto [known, is_new] = seconds_.try_emplace(Key{id.index(), band.rows.size(), band.far_bytes}, 0.0);
@@ -57,15 +85,23 @@ class StepCosts {
       return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes);
     }
   };
+  Need own_need(NodeId id, RowRange rows) const {
+    const model::Node& node = problem_.graph->node(id);
+    const kernels::KernelDescriptor& kernel = *problem_.kernels[id.index()];
+    std::vector<WeightId> reads;
+    model::weights_read_by(*problem_.graph, node, reads);
+    const bool cut = cuts_channels(*problem_.graph, node, kernel);
+    const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? node.weights.size() : 0;
+    Need need{workspace(id, rows, cut ? 2 * model::kPanelLanes : 0), 0};
+    for (std::size_t i = 0; i < in_step; ++i)
+      need.weights = std::max(need.weights, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
+    for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
+    return need;
+  }
+
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
-};
-
-/// What a place of the order needs.
-struct Need {
-  std::uint64_t activations = 0;
-  std::uint64_t weights = 0;
-  std::uint64_t all() const noexcept { return activations + weights; }
+  std::vector<Whole> whole_;  // by node
 };
 
 class Partitioned {
@@ -113,6 +149,22 @@ class Partitioned {
     std::int64_t most = 0;
     for (std::size_t p = first; p < end; ++p) most = std::max(most, cutter_->all_rows(p).end);
     return most;
+  }
+
+  /// Concatenations without a step, one buffer for all their parts, that live at a place of the order: regions round them, whose parts
+  /// then lie apart, shorten that. Places of the order.
+  std::vector<std::size_t> joins_living_at(std::size_t place) const {
+    std::vector<std::size_t> joins;
+    const auto at = static_cast<std::int64_t>(place_of_[place]);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const model::Node& join = problem_.graph->node(order_[i]);
+      if (join.op != model::OpKind::kConcat || place_of_[i] != kNoStep) continue;
+      const plan::TensorPlacement& whole = views_.tensors[join.outputs[0].index()];
+      if (!whole.buffer.valid()) continue;
+      const Block& block = views_.blocks[whole.buffer.index()];
+      if (block.first <= at && at <= block.last) joins.push_back(i);
+    }
+    return joins;
   }
 
   /// By place of the order; of a node without steps: nothing.
@@ -193,8 +245,7 @@ class Partitioned {
 
   const model::Node& node(std::size_t p) const noexcept { return problem_.graph->node(views_.order[p]); }
 
-  double whole_seconds(std::size_t p) const { return costs_.seconds(views_.order[p], {p, rows_of(p), 0}); }
-  RowRange rows_of(std::size_t p) const { return {0, row_extents(problem_.graph->tensor(node(p).outputs[0]).shape).rows}; }
+  double whole_seconds(std::size_t p) const { return costs_.whole(views_.order[p]).seconds; }
 
   std::pair<std::size_t, std::size_t> positions_of(const Region& region) const {
     std::size_t first = kNoStep, end = 0;
@@ -252,26 +303,10 @@ class Partitioned {
     return needs;
   }
 
-  /// Weights in the finest slices, and with them the workspace.
   void add_own(std::size_t p, Need& need) const {
-    std::vector<WeightId> reads;
-    model::weights_read_by(*problem_.graph, node(p), reads);
-    const kernels::KernelDescriptor& kernel = *problem_.kernels[views_.order[p].index()];
-    const bool cut = cuts_channels(*problem_.graph, node(p), kernel);
-    const std::size_t in_step = weight_turns(*problem_.graph, node(p), kernel) > 0 ? node(p).weights.size() : 0;
-    std::uint64_t window = 0;
-    for (std::size_t i = 0; i < in_step; ++i)
-      window = std::max(window, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
-    for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
-    need.weights += window;
-    need.activations += costs_.workspace(views_.order[p], rows_of(p), cut ? 2 * model::kPanelLanes : 0);
-  }
-
-  /// What a weight takes that lies whole in memory, or its finest slice.
-  std::uint64_t held_bytes(WeightId id, bool finest) const {
-    const model::Weight& weight = problem_.graph->weight(id);
-    if (weight.always_resident) return 0;
-    return (finest ? Bytes(problem_.graph->stretches_of(weight).front().raw_size) : weight.bytes).count() + kBlockBytes;
+    const Need& own = costs_.whole(views_.order[p]).own;
+    need.activations += own.activations;
+    need.weights += own.weights;
   }
 
   void add_chain(const Banded& banded, std::vector<Need>& by_position) const {
@@ -285,7 +320,7 @@ class Partitioned {
       const bool held = banded.chain.holds_weights(p);
       const bool cut = cuts_channels(*problem_.graph, node(p), *problem_.kernels[views_.order[p].index()]);
       std::uint64_t bytes = 0;
-      for (std::size_t i = 0; i < reads.size(); ++i) bytes += held_bytes(reads[i], !held && cut && i == 0);
+      for (std::size_t i = 0; i < reads.size(); ++i) bytes += costs_.held_bytes(reads[i], !held && cut && i == 0);
       (held ? need.weights : slice) = held ? need.weights + bytes : std::max(slice, bytes);
     }
     need.weights += slice;

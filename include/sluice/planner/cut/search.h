@@ -69,9 +69,10 @@ class RegionSearch {
 
  private:
   static constexpr double kWorthIt = 0.99;
-  static constexpr std::size_t kNear = 6;      // places on either side of the peak that regions may end at, whatever crosses there
-  static constexpr std::size_t kValleys = 12;  // and so many farther ones
-  static constexpr std::size_t kRegions = 24;  // that are tried round a peak
+  static constexpr std::size_t kNear = 6;       // places on either side of the peak that regions may end at, whatever crosses there
+  static constexpr std::size_t kLongest = 256;  // a side
+  static constexpr std::size_t kValleys = 12;   // and so many farther ones
+  static constexpr std::size_t kRegions = 24;   // that are tried round a peak
   static constexpr std::int64_t kBands[] = {2, 3, 4, 6, 8, 12, 16, 28, 56, 112};
   /// A chain holds weights of at most this much whole: larger ones come in pieces.
   static constexpr std::uint64_t kHeldWhole = 4u << 20;
@@ -165,7 +166,7 @@ class RegionSearch {
     std::vector<std::size_t> ends;
     std::uint64_t least = ~std::uint64_t{0};
     std::size_t valleys = 0;
-    const std::size_t count = before ? peak + 1 : order_.size() - peak;
+    const std::size_t count = std::min(kLongest, before ? peak + 1 : order_.size() - peak);
     for (std::size_t away = 0; away < count && valleys < kValleys; ++away) {
       const std::size_t at = before ? peak - away : peak + 1 + away;
       const bool lower = crossing_[at] < least;
@@ -183,25 +184,34 @@ class RegionSearch {
     std::uint64_t beside;
   };
 
+  /// Round the peak; and round concatenations whose one buffer lives there, though their last parts are made later.
   std::optional<Choice> lower(std::size_t peak) {
+    std::optional<Choice> best;
+    lower_round(peak, peak, best);
+    if (order_.size() > kMostToJoin) return best;
+    for (const std::size_t join : partition(current_.regions)->joins_living_at(peak))
+      if (join != peak) lower_round(join, peak, best);
+    return best;
+  }
+  static constexpr std::size_t kMostToJoin = 1024;  // nodes
+
+  void lower_round(std::size_t place, std::size_t peak, std::optional<Choice>& best) {
     std::vector<Bounds> bounds;
     const auto worth = static_cast<std::uint64_t>(kWorthIt * static_cast<double>(current_.measure.peak));
-    for (const std::size_t first : ends_of(peak, true))
-      for (const std::size_t end : ends_of(peak, false))
+    for (const std::size_t first : ends_of(place, true))
+      for (const std::size_t end : ends_of(place, false))
         if (const std::uint64_t bytes = beside(first, end); end - first >= 2 && bytes < worth) bounds.push_back({first, end, bytes});
     std::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
-    std::optional<Choice> best;
     std::size_t tried = 0;
     for (const Bounds& b : bounds) {
       if (tried == kRegions || worked_ > rule_.work) break;
       if (best && b.beside >= best->measure.peak) break;
-      tried += try_region(b, worth, best) ? 1 : 0;
+      tried += try_region(b, peak, worth, best) ? 1 : 0;
     }
-    return best;
   }
 
   /// False where it cannot run in bands.
-  bool try_region(const Bounds& bounds, std::uint64_t worth, std::optional<Choice>& best) {
+  bool try_region(const Bounds& bounds, std::size_t peak, std::uint64_t worth, std::optional<Choice>& best) {
     std::vector<Region> regions = without(current_.regions, {bounds.first, bounds.end});
     const auto place = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.first > bounds.first; });
     const auto which = static_cast<std::size_t>(place - regions.begin());
@@ -210,8 +220,8 @@ class RegionSearch {
     if (!partitioned->valid()) return false;
     struct Kind {
       std::uint64_t above;
-      std::uint64_t former = ~std::uint64_t{0};
       bool open = true;
+      bool allowed = false;
     };
     std::vector<Kind> kinds;
     for (const std::uint64_t above : kReread)
@@ -225,13 +235,14 @@ class RegionSearch {
         if (same || !kind.open) continue;
         Measure m = measure(*partitioned);
         if (!allowed(m)) {
-          kind.open = false;
+          kind.open = !kind.allowed;  // bands that caches hold cost less than larger ones, before steps cost more
           continue;
         }
+        kind.allowed = true;
         const std::uint64_t here = *std::max_element(m.needs.begin() + static_cast<std::ptrdiff_t>(bounds.first),
                                                      m.needs.begin() + static_cast<std::ptrdiff_t>(bounds.end));
         kind.open = here >= *std::max_element(m.needs.begin(), m.needs.end());
-        if (m.peak < worth || (here < worth && m.peak <= current_.measure.peak)) keep_better(*partitioned, std::move(m), best);
+        if (m.peak < worth || (m.needs[peak] < worth && m.peak <= current_.measure.peak)) keep_better(*partitioned, std::move(m), best);
       }
       if (std::none_of(kinds.begin(), kinds.end(), [](const Kind& kind) { return kind.open; })) break;
     }
