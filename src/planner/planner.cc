@@ -73,6 +73,17 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
 /// Nodes that the search for bands may look at for each millisecond of a request's search, and without any.
 constexpr std::uint64_t kNodesAMillisecond = 4000, kNodesAtLeast = 200000;
 
+/// Begun with bands for time, or with none where that ends lower: what is there already bounds what regions may still cost.
+std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request) {
+  const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead,
+                           kNodesAtLeast + request.search_ms * kNodesAMillisecond};
+  std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
+  if (seeds.empty()) return bare;
+  std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
+  const auto lowest = [](const std::vector<Rung>& rungs) { return rungs.empty() ? ~std::uint64_t{0} : rungs.back().peak; };
+  return lowest(bare) < lowest(ladder) ? bare : ladder;
+}
+
 Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   Problems problems;
   SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, problems.order));
@@ -83,9 +94,7 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   problems.fast = with_chains(whole, cutter, chains);
   if (request.repeat) problems.fast.residency = residency_orders(problems.fast);
   if (request.policy != Policy::kSluice || request.partition == Partition::kOff) return problems;
-  const Lower lower = request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena;
-  problems.ladder = partition_ladder(whole, problems.order, request.keep_inputs, regions_of(chains, whole, problems.order),
-                                     {lower, request.max_overhead, kNodesAtLeast + request.search_ms * kNodesAMillisecond});
+  problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request);
   return problems;
 }
 

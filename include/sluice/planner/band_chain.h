@@ -34,16 +34,16 @@ class BandCutter {
  public:
   BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
       : graph_(graph), kernels_(kernels), views_(views), of_position_(views.order.size()) {
-    std::vector<std::uint32_t> tensors_in(views.blocks.size(), 0);
+    tensors_in_.assign(views.blocks.size(), 0);
     for (const plan::TensorPlacement& placement : views.tensors)
-      if (placement.buffer.valid()) ++tensors_in[placement.buffer.index()];
+      if (placement.buffer.valid()) ++tensors_in_[placement.buffer.index()];
     maker_.assign(graph.tensors.size(), kNobody);
     for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       const TensorId out = node(p).outputs[0];
       const Block& block = views.blocks[placement(out).buffer.index()];
       maker_[out.index()] = p;
-      of_position_[p].alone = tensors_in[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
+      of_position_[p].alone = tensors_in_[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       of_position_[p].image_rows = rows_of_image(graph, node(p), connected);
@@ -244,7 +244,7 @@ class BandCutter {
   bool stays_ahead(const Chain& chain, const BandStep& step, const std::vector<std::int64_t>& made) const {
     for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
       const TensorId in = node(step.position).inputs[i];
-      if (!placement(in).buffer.valid()) continue;
+      if (!placement(in).buffer.valid() || tensors_in_[placement(in).buffer.index()] == 1) continue;
       const RowRange need = read_by({step.position, i}, step.rows).value_or(RowRange{});
       for (std::size_t w = chain.first; w < chain.end; ++w) {
         const TensorId out = node(w).outputs[0];
@@ -301,7 +301,8 @@ class BandCutter {
   const KernelChoice& kernels_;
   const Views& views_;
   std::vector<Position> of_position_;
-  std::vector<std::size_t> maker_;  // by tensor: the position that makes it
+  std::vector<std::size_t> maker_;         // by tensor: the position that makes it
+  std::vector<std::uint32_t> tensors_in_;  // by block
 };
 
 }  // namespace sluice::planner

@@ -32,7 +32,9 @@ struct Need {
 /// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
 class StepCosts {
  public:
-  explicit StepCosts(const Problem& problem) : problem_(problem), whole_(problem.graph->nodes.size()) {}
+  /// `finest`: workspaces are those of the finest slices of channels, as where memory is short; else those of all channels.
+  explicit StepCosts(const Problem& problem, bool finest = true)
+      : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
 
   /// Of the whole node, whose weights come in the finest slices: its time, and what it needs beside blocks.
   struct Whole {
@@ -66,11 +68,12 @@ class StepCosts {
     return known->second;
   }
 
-  /// `channels`: at most so many; 0: all.
-  std::uint64_t workspace(NodeId id, RowRange rows, std::int64_t channels) const {
+  /// `sliced`: its steps may take a part of the channels.
+  std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
     if (problem_.kernels[id.index()]->workspace == nullptr) return 0;
+    constexpr std::int64_t kFinest = 2 * model::kPanelLanes;
     const std::int64_t all = model::step_channels(*problem_.graph, problem_.graph->node(id));
-    return problem_.kernels.workspace_bytes(id, {rows, {0, channels == 0 ? all : std::min(all, channels)}, problem_.threads, false});
+    return problem_.kernels.workspace_bytes(id, {rows, {0, sliced && finest_ ? std::min(all, kFinest) : all}, problem_.threads, false});
   }
 
  private:
@@ -92,7 +95,7 @@ class StepCosts {
     model::weights_read_by(*problem_.graph, node, reads);
     const bool cut = cuts_channels(*problem_.graph, node, kernel);
     const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? node.weights.size() : 0;
-    Need need{workspace(id, rows, cut ? 2 * model::kPanelLanes : 0), 0};
+    Need need{workspace(id, rows, cut), 0};
     for (std::size_t i = 0; i < in_step; ++i)
       need.weights = std::max(need.weights, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
     for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
@@ -102,6 +105,7 @@ class StepCosts {
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
   std::vector<Whole> whole_;  // by node
+  const bool finest_;
 };
 
 class Partitioned {
@@ -338,7 +342,7 @@ class Partitioned {
       seen = step.rows.size();
       const bool cut = !banded.chain.holds_weights(step.position) &&
                        cuts_channels(*problem_.graph, node(step.position), *problem_.kernels[views_.order[step.position].index()]);
-      most = std::max(most, costs_.workspace(views_.order[step.position], step.rows, cut ? 2 * model::kPanelLanes : 0));
+      most = std::max(most, costs_.workspace(views_.order[step.position], step.rows, cut));
     }
     return most;
   }

@@ -44,7 +44,12 @@ namespace detail {
 class RegionSearch {
  public:
   RegionSearch(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs, PartitionRule rule)
-      : whole_(whole), order_(order), keep_inputs_(keep_inputs), rule_(rule), uses_(*whole.graph, whole.kernels, order), costs_(whole) {
+      : whole_(whole),
+        order_(order),
+        keep_inputs_(keep_inputs),
+        rule_(rule),
+        uses_(*whole.graph, whole.kernels, order),
+        costs_(whole, rule.lower == Lower::kArena) {
     find_lives();
     find_signatures();
     reading_ = reading_seconds_of(weight_bytes(whole.pieces));
