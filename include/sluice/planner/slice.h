@@ -254,16 +254,6 @@ class Cutter {
     rows_ = {};
   }
 
-  /// Do its nodes begin in the order of their positions?
-  static bool begins_in_order(const Chain& chain) {
-    std::size_t next = chain.first;
-    for (const BandStep& step : chain.steps) {
-      if (step.position > next) return false;
-      next += step.position == next ? 1 : 0;
-    }
-    return true;
-  }
-
   /// Brings what a node of a chain reads, to stay until its last band.
   void hold_of_chain(std::size_t position, const std::vector<WeightId>& reads) {
     sizes_.begin(position, reads);
