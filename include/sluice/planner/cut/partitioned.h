@@ -71,9 +71,10 @@ class StepCosts {
   /// `sliced`: its steps may take a part of the channels.
   std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
     if (problem_.kernels[id.index()]->workspace == nullptr) return 0;
-    constexpr std::int64_t kFinest = 2 * model::kPanelLanes;
+    constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
     const std::int64_t all = model::step_channels(*problem_.graph, problem_.graph->node(id));
-    return problem_.kernels.workspace_bytes(id, {rows, {0, sliced && finest_ ? std::min(all, kFinest) : all}, problem_.threads, false});
+    return problem_.kernels.workspace_bytes(id,
+                                            {rows, {0, sliced && finest_ ? std::min(all, kFinestChannels) : all}, problem_.threads, false});
   }
 
  private:
