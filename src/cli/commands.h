@@ -54,6 +54,8 @@ struct BudgetOptions {
   std::string profile;         // a file, or `none`; empty: the one that `profile` wrote, if it did
   std::string io_limit;
   double compute_slowdown = 1;
+  std::string partition = "auto";
+  std::string max_overhead = "5%";
 };
 
 struct PlanOptions {
@@ -61,6 +63,7 @@ struct PlanOptions {
   bool repeat = false;
   bool table = false;
   bool sweep = false;
+  bool explain = false;
   std::string search = "50ms";
   bool json = false;
   std::string save;

@@ -97,6 +97,10 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
   command->add_option("--reserve", options.reserve, "what something else in the process will take, left out of its budget: 4MiB")
       ->capture_default_str();
   command->add_option("--policy", options.policy, policy_names("or"))->capture_default_str();
+  command->add_option("--partition", options.partition, "rows of activations in bands: auto (as the budget asks for it), off or least")
+      ->capture_default_str();
+  command->add_option("--max-overhead", options.max_overhead, "what bands for memory may cost, of the predicted time without them")
+      ->capture_default_str();
   command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
   command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", options.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
@@ -140,7 +144,9 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   add_budget(command, line.plan.budget);
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   CLI::Option* const table = command->add_flag("--table", line.plan.table, "list every step with its loads");
-  command->add_option("--search", line.plan.search, "how long drafts, addresses and their exact search may take: 0ms, 50ms, 1s")
+  CLI::Option* const explain = command->add_flag(
+      "--explain", line.plan.explain, "why the smallest budget is what it is: which step, what lives there, what would lower it");
+  command->add_option("--search", line.plan.search, "how long bands, drafts, addresses and their exact search may take: 0ms, 50ms, 1s")
       ->capture_default_str();
   CLI::Option* const json = command->add_flag("--json", line.plan.json, "print one JSON object");
   CLI::Option* const svg = command->add_option("--svg", line.plan.svg, "draw the plan into this file: time across, addresses up");
@@ -149,8 +155,10 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
       ->excludes(table)
       ->excludes(svg)
       ->excludes(save)
+      ->excludes(explain)
       ->excludes("--budget");
   table->excludes(json);
+  explain->excludes(json);
   command
       ->add_option("--processors", line.plan_processors,
                    "show how the model is cut into units for these kinds, such as cpu,xnnpack, and who can run each")

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "sluice/engine/engine.h"
+#include "sluice/plan/peak.h"
 #include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
@@ -12,6 +13,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
+#include "src/cli/plan_explain.h"
 #include "src/cli/plan_sweep.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
@@ -26,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 struct Planned {
   SessionOptions options;
   PlannedBudget budget;
+  planner::PartitionReport partition;
   double planning_ms = 0;
   std::string profile;  // its file; empty: assumed rates
 };
@@ -56,6 +59,10 @@ void print_as_json(const Planned& planned, const Model& model) {
                {"minimum_budget_bytes", planned.budget.minimum_budget.count()},
                {"overhead_bytes", planned.budget.overhead.count()},
                {"arena_bytes", plan.arena_bytes.count()},
+               {"activation_peak_bytes", plan::activation_peak(plan).bytes.count()},
+               {"lower_bound_bytes", planned.partition.lower_bound.count()},
+               {"partition", planner::name_of(planned.options.partition)},
+               {"partition_overhead", planned.partition.overhead},
                {"resident_bytes", plan.resident_bytes.count()},
                {"streamed_bytes", plan.streamed_bytes.count()},
                {"repeat", plan.repeat},
@@ -86,6 +93,9 @@ void print_as_text(const Planned& planned, const Model& model) {
   print_row("minimum", format_bytes(planned.budget.minimum_budget), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
   print_row("arena", format_bytes(plan.arena_bytes));
+  print_row("activations", format_bytes(plan::activation_peak(plan).bytes),
+            fmt::format("at their peak, workspaces among them; no plan by rows below {}; bands cost {:.1f} %",
+                        format_bytes(planned.partition.lower_bound), 100 * planned.partition.overhead));
   print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
   print_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
   print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
@@ -133,6 +143,7 @@ void plan(const PlanOptions& options) {
   const Clock::time_point start = Clock::now();
   planned.budget = unwrap(plan_session(*model, planned.options));
   planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  planned.partition = unwrap(report_partition(*model, planned.options, planned.budget.plan));
   if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));
   if (!options.svg.empty()) {
     const std::string picture = plan::picture_of(planned.budget.plan, model->graph());
@@ -144,6 +155,7 @@ void plan(const PlanOptions& options) {
   }
   print_as_text(planned, *model);
   if (options.table) print_steps(planned.budget.plan, model->graph());
+  if (options.explain) explain_minimum(*model, planned.options, planned.budget.minimum_budget);
 }
 
 }  // namespace sluice::cli

@@ -1,5 +1,6 @@
 #include "src/cli/session_options.h"
 
+#include <charconv>
 #include <optional>
 
 #include "sluice/engine/auto_budget.h"
@@ -19,6 +20,27 @@ planner::Policy parse_policy(const std::string& text) {
     if (text == policy_name(number)) return static_cast<planner::Policy>(number);
   const std::string reason = "is one of " + policy_names("and");
   raise(make_error(ErrorCode::kInvalidArgument, "--policy", reason.c_str()));
+}
+
+planner::Partition parse_partition(const std::string& text) {
+  for (int number = 0;; ++number) {
+    const auto partition = static_cast<planner::Partition>(number);
+    if (planner::name_of(partition).empty()) break;
+    if (text == planner::name_of(partition)) return partition;
+  }
+  raise(make_error(ErrorCode::kInvalidArgument, "--partition", "is one of auto, off and least"));
+}
+
+/// A share as 5% or 0.05.
+double parse_share(const std::string& text, const char* option) {
+  const bool percent = text.ends_with('%');
+  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (percent) value /= 100;
+  if (error != std::errc{} || stop != end || !(value >= 0 && value <= 10))
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a share such as 5% or 0.05, up to 1000%", option, text));
+  return value;
 }
 
 BudgetScope parse_scope(const std::string& text) {
@@ -52,6 +74,8 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.policy = parse_policy(options.policy);
   result.read.bytes_per_second_limit = parse_rate(options.io_limit);
   result.compute_slowdown = options.compute_slowdown;
+  result.partition = parse_partition(options.partition);
+  result.max_overhead = parse_share(options.max_overhead, "--max-overhead");
   result.threads = options.threads.value_or(1);
   if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));

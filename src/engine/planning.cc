@@ -19,7 +19,9 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .keep_inputs = options.keep_inputs,
           .model_hash = model.file().hash(),
           .tables = table_costs(model.graph()),
-          .search_ms = options.search_ms};
+          .search_ms = options.search_ms,
+          .partition = options.partition,
+          .max_overhead = options.max_overhead};
 }
 
 /// What plans depend on.
@@ -111,6 +113,9 @@ Status check_options(const SessionOptions& options) noexcept {
   if (options.reserve >= kUnlimitedBytes) {
     return fail(ErrorCode::kInvalidArgument, "reserve", "no budget leaves room for as much");
   }
+  if (!(options.max_overhead >= 0 && options.max_overhead <= 10)) {
+    return fail(ErrorCode::kInvalidArgument, "max overhead", "is a share of the time without bands, from 0 to 10");
+  }
   if (!executor::is_compute_slowdown(options.compute_slowdown)) {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }
@@ -148,7 +153,7 @@ bool same_file(const Model& a, const Model& b) noexcept {
 
 bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
   const auto chosen = [](const SessionOptions& o) {
-    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit,
+    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.partition, o.max_overhead, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit,
                     o.compute_slowdown);
   };
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
@@ -193,6 +198,15 @@ Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) 
       SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                               engine::request_for(model, options, Bytes())));
       return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
+    });
+  });
+}
+
+Result<planner::PartitionReport> report_partition(const Model& given, const SessionOptions& options, const plan::Plan& plan) {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  return or_out_of_memory(given.file().path(), [&] {
+    return with_dims_of(given, options, [&](const Model& model) {
+      return planner::report_partition(model.graph(), engine::profile_for(options), engine::request_for(model, options, Bytes()), plan);
     });
   });
 }

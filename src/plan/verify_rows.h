@@ -31,14 +31,17 @@ inline std::optional<RowRange> rows_of_input(const model::Graph& graph, const mo
   const operators::AxisRelation& row = axes[outer];
   if (row.output_axis != outer) return std::nullopt;
   if (row.kind == AxisKind::kSame) return rows;
-  if (row.kind != AxisKind::kWindow || row.divisor != 1 || row.stride < 1) return std::nullopt;
+  if (row.kind != AxisKind::kWindow || row.divisor < 1 || row.stride < 1) return std::nullopt;
   const std::int64_t height = out[outer], in_height = in[outer];
   const std::int64_t square = node.numeric == model::NumericClass::kWinograd4 ? kSquareRows : 1;
   const std::int64_t top = rows.begin % height / square * square;
   const std::int64_t bottom = std::min(height - 1, (rows.end - 1) % height / square * square + square - 1);
   const auto inside = [&](std::int64_t y) { return std::clamp<std::int64_t>(y, 0, in_height); };
-  const std::int64_t first = inside(top * row.stride - row.pad_before);
-  const std::int64_t end = inside(bottom * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1);
+  // Taps of a divided window meet inputs only where they are whole: from the first such position at or after its begin to the last before
+  // its end. Both may lie before the image, where a division rounds the other way.
+  const auto divided = [&](std::int64_t taps) { return taps >= 0 ? taps / row.divisor : -((-taps + row.divisor - 1) / row.divisor); };
+  const std::int64_t first = inside(divided(top * row.stride - row.pad_before + row.divisor - 1));
+  const std::int64_t end = inside(divided(bottom * row.stride - row.pad_before + (row.kernel - 1) * row.dilation) + 1);
   return RowRange{rows.begin / height * in_height + first, (rows.end - 1) / height * in_height + end};
 }
 

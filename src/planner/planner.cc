@@ -3,9 +3,11 @@
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/choose.h"
+#include "sluice/planner/cut/bounds.h"
+#include "sluice/planner/cut/search.h"
 #include "sluice/planner/emit.h"
-#include "sluice/planner/lean_partition.h"
 #include "sluice/planner/linearise.h"
+#include "sluice/planner/partition.h"
 #include "sluice/planner/residency_orders.h"
 #include "src/core/out_of_memory.h"
 
@@ -23,22 +25,30 @@ Problem with_chains(const Problem& problem, const BandCutter& cutter, const std:
   return banded;
 }
 
-/// What does not depend on capacity: chains for time, and other chains for the least memory, which only the default policy has.
+/// What does not depend on capacity.
 struct Problems {
-  Problem fast;
-  std::optional<Problem> lean;
+  std::vector<NodeId> order;
+  Problem whole;             // no bands
+  Problem fast;              // bands for time
+  std::vector<Rung> ladder;  // bands for memory
 };
 
 /// Orders and aliases the graph.
-Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                              std::vector<NodeId>& order) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}};
   problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
-  problem.views = assign_views(graph, problem.kernels, graph_order(graph), request.keep_inputs);
+  order = graph_order(graph);
+  problem.views = assign_views(graph, problem.kernels, order, request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
-    Views greedy = assign_views(graph, problem.kernels, greedy_order(graph), request.keep_inputs);
-    if (live_peak(greedy) < live_peak(problem.views)) problem.views = std::move(greedy);
+    std::vector<NodeId> other = greedy_order(graph);
+    Views greedy = assign_views(graph, problem.kernels, other, request.keep_inputs);
+    if (live_peak(greedy) < live_peak(problem.views)) {
+      problem.views = std::move(greedy);
+      order = std::move(other);
+    }
   }
   if (problem.views.order.empty()) return fail(ErrorCode::kUnsupported, graph.name, "the graph has no node that computes anything");
   for (const model::Port& port : graph.outputs)
@@ -49,19 +59,95 @@ Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceP
   return problem;
 }
 
+/// Bands for time as regions of the order, for the search of bands for memory to begin with.
+std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem& whole, const std::vector<NodeId>& order) {
+  std::vector<std::size_t> place(whole.graph->nodes.size(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
+  std::vector<Region> regions;
+  for (const Banded& banded : chains)
+    regions.push_back({place[whole.views.order[banded.chain.first].index()], place[whole.views.order[banded.chain.end - 1].index()] + 1,
+                       banded.bands, false});
+  return regions;
+}
+
+/// Nodes that the search for bands may look at for each millisecond of a request's search, and without any.
+constexpr std::uint64_t kNodesAMillisecond = 4000, kNodesAtLeast = 200000;
+
+/// Begun with bands for time, or with none where that ends lower: what is there already bounds what regions may still cost.
+std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request) {
+  const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead,
+                           kNodesAtLeast + request.search_ms * kNodesAMillisecond};
+  std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
+  if (seeds.empty()) return bare;
+  std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
+  const auto lowest = [](const std::vector<Rung>& rungs) { return rungs.empty() ? ~std::uint64_t{0} : rungs.back().peak; };
+  return lowest(bare) < lowest(ladder) ? bare : ladder;
+}
+
 Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request));
+  Problems problems;
+  SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, problems.order));
+  const Problem& whole = problems.whole;
   const BandCutter cutter(graph, whole.kernels, whole.views);
-  const std::vector<Banded> chains = partition_for_time(whole, cutter);
-  Problems problems{with_chains(whole, cutter, chains), {}};
+  std::vector<Banded> chains;
+  if (request.partition != Partition::kOff) chains = partition_for_time(whole, cutter);
+  problems.fast = with_chains(whole, cutter, chains);
   if (request.repeat) problems.fast.residency = residency_orders(problems.fast);
-  if (request.policy != Policy::kSluice) return problems;
-  const std::optional<std::vector<Banded>> leaner = partition_for_memory(whole, cutter, chains);
-  if (!leaner) return problems;
-  problems.lean = with_chains(whole, cutter, *leaner);
-  problems.lean->residency = problems.fast.residency;
+  if (request.policy != Policy::kSluice || request.partition == Partition::kOff) return problems;
+  problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request);
   return problems;
 }
+
+/// A rung of the ladder, to be planned.
+struct Lean {
+  Problem problem;
+  Planning planning;
+
+  Lean(Problem banded, const PlanRequest& request) : problem(std::move(banded)), planning(problem, request) {}
+};
+
+std::unique_ptr<Lean> lean_of(const Problems& problems, const Rung& rung, const PlanRequest& request) {
+  const Uses uses(*problems.whole.graph, problems.whole.kernels, problems.order);
+  StepCosts costs(problems.whole);
+  Problem banded = Partitioned(problems.whole, uses, problems.order, request.keep_inputs, rung.regions, costs).problem();
+  banded.residency = problems.fast.residency;
+  return std::make_unique<Lean>(std::move(banded), request);
+}
+
+/// The problems that a request chooses from: bands for time, and of the ladder for memory the first rung that fits where those do not, and
+/// the last.
+struct Contenders {
+  Planning fast;
+  std::unique_ptr<Lean> first, last;
+
+  Contenders(const Problems& problems, const PlanRequest& request) : fast(problems.fast, request) {
+    const std::vector<Rung>& ladder = problems.ladder;
+    if (!ladder.empty()) last = lean_of(problems, ladder.back(), request);
+    if (fast.fits() || request.partition == Partition::kLeast) return;
+    for (std::size_t r = 0; r + 1 < ladder.size() && !first; ++r) {
+      if (ladder[r].peak > request.capacity.count()) continue;
+      first = lean_of(problems, ladder[r], request);
+      if (!first->planning.fits()) first.reset();
+    }
+  }
+
+  /// What fits the least capacity fits every larger one.
+  std::uint64_t least() const noexcept { return last ? std::min(fast.least.bytes(), last->planning.least.bytes()) : fast.least.bytes(); }
+
+  /// The best plan's problem and search, at a capacity that is not below the least.
+  Planning& choose_from(const PlanRequest& request) {
+    Planning* leaner = last ? &last->planning : nullptr;
+    if (request.partition == Partition::kLeast && leaner != nullptr && leaner->fits()) return choose(*leaner, nullptr, request);
+    return choose(first ? first->planning : fast, leaner, request);
+  }
+
+  double bound() const noexcept {
+    double bound = fast.search.bound;
+    for (const auto* lean : {first.get(), last.get()})
+      if (lean != nullptr) bound = std::min(bound, lean->planning.search.bound);
+    return bound;
+  }
+};
 
 /// Model files end with the block of their last stretch.
 Bytes file_size_of(const model::Graph& graph) {
@@ -72,20 +158,17 @@ Bytes file_size_of(const model::Graph& graph) {
 
 Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-  Planning fast(problems.fast, request);
-  std::optional<Planning> lean;
-  if (problems.lean) lean.emplace(*problems.lean, request);
-  const std::uint64_t least = std::min(fast.least.bytes(), lean ? lean->least.bytes() : fast.least.bytes());
+  Contenders contenders(problems, request);
+  const std::uint64_t least = contenders.least();
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
-  Planning& chosen = choose(fast, lean ? &*lean : nullptr, request);
+  Planning& chosen = contenders.choose_from(request);
   plan::Plan plan = emit(chosen.problem, *chosen.search.best);
   plan.model_hash = request.model_hash;
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
-  plan.prediction =
-      predict(chosen.problem, *chosen.search.best, std::min(fast.search.bound, lean ? lean->search.bound : fast.search.bound));
+  plan.prediction = predict(chosen.problem, *chosen.search.best, contenders.bound());
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
     // The planner's fault: planning again would end the same way.
@@ -102,16 +185,31 @@ std::string_view name_of(Policy policy) noexcept {
   return number < std::size(kPolicyNames) ? kPolicyNames[number] : std::string_view();
 }
 
+std::string_view name_of(Partition partition) noexcept {
+  constexpr std::string_view kNames[] = {"auto", "off", "least"};
+  const auto number = static_cast<std::size_t>(partition);
+  return number < std::size(kNames) ? kNames[number] : std::string_view();
+}
+
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request); });
 }
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
-    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
-    std::uint64_t least = least_candidate(problems.fast, request.policy).bytes();
-    if (problems.lean) least = std::min(least, least_candidate(*problems.lean, request.policy).bytes());
-    return Bytes(least);
+    PlanRequest nothing = request;
+    nothing.capacity = Bytes();
+    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing));
+    return Bytes(Contenders(problems, nothing).least());
+  });
+}
+
+Result<PartitionReport> report_partition(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                                         const plan::Plan& plan) {
+  return or_out_of_memory(graph.name, [&]() -> Result<PartitionReport> {
+    std::vector<NodeId> order;
+    SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request, order));
+    return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)), overhead_of(whole, plan)};
   });
 }
 

@@ -63,6 +63,23 @@ class NetBuilder {
     }
     return out;
   }
+  /// Twice as high and wide, as a decoder's.
+  TensorId conv_transpose(TensorId in, std::int64_t channels) {
+    const Shape from = shape(in);
+    const TensorId out = tensor({from[0], 2 * from[1], 2 * from[2], channels});
+    model::ConvAttributes a;
+    a.window = {from[1], from[2], 2 * from[1], 2 * from[2], 2, 2, 2, 2, 1, 1, 0, 0, 0, 0};
+    a.in_channels = from[3];
+    a.out_channels = channels;
+    model::Node& node = add(model::OpKind::kConvTranspose, {in}, out, a);
+    finish_weighted(node, {channels, 2, 2, from[3]}, channels, 4, from[3], model::WeightLayout::kPanels);
+    return out;
+  }
+  TensorId attention(TensorId q, TensorId k, TensorId v, std::int64_t heads) {
+    const TensorId out = tensor(shape(q));
+    add(model::OpKind::kAttention, {q, k, v}, out, model::AttentionAttributes{heads, 0.25f, false});
+    return out;
+  }
   TensorId dense(TensorId in, std::int64_t features) {
     Shape to = shape(in);
     const std::int64_t depth = to.back();

@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/lean_partition.h"
+#include "sluice/plan/peak.h"
+#include "sluice/planner/cut/search.h"
 #include "sluice/planner/linearise.h"
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
@@ -92,6 +93,79 @@ TEST_CASE("chains lower the least capacity of networks that peak at their first 
     CHECK(static_cast<double>(least->count()) / 1048576.0 <= mib);
     CHECK(*least <= *whole);
   }
+}
+
+/// Layers of which each reads all maps made before it, as DenseNets have them.
+model::Graph dense_block() {
+  NetBuilder net("dense block");
+  std::vector<TensorId> made{net.conv(net.input({1, 56, 56, 3}), {.channels = 64, .kernel = 3})};
+  for (int layer = 0; layer < 4; ++layer) {
+    const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
+    made.push_back(net.conv(net.conv(net.relu(all), {.channels = 64}), {.channels = 32, .kernel = 3}));
+  }
+  net.output(net.pool(net.conv(net.concat(made, 3), {.channels = 64}), 2, 2));
+  return net.finish();
+}
+
+TEST_CASE("rows are made when they are asked for: the first node is not ahead of the last by all that lies between") {
+  NetBuilder net("deep");
+  TensorId x = net.input({1, 64, 8, 16});
+  for (int i = 0; i < 8; ++i) x = net.conv(x, {.channels = 16, .kernel = 3});
+  net.output(x);
+  const model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const Views views = views_of(graph, kernels);
+  const BandCutter cutter(graph, kernels, views);
+  const std::optional<Banded> at_once = cutter.cut(0, 8, 64), on_demand = cutter.cut_on_demand(0, 8, 64);
+  REQUIRE((at_once.has_value() && on_demand.has_value()));
+  CHECK(at_once->ring_rows.front() >= 8);
+  for (std::size_t p = 0; p + 1 < 8; ++p) CHECK(on_demand->ring_rows[p] <= 3);
+}
+
+TEST_CASE("each rung of a ladder has a lower peak, and all are within the overhead limit") {
+  const model::Graph graph = dense_block();
+  const profiler::DeviceProfile profile;
+  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
+  whole.kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  whole.views = assign_views(graph, whole.kernels, order, false);
+  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
+  const Uses uses(graph, whole.kernels, order);
+  StepCosts costs(whole);
+  const double seconds = Partitioned(whole, uses, order, false, {}, costs).seconds();
+  for (const Lower lower : {Lower::kArena, Lower::kActivations}) {
+    const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {lower, 0.05, 1 << 20});
+    REQUIRE_FALSE(ladder.empty());
+    for (std::size_t r = 1; r < ladder.size(); ++r) CHECK(ladder[r].peak < ladder[r - 1].peak);
+    for (const Rung& rung : ladder) CHECK(Partitioned(whole, uses, order, false, rung.regions, costs).seconds() <= 1.05 * seconds);
+  }
+}
+
+TEST_CASE("the partition of least memory halves the peak of a dense block, none leaves it, and no plan is below the bound") {
+  const model::Graph graph = dense_block();
+  const auto plan_with = [&](Partition partition) { return *make_plan(graph, {}, {.partition = partition}); };
+  const plan::Plan off = plan_with(Partition::kOff), least = plan_with(Partition::kLeast);
+  CHECK_FALSE(has_rings(off));
+  CHECK(has_rings(least));
+  CHECK(plan::activation_peak(least).bytes.count() * 2 <= plan::activation_peak(off).bytes.count());
+  const auto report = report_partition(graph, {}, {}, least);
+  REQUIRE(report.has_value());
+  CHECK(report->lower_bound <= plan::activation_peak(least).bytes);
+  CHECK(report->overhead <= 0.05);
+}
+
+TEST_CASE("a budget between two rungs takes the first that fits") {
+  const model::Graph graph = dense_block();
+  const auto whole = minimum_capacity(graph, {}, {.partition = Partition::kOff}), least = minimum_capacity(graph, {}, {});
+  REQUIRE((whole.has_value() && least.has_value()));
+  REQUIRE(*least < *whole);
+  for (const std::uint64_t capacity : {least->count(), (least->count() + whole->count()) / 2, whole->count()}) {
+    const auto plan = make_plan(graph, {}, {.capacity = Bytes(capacity)});
+    REQUIRE(plan.has_value());
+    CHECK(plan->arena_bytes.count() <= capacity);
+    CHECK(plan->minimum_capacity == *least);
+  }
+  CHECK_FALSE(make_plan(graph, {}, {.capacity = *least - Bytes(4096)}).has_value());
 }
 
 }  // namespace

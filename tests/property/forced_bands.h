@@ -8,6 +8,7 @@
 
 #include "sluice/plan/verify.h"
 #include "sluice/planner/band_chain.h"
+#include "sluice/planner/cut/partitioned.h"
 #include "sluice/planner/emit.h"
 #include "sluice/planner/policies.h"
 #include "tests/planner/problem_fixture.h"
@@ -46,6 +47,22 @@ class ForcedBands {
     Problem problem = whole_;
     problem.memo = std::make_shared<Memo>();
     for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
+    return plan_of(problem, target);
+  }
+
+  /// With nodes [first, end) of the graph as one region; nothing where it cannot run so. Weights of more than `reread_above` are read
+  /// again.
+  std::optional<plan::Plan> plan_region(const Region& region, std::uint64_t target) const {
+    const std::vector<NodeId> order = graph_order(graph_);
+    const Uses uses(graph_, whole_.kernels, order);
+    StepCosts costs(whole_);
+    const Partitioned partitioned(whole_, uses, order, false, {region}, costs);
+    if (!partitioned.valid()) return std::nullopt;
+    return plan_of(partitioned.problem(), target);
+  }
+
+ private:
+  plan::Plan plan_of(const Problem& problem, std::uint64_t target) const {
     const std::optional<Candidate> candidate = place_on_demand(problem, make_draft(problem, {.target = target}), kEndlessArena);
     REQUIRE(candidate.has_value());
     plan::Plan plan = emit(problem, *candidate);
@@ -60,7 +77,6 @@ class ForcedBands {
     return plan;
   }
 
- private:
   static Problem whole(const model::Graph& graph, int threads) {
     static const profiler::DeviceProfile kProfile;
     Problem problem = problem_of(graph, kProfile);

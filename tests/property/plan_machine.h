@@ -173,9 +173,18 @@ class PlanMachine {
     }
   }
 
-  /// Does a step of `rows` read `row` of an input? A row of a window is asked for by each row of the output in turn; what is no window and
-  /// has the output's shape but for channels is asked row by row; all else is read whole.
-  bool reads_row(const model::Node& node, TensorId in, RowRange rows, std::int64_t row) const {
+  /// Does a step of `rows` read `row` of an input? A row of a window is asked for by each row of the output in turn, and by each tap of a
+  /// transposed one; what is no window and has the output's shape but for channels is asked row by row; all else is read whole.
+  bool reads_row(const model::Node& node, std::size_t input, RowRange rows, std::int64_t row) const {
+    const TensorId in = node.inputs[input];
+    if (node.op == model::OpKind::kConvTranspose) {
+      const model::Window& w = node.as<model::ConvAttributes>().window;
+      for (std::int64_t tap = 0; tap < w.kernel_h; ++tap)
+        for (std::int64_t r = rows.begin; r < rows.end; ++r)
+          if (row % w.in_h * w.stride_h - w.pad_top + tap * w.dilation_h == r % w.out_h && r / w.out_h == row / w.in_h) return true;
+      return false;
+    }
+    if (node.op == model::OpKind::kAttention && input > 0) return true;
     const bool conv = node.op == model::OpKind::kConv;
     if (conv || node.op == model::OpKind::kPool) {
       const model::Window& w = conv ? node.as<model::ConvAttributes>().window : node.as<model::PoolAttributes>().window;
@@ -186,7 +195,7 @@ class PlanMachine {
     }
     const RowExtents from = row_extents(graph_.tensor(in).shape);
     const RowExtents to = row_extents(graph_.tensor(node.outputs[0]).shape);
-    const bool moves = node.op == model::OpKind::kConcat || node.op == model::OpKind::kSlice || node.op == model::OpKind::kReshape;
+    const bool moves = node.op == model::OpKind::kSlice || node.op == model::OpKind::kReshape;
     return moves || from.rows != to.rows || from.pixels != to.pixels || rows.contains(row);
   }
 
@@ -201,7 +210,7 @@ class PlanMachine {
         move(in, step.rows, step.channels, false);
       else
         for (std::int64_t row = 0; row < view_of(in).rows; ++row)
-          if (reads_row(node, in, step.rows, row)) move(in, {row, row + 1}, {0, view_of(in).channels}, false);
+          if (reads_row(node, k, step.rows, row)) move(in, {row, row + 1}, {0, view_of(in).channels}, false);
     }
     for (std::uint32_t o = step.first_operand; o < step.first_operand + step.operand_count; ++o) {
       const WeightOperand& operand = plan_.operands[o];

@@ -54,11 +54,13 @@ struct SessionOptions {
   Bytes reserve;
   int threads = 1;
   planner::Policy policy = planner::Policy::kSluice;
-  bool repeat = false;                                     // plan for repeated runs
-  bool keep_inputs = true;                                 // inputs set once serve many runs; false saves their bytes during the run
-  std::uint64_t search_ms = 50;                            // how much counted work may go into a better plan (planner::PlanRequest)
-  executor::ReadOptions read{.size = {}, .in_flight = 0};  // `size` and `in_flight`: 0: what `profile` found best
-  double compute_slowdown = 1;                             // steps take so many times their time, up to 1000 (a slower CPU, emulated)
+  bool repeat = false;                                       // plan for repeated runs
+  bool keep_inputs = true;                                   // inputs set once serve many runs; false saves their bytes during the run
+  std::uint64_t search_ms = 50;                              // how much counted work may go into a better plan (planner::PlanRequest)
+  planner::Partition partition = planner::Partition::kAuto;  // how far activations go in bands
+  double max_overhead = 0.05;                                // that bands for memory may cost, of the predicted time without; 0 to 10
+  executor::ReadOptions read{.size = {}, .in_flight = 0};    // `size` and `in_flight`: 0: what `profile` found best
+  double compute_slowdown = 1;                               // steps take so many times their time, up to 1000 (a slower CPU, emulated)
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
   /// Called before each step of a run; a scheduler lets a run wait there. Default: none. Costs a branch a step.
@@ -194,5 +196,7 @@ struct PlannedBudget {
 Result<PlannedBudget> plan_session(const Model& model, const SessionOptions& options);
 /// Only the smallest budget that works in the scope of the options, independent of options.budget.
 Result<Bytes> minimum_budget(const Model& model, const SessionOptions& options);
+/// How good the partition of a plan of these options is.
+Result<planner::PartitionReport> report_partition(const Model& model, const SessionOptions& options, const plan::Plan& plan);
 
 }  // namespace sluice

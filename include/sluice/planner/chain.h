@@ -27,7 +27,21 @@ struct Chain {
   std::size_t first = 0;
   std::size_t end = 0;
   std::vector<BandStep> steps;
+  /// By position - first: its weights are read again for each band, in slices, and not held while the chain runs. Empty: all are held.
+  std::vector<bool> reads_again;
+
+  bool holds_weights(std::size_t position) const noexcept { return reads_again.empty() || !reads_again[position - first]; }
 };
+
+/// Do its nodes begin in the order of their positions?
+inline bool begins_in_order(const Chain& chain) noexcept {
+  std::size_t next = chain.first;
+  for (const BandStep& step : chain.steps) {
+    if (step.position > next) return false;
+    next += step.position == next ? 1 : 0;
+  }
+  return true;
+}
 
 /// The chain that begins before `position` ends, or nullptr. `chains` are in order.
 inline const Chain* chain_of(const std::vector<Chain>& chains, std::size_t position) noexcept {

@@ -3,7 +3,7 @@
 //     for time      what one node writes and the next reads stays in the cores' own caches, if it is a band and not the whole. Every run of
 //                   a few neighbours is a chain that could be, in a few numbers of bands; the profile prices its steps, and the cheapest
 //                   way to cover all positions with chains and single nodes wins.
-//     for memory    the tensors between are never whole (planner/lean_partition.h)
+//     for memory    the tensors between are never whole (planner/cut/search.h)
 //
 // Bands cost their steps' overheads and read weights again.
 // Invariant: without a chain that pays, views stay as they are.

@@ -21,6 +21,11 @@ namespace sluice::planner {
 enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
 std::string_view name_of(Policy policy) noexcept;
 
+/// How far activations go in bands (docs/planner.md). kAuto: for time, and for memory as far as the budget asks for it. kOff: not at all.
+/// kLeast: until activations and workspaces take the least memory that the overhead limit allows, whatever the budget.
+enum class Partition : std::uint8_t { kAuto, kOff, kLeast };
+std::string_view name_of(Partition partition) noexcept;
+
 /// Heap bytes of the tables of whoever runs a plan: what a long plan takes beyond `set_aside` is not left for its arena.
 struct TableCosts {
   std::uint64_t set_aside = kUnlimitedBytes.count();
@@ -42,6 +47,8 @@ struct PlanRequest {
   std::uint64_t model_hash = 0;
   TableCosts tables;
   std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/stream.h)
+  Partition partition = Partition::kAuto;
+  double max_overhead = 0.05;  // that bands for memory may cost, of the predicted time without them
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.
@@ -50,5 +57,15 @@ Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DevicePr
 
 /// The least capacity for which `make_plan` finds a plan (request.capacity is ignored). The same for one run and for repeated runs.
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
+
+/// How good a plan's partition is.
+struct PartitionReport {
+  Bytes lower_bound;    // of activations: no plan of these kernels holds less at its peak (planner/cut/bounds.h)
+  double overhead = 0;  // what its bands take more than whole nodes, of all computing; below 0 where they save time
+};
+
+/// Errors: those of make_plan that do not depend on capacity.
+Result<PartitionReport> report_partition(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                                         const plan::Plan& plan);
 
 }  // namespace sluice::planner

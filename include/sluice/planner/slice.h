@@ -219,33 +219,78 @@ class Cutter {
     return static_cast<std::size_t>(std::find(reads.begin(), reads.end(), reads[i]) - reads.begin());
   }
 
-  /// Brings the weights of all its nodes, then lists its steps.
+  /// Brings the weights that it holds, then lists its steps. Where some are read again for each band, or nodes begin in another order,
+  /// those that it holds come when their node's turn comes first: loads are in the order of need.
   void run_chain(const Chain& chain, const std::vector<std::vector<WeightId>>& reads) {
     std::vector<std::uint32_t> derived(chain.end - chain.first, kNotDerived);
     if (!rule_.span_nodes) open_ = false;
-    in_chain_ = true;
+    const auto held = [&](std::size_t p) { return chain.holds_weights(p) || derives(p); };
+    const bool at_once = chain.reads_again.empty() && begins_in_order(chain);
+    std::uint64_t held_bytes = 0;
     for (std::size_t p = chain.first; p < chain.end; ++p) {
-      sizes_.begin(p, reads[p]);
-      for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i) load_whole(p, reads[p][i]);
-      if (!derives(p)) continue;
-      const model::Weight& weight = graph_.weight(reads[p][0]);
-      const std::uint32_t load =
-          append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), sizes_.aim(streamed_), false);
-      schedule_.loads[load].prologue_only = true;
-      open_ = false;
-      derived[p - chain.first] = static_cast<std::uint32_t>(schedule_.derived.size());
-      add_prepare_step(p, all_channels(p), {reads[p][0], {0, weight.panels}, load});
+      if (!held(p)) continue;
+      if (at_once || derives(p)) hold_of_chain(p, reads[p]);
+      for (std::size_t i = derives(p) ? 1 : 0; i < reads[p].size(); ++i)
+        if (const model::Weight& weight = graph_.weight(reads[p][i]); !weight.always_resident) held_bytes += sizes_.held_region(weight);
+      if (derives(p)) derived[p - chain.first] = prepare_of_chain(p, reads[p]);
     }
     open_ = false;
-    in_chain_ = false;
+    std::vector<bool> begun(chain.end - chain.first, at_once);
     for (const BandStep& step : chain.steps) {
       const std::size_t p = step.position;
       const std::uint32_t from = derived[p - chain.first];
+      const auto first = schedule_.steps.size();
+      if (!begun[p - chain.first] && held(p) && !derives(p)) hold_of_chain(p, reads[p]);
+      begun[p - chain.first] = true;
       rows_ = step.rows;
-      add_step(p, all_channels(p), reads[p], from == kNotDerived ? WeightId::invalid() : reads[p][0], {}, 0, from);
-      schedule_.steps.back().far_bytes = step.far_bytes;
+      if (held(p)) {
+        add_step(p, all_channels(p), reads[p], from == kNotDerived ? WeightId::invalid() : reads[p][0], {}, 0, from);
+      } else {
+        read_again(p, reads[p], held_bytes);
+      }
+      for (auto s = first; s < schedule_.steps.size(); ++s) schedule_.steps[s].far_bytes = step.far_bytes;
     }
+    open_ = false;
     rows_ = {};
+  }
+
+  /// Brings what a node of a chain reads, to stay until its last band.
+  void hold_of_chain(std::size_t position, const std::vector<WeightId>& reads) {
+    sizes_.begin(position, reads);
+    in_chain_ = true;
+    for (std::size_t i = derives(position) ? 1 : 0; i < reads.size(); ++i) load_whole(position, reads[i]);
+    in_chain_ = false;
+  }
+
+  /// The transform of a whole weight. Returns its number.
+  std::uint32_t prepare_of_chain(std::size_t position, const std::vector<WeightId>& reads) {
+    const model::Weight& weight = graph_.weight(reads[0]);
+    const std::uint32_t load = append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), sizes_.aim(streamed_), false);
+    schedule_.loads[load].prologue_only = true;
+    open_ = false;
+    add_prepare_step(position, all_channels(position), {reads[0], {0, weight.panels}, load});
+    return static_cast<std::uint32_t>(schedule_.derived.size() - 1);
+  }
+
+  /// One band of a node whose weights are not held: slice by slice, beside what the chain holds.
+  void read_again(std::size_t position, const std::vector<WeightId>& reads, std::uint64_t held_bytes) {
+    sizes_.begin(position, reads);
+    sizes_.hold(held_bytes);
+    open_ = false;
+    if (!sizes_.may_cut()) {
+      for (WeightId w : reads) load_again(position, w);
+      add_step(position, sizes_.all_channels(), reads, WeightId::invalid(), {}, 0);
+    } else {
+      for (std::size_t i = 1; i < reads.size(); ++i) load_again(position, reads[i]);
+      cut_weight(position, reads);
+    }
+    open_ = false;
+  }
+
+  /// The whole weight, whether an earlier band has read it or not.
+  void load_again(std::size_t position, WeightId w) {
+    if (!graph_.weight(w).always_resident) load_of_[w.index()] = kNoLoad;
+    load_whole(position, w);
   }
 
   void load_whole(std::size_t position, WeightId w) {

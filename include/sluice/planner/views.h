@@ -50,11 +50,13 @@ class ViewBuilder {
  public:
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
-  ViewBuilder(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, bool keep_inputs)
+  ViewBuilder(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, bool keep_inputs,
+              const std::vector<bool>& apart)
       : graph_(graph),
         kernels_(kernels),
         order_(order),
         keep_inputs_(keep_inputs),
+        apart_(apart),
         forest_(graph),
         has_step_(graph.nodes.size(), true),
         position_(graph.nodes.size()),
@@ -78,6 +80,7 @@ class ViewBuilder {
 
  private:
   bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
+  bool lies_apart(TensorId t) const noexcept { return !apart_.empty() && apart_[t.index()]; }
 
   void alias_reshape(NodeId id) {
     const model::Node& node = graph_.node(id);
@@ -106,7 +109,8 @@ class ViewBuilder {
     for (TensorId part : node.inputs) {
       const Shape& shape = graph_.tensor(part).shape;
       const auto origin = fold_box(graph_.tensor(whole).shape, start, shape);
-      if (!origin || forest_.get(forest_.class_of(part)).fixed || !forest_.can_place(part, whole)) return;
+      if (!origin || lies_apart(part) || lies_apart(whole) || forest_.get(forest_.class_of(part)).fixed || !forest_.can_place(part, whole))
+        return;
       origins.push_back(*origin);
       classes.push_back(forest_.class_of(part));
       start[axis] += shape[static_cast<int>(axis)];
@@ -127,7 +131,8 @@ class ViewBuilder {
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (slice.step[static_cast<std::size_t>(axis)] != 1 && shape[axis] > 1) return;
     const auto origin = fold_box(graph_.tensor(whole).shape, slice.start, shape);
-    if (!origin || forest_.get(forest_.class_of(part)).fixed || !forest_.can_place(part, whole)) return;
+    if (!origin || lies_apart(part) || lies_apart(whole) || forest_.get(forest_.class_of(part)).fixed || !forest_.can_place(part, whole))
+      return;
     forest_.place(part, whole, *origin);
     has_step_[id.index()] = false;
   }
@@ -161,7 +166,8 @@ class ViewBuilder {
     if (relations.is_residual(input)) return true;
     // What a recurrent node has written it reads again, a time step on.
     const operators::InPlace allowed = relations.definition().in_place;
-    return !relations.recurrence().there() && (allowed == operators::InPlace::kAny || (allowed == operators::InPlace::kFirst && input == 0));
+    return !relations.recurrence().there() &&
+           (allowed == operators::InPlace::kAny || (allowed == operators::InPlace::kFirst && input == 0));
   }
 
   bool may_replace(NodeId id, std::size_t input, std::uint32_t allowed) const {
@@ -169,6 +175,7 @@ class ViewBuilder {
     const auto bit = [](std::uint32_t bits, std::size_t i) { return i < 32 && (bits >> i & 1u) != 0; };
     const TensorId in = node.inputs[input];
     if (!bit(allowed, input) || constant(in) || !reads_elementwise(node, input)) return false;
+    if (lies_apart(in) || lies_apart(node.outputs[0])) return false;
     const std::size_t c = forest_.class_of(in);
     const std::size_t out = forest_.class_of(node.outputs[0]);
     if (c == out || forest_.get(out).whole.valid()) return false;
@@ -296,6 +303,7 @@ class ViewBuilder {
   const KernelChoice& kernels_;
   const std::vector<NodeId>& order_;
   const bool keep_inputs_;
+  const std::vector<bool>& apart_;
   AliasForest forest_;
   std::vector<bool> has_step_;
   std::vector<std::int64_t> position_;
@@ -307,9 +315,11 @@ class ViewBuilder {
 
 }  // namespace detail
 
-/// Places tensors on blocks for one execution order. O(nodes * tensors that share bytes).
-inline Views assign_views(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, bool keep_inputs) {
-  return detail::ViewBuilder(graph, kernels, order, keep_inputs).build();
+/// Places tensors on blocks for one execution order. Of `apart` (by tensor; empty: none) each has a block of its own, so that it can become
+/// a ring (planner/cut). O(nodes * tensors that share bytes).
+inline Views assign_views(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, bool keep_inputs,
+                          const std::vector<bool>& apart = {}) {
+  return detail::ViewBuilder(graph, kernels, order, keep_inputs, apart).build();
 }
 
 /// The largest sum of blocks live at one position: what packing cannot go below.

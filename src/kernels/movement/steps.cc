@@ -139,7 +139,7 @@ void pad_step(const KernelCall& call, Isa isa) noexcept {
   const auto& a = call.parameters<operators::PadParameters>();
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const auto from = whole(in), to = whole(out);
-  if (!from || !to) return reference::pad(call);
+  if (!from || !to || call.rows.size() != out.view.rows) return reference::pad(call);
   StridedCopy copy = copy_between(in, out);
   std::array<Pieces, Shape::kMaxRank> pieces;
   for (int axis = 0; axis < out.shape.rank(); ++axis) {

@@ -206,7 +206,7 @@ constexpr std::array<KernelDescriptor, kKinds + 6> kKernels = {
     banded<lrn_parameters, reference::lrn>("reference/lrn", OpKind::kLrn),
     of_types(banded<concat_parameters, reference::concat>("reference/concat", OpKind::kConcat), same_types),
     of_types(describe<slice_parameters, reference::slice>("reference/slice", OpKind::kSlice), same_types),
-    of_types(describe<pad_parameters, reference::pad>("reference/pad", OpKind::kPad), same_types),
+    of_types(banded<pad_parameters, reference::pad>("reference/pad", OpKind::kPad), same_types),
     describe<resize_parameters, reference::resize>("reference/resize", OpKind::kResize),
     of_types(describe<transpose_parameters, reference::transpose>("reference/transpose", OpKind::kTranspose), same_types),
     of_types(describe<reshape_parameters, reference::reshape>("reference/reshape", OpKind::kReshape), same_types),
