@@ -67,6 +67,27 @@ TEST_CASE("a lost processor gives back what it ran and what waited for it") {
   CHECK(f.board.state().idle(1));
 }
 
+TEST_CASE("what a processor says after it was given up changes nothing") {
+  Fixture f;
+  const JobSlot slot = f.board.submit({ModelId(0), 320});
+  f.board.apply(std::array{Decision::start(slot, 0, 2, 1)});
+  f.board.lost(ProcessorId(1));
+  f.board.apply(std::array{Decision::start(slot, 0, 3, 0)});
+  f.board.finished(ProcessorId(1));
+  f.board.interrupted(ProcessorId(1), 1, 5);
+  CHECK(f.board.state().job(slot).done == 0);
+  f.board.set_now(310);
+  f.board.finished(ProcessorId(0));
+  CHECK(f.board.statistics().met == 1);
+  CHECK(f.board.statistics().left() == f.board.statistics().submitted);
+}
+
+TEST_CASE("the largest tensor over the slowest way that may be is a time") {
+  const Transfer transfer{.fixed = 7, .per_kib = 1'000'000'000};
+  CHECK(transfer.of(Bytes(std::uint64_t{1} << 40)) == 7 + (Time{1} << 30) * 1'000'000'000);
+  CHECK(transfer.of(Bytes(1536)) == 7 + 1'500'000'000);
+}
+
 TEST_CASE("an interrupted unit keeps its rest where it was, and begins anew elsewhere") {
   Fixture f;
   const JobSlot slot = f.board.submit({ModelId(0)});

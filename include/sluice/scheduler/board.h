@@ -134,10 +134,10 @@ class Board {
     profile_->observe(state_.jobs[state_.processors[processor.index()].run.job.index()].model, unit, processor.index(), took);
   }
 
-  /// The processor's run ended, now.
+  /// The processor's run ended, now. Of one that was given up this comes too late: its run is somebody else's.
   void finished(ProcessorId id) noexcept {
     ProcessorState& processor = state_.processors[id.index()];
-    SLUICE_DCHECK(processor.busy, "only what runs can end");
+    if (!processor.busy) return;
     const Run run = processor.run;
     release(processor);
     JobState& job = state_.jobs[run.job.index()];
@@ -151,8 +151,10 @@ class Board {
   }
 
   /// The processor stopped at a step boundary inside `unit` of its run, `rest` of it before it: earlier units are done, later ones pending.
+  /// As `finished`, where it comes too late.
   void interrupted(ProcessorId id, UnitIndex unit, Time rest) noexcept {
     ProcessorState& processor = state_.processors[id.index()];
+    if (!processor.busy) return;
     const Run run = processor.run;
     release(processor);
     JobState& job = state_.jobs[run.job.index()];

@@ -72,7 +72,11 @@ struct Transfer {
   Time fixed = 0;
   Time per_kib = 0;
 
-  Time of(Bytes bytes) const noexcept { return fixed + static_cast<Time>(bytes.count()) * per_kib / 1024; }
+  /// Whole KiB apart from the rest: no product leaves 64 bits within what `check_device` and `check_model` allow.
+  Time of(Bytes bytes) const noexcept {
+    const auto count = static_cast<Time>(bytes.count());
+    return fixed + count / 1024 * per_kib + count % 1024 * per_kib / 1024;
+  }
 };
 
 struct Device {

@@ -1,12 +1,12 @@
 // The plan of our own policy: all live jobs on all processors, found by placing job after job and searching for a good order to do so.
 //
-//   place one job   unit after unit, each where the job can end soonest: end of the unit + `tail` of the profile. Gaps that earlier jobs
-//   left
-//                   are used. As the tail is a lower bound, a job that will miss its deadline is given up in the middle, and left out.
-//   the search      starts from four orders: earliest deadline, least slack, least work, and that of the plan before. Then a job moves
-//   towards
-//                   the front, or two change places, or a job comes to avoid some processors, so that others find them free; what is not
-//                   worse stays. The value of a plan: the worth of the jobs that meet their deadline, then how early they end.
+//   place one job   unit after unit, each where the job can end soonest: end of the unit + `tail` of the profile. Gaps that earlier
+//                   jobs left are used. As the tail is a lower bound, a job that will miss its deadline is given up in the middle,
+//                   and left out.
+//   the search      starts from four orders: earliest deadline, least slack, least work, and that of the plan before. Then a job
+//                   moves towards the front, or two change places, or a job comes to avoid some processors, so that others find them
+//                   free; what is not worse stays. The value of a plan: the worth of the jobs that meet their deadline, then how
+//                   early they end.
 //   the work        is counted in cells, (unit, processor) pairs looked at, never in time: the same state gives the same plan anywhere.
 //
 // A job is worth 1, and 64 times as much for each priority above 0, so one of a higher priority is not given for any number of lower ones.

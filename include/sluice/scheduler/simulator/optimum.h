@@ -2,13 +2,12 @@
 // branch and bound, for chains whose units are not interrupted; where the limit of work is reached, a lower and an upper bound.
 //
 //   which jobs     from a number that is known to be possible upwards: can one more be met? Each set of that size is tried. None: proven.
-//   one set        is there a schedule in which all of it is on time? Units are put behind what is there, in order of their beginnings;
-//   each
-//                  schedule in which nothing could begin earlier comes up that way.
+//   one set        is there a schedule in which all of it is on time? Units are put behind what is there, in order of their
+//                  beginnings; each schedule in which nothing could begin earlier comes up that way.
 //   what cuts      (a) a job alone cannot end in time any more (its tail is exact when nobody else is there)
-//                  (b) energy: under any prices of processors, what the jobs with deadlines <= d still cost at least (the cheapest way,
-//                      copies and dispatch included) exceeds what the processors have left until d. Prices come from fluid problems
-//                      (fluid.h)
+//                  (b) energy: under any prices of processors, what the jobs with deadlines <= d still cost at least (the cheapest
+//                      way, copies and dispatch included) exceeds what the processors have left until d. Prices come from fluid
+//                      problems (fluid.h)
 //                  (c) memory: the same progress was reached before, no processor and no job later than now
 //
 // `tests/scheduler/optimum_test.cc` holds it against all orders on all processors, for tiny instances. It allocates and takes its time:
@@ -44,6 +43,7 @@ class OptimumSearch {
     for (std::size_t j = 0; j < order.size(); ++j) order[j] = j;
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return instance.arrivals[a].request.deadline < instance.arrivals[b].request.deadline; });
+    SLUICE_CHECK(order.size() < 32, "sets of jobs are the bits of a word");
     for (const Model& model : instance.models)
       SLUICE_CHECK(model.is_chain(), "the search puts the next unit of a job behind the one before");
     for (const std::size_t j : order)
