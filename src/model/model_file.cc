@@ -36,7 +36,8 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  if (open.needed != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
+  if (open.needed != (prefix.needed & ~bit_of(Feature::kWithoutWeights)))
+    return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
   // Stretches lie in rising order (G5), so the first stands for all.
   if (!open.graph.stretches.empty() && open.graph.stretches.front().offset < header_end) {
@@ -155,11 +156,19 @@ Status ModelFile::read(const Extents& extents) {
   header_hash_ = prefix.header_hash;
   hash_ = header.at_bound ? header_hash_ : hash_at(header_hash_, dimensions_);
   file_size_ = prefix.file_size;
+  has_weights_ = (prefix.needed & bit_of(Feature::kWithoutWeights)) == 0;
   header_bytes_ = prefix.header_size;
   return {};
 }
 
+Status ModelFile::check_has_weights() const {
+  if (has_weights_) return {};
+  return fail(ErrorCode::kUnsupported, path_,
+              "the model file has no weights: it can be planned and predicted, not run; convert it with them");
+}
+
 Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) {
+  SLUICE_RETURN_IF_ERROR(model.check_has_weights());
   return or_out_of_memory(model.path(), [&] { return StretchVerifier(model, progress).run(); });
 }
 

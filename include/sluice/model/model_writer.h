@@ -50,6 +50,8 @@ struct WriteOptions {
   const Variants* variants = nullptr;
   /// Null: all stretches are stored raw.
   StretchCoder* coder = nullptr;
+  /// False: the file ends behind its header, and the producer is asked for nothing. Such a file can be planned, not run.
+  bool weights = true;
 };
 
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns

@@ -38,6 +38,8 @@ struct CommandLine {
   std::string max_constants;
   std::string code = "none";
   std::string io_limit;
+  bool without_weights = false;
+  bool made_up_weights = false;
   bool json = false;
   bool quiet = false;
 };
@@ -141,6 +143,8 @@ int convert_file(const CommandLine& line) {
   for (const std::string& value : line.values) options.values.insert(read_value(value));
   for (const std::string& bound : line.bounds) options.bounds.insert(parse_bound(bound));
   options.exact = line.numerics == "exact";
+  options.without_weights = line.without_weights;
+  options.made_up_weights = line.made_up_weights;
   options.weights = storage_of(line.weights);
   options.preprocess = preset(line.preprocess);
   if (!line.max_constants.empty()) {
@@ -236,6 +240,12 @@ int dispatch(int argc, char** argv) {
       "--max-constants", line.max_constants,
       "SIZE: what may be made beyond what lies in the file, by computing with constants, writing fills out and unrolling bodies; "
       "default: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes");
+  app.add_flag("--without-weights", line.without_weights,
+               "write a model that can be planned and predicted, not run; the ONNX file's initialisers may be shapes without data")
+      ->excludes("--code");
+  app.add_flag("--made-up-weights", line.made_up_weights,
+               "initialisers without data become ones: a net of shapes alone can then be run, to measure its time")
+      ->excludes("--without-weights");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");
   constexpr std::string_view kOfValues[] = {"--dim", "--value", "--bound"};
