@@ -21,8 +21,10 @@ bool begins_like_onnx(const std::string& path) {
 
 }  // namespace
 
+bool is_onnx(const std::string& path) { return path.ends_with(".onnx") || begins_like_onnx(path); }
+
 void refuse_onnx(const std::string& path) {
-  if (!path.ends_with(".onnx") && !begins_like_onnx(path)) return;
+  if (!is_onnx(path)) return;
   const std::string stem = path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path;
   throw Failure(ErrorCode::kInvalidModel,
                 fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}.sluice", path, path, stem));

@@ -12,6 +12,8 @@ namespace sluice::cli {
 /// `dims` as `--dim` takes them. Throws Failure with the codes of Model::open; an ONNX file is told how it becomes a model file.
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {});
 
+/// By its name or its first bytes.
+bool is_onnx(const std::string& path);
 /// Throws Failure where `path` is an ONNX file and not a model file.
 void refuse_onnx(const std::string& path);
 
