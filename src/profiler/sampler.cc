@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kBand = 0.125;         // of rows
 constexpr double kSlice = 0.25;         // of channels
-constexpr std::size_t kLeastSeeds = 3;  // of each kernel, and as many more as it takes of a network's time
+constexpr std::size_t kLeastSeeds = 4;  // of each kernel, and as many more as it takes of a network's time; of rare ones half
 constexpr double kMoreSeeds = 24;
 constexpr std::size_t kAtOnce = 12;      // measurements between two fits
 constexpr std::size_t kToCompare = 250;  // candidates of a kernel of which the least known is sought
@@ -145,7 +145,8 @@ Status Sampler::measure(const Candidate& candidate) {
 /// The middle one first, then each time the one that is farthest from all before.
 Status Sampler::seed(Group& group) {
   std::vector<std::size_t> chosen;
-  const std::size_t seeds = kLeastSeeds + static_cast<std::size_t>(kMoreSeeds * std::sqrt(group.share));
+  const bool rare = group.candidates.empty() || usual_share(corpus_[group.candidates.front()]) < 0.1;
+  const std::size_t seeds = (rare ? kLeastSeeds / 2 : kLeastSeeds) + static_cast<std::size_t>(kMoreSeeds * std::sqrt(group.share));
   while (chosen.size() < seeds && !group.candidates.empty() && !full()) {
     std::size_t best = group.candidates.size() / 2;
     double farthest = 0;
@@ -209,12 +210,12 @@ Result<std::vector<KernelSample>> Sampler::run() {
   for (const Candidate& candidate : required_) SLUICE_RETURN_IF_ERROR(measure(candidate));
   for (auto& [kernel, group] : groups_) SLUICE_RETURN_IF_ERROR(seed(group));
   SLUICE_RETURN_IF_ERROR(refine());
-  // The machine at its usual speed: the lower quartile of what an anchor took.
+  // The machine at its usual speed: the median of what an anchor took.
   double anchor = 1;
   if (!anchor_seconds_.empty()) {
-    const auto place = anchor_seconds_.begin() + static_cast<std::ptrdiff_t>(anchor_seconds_.size() / 4);
-    std::nth_element(anchor_seconds_.begin(), place, anchor_seconds_.end());
-    anchor = *place;
+    const auto middle = anchor_seconds_.begin() + static_cast<std::ptrdiff_t>(anchor_seconds_.size() / 2);
+    std::nth_element(anchor_seconds_.begin(), middle, anchor_seconds_.end());
+    anchor = *middle;
   }
   for (KernelSample& sample : profile_.samples) sample.seconds *= anchor;
   return std::move(profile_.samples);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <numeric>
 
 namespace sluice::profiler {
 namespace {
@@ -39,10 +40,12 @@ void fill(std::byte* data, std::uint64_t bytes) {
   }
 }
 
-double lower_quartile(std::vector<double> values) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
+/// The mean of all but the longest tenth: a run's time is the sum of its steps', so what slows every step a little counts, and what stopped
+/// one does not.
+double usual(std::vector<double> values) {
+  const std::size_t counted = values.size() - values.size() / 10;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(counted - 1), values.end());
+  return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(counted), 0.0) / static_cast<double>(counted);
 }
 
 }  // namespace
@@ -253,8 +256,29 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
     seconds.insert(seconds.end(), chunk.begin(), chunk.end());
     anchor = after;
   }
-  return std::optional<TimedStep>(
-      {call.extent, std::max(lower_quartile(std::move(seconds)), 1e-9), std::max(lower_quartile(std::move(anchors)), 1e-9)});
+  return std::optional<TimedStep>({call.extent, std::max(usual(std::move(seconds)), 1e-9), std::max(usual(std::move(anchors)), 1e-9)});
+}
+
+Result<double> StepTimer::slower_in_turn(const std::vector<Request>& requests) {
+  constexpr int kTurns = 24;
+  std::vector<Arena> arenas(requests.size());
+  std::vector<Call> calls;
+  for (const Request& request : requests) calls.push_back(Call{request, extent_of(request), {}, {}, {}, {}});
+  for (std::size_t i = 0; i < calls.size(); ++i) SLUICE_RETURN_IF_ERROR(place(calls[i], arenas[i]));
+  // By turns in order, then each by itself, in between each other, so that a machine that wanders slows both.
+  std::vector<double> in_turn, alone;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    double seconds = 0;
+    for (Call& call : calls) seconds += run_once(call);
+    in_turn.push_back(seconds);
+    seconds = 0;
+    for (Call& call : calls) {
+      run_once(call);
+      seconds += run_once(call);
+    }
+    alone.push_back(seconds);
+  }
+  return std::clamp(usual(std::move(in_turn)) / usual(std::move(alone)), 1.0, 2.0);
 }
 
 Result<Together> StepTimer::time_beside_reads(const Request& request, const Reading& reading) {

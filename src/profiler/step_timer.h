@@ -48,9 +48,13 @@ class StepTimer {
   Status set_anchor(const Request& request);
   /// Seconds of an anchor now, the least of a few runs; 1 where there is none.
   double time_anchor();
-  /// The lower quartile of the times: what lies above it was disturbed. Nothing when the weights are larger than the ring however they are
+  /// The mean of the times but for the longest tenth. Nothing when the weights are larger than the ring however they are
   /// cut. Errors: kOutOfMemory.
   Result<std::optional<TimedStep>> time(const Request& request);
+
+  /// What steps of one thread of work take in turn, each on memory of its own, by what they take one by one, again and again: other steps
+  /// have used the caches in between, as in a run. At least 1. Errors: kOutOfMemory.
+  Result<double> slower_in_turn(const std::vector<Request>& requests);
 
   /// The same step while a file is read beside it. Errors: those of both.
   Result<Together> time_beside_reads(const Request& request, const Reading& reading);
