@@ -27,6 +27,7 @@
 #include "sluice/engine/async.h"
 #include "sluice/engine/auto_budget.h"
 #include "sluice/engine/engine.h"
+#include "sluice/engine/predictor.h"
 #include "sluice/engine/shared_arena.h"
 #include "sluice/engine/timeline.h"
 #include "sluice/model/model_file.h"

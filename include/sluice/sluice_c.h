@@ -155,6 +155,15 @@ typedef struct sluice_memory {
   uint64_t peak_resident_bytes; /* of the process */
 } sluice_memory;
 
+/* What a run is expected to take (sluice/engine/predictor.h), by the profile that is assumed of an unknown device. */
+typedef struct sluice_prediction {
+  double latency_ms;
+  double low_ms; /* nine runs of ten are expected between low and high */
+  double high_ms;
+  uint64_t peak_bytes; /* in the scope of the options */
+  uint64_t bytes_read; /* by a run's loads */
+} sluice_prediction;
+
 /* A run is over. Called in a thread of the session's; sluice_last_error() is its text there. */
 typedef void (*sluice_done)(void* context, sluice_status status);
 
@@ -242,6 +251,8 @@ sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_
 sluice_session_options sluice_default_options(void);
 /* The smallest budget that works with these options (their budget does not matter). */
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes);
+/* What a session with these options would take, without making one: the model may be one without weights. */
+sluice_status sluice_predict(const sluice_model* model, const sluice_session_options* options, sluice_prediction* prediction);
 /* NULL options are the defaults. */
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session);
 

@@ -31,12 +31,15 @@ struct VerifyOptions {
 void verify(const VerifyOptions& options);
 
 struct ProfileOptions {
-  int threads = 1;
+  std::vector<int> threads = {1};
   std::string output;               // empty: where plan and run look
   std::string file;                 // empty: one made for the purpose beside the output
   std::vector<std::string> models;  // whose own layers are measured too
   std::string key;
   std::string io_limit;
+  std::string transfer;  // a profile of another device; empty: all is measured
+  int most = 600;
+  double seconds = 75;
   bool json = false;
 };
 void profile(const ProfileOptions& options);
@@ -99,5 +102,15 @@ void run(const RunOptions& options);
 
 /// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by Failure.
 [[noreturn]] void start_tool(const char* name, char** arguments);
+struct PredictOptions {
+  BudgetOptions budget;              // its model may be an ONNX file
+  std::vector<std::string> compare;  // two models, in place of one
+  std::vector<std::string> budgets;  // a curve
+  std::string numerics = "fast";     // of an ONNX file, as `convert` has them
+  std::string weights;
+  bool cold = false;
+  bool json = false;
+};
+void predict(const PredictOptions& options);
 
 }  // namespace sluice::cli

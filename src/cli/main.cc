@@ -36,6 +36,7 @@ struct CommandLine {
   VerifyOptions verify;
   ProfileOptions profile;
   PlanOptions plan;
+  PredictOptions predict;
   RunOptions run;
   BenchOptions bench;
   ReportOptions report;
@@ -50,6 +51,7 @@ struct CommandLine {
 constexpr int kMostRuns = 10'000'000;
 constexpr int kMostTop = 1000;  // they count in the budget
 constexpr int kMostSeconds = 86'400;
+constexpr int kMostMeasurements = 100'000;
 
 /// A finite number that is not negative.
 CLI::Validator share() {
@@ -85,9 +87,7 @@ void add_dims(CLI::App* command, std::vector<std::string>& dims) {
       ->allow_extra_args(false);
 }
 
-void add_budget(CLI::App* command, BudgetOptions& options) {
-  add_model(command, options.model, options.key);
-  add_dims(command, options.dims);
+void add_bounds(CLI::App* command, BudgetOptions& options) {
   command
       ->add_option("--budget", options.budget,
                    "bound on memory: 48MiB or 48M, bytes, unlimited, or auto (follows what the system has free)")
@@ -108,6 +108,12 @@ void add_budget(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
 }
 
+void add_budget(CLI::App* command, BudgetOptions& options) {
+  add_model(command, options.model, options.key);
+  add_dims(command, options.dims);
+  add_bounds(command, options);
+}
+
 CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", "What a model computes, and how large it is");
   add_model(command, line.inspect.model, line.inspect.key);
@@ -126,14 +132,24 @@ CLI::App* add_verify(CLI::App& app, CommandLine& line) {
 }
 
 CLI::App* add_profile(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes under a minute");
-  command->add_option("--threads", line.profile.threads, "compute threads that are measured together")->capture_default_str();
+  CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes a minute and a half");
+  command->add_option("--threads", line.profile.threads, "a list of thread counts, each measured: 1,2")
+      ->delimiter(',')
+      ->capture_default_str();
   command->add_option("--output", line.profile.output, "write here (default: where plan and run look)");
   command->add_option("--file", line.profile.file,
                       "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
       ->allow_extra_args(false);
   add_key(command, line.profile.key);
+  command->add_option("--transfer", line.profile.transfer,
+                      "make a profile of this device out of that file of another one, by ten measurements");
+  command->add_option("--most", line.profile.most, "measurements of steps at most")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostMeasurements));
+  command->add_option("--seconds", line.profile.seconds, "how long steps may be measured")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostSeconds));
   command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");
   command->add_flag("--json", line.profile.json, "print the file");
   return command;
@@ -167,6 +183,29 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
       ->excludes(save)
       ->excludes("--budget")
       ->excludes("--sweep");
+  return command;
+}
+
+CLI::App* add_predict(CLI::App& app, CommandLine& line) {
+  PredictOptions& predict = line.predict;
+  CLI::App* command = app.add_subcommand("predict", "How long a model will take, without running it and without its weights");
+  CLI::Option* const model =
+      command->add_option("model", predict.budget.model, "a model file, or an ONNX file, whose weights need not be there");
+  CLI::Option* const compare = command->add_option("--compare", predict.compare, "two models, side by side")->expected(2)->excludes(model);
+  add_key(command, predict.budget.key);
+  add_dims(command, predict.budget.dims);
+  add_bounds(command, predict.budget);
+  command->add_flag("--cold", predict.cold, "one run from a cold start, not one of many");
+  command->add_option("--budgets", predict.budgets, "a list of budgets: 16MiB,32MiB,unlimited")
+      ->delimiter(',')
+      ->excludes("--budget")
+      ->excludes(compare);
+  command->add_option("--numerics", predict.numerics, "of an ONNX file: fast or exact (sluice convert --help)")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+  command->add_option("--weights", predict.weights, "of an ONNX file: f32, bf16, f16, int8 or int4")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8", "int4"}));
+  command->add_flag("--json", predict.json, "print one JSON object, every node in it");
   return command;
 }
 
@@ -355,11 +394,13 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   app.add_subcommand("convert", "Turn an ONNX file into a model file (see: sluice convert --help)");
   app.add_subcommand("emit", "Write a model as C99 with one static arena (see: sluice emit --help)");
   app.add_subcommand("quantize", "Turn an ONNX file of floats into one of integers (see: sluice quantize --help)");
+  app.add_subcommand("detect", "Find which operators a runtime runs as one (see: sluice detect --help)");
   const std::pair<const CLI::App*, Asked> commands[] = {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
       {add_plan(app, line), {plan_or_units}},
+      {add_predict(app, line), {[](const CommandLine& given) { predict(given.predict); }}},
       {add_run(app, line), {[](const CommandLine& given) { run(given.run); }}},
       {add_bench(app, line), {[](const CommandLine& given) { bench(given.bench); }}},
       {add_report(app, line), {[](const CommandLine& given) { report(given.report); }}},
@@ -390,6 +431,7 @@ int dispatch(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "convert") start_tool("sluice-convert", argv + 1);
   if (argc > 1 && std::string_view(argv[1]) == "quantize") start_tool("sluice-convert", argv);  // which finds the word before its options
   if (argc > 1 && std::string_view(argv[1]) == "emit") start_tool("sluice-emit", argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "detect") start_tool("sluice-detect", argv + 1);
   constexpr std::string_view kOfValues[] = {"--dim", "--input", "--expect"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
   CommandLine line;

@@ -20,15 +20,16 @@ bool begins_like_onnx(const std::string& path) {
   return start[0] == std::byte{0x08} && std::to_integer<int>(start[1]) < 64;
 }
 
-/// Throws Failure where `path` is an ONNX file and not a model file.
+}  // namespace
+
+bool is_onnx(const std::string& path) { return path.ends_with(".onnx") || begins_like_onnx(path); }
+
 void refuse_onnx(const std::string& path) {
-  if (!path.ends_with(".onnx") && !begins_like_onnx(path)) return;
+  if (!is_onnx(path)) return;
   const std::string stem = path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path;
   throw Failure(ErrorCode::kInvalidModel,
                 fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}.sluice", path, path, stem));
 }
-
-}  // namespace
 
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims, const std::string& key) {
   auto model = Model::open(path, parse_dims(dims), key_at(key));

@@ -13,4 +13,9 @@ namespace sluice::cli {
 /// model file.
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {}, const std::string& key = {});
 
+/// By its name or its first bytes.
+bool is_onnx(const std::string& path);
+/// Throws Failure where `path` is an ONNX file and not a model file.
+void refuse_onnx(const std::string& path);
+
 }  // namespace sluice::cli

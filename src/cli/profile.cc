@@ -73,34 +73,84 @@ std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models
   return (*largest)->file().path();
 }
 
-DeviceProfile measure(const ProfileOptions& options, const fs::path& folder) {
+/// What an interrupted measurement leaves behind, beside the profile that it was for; gone when that is written.
+class Partial {
+ public:
+  Partial(const std::string& path, int threads) : path_(fmt::format("{}.{}t.partial", path, threads)) {
+    if (!fs::exists(path_)) return;
+    try {
+      DeviceProfile left = profile_for_threads(load_profiles(path_), threads);
+      if (left.isa == name_of(active_isa()) && left.device == profiler::device_name()) known_ = std::move(left.samples);
+    } catch (const Failure&) {
+      // Of another version, or cut short: it is measured anew.
+    }
+    if (!known_.empty()) fmt::print(stderr, "sluice: {} measurements of an interrupted run are taken from {}\n", known_.size(), path_);
+  }
+  const std::vector<profiler::KernelSample>& known() const { return known_; }
+  void keep(const std::vector<profiler::KernelSample>& samples, int threads) const {
+    DeviceProfile profile;
+    profile.device = profiler::device_name();
+    profile.isa = name_of(active_isa());
+    profile.threads = threads;
+    profile.samples = samples;
+    profiler::fit(profile);
+    save_profiles(std::span(&profile, 1), path_);
+  }
+  void done() const {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+  std::vector<profiler::KernelSample> known_;
+};
+
+/// What the measurement tells while it goes on.
+struct Told {
+  Progress progress;
+  Partial partial;
+  int threads;
+};
+
+DeviceProfile measure(const ProfileOptions& options, int threads, const std::string& path) {
   std::vector<std::shared_ptr<const Model>> models;
-  for (const std::string& path : options.models) models.push_back(open_model(path, {}, options.key));
+  for (const std::string& name : options.models) models.push_back(open_model(name, {}, options.key));
   profiler::MeasureOptions measured;
-  measured.threads = options.threads;
+  measured.threads = threads;
+  measured.most = static_cast<std::size_t>(options.most);
+  measured.seconds = options.seconds;
   for (const auto& model : models) measured.graphs.push_back(&model->graph());
   measured.file = options.file.empty() ? file_to_read(models) : options.file;
   std::optional<ScratchFile> scratch;
-  if (measured.file.empty()) measured.file = scratch.emplace(folder).path();
-  Progress progress("profile", 0);
+  if (measured.file.empty()) measured.file = scratch.emplace(fs::absolute(path).parent_path()).path();
+  Told told{{fmt::format("profile, {} thread{}", threads, threads == 1 ? "" : "s"), 0}, {path, threads}, threads};
+  measured.known = &told.partial.known();
   measured.progress = [](void* context, std::size_t done, std::size_t all) {
-    static_cast<Progress*>(context)->update(done, [&] { return fmt::format("measurement {} of {}", done + 1, all); });
+    static_cast<Told*>(context)->progress.update(done, [&] { return fmt::format("measurement {} of {} at most", done + 1, all); });
   };
-  measured.progress_context = &progress;
+  measured.keep = [](void* context, const std::vector<profiler::KernelSample>& samples) {
+    const Told& to_keep = *static_cast<Told*>(context);
+    to_keep.partial.keep(samples, to_keep.threads);
+  };
+  measured.progress_context = &told;
   DeviceProfile profile = unwrap(profiler::measure_device(measured));
   profile.decoded_per_second = executor::coding::measure_decode_rate();
+  told.partial.done();
   return profile;
 }
 
 void print_as_text(const DeviceProfile& profile, const std::string& path) {
   fmt::print("{}, {}, {} thread{}\n\n", profile.device, profile.isa, profile.threads, profile.threads == 1 ? "" : "s");
-  fmt::print("  {:<28}{:>8}{:>16}\n", "kernel", "samples", "typical error");
+  fmt::print("  {:<34}{:>8}{:>10}\n", "kernel", "samples", "error");
   for (const profiler::KernelRates& rates : profile.kernels) {
     constexpr const char* kUses[] = {"", " (derived)", " (prepare)"};
     const kernels::KernelDescriptor* const kernel = kernels::find_kernel(rates.kernel.kernel);
     const auto samples = profiler::detail::of_kernel(profile.samples, rates.kernel);
-    fmt::print("  {:<28}{:>8}{:>15.1f}%\n", fmt::format("{}{}", kernel->name, kUses[static_cast<int>(rates.kernel.use)]), samples.size(),
-               100 * profiler::typical_error(samples));
+    const std::string variant = rates.kernel.variant == 0 ? "" : fmt::format(" #{}", rates.kernel.variant);
+    fmt::print("  {:<34}{:>8}{:>9.1f}%\n",
+               fmt::format("{}{}{}", kernel == nullptr ? "?" : kernel->name, kUses[static_cast<int>(rates.kernel.use)], variant),
+               samples.size(), 100 * rates.error);
   }
   fmt::print("\n  {:<28}{:>8}{:>16}\n", "reads of", "at once", "rate");
   for (const profiler::ReadRate& read : profile.reads)
@@ -110,26 +160,51 @@ void print_as_text(const DeviceProfile& profile, const std::string& path) {
   fmt::print("  {:<36}{:>11.0f} us\n  {:<36}{:>11.0f} us\n", "the first bytes after a gate", profile.load_start_seconds * 1e6,
              "waking after a load", profile.wake_seconds * 1e6);
   if (profile.threads > 1) fmt::print("  {:<36}{:>11.1f} us\n", "sharing a step among threads", profile.share_seconds * 1e6);
-  fmt::print("\n  beside one another, reads keep {:.0f}% of their rate and steps take {:.0f}% of their time\n\nwritten to {}\n",
-             100 * profile.read_rate_beside_compute, 100 * profile.step_time_beside_reads, path);
+  fmt::print(
+      "\n  {} measurements; beside one another, reads keep {:.0f}% of their rate and steps take {:.0f}% of their time\n\nwritten to {}\n",
+      profile.samples.size(), 100 * profile.read_rate_beside_compute, 100 * profile.step_time_beside_reads, path);
+}
+
+/// The profiles of other numbers of threads that the file has already; a file of another version or device is written anew.
+std::vector<DeviceProfile> beside(const std::string& path, const std::vector<int>& threads) {
+  std::vector<DeviceProfile> kept;
+  if (!fs::exists(path)) return kept;
+  try {
+    for (DeviceProfile& profile : load_profiles(path)) {
+      const bool same = profile.device == profiler::device_name() && profile.isa == name_of(active_isa());
+      if (same && std::find(threads.begin(), threads.end(), profile.threads) == threads.end()) kept.push_back(std::move(profile));
+    }
+  } catch (const Failure&) {
+    kept.clear();
+  }
+  return kept;
+}
+
+DeviceProfile transfer(const ProfileOptions& options, int threads) {
+  std::vector<DeviceProfile> others = load_profiles(options.transfer);
+  const bool there = std::any_of(others.begin(), others.end(), [&](const DeviceProfile& p) { return p.threads == threads; });
+  if (!there) raise(make_error(ErrorCode::kInvalidArgument, options.transfer, "has no profile of so many threads to transfer"));
+  return unwrap(profiler::transfer_profile(profile_for_threads(std::move(others), threads), {.threads = threads}));
 }
 
 }  // namespace
 
 void profile(const ProfileOptions& options) {
-  const std::string path = options.output.empty() ? default_profile_path(options.threads) : options.output;
+  const std::string path = options.output.empty() ? default_profile_path() : options.output;
   if (path.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--output", "is needed: there is no home folder to write to"));
-  if (options.threads < 1 || options.threads > processor_count())
-    raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to the number of processors"));
+  for (const int threads : options.threads)
+    if (threads < 1 || threads > processor_count())
+      raise(make_error(ErrorCode::kInvalidArgument, "--threads", "are numbers from 1 to the number of processors"));
   const double limit = parse_rate(options.io_limit);
-  DeviceProfile measured = measure(options, fs::absolute(path).parent_path());
-  limit_reads(measured, limit);
-  save_profile(measured, path);
-  if (options.json) {
-    std::fputs(text_of_profile(measured).c_str(), stdout);
-  } else {
-    print_as_text(measured, path);
+  std::vector<DeviceProfile> profiles = beside(path, options.threads);
+  for (const int threads : options.threads) {
+    DeviceProfile measured = options.transfer.empty() ? measure(options, threads, path) : transfer(options, threads);
+    limit_reads(measured, limit);
+    if (!options.json) print_as_text(measured, path);
+    profiles.push_back(std::move(measured));
+    save_profiles(profiles, path);
   }
+  if (options.json) std::fputs(text_of_profiles(profiles).c_str(), stdout);
 }
 
 }  // namespace sluice::cli

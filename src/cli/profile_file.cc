@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -25,7 +26,7 @@ using profiler::KernelRates;
 using profiler::KernelSample;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 2;  // 2: rates of reading count checksums, a step costs 1 us beside its kernel
+constexpr int kVersion = 3;  // 3: several numbers of threads in a file, samples with the shapes of their steps
 constexpr Bytes kMostBytes{16 << 20};
 constexpr const char* kNone = "none";
 
@@ -50,59 +51,86 @@ double positive(const Json& json) {
   return value;
 }
 
-profiler::UsedKernel used_kernel(const Json& number, const Json& use) {
-  const int value = use.get<int>();
-  if (value < 0 || value > static_cast<int>(profiler::KernelUse::kPrepare)) throw std::invalid_argument("a kernel's use is unknown");
-  return {static_cast<KernelId>(number.get<std::uint16_t>()), static_cast<profiler::KernelUse>(value)};
+/// As many digits as a measurement has: the file stays small.
+double rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::strtod(text, nullptr);
+}
+template <class Numbers>
+Json json_of_numbers(const Numbers& numbers) {
+  Json array = Json::array();
+  for (const auto number : numbers) array.push_back(rounded(static_cast<double>(number)));
+  return array;
 }
 
+/// The samples of one kernel follow its rates; of each: flops, bytes of input, output and weights, the shape, seconds, weight.
 Json json_of(const DeviceProfile& profile, const KernelRates& rates) {
-  const auto samples = profiler::detail::of_kernel(profile.samples, rates.kernel);
   const kernels::KernelDescriptor* const kernel = kernels::find_kernel(rates.kernel.kernel);
+  Json samples = Json::array();
+  for (const KernelSample& s : profiler::detail::of_kernel(profile.samples, rates.kernel)) {
+    const kernels::CostFeatures& cost = s.work.cost;
+    const profiler::StepShape& shape = s.work.shape;
+    samples.push_back(Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns,
+                                   shape.channels, shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight)}));
+  }
   return {{"kernel", static_cast<int>(rates.kernel.kernel)},
           {"use", static_cast<int>(rates.kernel.use)},
+          {"variant", rates.kernel.variant},
           {"name", kernel == nullptr ? "" : std::string(kernel->name)},
-          {"seconds_per", rates.seconds_per},
-          {"samples", samples.size()},
-          {"typical_error", profiler::typical_error(samples)}};
-}
-
-Json json_of(const KernelSample& s) {
-  return Json::array({static_cast<int>(s.kernel.kernel), static_cast<int>(s.kernel.use), s.work.flops, s.work.input_bytes,
-                      s.work.output_bytes, s.work.weight_bytes, s.seconds});
+          {"seconds_per", json_of_numbers(rates.seconds_per)},
+          {"scales", json_of_numbers(rates.scales)},
+          {"error", rounded(rates.error)},
+          {"samples", samples}};
 }
 
 KernelRates rates_of(const Json& json) {
-  KernelRates rates{used_kernel(json.at("kernel"), json.at("use")), json.at("seconds_per").get<profiler::Terms>()};
+  const int use = json.at("use").get<int>();
+  if (use < 0 || use > static_cast<int>(profiler::KernelUse::kPrepare)) throw std::invalid_argument("a kernel's use is unknown");
+  KernelRates rates{{static_cast<KernelId>(json.at("kernel").get<std::uint16_t>()), static_cast<profiler::KernelUse>(use),
+                     json.at("variant").get<std::uint16_t>()},
+                    json.at("seconds_per").get<profiler::Terms>(),
+                    json.at("scales").get<profiler::Features>(),
+                    positive(json.at("error"))};
   for (const double value : rates.seconds_per)
     if (!std::isfinite(value) || value < 0) throw std::invalid_argument("a kernel's rate is below zero");
+  for (const float value : rates.scales)
+    if (!std::isfinite(value) || value < 0) throw std::invalid_argument("a feature's scale is below zero");
   return rates;
 }
 
-KernelSample sample_of(const Json& json) {
-  KernelSample sample{used_kernel(json.at(0), json.at(1)), {}, positive(json.at(6))};
-  sample.work = {json.at(2).get<std::uint64_t>(), json.at(3).get<std::uint64_t>(), json.at(4).get<std::uint64_t>(),
-                 json.at(5).get<std::uint64_t>()};
+KernelSample sample_of(const Json& json, const profiler::UsedKernel& kernel) {
+  const auto bytes = [&](std::size_t i) { return json.at(i).get<std::uint64_t>(); };
+  const auto extent = [&](std::size_t i) { return std::max<std::uint32_t>(1, json.at(i).get<std::uint32_t>()); };
+  KernelSample sample{
+      kernel,
+      {{bytes(0), bytes(1), bytes(2), bytes(3)}, {extent(4), extent(5), extent(6), extent(7), extent(8), extent(9)}, kernel.variant},
+      positive(json.at(10)),
+      json.at(11).get<double>()};
+  if (!std::isfinite(sample.weight)) throw std::invalid_argument("a sample's weight is no number");
   return sample;
 }
 
-/// Sorts kernels and samples and works out what follows from them.
-void complete(DeviceProfile& profile) {
+/// Reads kernels with their samples and works out what follows from them.
+void add_kernels(const Json& json, DeviceProfile& profile) {
+  for (const Json& kernel : json) {
+    profile.kernels.push_back(rates_of(kernel));
+    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, profile.kernels.back().kernel));
+  }
   std::sort(profile.kernels.begin(), profile.kernels.end(), [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
+  const profiler::detail::TileExtent tile = profiler::detail::tile_of(profile.isa);
   profiler::for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
     const auto rates = profiler::detail::of_kernel(profile.kernels, samples.front().kernel);
-    if (rates.size() != 1) throw std::invalid_argument("a kernel has samples and no rates");
-    profiler::place_samples(rates.front(), samples);
-    for (const KernelSample& sample : samples)
-      if (!std::isfinite(sample.deviation)) throw std::invalid_argument("a kernel's rates give no time for its own samples");
+    if (rates.size() != 1) throw std::invalid_argument("a kernel is there twice");
+    profiler::place_samples(rates.front(), samples, tile);
   });
 }
 
-DeviceProfile profile_of(const Json& json) {
-  if (json.at("format") != kFormat || json.at("version") != kVersion) throw std::invalid_argument("it is of another format or version");
+/// What was measured on one number of threads.
+DeviceProfile profile_of(const Json& whole, const Json& json) {
   DeviceProfile profile;
-  profile.device = json.at("device").get<std::string>();
-  profile.isa = json.at("isa").get<std::string>();
+  profile.device = whole.at("device").get<std::string>();
+  profile.isa = whole.at("isa").get<std::string>();
   profile.threads = json.at("threads").get<int>();
   if (profile.threads < 1) throw std::invalid_argument("it is of no thread");
   profile.step_overhead_seconds = positive(json.at("step_overhead_seconds"));
@@ -111,11 +139,11 @@ DeviceProfile profile_of(const Json& json) {
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
-  if (json.contains("share_seconds")) profile.share_seconds = positive(json.at("share_seconds"));
+  profile.share_seconds = positive(json.at("share_seconds"));
   profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
-  for (const Json& rates : json.at("kernels")) profile.kernels.push_back(rates_of(rates));
-  for (const Json& sample : json.at("samples")) profile.samples.push_back(sample_of(sample));
+  profile.common_error = positive(json.at("common_error"));
+  profile.read_error = positive(json.at("read_error"));
   for (const Json& read : json.at("reads"))
     profile.reads.push_back(
         {read.at("in_flight").get<std::uint32_t>(), read.at("bytes").get<std::uint64_t>(), positive(read.at("bytes_per_second"))});
@@ -123,13 +151,48 @@ DeviceProfile profile_of(const Json& json) {
     if (read.piece_bytes == 0) throw std::invalid_argument("a read is of no bytes");
   std::sort(profile.reads.begin(), profile.reads.end(),
             [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
-  complete(profile);
+  add_kernels(json.at("kernels"), profile);
   return profile;
+}
+
+std::vector<DeviceProfile> profiles_of(const Json& json) {
+  if (json.at("format") != kFormat) throw std::invalid_argument("it is of another format");
+  const int version = json.at("version").get<int>();
+  if (version != kVersion)
+    throw std::invalid_argument(fmt::format(
+        "it is of version {}, this program writes and reads version {}: measure anew with `sluice profile`", version, kVersion));
+  std::vector<DeviceProfile> profiles;
+  for (const Json& each : json.at("profiles")) {
+    profiles.push_back(profile_of(json, each));
+    for (std::size_t i = 0; i + 1 < profiles.size(); ++i)
+      if (profiles[i].threads == profiles.back().threads) throw std::invalid_argument("it has a number of threads twice");
+  }
+  if (profiles.empty()) throw std::invalid_argument("it has no number of threads");
+  return profiles;
+}
+
+Json json_of(const DeviceProfile& profile) {
+  Json json = {{"threads", profile.threads},
+               {"step_overhead_seconds", profile.step_overhead_seconds},
+               {"verify_bytes_per_second", profile.verify_bytes_per_second},
+               {"load_start_seconds", profile.load_start_seconds},
+               {"wake_seconds", profile.wake_seconds},
+               {"share_seconds", profile.share_seconds},
+               {"read_rate_beside_compute", profile.read_rate_beside_compute},
+               {"step_time_beside_reads", profile.step_time_beside_reads},
+               {"common_error", profile.common_error},
+               {"read_error", profile.read_error},
+               {"reads", Json::array()},
+               {"kernels", Json::array()}};
+  for (const profiler::ReadRate& read : profile.reads)
+    json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
+  for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
+  return json;
 }
 
 }  // namespace
 
-std::string default_profile_path(int threads) {
+std::string default_profile_path() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   fs::path folder;
@@ -140,36 +203,22 @@ std::string default_profile_path(int threads) {
   } else {
     return {};
   }
-  return (folder / "sluice" / fmt::format("{}-{}-{}t.json", slug(profiler::device_name()), name_of(active_isa()), threads)).string();
+  return (folder / "sluice" / fmt::format("{}-{}.json", slug(profiler::device_name()), name_of(active_isa()))).string();
 }
 
-std::string text_of_profile(const DeviceProfile& profile) {
+std::string text_of_profiles(std::span<const DeviceProfile> profiles) {
   Json json = {{"format", kFormat},
                {"version", kVersion},
-               {"device", profile.device},
-               {"isa", profile.isa},
-               {"threads", profile.threads},
-               {"step_overhead_seconds", profile.step_overhead_seconds},
-               {"verify_bytes_per_second", profile.verify_bytes_per_second},
-               {"load_start_seconds", profile.load_start_seconds},
-               {"wake_seconds", profile.wake_seconds},
-               {"share_seconds", profile.share_seconds},
-               {"read_rate_beside_compute", profile.read_rate_beside_compute},
-               {"step_time_beside_reads", profile.step_time_beside_reads},
-               {"reads", Json::array()},
-               {"kernels", Json::array()},
-               {"samples", Json::array()}};
-  for (const profiler::ReadRate& read : profile.reads)
-    json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
-  for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
-  for (const KernelSample& sample : profile.samples) json["samples"].push_back(json_of(sample));
-  if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+               {"device", profiles.front().device},
+               {"isa", profiles.front().isa},
+               {"profiles", Json::array()}};
+  for (const DeviceProfile& profile : profiles) json["profiles"].push_back(json_of(profile));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-DeviceProfile parse_profile(const std::string& text, const std::string& path) {
+std::vector<DeviceProfile> parse_profiles(const std::string& text, const std::string& path) {
   try {
-    return profile_of(Json::parse(text));
+    return profiles_of(Json::parse(text));
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {  // of the JSON library, and those above
@@ -177,34 +226,41 @@ DeviceProfile parse_profile(const std::string& text, const std::string& path) {
   }
 }
 
-DeviceProfile load_profile(const std::string& path) {
+std::vector<DeviceProfile> load_profiles(const std::string& path) {
   const std::vector<std::byte> bytes = unwrap(read_file(path, kMostBytes));
-  return parse_profile({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return parse_profiles({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
-void save_profile(const DeviceProfile& profile, const std::string& path) {
+void save_profiles(std::span<const DeviceProfile> profiles, const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::absolute(path).parent_path(), error);  // what fails here fails below, with its reason
-  const std::string text = text_of_profile(profile);
+  const std::string text = text_of_profiles(profiles);
   write_atomically(path, std::as_bytes(std::span(text)));
+}
+
+DeviceProfile profile_for_threads(std::vector<DeviceProfile> profiles, int threads) {
+  for (DeviceProfile& profile : profiles)
+    if (profile.threads == threads) return std::move(profile);
+  profiles.front().kernels.clear();
+  profiles.front().samples.clear();
+  return std::move(profiles.front());
 }
 
 FoundProfile find_profile(const std::string& option, int threads) {
   const char* const variable = std::getenv("SLUICE_PROFILE");
   const std::string named = !option.empty() ? option : variable != nullptr ? variable : "";
   if (named == kNone) return {};
-  const std::string path = named.empty() ? default_profile_path(threads) : named;
+  const std::string path = named.empty() ? default_profile_path() : named;
   if (named.empty() && (path.empty() || !fs::exists(path))) return {};
   FoundProfile found;
   try {
-    found = {path, load_profile(path)};
+    found = {path, profile_for_threads(load_profiles(path), threads)};
   } catch (const Failure& failure) {
     if (!named.empty()) throw;
     // Nobody asked for it: what another version once wrote there must not keep models from running.
     fmt::print(stderr, "sluice: {}; assumed rates are used, `sluice profile` measures anew\n", failure.what());
     return {};
   }
-  if (found.profile->threads != threads) found.profile->kernels.clear();
   return found;
 }
 

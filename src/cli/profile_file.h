@@ -1,6 +1,7 @@
-// Device profiles as files: JSON, one for each CPU, instruction set and number of threads, where `plan` and `run` find them by themselves.
+// Device profiles as files: JSON, one for each CPU and instruction set, with a profile for each number of threads that was measured, where
+// `plan` and `run` find them by themselves.
 //
-//     $XDG_CACHE_HOME/sluice/intel-r-xeon-r-processor-avx512-1t.json        (else ~/.cache/sluice)
+//     $XDG_CACHE_HOME/sluice/intel-r-xeon-r-processor-avx512.json        (else ~/.cache/sluice)
 //
 // Which profile holds: --profile, else the environment variable SLUICE_PROFILE, each a file or `none` (the assumed rates); else the file
 // above, if it is there. A file that was named and makes no sense is an error; one that was only found is told about and left out: no plan
@@ -8,23 +9,28 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "sluice/profiler/device_profile.h"
 
 namespace sluice::cli {
 
 /// Where this device's profile lies; empty where there is no home for it.
-std::string default_profile_path(int threads);
+std::string default_profile_path();
 
-/// Throws Failure: kIo; kInvalidArgument for what is no profile.
-profiler::DeviceProfile load_profile(const std::string& path);
-/// Makes missing folders. Throws Failure (kIo).
-void save_profile(const profiler::DeviceProfile& profile, const std::string& path);
+/// Of each number of threads one; never empty. Throws Failure: kIo; kInvalidArgument for what is no profile, or one of another version.
+std::vector<profiler::DeviceProfile> load_profiles(const std::string& path);
+/// Profiles of one device. Makes missing folders. Throws Failure (kIo).
+void save_profiles(std::span<const profiler::DeviceProfile> profiles, const std::string& path);
 
 /// The text of the file, and what a text says; `path` is for errors.
-std::string text_of_profile(const profiler::DeviceProfile& profile);
-profiler::DeviceProfile parse_profile(const std::string& text, const std::string& path);
+std::string text_of_profiles(std::span<const profiler::DeviceProfile> profiles);
+std::vector<profiler::DeviceProfile> parse_profiles(const std::string& text, const std::string& path);
+
+/// That of so many threads; where there is none, the first without its kernels: its rates of reading hold.
+profiler::DeviceProfile profile_for_threads(std::vector<profiler::DeviceProfile> profiles, int threads);
 
 struct FoundProfile {
   std::string path;  // empty: assumed rates
@@ -32,7 +38,7 @@ struct FoundProfile {
 
   const profiler::DeviceProfile* get() const noexcept { return profile ? &*profile : nullptr; }
 };
-/// By the rule above; `option` is the value of --profile. A profile of other threads than asked for keeps only its rates of reading.
+/// By the rule above; `option` is the value of --profile.
 FoundProfile find_profile(const std::string& option, int threads);
 
 }  // namespace sluice::cli

@@ -8,6 +8,7 @@
 
 #include "sluice/engine/async.h"
 #include "sluice/engine/engine.h"
+#include "sluice/engine/predictor.h"
 #include "sluice/engine/shared_arena.h"
 #include "sluice/sluice_c.h"
 #include "src/core/out_of_memory.h"
@@ -249,6 +250,17 @@ sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_sess
   const auto minimum = sluice::minimum_budget(*model->model, *checked);
   if (!minimum) return report(minimum.error());
   *bytes = minimum->count();
+  return SLUICE_OK;
+}
+
+sluice_status sluice_predict(const sluice_model* model, const sluice_session_options* options, sluice_prediction* prediction) {
+  if (model == nullptr || prediction == nullptr) return null_argument();
+  *prediction = {};
+  const auto checked = options_of(options);
+  if (!checked) return report(checked.error());
+  const auto predicted = sluice::Predictor(model->model, *checked).at(checked->budget);
+  if (!predicted) return report(predicted.error());
+  *prediction = {predicted->latency_ms, predicted->low_ms, predicted->high_ms, predicted->peak.count(), predicted->bytes_read.count()};
   return SLUICE_OK;
 }
 

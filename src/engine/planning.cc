@@ -32,10 +32,10 @@ bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfil
                     p.decrypt_bytes_per_second, p.read_rate_beside_compute, p.step_time_beside_reads, p.read_limit, p.share_seconds);
   };
   const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
-    return x.kernel == y.kernel && x.seconds_per == y.seconds_per;
+    return x.kernel == y.kernel && x.seconds_per == y.seconds_per && x.scales == y.scales;
   };
   const auto same_sample = [](const profiler::KernelSample& x, const profiler::KernelSample& y) {
-    return x.kernel == y.kernel && x.point == y.point && x.seconds == y.seconds && x.deviation == y.deviation;
+    return x.kernel == y.kernel && x.place == y.place && x.weight == y.weight;
   };
   const auto same_read = [](const profiler::ReadRate& x, const profiler::ReadRate& y) {
     return x.depth == y.depth && x.piece_bytes == y.piece_bytes && x.bytes_per_second == y.bytes_per_second;

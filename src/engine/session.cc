@@ -254,6 +254,7 @@ Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> mod
   if (!model) return fail(ErrorCode::kInvalidArgument, "session", "a session needs a model");
   SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+  SLUICE_RETURN_IF_ERROR(model->file().check_has_weights());
   engine::StuckReads::sweep();
   if (!options.dims.empty()) {
     SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));

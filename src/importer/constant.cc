@@ -63,6 +63,20 @@ Constant make_fill(const Shape& shape, float value) {
   return broadcast(c, shape);
 }
 
+Constant make_absent(DType dtype, const Shape& shape) {
+  auto value = std::make_shared<std::array<std::byte, sizeof(double)>>();
+  const auto put = [&](auto one) { std::memcpy(value->data(), &one, sizeof one); };
+  constexpr std::uint16_t kF16One = 0x3c00, kBF16One = 0x3f80;
+  if (dtype == DType::kF32) put(1.0f);
+  if (dtype == DType::kF64) put(1.0);
+  if (dtype == DType::kF16) put(kF16One);
+  if (dtype == DType::kBF16) put(kBF16One);
+  Constant c = make_view(dtype, shape, value->data(), value);
+  c.strides = {};
+  c.absent = true;
+  return c;
+}
+
 Constant permuted(const Constant& c, const Perm& perm) {
   Constant out = c;
   for (int axis = 0; axis < c.shape.rank(); ++axis) {
@@ -204,6 +218,8 @@ std::vector<double> reals(const Constant& c) {
 }
 
 std::vector<std::int64_t> integers(const Constant& c) {
+  if (c.absent)
+    refuse_unsupported("the values of a constant of shape " + c.shape.to_string() + " are needed, and the file has its shape alone");
   check_foldable(c, sizeof(std::int64_t));
   std::vector<std::int64_t> values;
   values.reserve(static_cast<std::size_t>(c.elements()));
@@ -219,7 +235,7 @@ std::vector<float> floats(const Constant& c) {
 }
 
 std::optional<double> uniform_value(const Constant& c) {
-  if (c.elements() == 0) return std::nullopt;
+  if (c.elements() == 0 || (c.absent && c.elements() > 1)) return std::nullopt;
   for (int axis = 0; axis < c.shape.rank(); ++axis)
     if (c.shape[axis] != 1 && c.strides[static_cast<std::size_t>(axis)] != 0) return std::nullopt;
   return read_real(c, 0);

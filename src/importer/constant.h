@@ -42,6 +42,7 @@ struct Constant {
   std::shared_ptr<const void> owner;
   int bits = 8;                                      // i8 and u8: that the values fit in; 4 and 2 are types of ONNX
   std::shared_ptr<const QuantisedValues> quantised;  // null: the values are no quantised ones
+  bool absent = false;  // the file states shape and type alone: reads give ones (reals) or zeros; whoever wants integers is refused
 
   std::int64_t elements() const noexcept { return shape.element_count(); }
 };
@@ -53,6 +54,8 @@ Constant make_constant(const Shape& shape, std::span<const float> values);
 Constant make_constant(const Shape& shape, std::span<const std::int64_t> values, DType dtype = DType::kI64);
 /// One value for all of `shape`.
 Constant make_fill(const Shape& shape, float value);
+/// A constant of which the file has the shape alone, for models without weights. No two of them share their bytes: they are no one weight.
+Constant make_absent(DType dtype, const Shape& shape);
 /// Dense over bytes that are somewhere else.
 Constant make_view(DType dtype, const Shape& shape, const std::byte* data, std::shared_ptr<const void> owner);
 

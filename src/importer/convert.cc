@@ -40,9 +40,13 @@ Bytes size_of_files(const OnnxGraph& onnx) {
   return files;
 }
 
+bool may_be_absent(const ConvertOptions& options) noexcept { return options.without_weights || options.made_up_weights; }
+
 /// What is filled (ConstantOfShape) is written out in full where it lies in panels, so a small file can ask for a large one.
 Status check_size(const OnnxGraph& onnx, const ConvertOptions& options, const model::Graph& graph, ConvertReport& report) {
-  const Allowance allowance(size_of_files(onnx), options.max_constants);
+  // Weights that are not written cost a header its stretches alone; those that are made up were asked for.
+  constexpr Bytes kMostUnwritten{std::uint64_t{64} << 30};
+  const Allowance allowance(size_of_files(onnx), may_be_absent(options) ? kMostUnwritten : options.max_constants);
   const auto refuse = [&](const std::string& what, std::uint64_t bytes) {
     report.problems.push_back(
         {ErrorCode::kUnsupported, "", "", onnx.opset,
@@ -155,6 +159,7 @@ Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const s
   coding::WeightCoder coder(options.code, options.disk_bytes_per_second);
   if (options.code != Coding::kNone) write.coder = &coder;
   write.key = options.key;
+  write.weights = !options.without_weights;
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     if (weight.code != model::kNoCode) report.coded_bytes += weight.bytes;
@@ -176,9 +181,9 @@ Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const 
   }
 }
 
-Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report) {
+Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report, AbsentData absent) {
   std::string message;
-  const Status read = read_onnx(path, graph, message);
+  const Status read = read_onnx(path, graph, message, absent);
   if (read) return read;
   const std::string text = message.empty() ? read.error().to_string() : message;
   report.problems.push_back({read.error().code, "", "", graph.opset, printable(text)});
@@ -189,7 +194,8 @@ namespace {
 
 Status convert_file(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
   OnnxGraph onnx;
-  SLUICE_RETURN_IF_ERROR(read_onnx(onnx_path, onnx, report));
+  const AbsentData absent = may_be_absent(options) ? AbsentData::kAllowed : AbsentData::kRefused;
+  SLUICE_RETURN_IF_ERROR(read_onnx(onnx_path, onnx, report, absent));
   return convert_graph(onnx, onnx_path, model_path, options, report);
 }
 

@@ -9,7 +9,7 @@
 namespace sluice::importer {
 
 /// Reads the file at `path`; what is wrong with it goes into `report.problems`. Errors: those of `convert`.
-Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report);
+Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report, AbsentData absent = AbsentData::kRefused);
 
 /// The rest of `convert`. `onnx_path` is how errors call the graph. Errors: those of `convert`; a failed allocation is an exception here.
 Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,

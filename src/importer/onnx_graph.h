@@ -88,9 +88,12 @@ struct OnnxGraph {
   std::vector<OnnxPort> outputs;
 };
 
+/// What becomes of a tensor of which the file has the shape and no data.
+enum class AbsentData : std::uint8_t { kRefused, kAllowed };
+
 /// Reads the file at `path`. Errors: kIo; kInvalidModel with the rule that is broken (the reader refuses by throwing `Refusal` inside and
 /// gives its words in `message`).
-Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message);
+Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message, AbsentData absent = AbsentData::kRefused);
 
 /// The element type of TensorProto.DataType, if it is one we know.
 std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept;

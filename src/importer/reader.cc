@@ -44,8 +44,8 @@ std::string_view read_name(pbf_reader& message) {
 
 class Reader {
  public:
-  Reader(OnnxGraph& graph, std::string directory, const std::shared_ptr<const MappedFile>& file)
-      : graph_(graph), tensors_(std::move(directory), file) {}
+  Reader(OnnxGraph& graph, std::string directory, const std::shared_ptr<const MappedFile>& file, AbsentData absent)
+      : graph_(graph), tensors_(std::move(directory), file, absent) {}
 
   void read_model(pbf_reader message) {
     bool has_graph = false, has_opset = false;
@@ -446,14 +446,14 @@ void order_nodes(OnnxGraph& graph, bool is_body) {
 
 }  // namespace
 
-Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message) {
+Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message, AbsentData absent) {
   const std::size_t slash = path.find_last_of('/');
   auto file = MappedFile::open(path);
   if (!file) return fail(file.error());
   graph.files.push_back(*file);
   const std::span<const std::byte> bytes = (*file)->bytes();
   try {
-    Reader reader(graph, slash == std::string::npos ? "." : path.substr(0, slash + 1), *file);
+    Reader reader(graph, slash == std::string::npos ? "." : path.substr(0, slash + 1), *file, absent);
     reader.read_model(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     order_nodes(graph, false);
     return {};

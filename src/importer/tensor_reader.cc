@@ -239,6 +239,10 @@ void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shap
   if (typed && (wire.external || !wire.raw.empty())) refuse_malformed("its values stand in two places, in a typed field and beside it");
   if (wire.external && !wire.raw.empty()) refuse_malformed("its values stand in two places, in the file and outside");
   if (wire.external) return locate_external(wire, dtype, shape, *size_bytes, tensor);
+  if (absent_ == AbsentData::kAllowed && !typed && wire.raw.empty() && *size_bytes > 0) {
+    tensor = make_absent(dtype, shape);
+    return;
+  }
   if (wire.has_raw) {
     if (wire.raw.size() != *size_bytes)
       refuse_malformed("raw_data has " + std::to_string(wire.raw.size()) + " bytes, shape " + shape.to_string() + " needs " +
@@ -260,6 +264,10 @@ void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& s
   auto& file = external_[std::string(wire.location)];
   if (!file) {
     auto opened = MappedFile::open_beneath(directory_, std::string(wire.location));
+    if (!opened && absent_ == AbsentData::kAllowed && opened.error().code == ErrorCode::kIo) {
+      tensor = make_absent(dtype, shape);
+      return;
+    }
     if (!opened) refuse_malformed(opened.error().to_string());
     file = *opened;
   }

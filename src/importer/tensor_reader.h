@@ -17,7 +17,8 @@ namespace sluice::importer {
 
 class TensorReader {
  public:
-  TensorReader(std::string directory, std::shared_ptr<const MappedFile> file) : directory_(std::move(directory)), file_(std::move(file)) {}
+  TensorReader(std::string directory, std::shared_ptr<const MappedFile> file, AbsentData absent)
+      : directory_(std::move(directory)), file_(std::move(file)), absent_(absent) {}
 
   /// Reads a TensorProto. Malformed data (on the wire, or bytes that do not match the shape) throws; a tensor that is sound but cannot be
   /// used, such as one of a type we do not know, leaves its reason in `problem`.
@@ -39,6 +40,7 @@ class TensorReader {
 
   std::string directory_;
   std::shared_ptr<const MappedFile> file_;
+  AbsentData absent_;
   std::map<std::string, std::shared_ptr<const MappedFile>> external_;
   std::uint64_t decoded_bytes_ = 0;
 };

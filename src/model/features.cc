@@ -24,6 +24,7 @@ constexpr FeatureRow kRows[kFeatureCount] = {
     {"coded stretches", "its bytes are coded, and this build decodes none"},
     {"encryption", "its bytes are encrypted, and this build decrypts none"},
     {"stretches without zeros", "its zeros are left out, and this build fills none in"},
+    {"no weights", "its file has no weights"},
 };
 
 const FeatureRow& row_of(Feature feature) noexcept { return kRows[static_cast<int>(feature)]; }

@@ -52,8 +52,8 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     SLUICE_RETURN_IF_ERROR(decrypt_header(prefix, *key, header, path));
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  // A file without weights has no encrypted stretch, and is encrypted all the same.
-  const Features of_file = prefix.needed & bit_of(Feature::kEncryption);
+  // What is of the file, and not of its graph: a file without weights has no encrypted stretch, and is encrypted all the same.
+  const Features of_file = prefix.needed & (bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights));
   if ((open.needed | of_file) != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
   // Stretches lie in rising order (G5), so the first stands for all.
@@ -233,11 +233,19 @@ Status ModelFile::read(const Extents& extents, const KeyCallback& key) {
   header_hash_ = prefix.header_hash;
   hash_ = header.at_bound ? header_hash_ : hash_at(header_hash_, dimensions_);
   file_size_ = prefix.file_size;
+  has_weights_ = (prefix.needed & bit_of(Feature::kWithoutWeights)) == 0;
   header_bytes_ = prefix.header_size;
   return {};
 }
 
+Status ModelFile::check_has_weights() const {
+  if (has_weights_) return {};
+  return fail(ErrorCode::kUnsupported, path_,
+              "the model file has no weights: it can be planned and predicted, not run; convert it with them");
+}
+
 Status verify_weights(const ModelFile& model, const std::function<void(Bytes)>& progress) {
+  SLUICE_RETURN_IF_ERROR(model.check_has_weights());
   return or_out_of_memory(model.path(), [&] { return StretchVerifier(model, progress).run(); });
 }
 

@@ -182,6 +182,12 @@ Status write_whole(Graph& graph, WeightProducer& producer, const std::string& pa
   SLUICE_RETURN_IF_ERROR(as_argument_error(validate(graph, prefix.file_size, rules)));
 
   SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
+  if (!options.weights) {
+    prefix.needed |= bit_of(Feature::kWithoutWeights);
+    SLUICE_RETURN_IF_ERROR(file.resize(Bytes(kPrefixSize) + prefix.header_size));
+    SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, file));
+    return file.commit();
+  }
   SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));
   for (const WeightId id : weights_in_file_order(graph)) SLUICE_RETURN_IF_ERROR(writer.write(id, file));
   if (!graph.codes.empty() || encryption) {

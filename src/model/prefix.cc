@@ -86,9 +86,15 @@ Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, 
   if (raw.endianness != kEndiannessMark) return fail(ErrorCode::kInvalidModel, path, "the endianness mark is neither of the two");
   if (raw.version != kFormatVersion) return fail(version_error(raw.version, path));
   SLUICE_RETURN_IF_ERROR(check_features(raw, path));
-  if (raw.file_size != file_size.count()) {
-    return fail(make_error(ErrorCode::kInvalidModel, path, "the file is not as long as its prefix says", raw.file_size, file_size.count()));
+  // Without weights the stated size is that which the file would have with them: offsets of stretches refer to it.
+  const bool weightless = (raw.needed_features & bit_of(Feature::kWithoutWeights)) != 0;
+  const std::uint64_t stated_size = weightless ? kPrefixSize + std::min(raw.header_size, kMaxHeaderBytes.count()) : raw.file_size;
+  if (stated_size != file_size.count()) {
+    return fail(make_error(ErrorCode::kInvalidModel, path, "the file is not as long as its prefix says", stated_size, file_size.count()));
   }
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // no disk holds more; sums of sizes stay far below 64 bits
+  if (weightless && raw.file_size > kMostBytes)
+    return fail(make_error(ErrorCode::kInvalidModel, path, "the file would be larger than any may be", kMostBytes, raw.file_size));
   if (raw.header_offset != kPrefixSize) return fail(ErrorCode::kInvalidModel, path, "the header does not follow the prefix");
   if (raw.header_size > kMaxHeaderBytes.count()) {
     return fail(

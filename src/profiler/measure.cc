@@ -9,10 +9,12 @@
 #include "sluice/core/cpu.h"
 #include "sluice/core/storage_interrupts.h"
 #include "sluice/kernels/registry.h"
+#include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
 #include "src/core/out_of_memory.h"
 #include "src/profiler/read_timer.h"
 #include "src/profiler/sample_graph.h"
+#include "src/profiler/sampler.h"
 #include "src/profiler/step_timer.h"
 
 namespace sluice::profiler {
@@ -20,15 +22,6 @@ namespace {
 
 constexpr std::size_t kPasses = 2;
 constexpr double kBusyShare = 0.25;  // of the channels of the step that keeps the machine busy
-
-/// One step to measure.
-struct Task {
-  const model::Graph* graph;
-  const model::Node* node;
-  const kernels::KernelDescriptor* kernel;
-  KernelUse use = KernelUse::kRun;
-  double share = 1;
-};
 
 class Measurement {
  public:
@@ -39,18 +32,19 @@ class Measurement {
     profile_.isa = name_of(active_isa());
     profile_.threads = options_.threads;
     if (!options_.file.empty()) SLUICE_RETURN_IF_ERROR(check_file_to_read(options_.file));  // before a minute's work
-    add_tasks(built_in_);
-    for (const model::Graph* graph : options_.graphs) add_tasks(*graph);
     // Threads stay on the processors of whoever starts them. What reads go to is asked first: afterwards only the big ones are ours.
     const std::vector<int> compute_cpus = processors_to_compute_on(options_.threads);
     std::vector<int> load_cpus;
     if (!options_.file.empty()) load_cpus = processors_to_load_on(options_.file, options_.threads, compute_cpus);
     const ScopedAffinity processors(compute_cpus);
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
-    for (std::size_t i = 0; i < kPasses * tasks_.size(); ++i) {
-      if (options_.progress != nullptr) options_.progress(options_.progress_context, i, kPasses * tasks_.size());
-      SLUICE_RETURN_IF_ERROR(measure(timer, tasks_[i % tasks_.size()], i < tasks_.size()));
-    }
+    SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
+    std::vector<Candidate> required;
+    for (const model::Graph* graph : options_.graphs)
+      for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
+    SLUICE_ASSIGN_OR_RETURN(profile_.samples, Sampler(options_, timer, std::move(required), candidates_of(built_in_, timer)).run());
+    SLUICE_ASSIGN_OR_RETURN(const double slower, timer.slower_in_turn(net_requests(built_in_)));
+    for (KernelSample& sample : profile_.samples) sample.seconds *= slower;
     fit(profile_);
     profile_.wake_seconds = measure_waking();
     profile_.load_start_seconds += profile_.wake_seconds;
@@ -64,46 +58,6 @@ class Measurement {
   }
 
  private:
-  /// The reference is measured only where nothing else runs the node.
-  void add_tasks(const model::Graph& graph) {
-    for (const model::Node& node : graph.nodes) {
-      bool preferred = true;
-      for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
-        if (preferred || kernel->id < kernels::kernel_id::kReferenceBase) add_task(graph, node, *kernel);
-        preferred = false;
-      }
-    }
-  }
-
-  void add_task(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
-    if (kernel.resolve == nullptr || kernel.cost == nullptr) return;
-    tasks_.push_back({&graph, &node, &kernel});
-    // Plans cut weights: what a slice costs more than its share is part of the fit.
-    const bool cuts = kernel.slices_channels && !node.weights.empty() && graph.weight(node.weights[0]).panels >= 8;
-    if (cuts) tasks_.push_back({&graph, &node, &kernel, KernelUse::kRun, 0.25});
-    if (kernel.derived_panel_bytes == nullptr || node.weights.empty()) return;
-    tasks_.push_back({&graph, &node, &kernel, KernelUse::kRunDerived});
-    tasks_.push_back({&graph, &node, &kernel, KernelUse::kPrepare});
-  }
-
-  /// In the first pass a sample is made, in later ones it is bettered: a machine that others share is slow for seconds at a time.
-  Status measure(StepTimer& timer, const Task& task, bool first_pass) {
-    const UsedKernel kernel{task.kernel->id, task.use};
-    if (first_pass && known(task, kernel)) return {};
-    const auto sample = std::find_if(taken_.begin(), taken_.end(), [&](const Taken& t) { return t.task == &task; });
-    if (!first_pass && sample == taken_.end()) return {};
-    SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time({*task.graph, *task.node, *task.kernel, task.use, task.share}));
-    if (!timed) return {};
-    if (first_pass) {
-      taken_.push_back({&task, profile_.samples.size()});
-      profile_.samples.push_back({kernel, cost_of(task, timed->extent), timed->seconds});
-    } else {
-      double& seconds = profile_.samples[sample->index].seconds;
-      seconds = std::min(seconds, timed->seconds);
-    }
-    return {};
-  }
-
   /// Reads go where a session's loader runs.
   Status measure_disk(StepTimer& timer, const std::vector<int>& load_cpus) {
     {
@@ -116,10 +70,8 @@ class Measurement {
     // The smallest piece, read alone, is nearly all waiting.
     const ReadRate& smallest = profile_.reads.front();
     profile_.load_start_seconds = profile_.wake_seconds + static_cast<double>(smallest.piece_bytes) / smallest.bytes_per_second;
-    // Of all tasks a wide and deep convolution: it keeps every thread busy with what most networks do most of the time.
-    const auto busy =
-        std::max_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return flops_of(a) < flops_of(b); });
-    const StepTimer::Request request{*busy->graph, *busy->node, *busy->kernel, busy->use, kBusyShare};
+    // A wide and deep convolution keeps every thread busy with what most networks do most of the time.
+    const StepTimer::Request request = busy_request(built_in_);
     // The system moves computing threads off the loader's processor in time; here there is little.
     const ScopedAffinity processors(other_processors(load_cpus));
     constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -137,46 +89,31 @@ class Measurement {
     return {};
   }
 
-  static std::uint64_t flops_of(const Task& task) {
-    if (task.use != KernelUse::kRun || task.kernel->id != kernels::kernel_id::kConvDirect) return 0;
-    return cost_of(task, {{0, row_extents(task.graph->tensor(task.node->outputs[0]).shape).rows},
-                          {0, model::step_channels(*task.graph, *task.node)}})
-        .flops;
+  /// Some thirty convolutions as they follow one another in a net: middling ones of the sample, in its order.
+  static std::vector<StepTimer::Request> net_requests(const model::Graph& graph) {
+    constexpr std::uint64_t kLeast = 2'000'000, kMost = 120'000'000;  // multiply-accumulates
+    constexpr std::size_t kSteps = 30;
+    std::vector<StepTimer::Request> requests;
+    for (const model::Node& node : graph.nodes) {
+      const std::uint64_t macs = node.op == model::OpKind::kConv ? operators::macs_of(graph, node) : 0;
+      if (macs < kLeast || macs > kMost || node.numeric == model::NumericClass::kInt8 || requests.size() == kSteps) continue;
+      requests.push_back({graph, node, *kernels::kernels_for(graph, node).front()});
+    }
+    return requests;
   }
 
-  static kernels::CostFeatures cost_of(const Task& task, const kernels::StepExtent& extent) {
-    const auto cost =
-        task.use == KernelUse::kPrepare && task.kernel->prepare_cost != nullptr ? task.kernel->prepare_cost : task.kernel->cost;
-    return cost(*task.graph, *task.node, extent);
+  /// Of all direct convolutions the one with the most work.
+  static StepTimer::Request busy_request(const model::Graph& graph) {
+    const model::Node* busy = nullptr;
+    for (const model::Node& node : graph.nodes)
+      if (node.op == model::OpKind::kConv && node.numeric == model::NumericClass::kExact &&
+          (busy == nullptr || operators::macs_of(graph, node) > operators::macs_of(graph, *busy)))
+        busy = &node;
+    return {graph, *busy, *kernels::kernels_for(graph, *busy).front(), KernelUse::kRun, kBusyShare};
   }
-
-  /// A network repeats its layers; one sample of each is enough.
-  bool known(const Task& task, UsedKernel kernel) {
-    const kernels::StepExtent whole{{0, row_extents(task.graph->tensor(task.node->outputs[0]).shape).rows},
-                                    {0, model::step_channels(*task.graph, *task.node)},
-                                    options_.threads};
-    const Seen seen{kernel, task.share, terms_of(cost_of(task, whole))};
-    if (std::find(seen_.begin(), seen_.end(), seen) != seen_.end()) return true;
-    seen_.push_back(seen);
-    return false;
-  }
-
-  struct Seen {
-    UsedKernel kernel;
-    double share;
-    Terms terms;
-    bool operator==(const Seen&) const = default;
-  };
 
   const MeasureOptions& options_;
   model::Graph built_in_;
-  std::vector<Task> tasks_;
-  std::vector<Seen> seen_;
-  struct Taken {
-    const Task* task;
-    std::size_t index;  // of the sample
-  };
-  std::vector<Taken> taken_;
   DeviceProfile profile_;
 };
 

@@ -1,7 +1,11 @@
 #include "src/profiler/sample_graph.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+
+#include "sluice/kernels/packing.h"
+#include "src/profiler/shape_corpus.h"
 
 namespace sluice::profiler {
 namespace {
@@ -9,12 +13,12 @@ namespace {
 using model::OpKind;
 
 /// A convolution of square maps: extent, channels in and out, kernel, stride, groups.
-struct ConvShape {
+struct SquareConvolution {
   std::int64_t extent, in, out, kernel, stride, groups;
 };
 
 // VGG, ResNet, SqueezeNet and MobileNet, from wide and shallow to narrow and deep.
-constexpr ConvShape kConvolutions[] = {
+constexpr SquareConvolution kConvolutions[] = {
     {224, 3, 64, 3, 1, 1},     {224, 3, 64, 7, 2, 1},     {224, 3, 32, 3, 2, 1},     {224, 64, 64, 3, 1, 1},    {112, 64, 128, 3, 1, 1},
     {112, 128, 128, 3, 1, 1},  {56, 64, 64, 3, 1, 1},     {56, 256, 256, 3, 1, 1},   {56, 128, 128, 3, 2, 1},   {55, 16, 64, 3, 1, 1},
     {28, 128, 128, 3, 1, 1},   {28, 512, 512, 3, 1, 1},   {28, 256, 256, 3, 2, 1},   {27, 32, 128, 3, 1, 1},    {14, 256, 256, 3, 1, 1},
@@ -28,9 +32,6 @@ constexpr ConvShape kConvolutions[] = {
     {56, 128, 128, 3, 1, 32},  {28, 256, 256, 3, 1, 32},  {14, 512, 512, 3, 1, 32},
 };
 
-struct DenseShape {
-  std::int64_t rows, in, out;
-};
 constexpr DenseShape kDense[] = {{1, 25088, 4096}, {1, 4096, 4096}, {1, 4096, 1000},  {1, 2048, 1000},  {1, 1280, 1000},
                                  {1, 768, 3072},   {197, 768, 768}, {197, 768, 3072}, {197, 3072, 768}, {64, 768, 2304},
                                  {64, 768, 768},   {64, 768, 3072}, {64, 3072, 768},  {64, 768, 16384}, {16, 512, 512}};
@@ -42,19 +43,32 @@ constexpr std::int64_t kPools[][4] = {{224, 64, 2, 2}, {112, 64, 3, 2},   {56, 2
 /// Maps that elementwise kernels run over: extent, channels.
 constexpr std::int64_t kMaps[][2] = {{112, 64}, {56, 256}, {28, 512}, {14, 1024}, {14, 96}, {7, 2048}};
 
+/// Positions, heads, features of a head.
+constexpr std::int64_t kAttentions[][3] = {{32, 2, 32},  {49, 6, 32},  {128, 8, 64}, {128, 4, 16},
+                                           {256, 8, 32}, {196, 3, 64}, {64, 12, 32}, {1, 8, 64}};
+
 /// Sequences: positions, features.
 constexpr std::int64_t kSequences[][2] = {{197, 768}, {197, 3072}, {64, 768}, {64, 3072}, {1, 1000}};
 
 class Builder {
  public:
   model::Graph build() {
-    for (const ConvShape& shape : kConvolutions) convolution(shape);
+    for (const auto& [extent, in, out, kernel, stride, groups] : kConvolutions)
+      convolution({extent, extent, in, out, kernel, stride, groups});
     for (const DenseShape& shape : kDense) dense(shape);
     for (const auto& [extent, channels, kernel, stride] : kPools) pool(extent, channels, kernel, stride);
     for (const auto& [extent, channels] : kMaps) elementwise({1, extent, extent, channels});
     for (const auto& [positions, features] : kSequences) sequence({positions, features});
     for (const std::int64_t positions : {16, 64, 197, 384})
       for (const std::int64_t heads : {4, 12}) attention(positions, heads, positions != 197);
+    const ShapeCorpus corpus = draw_corpus();
+    for (const ConvShape& shape : corpus.convolutions) convolution(shape);
+    for (const DenseShape& shape : corpus.dense) dense(shape);
+    for (std::size_t i = 0; i < corpus.maps.size(); ++i) map(corpus.maps[i], i);
+    for (std::size_t i = 0; i < corpus.sequences.size(); ++i) sequence(corpus.sequences[i], i);
+    for (const auto& [positions, heads, depth] : kAttentions) attention(positions, heads, true, depth);
+    recurrent();
+    stored_types();
     over_integers();
     return std::move(graph_);
   }
@@ -98,21 +112,23 @@ class Builder {
   }
 
   void convolution(const ConvShape& s) {
-    const std::int64_t pad = s.kernel == s.stride ? 0 : s.kernel / 2;
-    const std::int64_t out = (s.extent + 2 * pad - s.kernel) / s.stride + 1;
+    const bool flat = s.rows == 1 && s.columns > 1;  // over a sequence
+    const std::int64_t pad = s.kernel == s.stride ? 0 : s.kernel / 2, high = flat ? 1 : s.kernel, pad_high = flat ? 0 : pad;
+    const std::int64_t rows = flat ? 1 : (s.rows + 2 * pad - s.kernel) / s.stride + 1;
+    const std::int64_t columns = (s.columns + 2 * pad - s.kernel) / s.stride + 1;
     model::ConvAttributes a;
-    a.window = {s.extent, s.extent, out, out, s.kernel, s.kernel, s.stride, s.stride, 1, 1, pad, pad, pad, pad};
+    a.window = {s.rows, s.columns, rows, columns, high, s.kernel, flat ? 1 : s.stride, s.stride, 1, 1, pad_high, pad, pad_high, pad};
     a.groups = s.groups;
     a.in_channels = s.in;
     a.out_channels = s.out;
     const std::int64_t depth = s.in / s.groups;
     const auto layout = a.depthwise() ? model::WeightLayout::kDepthwise : model::WeightLayout::kPanels;
-    const Shape logical = a.depthwise() ? Shape{s.out, s.kernel, s.kernel} : Shape{s.out, s.kernel, s.kernel, depth};
+    const Shape logical = a.depthwise() ? Shape{s.out, high, s.kernel} : Shape{s.out, high, s.kernel, depth};
     for (const model::NumericClass numeric : {model::NumericClass::kExact, model::NumericClass::kWinograd4}) {
-      if (numeric == model::NumericClass::kWinograd4 && (s.kernel != 3 || s.stride != 1 || s.groups != 1)) continue;
-      model::Node& node = add(OpKind::kConv, {tensor({1, s.extent, s.extent, s.in})}, {1, out, out, s.out}, a);
+      if (numeric == model::NumericClass::kWinograd4 && (flat || s.kernel != 3 || s.stride != 1 || s.groups != 1)) continue;
+      model::Node& node = add(OpKind::kConv, {tensor({1, s.rows, s.columns, s.in})}, {1, rows, columns, s.out}, a);
       node.numeric = numeric;
-      add_weighted(node, layout, logical, s.out, s.kernel * s.kernel * depth);
+      add_weighted(node, layout, logical, s.out, high * s.kernel * depth);
     }
   }
 
@@ -145,9 +161,146 @@ class Builder {
     norm.weights = {plain(shape.back()), plain(shape.back())};
   }
 
-  void attention(std::int64_t positions, std::int64_t heads, bool causal) {
-    constexpr std::int64_t kFeaturesOfHead = 64;
-    const Shape shape{positions, heads * kFeaturesOfHead};
+  /// One layer of each kind that works map by map: which kinds takes turns with the maps.
+  void map(const MapShape& m, std::size_t turn) {
+    const Shape shape{1, m.rows, m.columns, m.channels};
+    constexpr Function kFunctions[] = {Function::kRelu, Function::kClip, Function::kHardSwish, Function::kHardSigmoid, Function::kSilu};
+    if (turn % 4 == 0) {
+      unary(shape, kFunctions[turn / 4 % std::size(kFunctions)]);
+      binary(shape, shape, BinaryFunction::kAdd);
+      binary(shape, {1, 1, 1, m.channels}, BinaryFunction::kMul);
+    } else if (turn % 4 == 1 && m.rows > 3) {
+      const std::int64_t window = turn % 3 == 0 ? 2 : 3;
+      pool(m.rows, m.channels, window, 2);
+      pool(m.rows, m.channels, m.rows, 1);
+      same_pool(m, turn % 8 == 1);
+    } else if (turn % 4 == 2) {
+      move(m, turn);
+    } else {
+      resize(m, turn % 8 == 3 ? ResizeMode::kNearest : ResizeMode::kLinear);
+      model::Node& affine = add(OpKind::kAffine, {tensor(shape)}, shape);
+      affine.weights = {plain(m.channels), plain(m.channels)};
+      if (m.rows <= 56) transposed(m);
+    }
+  }
+
+  void unary(const Shape& shape, Function function) {
+    add(OpKind::kUnary, {tensor(shape)}, shape).epilogue.activation = {function, function == Function::kHardSigmoid ? 0.2f : 0.0f, 6.0f};
+  }
+  void binary(const Shape& a, const Shape& b, BinaryFunction function) {
+    add(OpKind::kBinary, {tensor(a), tensor(b)}, a, model::BinaryAttributes{function});
+  }
+  void same_pool(const MapShape& m, bool largest) {
+    model::PoolAttributes a;
+    a.kind = largest ? model::PoolKind::kMax : model::PoolKind::kAverage;
+    a.window = {m.rows, m.columns, m.rows, m.columns, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1};
+    const Shape shape{1, m.rows, m.columns, m.channels};
+    add(OpKind::kPool, {tensor(shape)}, shape, a);
+  }
+
+  void move(const MapShape& m, std::size_t turn) {
+    const Shape shape{1, m.rows, m.columns, m.channels};
+    switch (turn / 4 % 4) {
+      case 0: {
+        const TensorId half = tensor(shape);
+        add(OpKind::kConcat, {half, tensor(shape)}, {1, m.rows, m.columns, 2 * m.channels}, model::AxisAttributes{3});
+        return;
+      }
+      case 1:
+        if (m.channels >= 2) add(OpKind::kSlice, {tensor(shape)}, {1, m.rows, m.columns, m.channels / 2}, model::SliceAttributes{});
+        return;
+      case 2: {
+        model::PadAttributes pad;
+        pad.before = pad.after = {0, 1, 1, 0};
+        add(OpKind::kPad, {tensor(shape)}, {1, m.rows + 2, m.columns + 2, m.channels}, pad);
+        return;
+      }
+      default: {
+        model::TransposeAttributes turned;
+        turned.perm = {0, 3, 1, 2, 4, 5, 6, 7};
+        add(OpKind::kTranspose, {tensor(shape)}, {1, m.channels, m.rows, m.columns}, turned);
+        turned.perm = {0, 2, 1, 3, 4, 5, 6, 7};
+        add(OpKind::kTranspose, {tensor(shape)}, {1, m.columns, m.rows, m.channels}, turned);
+      }
+    }
+  }
+
+  void resize(const MapShape& m, ResizeMode mode) {
+    model::ResizeAttributes a;
+    a.mode = mode;
+    a.scale[1] = a.scale[2] = 2;
+    add(OpKind::kResize, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, m.channels}, a);
+  }
+
+  void transposed(const MapShape& m) {
+    model::ConvAttributes a;
+    a.window = {m.rows, m.columns, 2 * m.rows, 2 * m.columns, 2, 2, 2, 2};
+    a.in_channels = m.channels;
+    a.out_channels = (m.channels + 1) / 2;
+    model::Node& node =
+        add(OpKind::kConvTranspose, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, a.out_channels}, a);
+    add_weighted(node, model::WeightLayout::kPanels, {a.out_channels, 2, 2, m.channels}, a.out_channels, 4 * m.channels);
+  }
+
+  void sequence(const MapShape& m, std::size_t turn) {
+    const Shape shape{m.columns, m.channels};
+    constexpr Function kFunctions[] = {Function::kGelu, Function::kGeluTanh, Function::kTanh, Function::kSigmoid};
+    unary(shape, kFunctions[turn % std::size(kFunctions)]);
+    binary(shape, shape, BinaryFunction::kAdd);
+    add(OpKind::kSoftmax, {tensor({m.columns, std::min<std::int64_t>(m.channels, 512)})},
+        {m.columns, std::min<std::int64_t>(m.channels, 512)}, model::SoftmaxAttributes{});
+    model::Node& norm = add(OpKind::kLayerNorm, {tensor(shape)}, shape, model::LayerNormAttributes{});
+    norm.weights = {plain(m.channels), plain(m.channels)};
+    constexpr std::int64_t kHeads = 4;
+    if (m.columns > 1 && m.channels % kHeads == 0)
+      add(OpKind::kMatMul, {tensor({kHeads, m.columns, m.channels / kHeads}), tensor({kHeads, m.channels / kHeads, m.columns})},
+          {kHeads, m.columns, m.columns});
+  }
+
+  void recurrent() {
+    for (const auto cell : {Cell::kLstm, Cell::kGru})
+      for (const std::int64_t hidden : {32, 64, 128, 256, 512})
+        for (const std::int64_t steps : {1, 16, 100}) {
+          model::RecurrentAttributes a;
+          a.cell = cell;
+          a.hidden = hidden;
+          a.functions = {Activation{Function::kSigmoid}, Activation{Function::kTanh}, Activation{Function::kTanh}};
+          const Shape shape{steps, 1, a.gates() * hidden};
+          model::Node& node = add(OpKind::kRecurrent, {tensor(shape)}, shape, a);
+          const std::int64_t outputs = a.gates() * hidden, panels = ceil_div(outputs, model::kPanelLanes);
+          node.weights = {weight(model::WeightLayout::kPanels, {outputs, hidden}, panels, hidden * model::kPanelLanes), plain(outputs)};
+          node.epilogue.has_bias = true;
+        }
+  }
+
+  /// Layers whose panels hold fewer bits: some of each kind.
+  void stored_types() {
+    const std::size_t count = graph_.nodes.size();
+    constexpr std::size_t kEach = 9;
+    std::size_t turn = 0;
+    for (std::size_t n = 0; n < count; ++n) {
+      const model::Node& real = graph_.nodes[n];
+      const bool layer = real.op == OpKind::kDense || (real.op == OpKind::kConv && !real.as<model::ConvAttributes>().depthwise());
+      if (!layer || turn++ % kEach != 0 || (real.op == OpKind::kConv && real.as<model::ConvAttributes>().groups > 1)) continue;
+      for (const auto storage : {kernels::PanelStorage::kBf16, kernels::PanelStorage::kInt8, kernels::PanelStorage::kInt4}) {
+        model::Node node = graph_.nodes[n];
+        model::Weight stored = graph_.weight(node.weights[0]);
+        stored.name += ":stored";
+        stored.panel_layout = kernels::layout_of(storage);
+        const auto bytes = model::panel_bytes_of(stored.panel_layout, model::values_of_lane(stored));
+        if (!bytes) continue;
+        stored.panel_bytes = *bytes;
+        stored.bytes = *bytes * static_cast<std::uint64_t>(stored.panels);
+        graph_.weights.push_back(stored);
+        node.weights[0] = WeightId(graph_.weights.size() - 1);
+        node.outputs = {tensor(graph_.tensor(node.outputs[0]).shape)};
+        graph_.nodes.push_back(std::move(node));
+      }
+    }
+  }
+
+  void attention(std::int64_t positions, std::int64_t heads, bool causal, std::int64_t features_of_head = 64) {
+    const Shape shape{positions, heads * features_of_head};
     add(OpKind::kAttention, {tensor(shape), tensor(shape), tensor(shape)}, shape,
         model::AttentionAttributes{.heads = heads, .scale = 0.125f, .causal = causal});
   }
@@ -156,11 +309,14 @@ class Builder {
   void over_integers() {
     graph_.quantisations = {{-1, {0.02f}, {128}, {}, {}}};
     const std::size_t count = graph_.nodes.size();
+    constexpr std::size_t kFixedNodes = 200, kOfCorpus = 5;  // of the layers drawn, a part
     for (std::size_t n = 0; n < count; ++n) {
       const model::Node& real = graph_.nodes[n];
       const bool layer = real.op == OpKind::kConv || real.op == OpKind::kDense;
+      if (n >= kFixedNodes && n % kOfCorpus != 0) continue;
       const bool taken = layer || real.op == OpKind::kPool || real.op == OpKind::kBinary || real.op == OpKind::kUnary;
-      if (taken && real.numeric == model::NumericClass::kExact) over_integers(real, layer);
+      const bool narrow = layer && graph_.weight(real.weights[0]).panel_layout.dtype != DType::kF32;
+      if (taken && !narrow && real.numeric == model::NumericClass::kExact) over_integers(real, layer);
     }
     for (const auto& [extent, channels] : kMaps) {
       const Shape shape{1, extent, extent, channels};

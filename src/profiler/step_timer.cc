@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <numeric>
 
 namespace sluice::profiler {
 namespace {
@@ -12,9 +14,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kRingBytes = std::uint64_t{96} << 20;
 constexpr std::uint64_t kCacheLine = 64;
-constexpr double kLongEnough = 0.04;  // seconds of runs that make a sample
+constexpr double kLongEnough = 0.03;  // seconds of runs that make a sample
 constexpr double kTooLong = 0.3;
+constexpr double kBetweenAnchors = 0.05;
 constexpr std::size_t kLeastRuns = 5;
+constexpr std::size_t kMostRuns = 300;  // of steps so short that asking for the time takes as long
+constexpr int kAnchorRuns = 3;
+
+/// Of the calling thread.
+double cpu_seconds() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 std::uint64_t room_for(Bytes bytes) { return align_up(bytes.count() + kernels::kReadTail.count(), kCacheLine); }
 
@@ -28,17 +40,19 @@ void fill(std::byte* data, std::uint64_t bytes) {
   }
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// The mean of all but the longest tenth: a run's time is the sum of its steps', so what slows every step a little counts, and what stopped
+/// one does not.
+double usual(std::vector<double> values) {
+  const std::size_t counted = values.size() - values.size() / 10;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(counted - 1), values.end());
+  return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(counted), 0.0) / static_cast<double>(counted);
 }
 
 }  // namespace
 
 /// A step with its operands.
 struct StepTimer::Call {
-  const Request& request;
+  Request request;
   kernels::StepExtent extent;
   std::vector<kernels::Operand> inputs;
   std::vector<kernels::Operand> outputs;
@@ -70,6 +84,28 @@ struct StepTimer::Call {
     return bytes;
   }
 };
+
+struct StepTimer::Anchor {
+  Call call;
+  Arena arena;
+};
+
+StepTimer::StepTimer() noexcept = default;
+StepTimer::StepTimer(StepTimer&&) noexcept = default;
+StepTimer& StepTimer::operator=(StepTimer&&) noexcept = default;
+StepTimer::~StepTimer() = default;
+
+Status StepTimer::set_anchor(const Request& request) {
+  anchor_ = std::make_unique<Anchor>(Anchor{Call{request, extent_of(request), {}, {}, {}, {}}, {}});
+  return place(anchor_->call, anchor_->arena);
+}
+
+double StepTimer::time_anchor() {
+  if (!anchor_) return 1;
+  double least = run_once(anchor_->call);
+  for (int run = 1; run < kAnchorRuns; ++run) least = std::min(least, run_once(anchor_->call));
+  return least;
+}
 
 double StepTimer::time_sharing() noexcept {
   constexpr std::size_t kCalls = 501, kTasks = 64;
@@ -106,6 +142,8 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
                              {0, model::step_channels(request.graph, node)},
                              pool_->thread_count(),
                              request.use == KernelUse::kRunDerived};
+  if (request.kernel.slices_rows && request.share_of_rows < 1)
+    extent.rows.end = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(extent.rows.end) * request.share_of_rows));
   if (!request.kernel.slices_channels || node.weights.empty()) return extent;
   const model::Weight& weight = request.graph.weight(node.weights[0]);
   const double panel_bytes =
@@ -121,7 +159,7 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
 }
 
 /// Lays out inputs, output, workspace, and the derived weights that a preparation writes.
-Status StepTimer::place(Call& call) {
+Status StepTimer::place(Call& call, Arena& arena) {
   const model::Node& node = call.request.node;
   const bool prepares = call.request.use == KernelUse::kPrepare;
   std::uint64_t bytes = 0;
@@ -136,21 +174,21 @@ Status StepTimer::place(Call& call) {
   const std::uint64_t workspace_at =
       take(prepares ? Bytes() : kernels::workspace_bytes(call.request.kernel, call.request.graph, node, call.extent));
   const std::uint64_t derived_at = take(call.derived_bytes());
-  if (Bytes(bytes) > arena_.committed()) {
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(Bytes(bytes)));
-    SLUICE_RETURN_IF_ERROR(arena_.commit(Bytes(bytes)));
+  if (Bytes(bytes) > arena.committed()) {
+    SLUICE_ASSIGN_OR_RETURN(arena, Arena::reserve(Bytes(bytes)));
+    SLUICE_RETURN_IF_ERROR(arena.commit(Bytes(bytes)));
   }
-  fill(arena_.data(), bytes);
+  fill(arena.data(), bytes);
   std::size_t next = 0;
   const auto operand_of = [&](TensorId id) {
     const model::Tensor& tensor = call.tensor(id);
-    return kernels::Operand{dense_view(arena_.data() + offsets[next++], tensor.shape, tensor.dtype), tensor.shape};
+    return kernels::Operand{dense_view(arena.data() + offsets[next++], tensor.shape, tensor.dtype), tensor.shape};
   };
   for (TensorId id : node.inputs) call.inputs.push_back(operand_of(id));
   for (TensorId id : node.outputs) call.outputs.push_back(operand_of(id));
   for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), call.weight(i).panel_bytes});
-  if (call.request.use != KernelUse::kRun) call.derived = {arena_.data() + derived_at, call.panels_of(0)};
-  call.workspace = arena_.data() + workspace_at;
+  if (call.request.use != KernelUse::kRun) call.derived = {arena.data() + derived_at, call.panels_of(0)};
+  call.workspace = arena.data() + workspace_at;
   call.resolved = call.request.kernel.resolve(call.request.graph, node, active_isa());
   return {};
 }
@@ -187,23 +225,60 @@ double StepTimer::run_once(Call& call) {
                                  .workspace = call.workspace,
                                  .pool = pool_.get()};
   const kernels::KernelEntry run = call.request.use == KernelUse::kPrepare ? resolved.prepare : resolved.run;
+  const bool alone = pool_->thread_count() == 1;
+  const double cpu = alone ? cpu_seconds() : 0;
   const Clock::time_point start = Clock::now();
   run(step);
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+  // While the system runs somebody else on our processor only the clock on the wall goes on.
+  return alone ? std::min(wall, cpu_seconds() - cpu) : wall;
 }
 
 Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   Call call{request, extent_of(request), {}, {}, {}, {}};
   if (call.ring_bytes() > kRingBytes) return std::optional<TimedStep>();
-  SLUICE_RETURN_IF_ERROR(place(call));
+  SLUICE_RETURN_IF_ERROR(place(call, arena_));
   double spent = run_once(call);  // touches pages, wakes threads
-  std::vector<double> seconds;
+  std::vector<double> seconds, anchors;
   if (spent > kTooLong) seconds.push_back(spent);
-  while (spent < kTooLong && (spent < kLongEnough || seconds.size() < kLeastRuns)) {
-    seconds.push_back(run_once(call));
-    spent += seconds.back();
+  double anchor = time_anchor();
+  if (!seconds.empty()) anchors.push_back(seconds.front() / anchor);
+  const auto more = [&](std::size_t runs) { return spent < kTooLong && runs < kMostRuns && (spent < kLongEnough || runs < kLeastRuns); };
+  while (more(seconds.size())) {
+    std::vector<double> chunk;
+    for (double in_chunk = 0; in_chunk < kBetweenAnchors && more(seconds.size() + chunk.size());) {
+      chunk.push_back(run_once(call));
+      in_chunk += chunk.back();
+      spent += chunk.back();
+    }
+    const double after = time_anchor(), unit = 0.5 * (anchor + after);
+    for (const double each : chunk) anchors.push_back(each / unit);
+    seconds.insert(seconds.end(), chunk.begin(), chunk.end());
+    anchor = after;
   }
-  return std::optional<TimedStep>({call.extent, std::max(median(seconds), 1e-9)});
+  return std::optional<TimedStep>({call.extent, std::max(usual(std::move(seconds)), 1e-9), std::max(usual(std::move(anchors)), 1e-9)});
+}
+
+Result<double> StepTimer::slower_in_turn(const std::vector<Request>& requests) {
+  constexpr int kTurns = 24;
+  std::vector<Arena> arenas(requests.size());
+  std::vector<Call> calls;
+  for (const Request& request : requests) calls.push_back(Call{request, extent_of(request), {}, {}, {}, {}});
+  for (std::size_t i = 0; i < calls.size(); ++i) SLUICE_RETURN_IF_ERROR(place(calls[i], arenas[i]));
+  // By turns in order, then each by itself, in between each other, so that a machine that wanders slows both.
+  std::vector<double> in_turn, alone;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    double seconds = 0;
+    for (Call& call : calls) seconds += run_once(call);
+    in_turn.push_back(seconds);
+    seconds = 0;
+    for (Call& call : calls) {
+      run_once(call);
+      seconds += run_once(call);
+    }
+    alone.push_back(seconds);
+  }
+  return std::clamp(usual(std::move(in_turn)) / usual(std::move(alone)), 1.0, 2.0);
 }
 
 Result<Together> StepTimer::time_beside_reads(const Request& request, const Reading& reading) {
@@ -212,7 +287,7 @@ Result<Together> StepTimer::time_beside_reads(const Request& request, const Read
     Call call;
   };
   Work work{*this, Call{request, extent_of(request), {}, {}, {}, {}}};
-  SLUICE_RETURN_IF_ERROR(place(work.call));
+  SLUICE_RETURN_IF_ERROR(place(work.call, arena_));
   const auto run = [](void* context) {
     Work& w = *static_cast<Work*>(context);
     return w.timer.run_once(w.call);

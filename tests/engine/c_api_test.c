@@ -132,6 +132,7 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   sluice_session* session = NULL;
   sluice_session_options options = sluice_default_options();
   sluice_port_info info;
+  sluice_prediction prediction;
   uint64_t minimum = 0;
 
   if (sluice_model_open("there-is-no-such-file", &model) != SLUICE_IO || model != NULL) return __LINE__;
@@ -147,6 +148,10 @@ int run_model_from_c(const char* path, const void* input, size_t input_bytes, vo
   if (sluice_minimum_budget(model, &options, &minimum) != SLUICE_OK || minimum == 0) return __LINE__;
   options.budget_bytes = minimum - 1;
   if (sluice_session_create(model, &options, &session) != SLUICE_BUDGET_TOO_SMALL || session != NULL) return __LINE__;
+  if (sluice_predict(model, &options, &prediction) != SLUICE_BUDGET_TOO_SMALL) return __LINE__;
+  if (sluice_predict(model, NULL, &prediction) != SLUICE_OK || prediction.peak_bytes < minimum) return __LINE__;
+  if (!(prediction.low_ms < prediction.latency_ms && prediction.latency_ms < prediction.high_ms)) return __LINE__;
+  if (sluice_predict(model, &options, NULL) != SLUICE_INVALID_ARGUMENT) return __LINE__;
   options.budget_bytes = minimum;
   options.scope = 7;
   if (sluice_session_create(model, &options, &session) != SLUICE_INVALID_ARGUMENT || session != NULL) return __LINE__;

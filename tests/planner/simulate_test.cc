@@ -296,13 +296,14 @@ TEST_CASE("the latency model takes the longer of arithmetic and traffic, and add
   profile.memory_bytes_per_second = 100;
   profile.step_overhead_seconds = 1;
   model::Node node;
-  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50, .input_bytes = 100}) == Approx(6));
-  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 5, .input_bytes = 100, .output_bytes = 60, .weight_bytes = 60}) == Approx(2));
+  CHECK(profiler::step_seconds(profile, {}, node, kernels::CostFeatures{.flops = 50, .input_bytes = 100}) == Approx(6));
+  CHECK(profiler::step_seconds(profile, {}, node,
+                               kernels::CostFeatures{.flops = 5, .input_bytes = 100, .output_bytes = 60, .weight_bytes = 60}) == Approx(2));
   const std::uint64_t cache = 1 << 20;  // what is beyond it comes from memory, at a quarter of the speed
-  CHECK(profiler::step_seconds(profile, {}, node, {.input_bytes = cache, .output_bytes = 300}) ==
+  CHECK(profiler::step_seconds(profile, {}, node, kernels::CostFeatures{.input_bytes = cache, .output_bytes = 300}) ==
         Approx(1 + static_cast<double>(cache) / 400 + 3));
   node.attributes = model::ConvAttributes{{}, 8, 8, 8};
-  CHECK(profiler::step_seconds(profile, {}, node, {.flops = 50}) == Approx(51));
+  CHECK(profiler::step_seconds(profile, {}, node, kernels::CostFeatures{.flops = 50}) == Approx(51));
 }
 
 TEST_CASE("a load without an address makes those in its way come late") {

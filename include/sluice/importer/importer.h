@@ -75,6 +75,11 @@ struct ConvertOptions {
   Coding code = Coding::kNone;           // --code
   double disk_bytes_per_second = 1.5e9;  // --io-limit: of the disk that Coding::kAuto codes for; a middling NVMe disk's
   const model::Key* key = nullptr;       // --encrypt: what the model is encrypted with; it outlives the call
+  /// --without-weights: the model file ends behind its header and can be planned, not run. Initialisers may be without data then (shapes
+  /// alone, or external files that are not there); integers that decide shapes still have to have theirs.
+  bool without_weights = false;
+  /// --made-up-weights: initialisers without data become ones (reals) or zeros, so that the time of such a net can be measured.
+  bool made_up_weights = false;
   std::function<void(Bytes, Bytes)> progress;
 };
 

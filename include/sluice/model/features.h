@@ -30,8 +30,9 @@ enum class Feature : std::uint8_t {
   kCodedStretches = 8,  // entropy-coded
   kEncryption = 9,
   kStretchesWithoutZeros = 10,
+  kWithoutWeights = 11,  // the file ends behind its header: it can be planned and priced, not run. Of the file: the prefix alone says it
 };
-inline constexpr int kFeatureCount = 11;
+inline constexpr int kFeatureCount = 12;
 std::string_view name_of(Feature feature) noexcept;
 
 /// A set of features, as the prefix holds it.
@@ -40,7 +41,7 @@ constexpr Features bit_of(Feature feature) noexcept { return Features{1} << stat
 inline constexpr Features kKnownFeatures = (Features{1} << kFeatureCount) - 1;
 inline constexpr Features kSupportedFeatures = bit_of(Feature::kInt8) | bit_of(Feature::kHalfPanels) | bit_of(Feature::kHalfScales) |
                                                bit_of(Feature::kInterleavedPanels) | bit_of(Feature::kCodedStretches) |
-                                               bit_of(Feature::kEncryption);
+                                               bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights);
 
 /// What this graph needs. O(size of the graph).
 Features features_of(const Graph& graph) noexcept;

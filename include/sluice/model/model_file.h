@@ -50,6 +50,8 @@ class ModelFile {
   const std::string& path() const noexcept { return path_; }
   /// Whether the path leads to the model, so that it can be opened a second time.
   bool has_path() const noexcept { return has_path_; }
+  /// Errors: kUnsupported, by name, of a file that ends behind its header (Feature::kWithoutWeights).
+  Status check_has_weights() const;
   Bytes file_size() const noexcept { return file_size_; }
   Bytes header_bytes() const noexcept { return header_bytes_; }
   /// Reads weights of this file. Lives as long as the ModelFile, or another one of the same file.
@@ -65,6 +67,7 @@ class ModelFile {
   Status (*rules_)(const Graph&, const Node&);
   std::string path_;
   bool has_path_ = true;
+  bool has_weights_ = true;
   std::uint64_t header_hash_ = 0;
   std::uint64_t hash_ = 0;
   Bytes file_size_;

@@ -53,6 +53,8 @@ struct WriteOptions {
   StretchCoder* coder = nullptr;
   /// Null: the file is not encrypted. Nothing that is not encrypted is written then.
   const Key* key = nullptr;
+  /// False: the file ends behind its header, and the producer is asked for nothing. Such a file can be planned, not run.
+  bool weights = true;
 };
 
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns

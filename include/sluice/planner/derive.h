@@ -54,10 +54,12 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     if (weight.always_resident || readers[node.weights.front().index()] > 1) continue;
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);
     kernels::StepExtent extent{{0, whole.rows}, {0, whole.channels}, threads};
-    const double raw = profiler::step_seconds(profile, {kernel.id}, node, kernel.cost(graph, node, extent));
+    const auto seconds = [&](profiler::KernelUse use) {
+      return profiler::step_seconds(profile, {kernel.id, use}, node, profiler::work_of(kernel, use, graph, node, extent));
+    };
+    const double raw = seconds(profiler::KernelUse::kRun);
     extent.derived = true;
-    const double derived =
-        profiler::step_seconds(profile, {kernel.id, profiler::KernelUse::kRunDerived}, node, kernel.cost(graph, node, extent));
+    const double derived = seconds(profiler::KernelUse::kRunDerived);
     if (derived < raw) options.push_back({p, weight.bytes.count(), derived_bytes(kernels, order[p], {0, weight.panels}), raw - derived});
   }
   return options;

@@ -39,15 +39,12 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const model::Node& node = graph.node(id);
   const kernels::KernelDescriptor& kernel = *kernels[id.index()];
   const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
-  const auto cost = step.prepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
   using profiler::KernelUse;
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
-  const kernels::CostFeatures work = cost(graph, node, extent);
-  double seconds = profiler::step_seconds(profile, {kernel.id, use}, node, work);
+  const profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   // A band is small, but what it reads from outside its chain is no nearer for that.
-  if (const auto counted = static_cast<std::uint64_t>(profiler::terms_of(work).back()); step.far_bytes > counted)
-    seconds += profiler::seconds_beyond_cache(profile, {kernel.id, use}, step.far_bytes - counted);
-  return seconds;
+  return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
+         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes);
 }
 
 /// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and

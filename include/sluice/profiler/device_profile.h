@@ -13,49 +13,41 @@
 #include <vector>
 
 #include "sluice/core/ids.h"
-#include "sluice/kernels/kernel.h"
+#include "sluice/profiler/step_work.h"
 
 namespace sluice::profiler {
 
-/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; and those of input and output that are more
-/// than a core's own cache holds.
-inline constexpr std::size_t kTerms = 6;
+/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; flops of what tiles compute beside it; tiles;
+/// rows; and the bytes of input and output that are more than a core's own cache holds.
+inline constexpr std::size_t kTerms = 9;
 using Terms = std::array<double, kTerms>;
 
-inline Terms terms_of(const kernels::CostFeatures& work) noexcept {
-  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
-  const auto input = static_cast<double>(work.input_bytes);
-  const auto output = static_cast<double>(work.output_bytes);
-  const double beyond = input + output > kOwnCache ? input + output - kOwnCache : 0;
-  return {1.0, static_cast<double>(work.flops), input, output, static_cast<double>(work.weight_bytes), beyond};
-}
-
-/// What a kernel does in a step: runs, runs from derived weights, or prepares them. Each has its own times.
-enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
+/// What the correction of a step's time is a function of: logarithms of its work and shape, and how full its tiles and panels are.
+inline constexpr std::size_t kFeatures = 12;
+using Features = std::array<float, kFeatures>;
 
 struct UsedKernel {
   KernelId kernel = KernelId::kNone;  // none: what no measurement covers
   KernelUse use = KernelUse::kRun;
+  std::uint16_t variant = 0;  // StepWork::variant
   friend constexpr auto operator<=>(const UsedKernel&, const UsedKernel&) noexcept = default;
 };
 
-/// Fitted to the samples of one kernel (fit.h): seconds = sum of seconds_per[i] * terms[i].
+/// Fitted to the samples of one kernel (fit.h): seconds = sum of seconds_per[i] * terms[i], times exp of the correction (latency.h).
 struct KernelRates {
   UsedKernel kernel;
   Terms seconds_per{};
+  Features scales{};   // of features, where distances are taken
+  double error = 0.3;  // standard deviation of ln(measured / predicted), each sample predicted from the others
 };
-
-/// The logarithms of a step's flops and bytes: where it lies among other steps.
-using WorkPoint = std::array<double, 4>;
 
 /// One measured step.
 struct KernelSample {
   UsedKernel kernel;
-  kernels::CostFeatures work;
+  StepWork work;
   double seconds = 0;
-  // Follow from the above and the kernel's rates (fit.h):
-  WorkPoint point{};
-  double deviation = 0;  // ln(measured / fitted)
+  double weight = 0;  // of the sample in corrections (fit.h)
+  Features place{};   // its features, scaled: follows from the above and the kernel's rates
 };
 
 /// Reading in pieces of one size, so many in flight, and checking what arrives.
@@ -91,6 +83,8 @@ struct DeviceProfile {
   // What one does to the other: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
+  double common_error = 0.02;           // standard deviation of what all steps of a run are off by together, as a share
+  double read_error = 0.1;              // the same of waiting for loads
   double read_limit = 0;                // bytes per second, 0: none: emulates a slower disk
   double compute_slowdown = 1;  // a factor on the time of each step: emulates a slower CPU; SessionOptions have their own, which counts
   std::uint64_t read_piece_bytes =

@@ -1,7 +1,12 @@
-// Fits a kernel's rates to its samples: the terms of latency.h, none below zero, so that more work never lessens the fit.
+// Fits a kernel's rates and correction to its samples: what latency.h reads.
 //
-// Least squares of relative errors: each sample's row of terms is divided by its seconds, and the fit of all of them is to be 1. The
-// minimum with no rate below zero is found exactly (src/profiler/fit.cc).
+//  1. rates: least squares of relative errors: each sample's row of terms is divided by its seconds, and the fit of all of them is to be 1.
+//     The minimum with no rate below zero is found exactly (src/profiler/fit.cc), so that more work never lessens the fit.
+//  2. weights: the deviations y = ln(measured / fitted) are taken for a random field over scaled features whose values at two places agree
+//     as far as these are alike: weights = (K + noise)^-1 y. Scales of features and noise are those for which each sample is predicted
+//     best from the others, which one inverse says of all at once: left_out_i = weight_i / inverse_ii.
+//
+// The same field says how little is known of a step that was not measured (uncertainty): the profiler measures there next.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +19,18 @@
 
 namespace sluice::profiler {
 
-/// The minimum of the sum above. All samples are of one kernel; at least one. Where several choices of rates are as good, as with samples
-/// that all lie beyond the caches, one of them.
-KernelRates fit_rates(std::span<const KernelSample> samples);
+/// The minimum of the first sum above. All samples are of one kernel; at least one. Where several choices of rates are as good, as with
+/// samples that all lie beyond the caches, one of them.
+KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
-/// Fills in what samples of one kernel are beside its rates.
-inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples) {
-  for (KernelSample& sample : samples) {
-    sample.point = detail::point_of(sample.work);
-    sample.deviation = std::log(sample.seconds / detail::fitted_seconds(rates, sample.work));
-  }
+/// Fills in where samples of one kernel lie.
+inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples, detail::TileExtent tile) {
+  for (KernelSample& sample : samples) sample.place = detail::place_of(sample.work, rates.scales, tile);
 }
+
+/// Of each candidate, how much of what is known of the kernel far from all samples is not known here: 0 at a sample to 1 far from all.
+std::vector<double> uncertainty(const KernelRates& rates, std::span<const KernelSample> samples, std::span<const StepWork> candidates,
+                                detail::TileExtent tile);
 
 /// Sorts the samples and calls `body(samples of one kernel)` for each kernel in turn.
 template <class Body>
@@ -60,30 +66,7 @@ inline void smooth_rates(std::vector<ReadRate>& rates) {
   }
 }
 
-/// Fits every kernel that has samples.
-inline void fit(DeviceProfile& profile) {
-  profile.kernels.clear();
-  for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
-    profile.kernels.push_back(fit_rates(samples));
-    place_samples(profile.kernels.back(), samples);
-  });
-}
-
-/// Median |predicted - measured| / measured over samples of one kernel, each predicted from the others: what a new shape may expect.
-inline double typical_error(std::span<const KernelSample> samples) {
-  std::vector<double> errors;
-  for (std::size_t left_out = 0; left_out < samples.size() && samples.size() > 1; ++left_out) {
-    std::vector<KernelSample> others(samples.begin(), samples.end());
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
-    const KernelRates rates = fit_rates(others);
-    place_samples(rates, others);
-    const KernelSample& sample = samples[left_out];
-    errors.push_back(std::abs(detail::measured_seconds(rates, others, sample.work) / sample.seconds - 1));
-  }
-  if (errors.empty()) return 0;
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return *middle;
-}
+/// Fits every kernel that has samples. Variants of a kernel with few samples take the rates of all variants together, times one factor.
+void fit(DeviceProfile& profile);
 
 }  // namespace sluice::profiler

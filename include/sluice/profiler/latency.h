@@ -1,13 +1,13 @@
-// The latency model: work (kernels::CostFeatures) and a DeviceProfile give seconds. docs/cost-model.md has the formulas and their errors.
+// The latency model: work (step_work.h) and a DeviceProfile give seconds. docs/prediction.md has the formulas and their errors.
 //
 // A step of a kernel that was measured:
 //
-//     seconds = (a + b*flops + c*input + d*output + e*weight + f*beyond bytes) * exp(r)      a..f >= 0, fitted to all samples of it
+//     seconds = (sum of rates * terms) * exp(r)      rates >= 0, fitted to all samples of the kernel
 //
-// where r is the mean of the samples' own deviations ln(measured / fitted), each weighing 1 / distance^4 in the logarithms of the
-// work, beside a weight of 1 for "no deviation": a shape that was measured gets its own time, one that resembles it a share of what the
-// fit misses there, one far from all only the fit. Rejected: the fit alone (20-40 % off by shape), a forest of trees (no better on 30
-// samples).
+// where r = sum of the samples' weights / (1 + d^2)^2 over their distances d from the step, in scaled features of work and shape: a shape
+// that was measured gets nearly its own time, one that resembles it a share of what the fit misses there, one far from all only the fit.
+// The weights are those for which r comes closest to the samples' deviations, smoothed as far as leaving each out in turn says (fit.h).
+// Rejected, with figures in docs/prediction.md: the fit alone, boosted trees on the same samples, means by distance.
 //
 // A step of a kernel that was not measured takes the longer of its arithmetic and its traffic, plus what its activations take from and to
 // memory because a core's own cache does not hold them, plus its dispatch.
@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "sluice/core/units.h"
@@ -39,38 +40,90 @@ std::span<const Entry> of_kernel(const std::vector<Entry>& entries, UsedKernel k
   return {first, last};
 }
 
-inline double fitted_seconds(const KernelRates& rates, const kernels::CostFeatures& work) noexcept {
-  const Terms terms = terms_of(work);
+/// Rows x panels of 16 channels that an inner loop of this instruction set computes at once.
+struct TileExtent {
+  double rows = 6, panels = 1;
+};
+inline TileExtent tile_of(std::string_view isa) noexcept {
+  if (isa == "avx512") return {14, 2};
+  if (isa == "neon") return {5, 1};
+  return isa == "scalar" ? TileExtent{2, 1} : TileExtent{6, 1};
+}
+
+/// A share of what a whole number of parts would hold.
+inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
+
+inline Terms terms_of(const StepWork& work, TileExtent tile) noexcept {
+  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  const auto input = static_cast<double>(work.cost.input_bytes);
+  const auto output = static_cast<double>(work.cost.output_bytes);
+  const auto flops = static_cast<double>(work.cost.flops);
+  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
+  const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
+  const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
+  const double beyond = input + output > kOwnCache ? input + output - kOwnCache : 0;
+  return {1.0,
+          flops,
+          input,
+          output,
+          static_cast<double>(work.cost.weight_bytes),
+          flops * (1 / full - 1),
+          tiles,
+          static_cast<double>(work.shape.rows),
+          beyond};
+}
+
+inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
+  const auto log_of = [](auto amount) { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); };
+  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  constexpr double kFullness = 3;  // a tile two thirds full is as far from a full one as e times the work is from the work
+  return {log_of(work.cost.flops),
+          log_of(work.cost.input_bytes),
+          log_of(work.cost.output_bytes),
+          log_of(work.cost.weight_bytes),
+          log_of(work.shape.rows),
+          log_of(work.shape.columns),
+          log_of(work.shape.channels),
+          log_of(work.shape.depth),
+          log_of(work.shape.taps),
+          log_of(work.shape.stride),
+          static_cast<float>(kFullness * fullness(pixels, tile.rows)),
+          static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes)))};
+}
+
+inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {
+  Features place = features_of(work, tile);
+  for (std::size_t i = 0; i < kFeatures; ++i) place[i] *= scales[i];
+  return place;
+}
+
+inline double fitted_seconds(const KernelRates& rates, const StepWork& work, TileExtent tile) noexcept {
+  const Terms terms = terms_of(work, tile);
   double seconds = 0;
   for (std::size_t i = 0; i < kTerms; ++i) seconds += rates.seconds_per[i] * terms[i];
   return seconds;
 }
 
-inline WorkPoint point_of(const kernels::CostFeatures& work) noexcept {
-  const Terms terms = terms_of(work);
-  WorkPoint point;
-  for (std::size_t i = 0; i < point.size(); ++i) point[i] = std::log(terms[i + 1] + 1);
-  return point;
+/// How alike two places are: 1 for the same, less with the distance.
+inline double likeness(const Features& a, const Features& b) noexcept {
+  float d2 = 0;
+  for (std::size_t i = 0; i < kFeatures; ++i) d2 += (a[i] - b[i]) * (a[i] - b[i]);
+  const double far = 1 + static_cast<double>(d2);
+  return 1 / (far * far);
 }
 
 /// r of the formula above.
-inline double deviation_at(std::span<const KernelSample> samples, const WorkPoint& point) noexcept {
-  constexpr double kNearest = 1e-3;  // keeps the weight of a sample of the very shape finite
-  double weights = 1;
+inline double correction_at(std::span<const KernelSample> samples, const Features& place) noexcept {
+  constexpr double kMost = 1.5;  // what no sample misses by; keeps hostile profiles finite
   double sum = 0;
-  for (const KernelSample& sample : samples) {
-    double d2 = kNearest;
-    for (std::size_t i = 0; i < point.size(); ++i) d2 += (point[i] - sample.point[i]) * (point[i] - sample.point[i]);
-    const double weight = 1 / (d2 * d2);
-    weights += weight;
-    sum += weight * sample.deviation;
-  }
-  return sum / weights;
+  for (const KernelSample& sample : samples) sum += sample.weight * likeness(sample.place, place);
+  return std::clamp(sum, -kMost, kMost);
 }
 
-inline double measured_seconds(const KernelRates& rates, std::span<const KernelSample> samples,
-                               const kernels::CostFeatures& work) noexcept {
-  return fitted_seconds(rates, work) * std::exp(deviation_at(samples, point_of(work)));
+inline double measured_seconds(const KernelRates& rates, std::span<const KernelSample> samples, const StepWork& work,
+                               TileExtent tile) noexcept {
+  return fitted_seconds(rates, work, tile) * std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
 }
 
 /// Bytes per second of pieces of `piece` bytes, between the sizes measured in proportion to the logarithm.
@@ -87,32 +140,45 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   return below.bytes_per_second + share * (above->bytes_per_second - below.bytes_per_second);
 }
 
+/// Those of the kernel and variant, else of its first variant that was measured, else none.
+inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
+  kernel.variant = variant;
+  const auto exact = of_kernel(profile.kernels, kernel);
+  if (!exact.empty()) return &exact.front();
+  kernel.variant = 0;
+  const auto near =
+      std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < kernel; });
+  const bool same = near != profile.kernels.end() && near->kernel.kernel == kernel.kernel && near->kernel.use == kernel.use;
+  return same ? &*near : nullptr;
+}
+
+inline constexpr double kLeastSeconds = 1e-9;
+
 /// One step on this CPU itself.
-inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
-                                 const kernels::CostFeatures& work) noexcept {
-  const auto rates = of_kernel(profile.kernels, kernel);
-  if (!rates.empty()) {
-    return measured_seconds(rates.front(), of_kernel(profile.samples, kernel), work) + profile.step_overhead_seconds;
+inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
+  const KernelRates* const rates = rates_of(profile, kernel, work.variant);
+  if (rates != nullptr) {
+    const double seconds = measured_seconds(*rates, of_kernel(profile.samples, rates->kernel), work, tile_of(profile.isa));
+    return std::max(seconds, kLeastSeconds) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   const double rate = conv != nullptr && conv->depthwise() ? profile.depthwise_flops_per_second : profile.flops_per_second;
   // Four products of bytes go where one of f32 goes; what is done to their sums does not.
   constexpr double kIntegerSpeed = 3;
   const double speed = node.numeric == model::NumericClass::kInt8 ? kIntegerSpeed : 1;
-  const double arithmetic = static_cast<double>(work.flops) / (rate * speed * profile.threads);
+  const double arithmetic = static_cast<double>(work.cost.flops) / (rate * speed * profile.threads);
   // A core's own cache is this much faster than memory: 40 to 60 GB/s against 10 to 15.
   constexpr double kCacheSpeed = 4;
-  const double beyond = terms_of(work).back();
-  const double near = (static_cast<double>(work.input_bytes + work.output_bytes) - beyond) / kCacheSpeed;
-  const double traffic = (near + static_cast<double>(work.weight_bytes)) / profile.memory_bytes_per_second;
+  const double beyond = terms_of(work, {}).back();
+  const double near = (static_cast<double>(work.cost.input_bytes + work.cost.output_bytes) - beyond) / kCacheSpeed;
+  const double traffic = (near + static_cast<double>(work.cost.weight_bytes)) / profile.memory_bytes_per_second;
   return std::max(arithmetic, traffic) + beyond / profile.memory_bytes_per_second + profile.step_overhead_seconds;
 }
 
 }  // namespace detail
 
 /// Seconds of one step of `node`.
-inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node,
-                           const kernels::CostFeatures& work) noexcept {
+inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
   return detail::full_speed_seconds(profile, kernel, node, work) * profile.compute_slowdown;
 }
 
@@ -122,11 +188,21 @@ inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads
   return threads > 1 && shared * (threads - 1) < profile.share_seconds;
 }
 
-/// What `bytes` of activations cost a step more because they come from memory and not from a core's own cache.
-inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, std::uint64_t bytes) noexcept {
-  const auto rates = detail::of_kernel(profile.kernels, kernel);
-  const double each = rates.empty() ? 1 / profile.memory_bytes_per_second : rates.front().seconds_per.back();
-  return static_cast<double>(bytes) * each * profile.compute_slowdown;
+/// What `bytes` of activations cost a step of this work more because they come from memory and not from a core's own cache, beyond those
+/// that its own time counts.
+inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work, std::uint64_t bytes) noexcept {
+  const double more = static_cast<double>(bytes) - detail::terms_of(work, {}).back();
+  if (more <= 0) return 0;
+  const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
+  const double each = rates == nullptr ? 1 / profile.memory_bytes_per_second : rates->seconds_per.back();
+  return more * each * profile.compute_slowdown;
+}
+
+/// Standard deviation of ln(measured / predicted) of a kernel's steps; what was not measured may be twice as fast or slow.
+inline double relative_error(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
+  constexpr double kUnknown = 0.5;
+  const KernelRates* const rates = detail::rates_of(profile, kernel, variant);
+  return rates == nullptr ? kUnknown : rates->error;
 }
 
 /// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.

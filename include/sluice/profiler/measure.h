@@ -1,7 +1,10 @@
-// Measures this device: how long the kernels take on layers of well-known shapes, how fast a file can be read, how fast it is verified.
+// Measures this device: how long the kernels take on layers as networks have them, how fast a file can be read, how fast it is verified.
 //
 // What a run would meet is what is measured: weights come from memory that no cache holds, inputs from where the former step left them, on
-// as many threads as plans will use, on the processors where a session's would run. Each sample is the median of several runs. Takes under a minute. SLUICE_ISA emulates a lesser CPU.
+// as many threads as plans will use, on the processors where a session's would run. Which layers is decided on the way: a few of each
+// kernel first, then those of which the fit to all before says least (fit.h), drawn from a corpus of networks in which extents, channels
+// and kernels go together (src/profiler/shape_corpus.h). Times are told in units of an anchor timed beside them, so that a machine that is
+// slower for a while still gives one profile. SLUICE_ISA emulates a lesser CPU.
 #pragma once
 
 #include <string>
@@ -23,6 +26,12 @@ struct MeasureOptions {
   std::string file;
   /// Their nodes are measured beside the built-in ones: plans of these models become more exact.
   std::vector<const model::Graph*> graphs;
+  std::size_t most = 600;  // measurements of steps
+  double seconds = 75;     // after which no further step is begun
+  /// Samples of a measurement that was interrupted: they are not measured again. May be null.
+  const std::vector<KernelSample>* known = nullptr;
+  /// Called now and then with the samples so far, to be kept for that. May be null.
+  void (*keep)(void* context, const std::vector<KernelSample>& samples) = nullptr;
   /// Told before each of `all` measurements; for progress. May be null.
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;
@@ -30,6 +39,15 @@ struct MeasureOptions {
 
 /// Errors: kIo when the file cannot be read; kInvalidArgument when it is too small, at once; kOutOfMemory.
 Result<DeviceProfile> measure_device(const MeasureOptions& options);
+
+struct TransferOptions {
+  int threads = 1;
+  std::size_t most = 10;  // measurements
+};
+/// A profile of another device, or of another instruction set, made one of this device: a few steps of the kernels that most time goes to
+/// are measured, and each kernel's times are scaled as those of its kind. What is read is not measured: those rates stay. Errors: those of
+/// measure_device; kInvalidArgument for a profile without kernels.
+Result<DeviceProfile> transfer_profile(DeviceProfile other, const TransferOptions& options);
 
 /// The CPU's own name, such as "Intel(R) Xeon(R) Platinum 8480C"; "unknown" where the system does not tell.
 std::string device_name();

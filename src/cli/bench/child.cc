@@ -67,8 +67,7 @@ int status_of(pid_t child) {
 
 }  // namespace
 
-ChildResult run_self(const std::vector<std::string>& words) {
-  std::string name = "sluice";
+ChildResult run_program(const std::string& path, std::string name, const std::vector<std::string>& words) {
   std::vector<std::string> copies = words;
   std::vector<char*> arguments = {name.data()};
   for (std::string& word : copies) arguments.push_back(word.data());
@@ -82,9 +81,9 @@ ChildResult run_self(const std::vector<std::string>& words) {
   ChildResult result;
   pid_t child = 0;
   const auto start = std::chrono::steady_clock::now();
-  const int refused = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  const int refused = ::posix_spawn(&child, path.c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (refused != 0) raise(make_io_error("bench", "the program cannot be started a second time", refused));
+  if (refused != 0) raise(make_io_error(path, "the program cannot be started", refused));
   output.close_writing();
   error.close_writing();
   drain(output, result.output, error, result.error);
@@ -93,20 +92,26 @@ ChildResult run_self(const std::vector<std::string>& words) {
   return result;
 }
 
+ChildResult run_self(const std::vector<std::string>& words) { return run_program("/proc/self/exe", "sluice", words); }
+
+void check_succeeded(const ChildResult& result) {
+  if (result.status == 0) return;
+  std::string text = result.error;
+  for (const std::string_view prefix : {"sluice: ", "sluice-convert: "})
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+  while (text.ends_with('\n')) text.pop_back();
+  // The statuses of docs/errors.md; the code only has to lead to the same one.
+  constexpr ErrorCode kByStatus[] = {ErrorCode::kInternal,       ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel,
+                                     ErrorCode::kUnsupported,    ErrorCode::kBudgetTooSmall,  ErrorCode::kIo,
+                                     ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory,     ErrorCode::kWrongKey};
+  const bool known = result.status > 0 && result.status < static_cast<int>(std::size(kByStatus));
+  if (text.empty()) text = fmt::format("a run ended with status {}", result.status);
+  throw Failure(known ? kByStatus[result.status] : ErrorCode::kInternal, text);
+}
+
 Json json_of_self(const std::vector<std::string>& words) {
   const ChildResult result = run_self(words);
-  if (result.status != 0) {
-    std::string text = result.error;
-    if (text.starts_with("sluice: ")) text.erase(0, 8);
-    while (text.ends_with('\n')) text.pop_back();
-    // The statuses of docs/errors.md; the code only has to lead to the same one.
-    constexpr ErrorCode kByStatus[] = {ErrorCode::kInternal,       ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel,
-                                       ErrorCode::kUnsupported,    ErrorCode::kBudgetTooSmall,  ErrorCode::kIo,
-                                       ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory,     ErrorCode::kWrongKey};
-    const bool known = result.status > 0 && result.status < static_cast<int>(std::size(kByStatus));
-    if (text.empty()) text = fmt::format("a run ended with status {}", result.status);
-    throw Failure(known ? kByStatus[result.status] : ErrorCode::kInternal, text);
-  }
+  check_succeeded(result);
   Json json = Json::parse(result.output, nullptr, false);
   if (json.is_discarded()) throw Failure(ErrorCode::kInternal, "a run printed no JSON");
   return json;

@@ -36,6 +36,8 @@ struct CommandLine {
   std::string code = "none";
   std::string io_limit;
   std::string encrypt;
+  bool without_weights = false;
+  bool made_up_weights = false;
   bool json = false;
   bool quiet = false;
 };
@@ -86,6 +88,8 @@ int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
   apply(line.import, options);
   options.exact = line.numerics == "exact";
+  options.without_weights = line.without_weights;
+  options.made_up_weights = line.made_up_weights;
   options.weights = storage_of(line.weights);
   options.code = coding_of(line.code);
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
@@ -161,6 +165,12 @@ int dispatch(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
+  app.add_flag("--without-weights", line.without_weights,
+               "write a model that can be planned and predicted, not run; the ONNX file's initialisers may be shapes without data")
+      ->excludes("--code");
+  app.add_flag("--made-up-weights", line.made_up_weights,
+               "initialisers without data become ones: a net of shapes alone can then be run, to measure its time")
+      ->excludes("--without-weights");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));

@@ -1,0 +1,57 @@
+// How long a model will take, before it is run and without its weights.
+//
+//     model (its header) + budget + device profile --plan--> Plan --price--> milliseconds with an interval, peak, bytes read, by node
+//
+//     auto model = sluice::Model::open("net.sluice");               // or a model without weights (sluice convert --without-weights)
+//     sluice::Predictor predictor(*model, {.scope = ..., .threads = 1, .repeat = true, .profile = &profile});
+//     auto prediction = predictor.at(24_MiB);
+//
+// What is priced is the plan that a session would run, by the code that the planner chooses it with, so that bands, slices and streamed
+// weights are as they will be. The error of each kernel is part of a measured profile; the interval adds them up: errors of one kernel's
+// steps go together by half, those of different kernels are independent, and what no profile sees (docs/prediction.md) is common to all.
+//
+// Invariants: low_ms <= latency_ms <= high_ms; compute_ms and wait_ms of all nodes add up to latency_ms, but for what reading slows
+// computing (and, of bands and steps that read by themselves, what the plan's own prediction has beside its steps).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sluice/engine/engine.h"
+
+namespace sluice {
+
+struct NodePrediction {
+  NodeId node;
+  KernelId kernel = KernelId::kNone;
+  std::uint32_t steps = 0;
+  double compute_ms = 0;
+  double wait_ms = 0;  // for weights
+};
+
+struct LatencyPrediction {
+  double latency_ms = 0;
+  double low_ms = 0;  // nine runs of ten are expected between low and high
+  double high_ms = 0;
+  Bytes peak;                         // of the scope that the options name
+  Bytes bytes_read;                   // by the loads of such a run, whole blocks
+  bool measured = false;              // false: by the assumed profile, which is no device's
+  std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one
+};
+
+/// Thread-safe after it is made; keeps the model. Of the options `repeat` chooses between a cold run and one of many.
+class Predictor {
+ public:
+  Predictor(std::shared_ptr<const Model> model, const SessionOptions& options) : model_(std::move(model)), options_(options) {}
+
+  /// Plans for the budget and prices the plan. Errors: those of plan_session.
+  Result<LatencyPrediction> at(Bytes budget) const;
+  /// Prices a plan that is there; `overhead` is what the scope counts beside its arena. Errors: kInvalidPlan.
+  Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
+
+ private:
+  std::shared_ptr<const Model> model_;
+  SessionOptions options_;
+};
+
+}  // namespace sluice

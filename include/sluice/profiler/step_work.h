@@ -1,0 +1,50 @@
+// What a step is, as far as its time depends on it: how much work, and in what shape. From the parameters of its resolved call and its
+// extent; what the latency model (latency.h) reads, and what a profile keeps of each measured step.
+//
+//     node --resolve--> parameters --+ extent--> StepWork --+ profile--> seconds
+//
+// Flops and bytes alone cannot see that 15 pixels fill two tiles of 14, or that a 1x1 and a 3x3 convolution of as many flops are bound by
+// different things: the shape says it.
+//
+// Invariants: extents are at least 1; equal steps of equal nodes have equal work.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/core/ids.h"
+#include "sluice/kernels/kernel.h"
+#include "sluice/model/graph.h"
+
+namespace sluice::profiler {
+
+/// What a kernel does in a step: runs, runs from derived weights, or prepares them. Each has its own times.
+enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
+
+/// The shape of a step's work; 1 where the operator has no such thing.
+struct StepShape {
+  std::uint32_t rows = 1;      // of the output that the step writes
+  std::uint32_t columns = 1;   // pixels of a row
+  std::uint32_t channels = 1;  // that the step writes
+  std::uint32_t depth = 1;     // values that one tap of one output adds up; of attention the features of a head
+  std::uint32_t taps = 1;      // of a window; of attention the keys
+  std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1
+  friend bool operator==(const StepShape&, const StepShape&) = default;
+};
+
+struct StepWork {
+  kernels::CostFeatures cost;
+  StepShape shape;
+  std::uint16_t variant = 0;  // what else makes other code of a kernel: the function of elementwise kernels, the kind of a pool
+
+  StepWork() noexcept = default;
+  StepWork(const kernels::CostFeatures& work) noexcept : cost(work) {}  // NOLINT: work of no particular shape
+  StepWork(const kernels::CostFeatures& work, const StepShape& of, std::uint16_t other) noexcept : cost(work), shape(of), variant(other) {}
+};
+
+/// Work of a step of `node` on `kernel`, which supports it. Allocates nothing.
+StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
+                 const kernels::StepExtent& extent) noexcept;
+
+}  // namespace sluice::profiler

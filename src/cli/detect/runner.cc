@@ -1,0 +1,97 @@
+#include "src/cli/detect/runner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "src/cli/failure.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli::detect {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kMostAnswer = 4096;
+
+[[noreturn]] void become(const std::string& command, int in, int out) {
+  ::setpgid(0, 0);
+  ::dup2(in, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+  ::_exit(127);
+}
+
+}  // namespace
+
+ProcessRunner::ProcessRunner(const std::string& command, double seconds_to_answer)
+    : command_(command), seconds_to_answer_(seconds_to_answer) {
+  ::signal(SIGPIPE, SIG_IGN);  // a runner that ends is an answer too
+  std::array<int, 2> in{}, out{};
+  if (::pipe2(in.data(), O_CLOEXEC) != 0) raise(make_io_error(command, "no pipe can be made", errno));
+  if (::pipe2(out.data(), O_CLOEXEC) != 0) raise(make_io_error(command, "no pipe can be made", errno));
+  child_ = ::fork();
+  if (child_ < 0) raise(make_io_error(command, "the runner cannot be started", errno));
+  if (child_ == 0) become(command_, in[0], out[1]);
+  ::close(in[0]);
+  ::close(out[1]);
+  to_child_ = in[1];
+  from_child_ = out[0];
+}
+
+ProcessRunner::~ProcessRunner() {
+  ::close(to_child_);
+  ::close(from_child_);
+  ::kill(-child_, SIGTERM);
+  int status = 0;
+  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
+std::string ProcessRunner::read_line() {
+  const Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds_to_answer_));
+  while (pending_.find('\n') == std::string::npos) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd waiting{from_child_, POLLIN, 0};
+    const int ready = left <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) throw Failure(ErrorCode::kIo, fmt::format("{}: the runner gave no answer in {} s", command_, seconds_to_answer_));
+    std::array<char, kMostAnswer> buffer;
+    const ssize_t got = ::read(from_child_, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || pending_.size() > kMostAnswer)
+      throw Failure(ErrorCode::kIo, fmt::format("{}: the runner ended or answered no line", command_));
+    pending_.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  const std::size_t newline = pending_.find('\n');
+  std::string line = pending_.substr(0, newline);
+  pending_.erase(0, newline + 1);
+  return line;
+}
+
+double ProcessRunner::time(const std::string& path) {
+  const std::string line = path + "\n";
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t put = ::write(to_child_, line.data() + done, line.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) throw Failure(ErrorCode::kIo, fmt::format("{}: the runner reads no more paths", command_));
+    done += static_cast<std::size_t>(put);
+  }
+  const std::string answer = read_line();
+  double ms = 0;
+  const auto [end, error] = std::from_chars(answer.data(), answer.data() + answer.size(), ms);
+  if (error != std::errc{} || !std::isfinite(ms) || ms <= 0)
+    throw Failure(ErrorCode::kIo,
+                  fmt::format("{}: the runner answered '{}' to {}, not milliseconds", command_, answer.substr(0, 100), path));
+  return ms;
+}
+
+}  // namespace sluice::cli::detect

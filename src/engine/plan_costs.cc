@@ -1,0 +1,69 @@
+#include "src/engine/plan_costs.h"
+
+#include "sluice/kernels/registry.h"
+#include "sluice/profiler/latency.h"
+
+namespace sluice::engine {
+
+planner::Schedule schedule_of(const plan::Plan& plan) {
+  planner::Schedule schedule;
+  for (const plan::Step& step : plan.steps) {
+    planner::StepSpec spec;
+    spec.channels = step.channels;
+    spec.rows = step.rows;
+    spec.loads_needed = step.loads_needed;
+    spec.prepare = step.prepare;
+    if (step.derived.buffer.valid()) spec.derived = 0;
+    schedule.steps.push_back(spec);
+  }
+  for (const plan::Load& load : plan.loads) {
+    planner::LoadSpec spec;
+    spec.uses = load.uses;
+    spec.resident = load.resident;
+    spec.prologue_only = load.prologue_only;
+    schedule.loads.push_back(spec);
+  }
+  return schedule;
+}
+
+namespace {
+
+/// The plan's kernels, and for nodes without steps (views) those that a planner would take.
+Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::Plan& plan) {
+  std::vector<const kernels::KernelDescriptor*> chosen(graph.nodes.size(), nullptr);
+  for (const plan::Step& step : plan.steps) {
+    chosen[step.node.index()] = kernels::find_kernel(step.kernel);
+    if (chosen[step.node.index()] == nullptr)
+      return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] != nullptr) continue;
+    const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, graph.nodes[i]);
+    if (candidates.empty()) return fail(ErrorCode::kUnsupported, graph.nodes[i].name, "no kernel of this build runs the node in this form");
+    chosen[i] = candidates.front();
+  }
+  return planner::KernelChoice(graph, std::move(chosen));
+}
+
+}  // namespace
+
+Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
+                                const profiler::DeviceProfile& profile) {
+  planner::Costs costs;
+  costs.load_start = profile.load_start_seconds;
+  costs.wake = profile.wake_seconds;
+  costs.beside_reads = profile.step_time_beside_reads;
+  SLUICE_ASSIGN_OR_RETURN(const planner::KernelChoice kernels, kernels_of(graph, plan));
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    costs.step.push_back(planner::price_step(graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads)));
+    if (!step.prepare) costs.compute += costs.step.back();
+  }
+  for (const plan::Load& load : plan.loads) {
+    costs.load.push_back(profiler::load_seconds(profile, load.file.size));
+    costs.decode.push_back(planner::decode_seconds(profile, load.file.size.count()));
+  }
+  return costs;
+}
+
+}  // namespace sluice::engine

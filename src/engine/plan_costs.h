@@ -1,0 +1,17 @@
+// A finished plan in the planner's own terms, so that whoever asks what it takes (timeline.cc, predictor.cc) is answered by the code that
+// made it.
+#pragma once
+
+#include "sluice/plan/plan.h"
+#include "sluice/planner/simulate.h"
+
+namespace sluice::engine {
+
+/// A plan as the simulator reads it: what it does not ask for is left out.
+planner::Schedule schedule_of(const plan::Plan& plan);
+
+/// Seconds of each step and load. Errors: kInvalidPlan for a kernel that this build does not have.
+Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
+                                const profiler::DeviceProfile& profile);
+
+}  // namespace sluice::engine

@@ -1,0 +1,120 @@
+#include "sluice/engine/predictor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "sluice/kernels/registry.h"
+#include "sluice/profiler/latency.h"
+#include "src/core/out_of_memory.h"
+#include "src/engine/plan_costs.h"
+#include "src/engine/planning.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kMilliseconds = 1e3;
+/// Standard deviations to either side of nine tenths of a normal distribution.
+constexpr double kNineTenths = 1.645;
+
+/// Adds up what steps may be off by, in milliseconds (predictor.h).
+class ErrorSum {
+ public:
+  ErrorSum(const profiler::DeviceProfile& profile) : profile_(profile) {}
+
+  void add(profiler::UsedKernel kernel, double ms) {
+    const double deviation = ms * profiler::relative_error(profile_, kernel, kernel.variant);
+    together_[kernel] += deviation;
+    apart_ += deviation * deviation;
+    computing_ += ms;
+  }
+
+  /// Of a run that takes `ms` in all: what it waits is reading's doing.
+  double deviation(double ms) const {
+    constexpr double kTogether = 0.5;
+    double variance = (1 - kTogether) * apart_;
+    for (const auto& [kernel, sum] : together_) variance += kTogether * sum * sum;
+    const double common = profile_.common_error * computing_;
+    const double reading = profile_.read_error * std::max(0.0, ms - computing_);
+    return std::sqrt(variance + common * common + reading * reading);
+  }
+
+ private:
+  const profiler::DeviceProfile& profile_;
+  std::map<profiler::UsedKernel, double> together_;
+  double apart_ = 0;
+  double computing_ = 0;
+};
+
+Bytes bytes_read_by(const plan::Plan& plan) {
+  Bytes bytes;
+  for (const plan::Load& load : plan.loads)
+    if (!plan.repeat || load.streamed()) bytes += load.file.size;
+  return bytes;
+}
+
+void set_interval(LatencyPrediction& prediction, double deviation) {
+  // Times are off by factors: what may come is further above than below.
+  const double factor = std::exp(kNineTenths * deviation / std::max(prediction.latency_ms, 1e-9));
+  prediction.low_ms = prediction.latency_ms / factor;
+  prediction.high_ms = prediction.latency_ms * factor;
+}
+
+Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
+                                const double* planned_ms) {
+  const profiler::DeviceProfile profile = engine::profile_for(options);
+  const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
+  const planner::Schedule schedule = engine::schedule_of(plan);
+  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, profile));
+  planner::Gates gates;
+  for (const plan::Load& load : plan.loads)
+    gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
+  const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
+
+  LatencyPrediction prediction;
+  prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds;
+  prediction.peak = overhead + plan.arena_bytes;
+  prediction.bytes_read = bytes_read_by(plan);
+  prediction.measured = !profile.kernels.empty();
+  ErrorSum errors(profile);
+  std::vector<std::size_t> place(model.graph().nodes.size(), model.graph().nodes.size());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    if (step.prepare && kind == planner::Run::kPeriod) continue;
+    std::size_t& at = place[step.node.index()];
+    if (at == place.size()) {
+      at = prediction.nodes.size();
+      prediction.nodes.push_back({step.node, step.kernel});
+    }
+    NodePrediction& node = prediction.nodes[at];
+    ++node.steps;
+    node.compute_ms += (timeline.step_end[i + 1] - timeline.step_start[i]) * kMilliseconds;
+    node.wait_ms += (timeline.step_start[i] - timeline.step_end[i]) * kMilliseconds;
+    errors.add({step.kernel, schedule.steps[i].prepare                           ? profiler::KernelUse::kPrepare
+                             : schedule.steps[i].derived != planner::kNotDerived ? profiler::KernelUse::kRunDerived
+                                                                                 : profiler::KernelUse::kRun},
+               costs.step[i] * kMilliseconds);
+  }
+  set_interval(prediction, errors.deviation(prediction.latency_ms));
+  return prediction;
+}
+
+}  // namespace
+
+Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
+  SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
+  return or_out_of_memory(model_->file().path(), [&] { return price(*model_, plan, overhead, options_, nullptr); });
+}
+
+Result<LatencyPrediction> Predictor::at(Bytes budget) const {
+  SessionOptions options = options_;
+  options.budget = budget;
+  return or_out_of_memory(model_->file().path(), [&]() -> Result<LatencyPrediction> {
+    SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
+    const plan::Prediction& expected = planned.plan.prediction;
+    const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
+    return price(*model_, planned.plan, planned.overhead, options, &ms);
+  });
+}
+
+}  // namespace sluice

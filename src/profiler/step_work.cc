@@ -1,0 +1,124 @@
+#include "sluice/profiler/step_work.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sluice/operators/parameters/elementwise.h"
+#include "sluice/operators/parameters/integer.h"
+#include "sluice/operators/parameters/movement.h"
+#include "sluice/operators/parameters/transformer.h"
+#include "sluice/operators/parameters/weighted.h"
+
+namespace sluice::profiler {
+namespace {
+
+using model::OpKind;
+
+std::uint32_t narrow(std::int64_t extent) noexcept {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(extent, 1, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// Several kernels may run one operator from parameters of their own: theirs are known by the descriptor's size of them.
+template <class T>
+const T* parameters_of(const kernels::KernelDescriptor& kernel, const operators::Parameters& parameters) noexcept {
+  return kernel.parameter_bytes == sizeof(T) && parameters.size() == sizeof(T) ? &parameters.as<T>() : nullptr;
+}
+
+template <class Convolution>
+void add_convolution(const Convolution& conv, StepShape& shape) noexcept {
+  shape.depth = narrow(conv.group_depth());
+  shape.taps = narrow(conv.window.taps());
+  shape.stride = narrow(conv.window.stride_h);
+}
+
+void add_window(const Window& window, StepShape& shape) noexcept {
+  shape.taps = narrow(window.taps());
+  shape.stride = narrow(window.stride_h);
+}
+
+/// A binary function's number, and whether both inputs are as large as the output.
+std::uint16_t variant_of(BinaryFunction function, const model::Graph& graph, const model::Node& node) noexcept {
+  const auto elements = [&](TensorId id) { return graph.tensor(id).shape.element_count(); };
+  const bool broadcast = node.inputs.size() < 2 || elements(node.inputs[0]) != elements(node.inputs[1]);
+  return static_cast<std::uint16_t>(2 * static_cast<int>(function) + (broadcast ? 1 : 0));
+}
+
+bool moves_innermost(const operators::TransposeParameters& transpose, int rank) noexcept {
+  return rank > 0 && transpose.perm[static_cast<std::size_t>(rank - 1)] != rank - 1;
+}
+
+struct Asked {
+  const kernels::KernelDescriptor& kernel;
+  const operators::Parameters& parameters;
+  const model::Graph& graph;
+  const model::Node& node;
+
+  template <class T>
+  const T* as() const noexcept {
+    return parameters_of<T>(kernel, parameters);
+  }
+};
+
+/// What multiplies by panels, and attention.
+void add_products(const Asked& asked, StepWork& work) noexcept {
+  if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
+    if (const auto* conv = asked.as<operators::ConvolutionParameters>()) add_convolution(*conv, work.shape);
+    if (const auto* conv = asked.as<operators::IntegerConvolutionParameters>()) add_convolution(*conv, work.shape);
+  } else if (asked.node.op == OpKind::kDense) {
+    if (const auto* dense = asked.as<operators::DenseParameters>()) work.shape.depth = narrow(dense->in_features);
+    if (const auto* dense = asked.as<operators::IntegerDenseParameters>()) work.shape.depth = narrow(dense->in_features);
+  } else if (asked.node.op == OpKind::kRecurrent) {
+    if (const auto* layer = asked.as<operators::RecurrentParameters>()) {
+      work.shape.depth = narrow(layer->hidden);
+      work.variant = static_cast<std::uint16_t>(layer->cell);
+    }
+  } else if (asked.node.op == OpKind::kMatMul) {
+    work.shape.depth = narrow(asked.graph.tensor(asked.node.inputs[0]).shape.back());
+  } else if (const auto* attention = asked.as<operators::AttentionParameters>()) {
+    work.shape.depth = narrow(attention->depth);
+    work.shape.taps = narrow(attention->keys);
+    work.variant = attention->causal ? 1 : 0;
+  }
+}
+
+/// What works value by value, or moves values.
+void add_elements(const Asked& asked, StepWork& work) noexcept {
+  const int rank = asked.graph.tensor(asked.node.outputs[0]).shape.rank();
+  if (asked.node.op == OpKind::kUnary) {
+    if (const auto* unary = asked.as<operators::UnaryParameters>()) work.variant = static_cast<std::uint16_t>(unary->function.function);
+  } else if (asked.node.op == OpKind::kBinary) {
+    if (const auto* binary = asked.as<operators::BinaryParameters>()) work.variant = variant_of(binary->function, asked.graph, asked.node);
+    if (const auto* binary = asked.as<operators::IntegerBinaryParameters>())
+      work.variant = variant_of(binary->function, asked.graph, asked.node);
+  } else if (asked.node.op == OpKind::kPool) {
+    const auto* integers = asked.as<operators::IntegerPoolParameters>();
+    const auto* pool = integers != nullptr ? &integers->pool : asked.as<operators::PoolParameters>();
+    if (pool == nullptr) return;
+    add_window(pool->window, work.shape);
+    work.variant = static_cast<std::uint16_t>(pool->kind);
+  } else if (asked.node.op == OpKind::kResize) {
+    if (const auto* resize = asked.as<operators::ResizeParameters>()) work.variant = static_cast<std::uint16_t>(resize->mode);
+  } else if (asked.node.op == OpKind::kTranspose) {
+    if (const auto* transpose = asked.as<operators::TransposeParameters>()) work.variant = moves_innermost(*transpose, rank) ? 1 : 0;
+  } else if (asked.node.op == OpKind::kPlain) {
+    if (const auto* plain = asked.as<operators::PlainParameters>()) work.variant = plain->op;
+  }
+}
+
+}  // namespace
+
+StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
+                 const kernels::StepExtent& extent) noexcept {
+  const auto cost = use == KernelUse::kPrepare && kernel.prepare_cost != nullptr ? kernel.prepare_cost : kernel.cost;
+  StepWork work(cost(graph, node, extent));
+  work.shape.rows = narrow(extent.rows.size());
+  work.shape.columns = narrow(row_extents(graph.tensor(node.outputs[0]).shape).pixels);
+  work.shape.channels = narrow(extent.channels.size());
+  const operators::Parameters parameters = kernel.resolve(graph, node, active_isa()).parameters;
+  const Asked asked{kernel, parameters, graph, node};
+  add_products(asked, work);
+  add_elements(asked, work);
+  return work;
+}
+
+}  // namespace sluice::profiler

@@ -1,0 +1,131 @@
+#include "sluice/profiler/step_work.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "sluice/kernels/registry.h"
+#include "sluice/profiler/fit.h"
+#include "sluice/profiler/measure.h"
+#include "src/profiler/sample_graph.h"
+#include "src/profiler/sampler.h"
+
+namespace sluice::profiler {
+namespace {
+
+StepWork work_of_node(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  return work_of(kernel, KernelUse::kRun, graph, node, {{0, out.rows}, {0, model::step_channels(graph, node)}});
+}
+
+TEST_CASE("the shape of a step's work is that of its resolved call") {
+  const model::Graph graph = sample_graph();
+  std::set<std::uint16_t> functions;
+  int convolutions = 0;
+  for (const model::Node& node : graph.nodes) {
+    const kernels::KernelDescriptor& kernel = *kernels::kernels_for(graph, node).front();
+    const StepWork work = work_of_node(graph, node, kernel);
+    INFO(node.name << " on " << kernel.name);
+    if (node.op == model::OpKind::kConv) {
+      const auto& a = node.as<model::ConvAttributes>();
+      CHECK(work.shape.rows == a.window.out_h);
+      CHECK(work.shape.columns == a.window.out_w);
+      CHECK(work.shape.channels == a.out_channels);
+      CHECK(work.shape.depth == a.in_channels / a.groups);
+      CHECK(work.shape.taps == a.window.taps());
+      CHECK(work.shape.stride == a.window.stride_h);
+      ++convolutions;
+    }
+    if (node.op == model::OpKind::kDense) CHECK(work.shape.depth == node.as<model::DenseAttributes>().in_features);
+    if (kernel.id == kernels::kernel_id::kUnary) functions.insert(work.variant);
+  }
+  CHECK(convolutions > 100);
+  CHECK(functions.size() >= 7);
+}
+
+TEST_CASE("half-filled tiles are work of their own") {
+  StepWork full({1'000'000, 100, 100, 100}, {.rows = 14, .columns = 14, .channels = 64, .depth = 64}, 0);
+  StepWork odd = full;
+  odd.shape.columns = 15;
+  const detail::TileExtent tile = detail::tile_of("avx512");
+  CHECK(detail::terms_of(full, tile)[5] == 0);
+  odd.shape.rows = 1;
+  CHECK(detail::terms_of(odd, tile)[5] == Approx(1'000'000 * (28.0 / 15 - 1)));
+  CHECK(detail::features_of(odd, tile) != detail::features_of(full, tile));
+  odd.shape.channels = 33;
+  CHECK(detail::terms_of(odd, tile)[6] == 2 * 2);  // tiles
+}
+
+TEST_CASE("candidates are whole steps, slices and bands of every family, and what is derived") {
+  auto timer = StepTimer::create(1);
+  REQUIRE(timer);
+  const model::Graph graph = sample_graph();
+  std::set<KernelId> kernels;
+  std::set<KernelUse> uses;
+  bool sliced = false, banded = false;
+  for (const Candidate& candidate : candidates_of(graph, *timer)) {
+    kernels.insert(candidate.kernel.kernel);
+    uses.insert(candidate.kernel.use);
+    sliced = sliced || candidate.request.share < 1;
+    banded = banded || (candidate.request.share_of_rows < 1 && candidate.work.shape.rows < 56);
+  }
+  CHECK(uses.size() == 3);
+  CHECK(sliced);
+  CHECK(banded);
+  namespace id = kernels::kernel_id;
+  for (const KernelId wanted :
+       {id::kConvDirect, id::kConvPointwise, id::kConvDepthwise, id::kConvGroupedLanes, id::kDense,          id::kPool,   id::kBinary,
+        id::kUnary,      id::kAffine,        id::kSoftmax,       id::kResize,           id::kConvTransposed, id::kMatMul, id::kConvWinograd,
+        id::kLayerNorm,  id::kAttention,     id::kRecurrent,     id::kConcat,           id::kSlice,          id::kPad,    id::kTranspose})
+    CHECK(kernels.contains(wanted));
+}
+
+TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on from it") {
+  auto timer = StepTimer::create(1);
+  REQUIRE(timer);
+  const model::Graph graph = sample_graph();
+  // Small steps only: this is about counting, not about times.
+  std::vector<Candidate> small;
+  for (const Candidate& candidate : candidates_of(graph, *timer))
+    if (candidate.work.cost.flops < 2'000'000) small.push_back(candidate);
+  REQUIRE(small.size() > 60);
+  MeasureOptions options;
+  options.most = 55;
+  options.seconds = 1e9;
+  std::vector<KernelSample> kept;
+  options.progress_context = &kept;
+  options.keep = [](void* context, const std::vector<KernelSample>& samples) {
+    *static_cast<std::vector<KernelSample>*>(context) = samples;
+  };
+  const auto first = Sampler(options, *timer, {}, small).run();
+  REQUIRE(first);
+  CHECK(first->size() == 55);
+  CHECK(kept.size() == 50);
+  for (std::size_t i = 0; i < first->size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      CHECK_FALSE(((*first)[i].kernel == (*first)[j].kernel && (*first)[i].work.shape == (*first)[j].work.shape &&
+                   (*first)[i].work.cost.flops == (*first)[j].work.cost.flops &&
+                   (*first)[i].work.cost.input_bytes == (*first)[j].work.cost.input_bytes &&
+                   (*first)[i].work.cost.weight_bytes == (*first)[j].work.cost.weight_bytes));
+
+  const auto again = Sampler(options, *timer, {}, {small.front()}).run();
+  REQUIRE(again);
+  CHECK(again->size() == 1);
+  options.known = &*again;
+  std::size_t told = 0;
+  options.keep = nullptr;
+  options.progress_context = &told;
+  const auto resumed = Sampler(options, *timer, {}, {small.front()}).run();
+  REQUIRE(resumed);
+  CHECK(resumed->front().seconds == Approx(again->front().seconds));  // it was not measured again
+}
+
+TEST_CASE("a profile without kernels cannot be transferred") {
+  CHECK(transfer_profile({}, {}).error().code == ErrorCode::kInvalidArgument);
+  DeviceProfile other;
+  other.kernels.push_back({});
+  CHECK(transfer_profile(other, {.threads = 0}).error().code == ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sluice::profiler
