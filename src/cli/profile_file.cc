@@ -187,6 +187,7 @@ Json json_of(const DeviceProfile& profile) {
   for (const profiler::ReadRate& read : profile.reads)
     json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
+  if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json;
 }
 

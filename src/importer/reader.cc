@@ -196,7 +196,8 @@ class Reader {
           seen = AttributeType::kString;
           break;
         case text(5):
-          read_tensor(message.get_message(), attribute);
+        case text(22):
+          message.tag() == 5 ? read_tensor(message.get_message(), attribute) : read_sparse_tensor(message.get_message(), attribute);
           seen = AttributeType::kTensor;
           break;
         case fixed32(7):
@@ -204,17 +205,11 @@ class Reader {
           seen = AttributeType::kFloats;
           break;
         case text(7):
-          for (const float value : message.get_packed_float()) add(attribute.floats, value);
+          add_all(attribute.floats, message.get_packed_float());
           seen = AttributeType::kFloats;
           break;
-        case text(22):
-          read_sparse_tensor(message.get_message(), attribute);
-          seen = AttributeType::kTensor;
-          break;
         case text(6):
-          limit(graphs_++, kMaxNodes, "graphs");
-          attribute.graph = std::make_shared<OnnxGraph>();
-          read_graph(message.get_message(), *attribute.graph);
+          read_body(message.get_message(), attribute);
           seen = AttributeType::kGraph;
           break;
         case text(9):
@@ -226,7 +221,7 @@ class Reader {
           seen = AttributeType::kInts;
           break;
         case text(8):
-          for (const std::int64_t value : message.get_packed_int64()) add(attribute.ints, value);
+          add_all(attribute.ints, message.get_packed_int64());
           seen = AttributeType::kInts;
           break;
         default:
@@ -235,6 +230,12 @@ class Reader {
     }
     // Files older than IR version 2 have no type; an empty list has a type and no values.
     attribute.type = seen == AttributeType::kOther ? type_without_value(type) : seen;
+  }
+
+  void read_body(pbf_reader message, OnnxAttribute& attribute) {
+    limit(graphs_++, kMaxNodes, "graphs");
+    attribute.graph = std::make_shared<OnnxGraph>();
+    read_graph(message, *attribute.graph);
   }
 
   void read_tensor(pbf_reader message, OnnxAttribute& attribute) {
@@ -264,6 +265,10 @@ class Reader {
     }
   }
 
+  template <class T, class Packed>
+  void add_all(std::vector<T>& values, const Packed& packed) {
+    for (const T value : packed) add(values, value);
+  }
   template <class T>
   void add(std::vector<T>& values, T value) {
     // One allowance for the whole file: 65,536 nodes with a long list each would be a bomb, too.

@@ -183,9 +183,9 @@ Status write_whole(Graph& graph, WeightProducer& producer, const std::string& pa
 
   SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   if (!options.weights) {
-    prefix.needed |= bit_of(Feature::kWithoutWeights);
+    prefix.needed |= bit_of(Feature::kWithoutWeights) | (encryption ? bit_of(Feature::kEncryption) : 0);
     SLUICE_RETURN_IF_ERROR(file.resize(Bytes(kPrefixSize) + prefix.header_size));
-    SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, file));
+    SLUICE_RETURN_IF_ERROR(write_header(graph, options.variants, prefix, encryption ? &*encryption : nullptr, file));
     return file.commit();
   }
   SLUICE_RETURN_IF_ERROR(file.resize(prefix.file_size));

@@ -21,7 +21,6 @@ struct EmitOptions {
   /// Arena and stack together, in bytes; 0: the least that works.
   std::uint64_t ram = 0;
   NetworkOptions network;
-  bool measure = false;  // NAME_measure, which times each stage by a counter of cycles
 };
 
 struct Emission {

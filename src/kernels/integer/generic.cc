@@ -156,8 +156,6 @@ void table(const KernelCall& call) noexcept {
   });
 }
 
-namespace {}  // namespace
-
 void binary(const KernelCall& call) noexcept {
   const auto& p = call.parameters<operators::IntegerBinaryParameters>();
   const Operand &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
