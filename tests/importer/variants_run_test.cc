@@ -72,7 +72,7 @@ std::vector<Bytewise> run(Session& session) {
   REQUIRE(status);
   std::vector<Bytewise> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const DType dtype = graph.tensor(graph.outputs[i].tensor).dtype;
+    const DType dtype = graph.dtype_of(graph.outputs[i]);
     outputs.emplace_back(static_cast<std::size_t>(session.output_shape(i).element_count()) * size_of(dtype));
     REQUIRE(session.get_output(i, outputs.back()));
   }

@@ -35,7 +35,7 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"backends", {"core", "model", "operators", "kernels"}},
       {"scheduler", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "backends"}},
       {"quantiser", {"core", "model", "operators", "plan", "kernels", "importer", "profiler", "planner", "executor", "engine"}},
-      {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "scheduler"}},
+      {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "backends", "scheduler"}},
       {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "quantiser", "cli"}},
       {"emit-program", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "emit", "cli"}},
       {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},

@@ -211,7 +211,7 @@ class RegionSearch {
     for (const Bounds& b : bounds) {
       if (tried == kRegions || worked_ > rule_.work) break;
       if (best && b.beside >= best->measure.peak) break;
-      tried += try_region(b, peak, worth, best) ? 1 : 0;
+      if (try_region(b, peak, worth, best)) ++tried;
     }
   }
 
