@@ -55,7 +55,7 @@ sluice::Result<double> run_once(const sluice::Model& model, sluice::Session& ses
   const auto start = Clock::now();
   if (auto run = session.run(); !run) return tl::unexpected(run.error());
   const double elapsed = milliseconds(Clock::now() - start);
-  output.resize(graph.tensor(graph.outputs[0].tensor).bytes().count());
+  output.resize(graph.bytes_of(graph.outputs[0]).count());
   if (auto got = session.get_output(0, output); !got) return tl::unexpected(got.error());
   return elapsed;
 }

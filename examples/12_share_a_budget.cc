@@ -37,7 +37,7 @@ sluice::Status run_once(const sluice::Model& model, sluice::Session& session, st
   }
   if (auto run = session.run(); !run) return run;
   const auto elements = static_cast<std::size_t>(session.output_shape(0).element_count());
-  output.resize(elements * size_of(graph.tensor(graph.outputs[0].tensor).dtype));
+  output.resize(elements * size_of(graph.dtype_of(graph.outputs[0])));
   return session.get_output(0, output);
 }
 

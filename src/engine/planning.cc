@@ -153,8 +153,8 @@ bool same_file(const Model& a, const Model& b) noexcept {
 
 bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
   const auto chosen = [](const SessionOptions& o) {
-    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.partition, o.max_overhead, o.read.size, o.read.in_flight, o.read.bytes_per_second_limit,
-                    o.compute_slowdown);
+    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.partition, o.max_overhead, o.read.size, o.read.in_flight,
+                    o.read.bytes_per_second_limit, o.compute_slowdown);
   };
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
   if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;
@@ -182,24 +182,28 @@ auto with_dims_of(const Model& model, const SessionOptions& options, Use&& use) 
 
 }  // namespace
 
+static Result<Bytes> least_budget(const Model& model, const SessionOptions& options) {
+  SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
+                                                                          engine::request_for(model, options, Bytes())));
+  return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
+}
+
 Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   return or_out_of_memory(given.file().path(), [&] {
     return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
-      return engine::plan_within(model, options, engine::overhead_of(model, options));
+      SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(model, options, engine::overhead_of(model, options)));
+      if (options.plan != nullptr) return planned;
+      SLUICE_ASSIGN_OR_RETURN(planned.minimum_budget, least_budget(model, options));
+      return planned;
     });
   });
 }
 
 Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  return or_out_of_memory(given.file().path(), [&] {
-    return with_dims_of(given, options, [&](const Model& model) -> Result<Bytes> {
-      SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
-                                                                              engine::request_for(model, options, Bytes())));
-      return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
-    });
-  });
+  return or_out_of_memory(given.file().path(),
+                          [&] { return with_dims_of(given, options, [&](const Model& model) { return least_budget(model, options); }); });
 }
 
 Result<planner::PartitionReport> report_partition(const Model& given, const SessionOptions& options, const plan::Plan& plan) {

@@ -70,13 +70,20 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
   return regions;
 }
 
-/// Nodes that the search for bands may look at for each millisecond of a request's search, and without any.
-constexpr std::uint64_t kNodesAMillisecond = 4000, kNodesAtLeast = 200000;
+/// How long bands for memory are searched for. Quickly where a plan fits anyway and bands may only make it faster: that is what opening a
+/// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
+enum class BandSearch : std::uint8_t { kQuick, kThorough };
+
+/// Nodes that the search may look at: at least, and for each millisecond of a request's search (measured: about a thousand a millisecond).
+std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
+  if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 200'000 + request.search_ms * 4000;
+  return 10'000 + request.search_ms * 200;
+}
 
 /// Begun with bands for time, or with none where that ends lower: what is there already bounds what regions may still cost.
-std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request) {
-  const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead,
-                           kNodesAtLeast + request.search_ms * kNodesAMillisecond};
+std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
+                            std::uint64_t work) {
+  const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
   std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
   if (seeds.empty()) return bare;
   std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
@@ -84,7 +91,7 @@ std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& ord
   return lowest(bare) < lowest(ladder) ? bare : ladder;
 }
 
-Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, BandSearch search) {
   Problems problems;
   SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, problems.order));
   const Problem& whole = problems.whole;
@@ -94,7 +101,7 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   problems.fast = with_chains(whole, cutter, chains);
   if (request.repeat) problems.fast.residency = residency_orders(problems.fast);
   if (request.policy != Policy::kSluice || request.partition == Partition::kOff) return problems;
-  problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request);
+  problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request, work_of(search, request));
   return problems;
 }
 
@@ -156,10 +163,13 @@ Bytes file_size_of(const model::Graph& graph) {
   return align_up(end, kBlockBytes);
 }
 
-Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request));
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                                      BandSearch search) {
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
   Contenders contenders(problems, request);
   const std::uint64_t least = contenders.least();
+  if (request.capacity.count() < least && search == BandSearch::kQuick)
+    return make_verified_plan(graph, profile, request, BandSearch::kThorough);
   if (request.capacity.count() < least)
     return fail(
         make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
@@ -192,14 +202,14 @@ std::string_view name_of(Partition partition) noexcept {
 }
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request); });
+  return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request, BandSearch::kQuick); });
 }
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
-    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing));
+    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing, BandSearch::kThorough));
     return Bytes(Contenders(problems, nothing).least());
   });
 }

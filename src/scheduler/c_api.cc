@@ -81,7 +81,7 @@ template <class Byte, class Pointer>
 void views_of(const sluice::model::Graph& graph, const std::vector<sluice::model::Port>& ports, const Pointer* given,
               std::array<std::span<Byte>, kMostPorts>& views) noexcept {
   for (std::size_t i = 0; i < ports.size(); ++i)
-    views[i] = {static_cast<Byte*>(given[i]), static_cast<std::size_t>(graph.tensor(ports[i].tensor).bytes().count())};
+    views[i] = {static_cast<Byte*>(given[i]), static_cast<std::size_t>(graph.bytes_of(ports[i]).count())};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace sluice::scheduler {
 namespace {
 
 std::size_t bytes_of(const model::Graph& graph, const model::Port& port) noexcept {
-  return static_cast<std::size_t>(graph.tensor(port.tensor).bytes().count());
+  return static_cast<std::size_t>(graph.bytes_of(port).count());
 }
 
 std::vector<std::vector<std::byte>> zeros(const model::Graph& graph, const std::vector<model::Port>& ports) {

@@ -16,7 +16,7 @@ class CpuProgram final : public backends::Program {
 
   Status set_input(std::size_t port, std::span<const std::byte> data) noexcept override {
     const model::Graph& graph = session_->model().graph();
-    return session_->set_input(port, graph.tensor(graph.inputs[port].tensor).dtype, data);
+    return session_->set_input(port, graph.dtype_of(graph.inputs[port]), data);
   }
   Status run() noexcept override { return session_->run(); }
   Status get_output(std::size_t port, std::span<std::byte> data) noexcept override { return session_->get_output(port, data); }

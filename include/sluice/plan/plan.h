@@ -148,7 +148,7 @@ struct Plan {
   Bytes arena_bytes;             // highest offset + size: what it does use
   Bytes resident_bytes;          // weights kept, derived ones too
   Bytes streamed_bytes;          // weights that loads read each period; what steps read by themselves comes on top
-  Bytes minimum_capacity;        // the least capacity for which a plan exists
+  Bytes minimum_capacity;        // the least that the search for this plan found one for; a longer search may find less
   std::vector<Buffer> buffers;
   std::vector<TensorPlacement> tensors;  // one for each tensor of the graph
   std::vector<Step> steps;

@@ -2,11 +2,8 @@
 
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 
 #include "src/cli/failure.h"
 #include "src/cli/sibling.h"
@@ -39,11 +36,8 @@ ErrorCode code_of_status(int status) {
 
 }  // namespace
 
-ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "sluice-emit-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) raise(make_io_error(pattern, "no folder for the model file can be made", errno));
-  folder_ = pattern;
-  path_ = folder_ + "/model.sluice";
+ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims)
+    : folder_("sluice-emit"), path_(folder_.file("model.sluice")) {
   // No kernel of emitted code forms sums as winograd4 does.
   std::vector<std::string> words = {"sluice-convert", onnx, "-o", path_, "--numerics", "exact", "--quiet"};
   for (const std::string& dim : dims) {
@@ -51,15 +45,7 @@ ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::s
     words.push_back(dim);
   }
   const int status = run_program(sibling_program("sluice-convert"), std::move(words));
-  if (status == 0) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-  throw Failure(code_of_status(status), onnx + ": was not converted");
-}
-
-ConvertedModel::~ConvertedModel() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  if (status != 0) throw Failure(code_of_status(status), onnx + ": was not converted");
 }
 
 }  // namespace sluice::cli

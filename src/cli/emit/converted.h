@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/scratch_folder.h"
+
 namespace sluice::cli {
 
 /// A model file in a folder of its own, which goes with this object.
@@ -11,14 +13,12 @@ class ConvertedModel {
  public:
   /// Throws Failure with the status of the converter, which has said on stderr what was wrong.
   ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims);
-  ConvertedModel(const ConvertedModel&) = delete;
-  ConvertedModel& operator=(const ConvertedModel&) = delete;
-  ~ConvertedModel();
 
   const std::string& path() const noexcept { return path_; }
 
  private:
-  std::string folder_, path_;
+  ScratchFolder folder_;
+  std::string path_;
 };
 
 }  // namespace sluice::cli

@@ -1,6 +1,5 @@
 #include "src/cli/report/report.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -13,6 +12,7 @@
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
+#include "src/cli/scratch_folder.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -20,26 +20,6 @@ namespace sluice::cli {
 namespace {
 
 using bench_detail::json_of_self;
-
-/// A folder for what the children write, gone at the end.
-class Workshop {
- public:
-  Workshop() {
-    std::string name = (std::filesystem::temp_directory_path() / "sluice-report-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) raise(make_io_error(name, "no folder can be made", errno));
-    path_ = name;
-  }
-  Workshop(const Workshop&) = delete;
-  Workshop& operator=(const Workshop&) = delete;
-  ~Workshop() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// `sluice COMMAND MODEL --json` with what each of the children is asked.
 std::vector<std::string> words_of(const char* command, const ReportOptions& options) {
@@ -96,7 +76,7 @@ void report(const ReportOptions& options) {
   if (options.budget.budget == "auto") raise(make_error(ErrorCode::kInvalidArgument, "--budget", "a report is of one budget, not of auto"));
   session_options(options.budget);  // whose words for what is wrong with an option are better than a child's
   const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
-  const Workshop workshop;
+  const ScratchFolder workshop("sluice-report");
   const std::string plan_file = workshop.file("plan"), trace_file = workshop.file("trace.json");
   report_detail::Material material;
   material.plan = plan_into(plan_file, options);

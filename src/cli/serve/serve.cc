@@ -1,14 +1,13 @@
 #include "src/cli/serve/serve.h"
 
-#include <unistd.h>
-
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "sluice/engine/engine.h"
@@ -18,6 +17,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
+#include "src/cli/scratch_folder.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -40,27 +40,18 @@ constexpr std::size_t kChecked = 2;
 /// ONNX files of the configuration as model files, removed at the end.
 class Converted {
  public:
-  Converted() = default;
-  Converted(const Converted&) = delete;
-  Converted& operator=(const Converted&) = delete;
-  ~Converted() {
-    for (const std::string& path : paths_) ::unlink(path.c_str());
-  }
-
   std::string model_file(const std::string& graph) {
     if (!graph.ends_with(".onnx")) return graph;
-    std::string path = (std::filesystem::temp_directory_path() / "sluice-serve-XXXXXX").string();
-    const int file = ::mkstemp(path.data());
-    if (file < 0) raise(make_io_error(path, "no temporary file can be made", errno));
-    ::close(file);
-    paths_.push_back(path);
+    if (!folder_) folder_.emplace("sluice-serve");
+    std::string path = folder_->file(std::to_string(files_++) + ".sluice");
     const bench_detail::ChildResult child = bench_detail::run_self({"convert", graph, "-o", path});
     if (child.status != 0) throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: cannot be converted: {}", graph, child.error));
     return path;
   }
 
  private:
-  std::vector<std::string> paths_;
+  std::optional<ScratchFolder> folder_;
+  int files_ = 0;
 };
 
 /// The tensors of one model's requests: the same inputs for all, and room for some outputs.
@@ -79,7 +70,7 @@ struct ModelTensors {
 ModelTensors make_tensors(const model::Graph& graph, std::size_t seed) {
   ModelTensors tensors;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const HostTensor values = random_tensor(graph.tensor(graph.inputs[i].tensor).dtype, graph.inputs[i].onnx_shape, seed + i);
+    const HostTensor values = random_tensor(graph.dtype_of(graph.inputs[i]), graph.inputs[i].onnx_shape, seed + i);
     const auto bytes = std::as_bytes(std::span(values.data));
     tensors.inputs.emplace_back(bytes.begin(), bytes.end());
   }
@@ -90,8 +81,7 @@ ModelTensors make_tensors(const model::Graph& graph, std::size_t seed) {
 
 void add_room(ModelTensors& tensors, const model::Graph& graph) {
   ModelTensors::Room& room = tensors.rooms.emplace_back();
-  for (const model::Port& port : graph.outputs)
-    room.outputs.emplace_back(static_cast<std::size_t>(graph.tensor(port.tensor).bytes().count()));
+  for (const model::Port& port : graph.outputs) room.outputs.emplace_back(static_cast<std::size_t>(graph.bytes_of(port).count()));
   for (auto& output : room.outputs) room.views.emplace_back(output);
   tensors.free.push_back(&room);
 }
@@ -171,7 +161,7 @@ class Serving {
   Bytes bytes_of_requests() const {
     Bytes sum(2 << 20);  // results
     for (std::size_t m = 0; m < models_.size(); ++m)
-      for (const model::Port& port : models_[m]->graph().outputs) sum += kChecked * models_[m]->graph().tensor(port.tensor).bytes();
+      for (const model::Port& port : models_[m]->graph().outputs) sum += kChecked * models_[m]->graph().bytes_of(port);
     return sum;
   }
 
