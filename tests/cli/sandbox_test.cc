@@ -124,9 +124,20 @@ const Attempt kForbidden[] = {
      [](const Files&) -> long { return ::syscall(__NR_process_vm_readv, ::getppid(), nullptr, 0, nullptr, 0, 0); }},
 };
 
+/// A sanitizer or an emulator makes system calls of its own, which no sandbox knows of.
+bool skipped() {
+#if defined(SLUICE_FOREIGN_MEMORY)
+  WARN("SKIPPED: the system calls are not the program's alone");
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 TEST_CASE("in the sandbox a process reads its model, writes its outputs, and takes memory") {
+  if (skipped()) return;
   const Files files;
   for (const Attempt& attempt : kAllowed) {
     INFO(attempt.name);
@@ -137,6 +148,7 @@ TEST_CASE("in the sandbox a process reads its model, writes its outputs, and tak
 }
 
 TEST_CASE("in the sandbox all else is refused") {
+  if (skipped()) return;
   const Files files;
   for (const Attempt& attempt : kForbidden) {
     INFO(attempt.name);
@@ -147,6 +159,7 @@ TEST_CASE("in the sandbox all else is refused") {
 }
 
 TEST_CASE("threads that were there before are in the sandbox too") {
+  if (skipped()) return;
   const Files files;
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
