@@ -14,6 +14,13 @@ std::string mebibytes_up(std::uint64_t bytes) {
 
 }  // namespace
 
+ErrorCode code_of_status(int status) noexcept {
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel, ErrorCode::kUnsupported, ErrorCode::kBudgetTooSmall,
+                               ErrorCode::kIo, ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory, ErrorCode::kWrongKey})
+    if (exit_status(code) == status) return code;
+  return ErrorCode::kInternal;
+}
+
 std::string describe(const Error& error) {
   if (error.code != ErrorCode::kBudgetTooSmall || !error.has_numbers) return error.to_string();
   std::string text(name_of(error.code));

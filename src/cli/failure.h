@@ -21,6 +21,9 @@ class Failure : public std::runtime_error {
   ErrorCode code_;
 };
 
+/// A code that leads to this exit status, of those that a program of ours may leave with; kInternal for any other.
+ErrorCode code_of_status(int status) noexcept;
+
 /// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.
 std::string describe(const Error& error);
 

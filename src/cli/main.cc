@@ -6,17 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <optional>
 #include <span>
-#include <system_error>
 
 #include "sluice/core/cpu.h"
 #include "sluice/executor/executor.h"
 #include "src/cli/bench/bench.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
-#include "src/cli/memory_end.h"
+#include "src/cli/guarded_main.h"
 #include "src/cli/process.h"
 #include "src/cli/report/report.h"
 #include "src/cli/serve/command.h"
@@ -28,7 +26,6 @@ namespace sluice::cli {
 namespace {
 
 constexpr int kUsage = 1;
-constexpr int kInternalStatus = 7;
 
 /// Every option of every command, where CLI11 puts them.
 struct CommandLine {
@@ -448,19 +445,5 @@ int dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::cli::keep_heap_small();
-  sluice::cli::end_where_memory_ends("sluice");
-  try {
-    return sluice::cli::dispatch(argc, argv);
-  } catch (const sluice::cli::Failure& failure) {
-    std::fprintf(stderr, "sluice: %s\n", failure.what());
-    return sluice::exit_status(failure.code());
-  } catch (const std::bad_alloc&) {
-    sluice::cli::say_out_of_memory();
-  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
-    std::fprintf(stderr, "sluice: %s\n", error.what());
-    return sluice::exit_status(sluice::ErrorCode::kIo);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice: internal error: %s\n", error.what());
-  }
-  return sluice::cli::kInternalStatus;
+  return sluice::cli::guarded_main("sluice", sluice::cli::dispatch, argc, argv);
 }

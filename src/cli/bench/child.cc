@@ -100,13 +100,8 @@ void check_succeeded(const ChildResult& result) {
   for (const std::string_view prefix : {"sluice: ", "sluice-convert: "})
     if (text.starts_with(prefix)) text.erase(0, prefix.size());
   while (text.ends_with('\n')) text.pop_back();
-  // The statuses of docs/errors.md; the code only has to lead to the same one.
-  constexpr ErrorCode kByStatus[] = {ErrorCode::kInternal,       ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel,
-                                     ErrorCode::kUnsupported,    ErrorCode::kBudgetTooSmall,  ErrorCode::kIo,
-                                     ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory,     ErrorCode::kWrongKey};
-  const bool known = result.status > 0 && result.status < static_cast<int>(std::size(kByStatus));
   if (text.empty()) text = fmt::format("a run ended with status {}", result.status);
-  throw Failure(known ? kByStatus[result.status] : ErrorCode::kInternal, text);
+  throw Failure(code_of_status(result.status), text);
 }
 
 Json json_of_self(const std::vector<std::string>& words) {

@@ -7,18 +7,15 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
-#include <exception>
-#include <new>
-#include <system_error>
 
 #include "sluice/importer/importer.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
+#include "src/cli/guarded_main.h"
 #include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/key.h"
-#include "src/cli/memory_end.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
@@ -190,21 +187,6 @@ int dispatch(int argc, char** argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  constexpr int kInternalStatus = 7;
   sluice::cli::keep_heap_small();
-  sluice::cli::end_where_memory_ends("sluice-convert");
-  try {
-    return sluice::cli::dispatch(argc, argv);
-  } catch (const sluice::cli::Failure& failure) {
-    std::fprintf(stderr, "sluice-convert: %s\n", failure.what());
-    return sluice::exit_status(failure.code());
-  } catch (const std::bad_alloc&) {
-    sluice::cli::say_out_of_memory();
-  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
-    std::fprintf(stderr, "sluice-convert: %s\n", error.what());
-    return sluice::exit_status(sluice::ErrorCode::kIo);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice-convert: internal error: %s\n", error.what());
-  }
-  return kInternalStatus;
+  return sluice::cli::guarded_main("sluice-convert", sluice::cli::dispatch, argc, argv);
 }

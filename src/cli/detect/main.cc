@@ -4,13 +4,11 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <new>
-#include <system_error>
 
 #include "src/cli/detect/detector.h"
 #include "src/cli/failure.h"
+#include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
-#include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/scratch_folder.h"
 #include "src/cli/text.h"
@@ -100,21 +98,4 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice::cli::detect
 
-int main(int argc, char** argv) {
-  constexpr int kInternalStatus = 7;
-  sluice::cli::end_where_memory_ends("sluice-detect");
-  try {
-    return sluice::cli::detect::dispatch(argc, argv);
-  } catch (const sluice::cli::Failure& failure) {
-    std::fprintf(stderr, "sluice-detect: %s\n", failure.what());
-    return sluice::exit_status(failure.code());
-  } catch (const std::bad_alloc&) {
-    sluice::cli::say_out_of_memory();
-  } catch (const std::system_error& error) {
-    std::fprintf(stderr, "sluice-detect: %s\n", error.what());
-    return sluice::exit_status(sluice::ErrorCode::kIo);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice-detect: internal error: %s\n", error.what());
-  }
-  return kInternalStatus;
-}
+int main(int argc, char** argv) { return sluice::cli::guarded_main("sluice-detect", sluice::cli::detect::dispatch, argc, argv); }

@@ -27,13 +27,6 @@ int run_program(const std::string& program, std::vector<std::string> words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : exit_status(ErrorCode::kInternal);
 }
 
-ErrorCode code_of_status(int status) {
-  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel, ErrorCode::kUnsupported, ErrorCode::kBudgetTooSmall,
-                               ErrorCode::kIo, ErrorCode::kOutOfMemory})
-    if (exit_status(code) == status) return code;
-  return ErrorCode::kInternal;
-}
-
 }  // namespace
 
 ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims)

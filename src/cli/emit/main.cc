@@ -3,11 +3,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <new>
 #include <optional>
-#include <system_error>
 
 #include "sluice/emit/emit.h"
 #include "src/cli/dims.h"
@@ -15,8 +12,8 @@
 #include "src/cli/emit/test_vector.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
+#include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
-#include "src/cli/memory_end.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
@@ -143,21 +140,4 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice::cli
 
-int main(int argc, char** argv) {
-  constexpr int kInternalStatus = 7;
-  sluice::cli::end_where_memory_ends("sluice-emit");
-  try {
-    return sluice::cli::dispatch(argc, argv);
-  } catch (const sluice::cli::Failure& failure) {
-    std::fprintf(stderr, "sluice-emit: %s\n", failure.what());
-    return sluice::exit_status(failure.code());
-  } catch (const std::bad_alloc&) {
-    sluice::cli::say_out_of_memory();
-  } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
-    std::fprintf(stderr, "sluice-emit: %s\n", error.what());
-    return sluice::exit_status(sluice::ErrorCode::kIo);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice-emit: internal error: %s\n", error.what());
-  }
-  return kInternalStatus;
-}
+int main(int argc, char** argv) { return sluice::cli::guarded_main("sluice-emit", sluice::cli::dispatch, argc, argv); }
