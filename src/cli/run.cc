@@ -24,6 +24,7 @@
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 #include "src/cli/trace.h"
+#include "src/engine/process_memory.h"
 
 namespace sluice::cli {
 namespace {
@@ -267,6 +268,7 @@ void run(const RunOptions& options) {
   std::optional<OutputFiles> output_files;
   if (options.sandbox) output_files = enter_sandbox_of(options, *model);
   report.runs = run_all(*session, options, inputs);
+  engine::release_code_pages();  // of the run, before that of writing and comparing comes beside the arena
   {
     const std::vector<Pieces> outputs = outputs_of(*session, graph);
     write_outputs_of(options, output_files, graph, outputs);

@@ -369,6 +369,14 @@ void Tenancy::forget(const Tenant& gone) noexcept {
   static_cast<void>(arena_.commit(Bytes(end)));
 }
 
+void Tenancy::release_code() noexcept {
+  constexpr Bytes kPlenty(std::uint64_t{8} << 20);  // more than all the code that a run was seen to map
+  if (options_.scope != BudgetScope::kProcess || options_.budget >= kUnlimitedBytes) return;
+  const Bytes arena(arena_bytes_);
+  const Bytes to_come = arena - std::min(arena, arena_.resident());
+  if (read_process_memory().resident + to_come + kPlenty > options_.budget) release_code_pages();
+}
+
 MemoryReport Tenancy::memory() const noexcept {
   return {Bytes(budget_bytes_), Bytes(overhead_bytes_), Bytes(arena_bytes_), read_process_memory().peak_resident};
 }

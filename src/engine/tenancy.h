@@ -54,6 +54,10 @@ class Tenancy {
   /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
 
+  /// Before a session's first run: where a process budget has little room to spare, code of opening and planning goes back, so that it does
+  /// not lie beside that of the run.
+  void release_code() noexcept;
+
   MemoryReport memory() const noexcept;
   bool shared() const noexcept { return options_.shared; }
   /// Is a call under way in some thread?

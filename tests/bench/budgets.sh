@@ -21,7 +21,7 @@ for model in "$@"; do
   most=$((most + (2 << 20)))
   for ((i = 0; i < count; ++i)); do
     # Evenly in the logarithm: small budgets are the interesting ones.
-    budget=$(awk -v a="$least" -v b="$most" -v i="$i" -v n="$count" 'BEGIN { printf "%.0f", a * exp(log(b / a) * i / (n - 1)) }')
+    budget=$(awk -v a="$least" -v b="$most" -v i="$i" -v n="$count" 'BEGIN { if (b < a) b = a; printf "%.0f", a * exp(log(b / a) * i / (n - 1)) }')
     [ "$i" -eq 0 ] && budget=$least
     log=$(mktemp)
     status=0
