@@ -34,41 +34,61 @@ inline Floats make_floats(std::size_t bytes) {
   return floats;
 }
 
+inline constexpr std::size_t kFileBlock = 4096;
+
+struct FreeBlocks {
+  void operator()(std::byte* data) const noexcept { ::operator delete[](data, std::align_val_t(kFileBlock)); }
+};
+using Blocks = std::unique_ptr<std::byte[], FreeBlocks>;
+inline Blocks make_blocks(std::size_t bytes) {
+  return Blocks(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(kFileBlock))));
+}
+
+/// Gives `take(offset, bytes)` the stretches of a weight in order, read and verified one at a time; the offset counts from the weight's
+/// begin. What `take` returns ends the reading where it is an error.
+template <class Take>
+Status read_stretches(const model::Graph& graph, model::WeightSource& source, WeightId id, const Take& take) {
+  const model::Weight& weight = graph.weight(id);
+  const auto stretches = graph.stretches_of(weight);
+  std::uint64_t largest = 0;
+  for (const model::Stretch& stretch : stretches) largest = std::max(largest, stretch.stored_size.count());
+  const Blocks room = make_blocks(largest + 2 * kFileBlock);
+  for (const model::Stretch& stretch : stretches) {
+    const std::uint64_t offset = stretch.offset.count(), bytes = stretch.stored_size.count();
+    const std::uint64_t begin = offset / kFileBlock * kFileBlock;
+    const std::uint64_t end = std::min((offset + bytes + kFileBlock - 1) / kFileBlock * kFileBlock, source.size().count());
+    SLUICE_RETURN_IF_ERROR(source.read({Bytes(begin), Bytes(end - begin)}, room.get()));
+    const std::span<const std::byte> there(room.get() + (offset - begin), bytes);
+    if (xxh3_64(there) != stretch.xxh3) return fail(ErrorCode::kChecksumMismatch, weight.name, "the bytes are not those that were written");
+    SLUICE_RETURN_IF_ERROR(take(static_cast<std::size_t>(offset - weight.offset.count()), there));
+  }
+  return {};
+}
+
 /// A weight's panels, read and verified.
 class Panels {
  public:
   static Result<Panels> read(const model::Graph& graph, model::WeightSource& source, WeightId id) {
-    const model::Weight& weight = graph.weight(id);
-    const std::uint64_t block = 4096, begin = weight.offset.count() / block * block;
-    const std::uint64_t end = (weight.offset.count() + weight.bytes.count() + block - 1) / block * block;
     Panels panels;
-    panels.room_.reset(static_cast<std::byte*>(::operator new[](end - begin, std::align_val_t(4096))));
-    panels.data_ = panels.room_.get() + (weight.offset.count() - begin);
-    const std::uint64_t stop = std::min(end, source.size().count());
-    SLUICE_RETURN_IF_ERROR(source.read({Bytes(begin), Bytes(stop - begin)}, panels.room_.get()));
-    for (const model::Stretch& stretch : graph.stretches_of(weight)) {
-      const std::byte* const at = panels.data_ + (stretch.offset.count() - weight.offset.count());
-      if (xxh3_64({at, size(static_cast<std::int64_t>(stretch.stored_size.count()))}) != stretch.xxh3)
-        return fail(ErrorCode::kChecksumMismatch, weight.name, "the bytes are not those that were written");
-    }
+    panels.room_ = make_blocks(graph.weight(id).bytes.count());
+    SLUICE_RETURN_IF_ERROR(read_stretches(graph, source, id, [&](std::size_t offset, std::span<const std::byte> bytes) -> Status {
+      std::memcpy(panels.room_.get() + offset, bytes.data(), bytes.size());
+      return {};
+    }));
     return panels;
   }
   /// The value that output n multiplies its i-th input by, i counting taps and then channels.
   float at(std::size_t n, std::size_t i, std::size_t values) const noexcept {
     float value = 0;
-    std::memcpy(&value, data_ + sizeof(float) * (n / kPanelLanes * panel(values) + i * kPanelLanes + n % kPanelLanes), sizeof value);
+    std::memcpy(&value, data() + sizeof(float) * (n / kPanelLanes * panel(values) + i * kPanelLanes + n % kPanelLanes), sizeof value);
     return value;
   }
-  const std::byte* data() const noexcept { return data_; }
+  const std::byte* data() const noexcept { return room_.get(); }
 
  private:
   /// Floats of a panel; each starts on 64 bytes, and 16 lanes of f32 are as many.
   static std::size_t panel(std::size_t values) noexcept { return values * kPanelLanes; }
-  struct FreeBlock {
-    void operator()(std::byte* data) const noexcept { ::operator delete[](data, std::align_val_t(4096)); }
-  };
-  std::unique_ptr<std::byte[], FreeBlock> room_;
-  const std::byte* data_ = nullptr;
+  Blocks room_;
 };
 
 /// A port's values between ONNX order and the order in which they lie.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/backends/f32_nodes.h"
 #include "src/backends/host_graph.h"
 
 namespace sluice::backends {
@@ -33,33 +34,6 @@ bool range_of(const Activation& activation, Range& range) noexcept {
 
 std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-/// Rows of pixels or vectors before the last axis, and the length of that.
-std::size_t channels_of(const Shape& shape) { return shape.rank() == 0 ? 1 : size(shape[shape.rank() - 1]); }
-std::size_t rows_of(const Shape& shape) { return size(shape.element_count()) / std::max<std::size_t>(channels_of(shape), 1); }
-
-/// How much padding below makes the output as large as it is (ceil_mode); none where it needs none.
-std::int64_t pad_after(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t dilation, std::int64_t stride,
-                       std::int64_t before) {
-  return std::max<std::int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1 - in - before, 0);
-}
-
-bool is_f32(const model::Graph& graph, const model::Node& node) {
-  const auto sound = [&](TensorId id) {
-    const model::Tensor& tensor = graph.tensor(id);
-    return tensor.dtype == DType::kF32 && !tensor.weight.valid() && tensor.bounded == 0 && tensor.shape.element_count() > 0;
-  };
-  return std::all_of(node.inputs.begin(), node.inputs.end(), sound) && std::all_of(node.outputs.begin(), node.outputs.end(), sound);
-}
-
-/// f32 panels, stored as they are.
-bool reads(const model::Graph& graph, WeightId id) {
-  const model::Weight& weight = graph.weight(id);
-  const auto stretches = graph.stretches_of(weight);
-  return weight.panel_layout.dtype == DType::kF32 && weight.panel_layout.side == PanelSide::kOutputs &&
-         weight.panel_layout.layout != WeightLayout::kSparse && weight.panel_layout.k_block == 1 &&
-         std::all_of(stretches.begin(), stretches.end(), [](const model::Stretch& s) { return s.form == model::StretchForm::kRaw; });
-}
-
 bool supports_pool(const model::Graph& graph, const model::Node& node) {
   const auto& pool = node.as<model::PoolAttributes>();
   const Window& w = pool.window;
@@ -73,7 +47,7 @@ bool supports_node(const model::Graph& graph, const model::Node& node) {
   Range range;
   const bool clamped = range_of(node.epilogue.activation, range);
   if (!is_f32(graph, node) || node.numeric == model::NumericClass::kInt8) return false;
-  if (!std::all_of(node.weights.begin(), node.weights.end(), [&](WeightId id) { return reads(graph, id); })) return false;
+  if (!std::all_of(node.weights.begin(), node.weights.end(), [&](WeightId id) { return reads_weight(graph, id); })) return false;
   if (node.op == OpKind::kConv) {
     const auto& conv = node.as<model::ConvAttributes>();
     return clamped && (conv.groups == 1 || conv.depthwise()) && graph.tensor(node.inputs[0]).shape.rank() == 4;
@@ -398,5 +372,3 @@ std::unique_ptr<Backend> make_xnnpack_backend() {
 }
 
 }  // namespace sluice::backends
-
-sluice::backends::Backend* sluice_make_xnnpack_backend() noexcept { return sluice::backends::make_xnnpack_backend().release(); }

@@ -15,6 +15,3 @@ namespace sluice::backends {
 std::unique_ptr<Backend> make_xnnpack_backend();
 
 }  // namespace sluice::backends
-
-/// The door of the module.
-extern "C" __attribute__((visibility("default"))) sluice::backends::Backend* sluice_make_xnnpack_backend() noexcept;

@@ -174,7 +174,7 @@ CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   explain->excludes(json);
   command
       ->add_option("--processors", line.plan_processors,
-                   "show how the model is cut into units for these kinds, such as cpu,xnnpack, and who can run each")
+                   "show how the model is cut into units for these kinds, such as cpu,xnnpack,opencl, and who can run each")
       ->excludes(table)
       ->excludes(svg)
       ->excludes(save)

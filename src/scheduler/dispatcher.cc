@@ -362,6 +362,14 @@ std::vector<UnitSupport> Dispatcher::units(ModelId model) const {
   return units;
 }
 
+std::vector<Fallback> Dispatcher::fallbacks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Fallback> all;
+  if (!serving_) return all;
+  for (const FleetProcessor& processor : fleet_.processors) all.insert(all.end(), processor.fallbacks.begin(), processor.fallbacks.end());
+  return all;
+}
+
 std::span<const std::vector<std::byte>> Dispatcher::reference_outputs(ModelId model) const noexcept {
   if (!serving_ || model.index() >= fleet_.models.size()) return {};
   return fleet_.models[model.index()].outputs;

@@ -39,6 +39,7 @@ class Dispatcher final : public Scheduler {
   Time now() const noexcept override;
   Time expected_time(ModelId model, ProcessorId processor) const noexcept override;
   std::vector<UnitSupport> units(ModelId model) const override;
+  std::vector<Fallback> fallbacks() const override;
   std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept override;
   SchedulerStatistics statistics() const override;
   std::vector<RunEvent> trace() const override;

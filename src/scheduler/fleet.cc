@@ -181,13 +181,30 @@ Status Fleet::make_backend_programs() {
       if (!processors[p].options.backend) continue;
       for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
         if (entry.units.units[u].times[p] == kNever) continue;
-        SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(entry, u));
-        const std::size_t first = first_node(entry, u);
-        SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
-        SLUICE_ASSIGN_OR_RETURN(unit.program, processors[p].options.backend->prepare(part.graph, entry.model->file().source()));
-        entry.programs[p][u] = std::move(unit);
+        const Status made = make_backend_program(entry, p, u, entry.programs[p][u]);
+        if (!made) SLUICE_RETURN_IF_ERROR(fall_back(entry, p, u, made.error()));
       }
     }
+  return {};
+}
+
+Status Fleet::make_backend_program(const FleetModel& entry, std::size_t p, UnitIndex u, UnitProgram& program) {
+  SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(entry, u));
+  const std::size_t first = first_node(entry, u);
+  SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
+  SLUICE_ASSIGN_OR_RETURN(unit.program, processors[p].options.backend->prepare(part.graph, entry.model->file().source()));
+  program = std::move(unit);
+  return {};
+}
+
+/// The unit is for the others that support it; where nobody does, `why` stands. A CPU processor supports every unit from the beginning to
+/// the end, so another backend that falls back at the same time, in its own thread, need not be looked at.
+Status Fleet::fall_back(FleetModel& entry, std::size_t p, UnitIndex u, const Error& why) {
+  const auto other_cpu = [&](const FleetProcessor& processor) { return processor.options.kind == ProcessorOptions::Kind::kCpu; };
+  if (std::none_of(processors.begin(), processors.end(), other_cpu)) return fail(why);
+  entry.units.units[u].times[p] = kNever;
+  entry.programs[p][u] = {};
+  processors[p].fallbacks.push_back({ModelId(static_cast<std::uint32_t>(&entry - models.data())), u, ProcessorId(p), why});
   return {};
 }
 
@@ -308,10 +325,16 @@ Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
   if (processors[p].clock) return {};
   return or_out_of_memory(processors[p].options.name, [&]() -> Status {
     for (FleetModel& entry : models)
-      for (std::size_t u = 0; u < entry.programs[p].size(); ++u) {
+      for (UnitIndex u = 0; u < entry.programs[p].size(); ++u) {
         UnitProgram& unit = entry.programs[p][u];
         if (!unit.program) continue;
-        SLUICE_ASSIGN_OR_RETURN(entry.units.units[u].times[p], measure(unit, entry, options));
+        const Result<Time> time = measure(unit, entry, options);
+        if (time)
+          entry.units.units[u].times[p] = *time;
+        else if (processors[p].options.backend)
+          SLUICE_RETURN_IF_ERROR(fall_back(entry, p, u, time.error()));
+        else
+          return fail(time.error());
       }
     return {};
   });

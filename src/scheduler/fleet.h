@@ -54,6 +54,7 @@ struct FleetProcessor {
   ProcessorOptions options;
   std::shared_ptr<TimedClock> clock{};  // timed
   executor::StepHook boundary{};        // its worker's
+  std::vector<Fallback> fallbacks{};    // units that it could not take after all
 };
 
 /// "cpu", "timed", or what the backend calls itself.
@@ -97,6 +98,8 @@ class Fleet {
   std::size_t first_node(const FleetModel& model, std::size_t unit) const noexcept { return unit == 0 ? 0 : model.unit_ends[unit - 1]; }
   Result<UnitProgram> unit_program(const FleetModel& model, UnitIndex unit) const;
   Status make_backend_programs();
+  Status make_backend_program(const FleetModel& model, std::size_t processor, UnitIndex unit, UnitProgram& program);
+  Status fall_back(FleetModel& model, std::size_t processor, UnitIndex unit, const Error& why);
   Status run_reference(FleetModel& model);
   Status make_timed_programs(FleetModel& model);
   Result<Time> measure(UnitProgram& unit, const FleetModel& model, const SchedulerOptions& options);

@@ -42,6 +42,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const noexcept = 0;
+  /// What it computes on, such as "GPU: its name"; empty: the CPU's cores.
+  virtual std::string_view device() const noexcept { return {}; }
   /// Whether its outputs are, bit for bit, those of our CPU kernels. Jobs that want the same bits keep to such processors.
   virtual bool same_bits() const noexcept = 0;
   virtual bool supports(const model::Graph& graph, const model::Node& node) const noexcept = 0;

@@ -155,6 +155,14 @@ struct UnitSupport {
   std::vector<ProcessorId> processors;
 };
 
+/// A unit that a backend claims to support and could not be made ready or run there: the other processors that support it have it.
+struct Fallback {
+  ModelId model;
+  std::size_t unit = 0;  // of `units`
+  ProcessorId processor;
+  Error why;
+};
+
 class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
@@ -163,8 +171,9 @@ class Scheduler {
   virtual ~Scheduler() = default;
 
   virtual Result<ModelId> add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) = 0;
+  /// A unit that a backend cannot make ready or run goes to other processors, and `fallbacks` says so.
   /// Errors: kBudgetTooSmall with the smallest budget that works for these models on these processors; kUnsupported where no processor
-  /// supports a model; those of Session::create and of the measured runs.
+  /// supports a model; those of Session::create and of the measured runs, and a backend's where nobody else supports the unit.
   virtual Status start() = 0;
 
   /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that
@@ -180,6 +189,8 @@ class Scheduler {
   virtual Time now() const noexcept = 0;
   /// How a model was cut, and what each unit can run on: the fallback, before anything runs.
   virtual std::vector<UnitSupport> units(ModelId model) const = 0;
+  /// What `start` gave to others; `units` is without it from then on.
+  virtual std::vector<Fallback> fallbacks() const = 0;
   /// What the reference inputs give, computed on a processor of CPU kernels where there is one; by port. After `start`, for good.
   virtual std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept = 0;
   /// What a model is expected to take on a processor, whole, when nobody else is there; kNever: unsupported.

@@ -1,13 +1,24 @@
 #include "src/cli/serve/backends.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
+
+#include "src/backends/module.h"
+#include "src/cli/profile_file.h"
 
 namespace sluice::cli {
 namespace {
+
+constexpr BackendKind kKinds[] = {
+    {"xnnpack", "XNNPACK", "XNNPACK on a CPU core", "XNNPACK"},
+    {"opencl", "OPENCL", "an OpenCL device", "OpenCL"},
+};
 
 /// The folder of this program, with the slash; empty where the system does not say.
 std::string own_folder() {
@@ -19,22 +30,35 @@ std::string own_folder() {
 
 }  // namespace
 
-XnnpackHere find_xnnpack() {
-  XnnpackHere here;
+std::span<const BackendKind> backend_kinds() { return kKinds; }
+
+const BackendKind* find_backend_kind(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const BackendKind& kind) { return kind.name == name; });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+BackendHere find_backend(const BackendKind& kind) {
+  BackendHere here;
   if (::getauxval(AT_BASE) == 0) {  // no loader of shared libraries: the static program
     here.why_not = "the static program loads no modules";
     return here;
   }
-  void* const module = ::dlopen((own_folder() + "libsluice_xnnpack.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string file = fmt::format("libsluice_{}.so", kind.name);
+  void* const module = ::dlopen((own_folder() + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
-    here.why_not = "libsluice_xnnpack.so does not lie beside the program (it is built where XNNPACK is found: scripts/setup --extras)";
+    here.why_not =
+        fmt::format("{} does not lie beside the program (it is built where {} is found: scripts/setup --extras)", file, kind.built_of);
     return here;
   }
-  const auto make = reinterpret_cast<backends::Backend* (*)()>(::dlsym(module, "sluice_make_xnnpack_backend"));
-  here.backend.reset(make == nullptr ? nullptr : make());
-  here.available = here.backend != nullptr;
-  here.supports = "convolutions, dense layers, pools, binary functions, softmax, concatenation and reshapes, f32";
-  if (!here.available) here.why_not = "libsluice_xnnpack.so is of another version, or XNNPACK does not support this CPU";
+  const auto make = reinterpret_cast<backends::MakeBackend>(::dlsym(module, backends::kModuleDoor));
+  if (make == nullptr) {
+    here.why_not = fmt::format("{} is of another version", file);
+    return here;
+  }
+  const std::string cache = std::filesystem::path(default_profile_path()).parent_path().string();
+  std::array<char, 512> why_not{};
+  here.backend.reset(make(cache.c_str(), why_not.data(), why_not.size()));
+  if (!here.backend) here.why_not = why_not.data();
   return here;
 }
 

@@ -132,7 +132,7 @@ ServedModel parse_model(const Json& json, std::size_t number, const ServeConfig&
 
 void parse_worker(const Json& json, std::size_t number, const std::string& mask, int threads, ServeConfig& config) {
   Section section(json, fmt::format("workers[{}]", number));
-  const std::string device = section.word("device", "CPU", {"CPU", "GPU", "DSP", "NPU", "XNNPACK", "TIMED"});
+  const std::string device = section.word("device", "CPU", {"CPU", "GPU", "DSP", "NPU", "XNNPACK", "OPENCL", "TIMED"});
   ProcessorOptions processor;
   processor.name = section.text("name", "");
   processor.cpus = numbers_of(section, "cpus");
@@ -142,14 +142,17 @@ void parse_worker(const Json& json, std::size_t number, const std::string& mask,
   processor.compute_slowdown = section.number("compute_slowdown", 1, 1, 1000);
   processor.speedup = section.number("speedup", 1, 0.001, 1e6);
   section.finish();
-  if (device == "XNNPACK") {
-    const XnnpackHere xnnpack = find_xnnpack();
-    if (!xnnpack.available) section.refuse("device", fmt::format("XNNPACK: {}", xnnpack.why_not));
+  for (const BackendKind& kind : backend_kinds()) {
+    if (device != kind.device && !(device == "GPU" && kind.name == "opencl")) continue;
+    BackendHere found = find_backend(kind);
+    const bool wanted = found.backend && (device != "GPU" || found.backend->device().starts_with("GPU"));
+    if (device == "GPU" && !wanted) continue;  // Band's word: other workers do its work
+    if (!wanted) section.refuse("device", fmt::format("{}: {}", device, found.why_not));
     processor.kind = ProcessorOptions::Kind::kBackend;
-    processor.backend = xnnpack.backend;
+    processor.backend = std::move(found.backend);
   }
   if (device == "TIMED") processor.kind = ProcessorOptions::Kind::kTimed;
-  const bool here = device != "GPU" && device != "DSP" && device != "NPU";
+  const bool here = (device != "GPU" || processor.backend) && device != "DSP" && device != "NPU";
   config.workers.push_back(here ? std::optional(config.processors.size()) : std::nullopt);
   if (here)
     config.processors.push_back(std::move(processor));

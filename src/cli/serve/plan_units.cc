@@ -1,4 +1,5 @@
-// `sluice plan M --processors cpu,xnnpack`: how the model is cut into units, and who can run each. The fallback, before anything runs.
+// `sluice plan M --processors cpu,xnnpack,opencl`: how the model is cut into units, and who can run each. The fallback, before anything
+// runs.
 #include <algorithm>
 #include <sstream>
 
@@ -18,14 +19,14 @@ using scheduler::ProcessorOptions;
 ProcessorOptions processor_of(const std::string& kind) {
   ProcessorOptions processor;
   processor.name = kind;
-  if (kind == "xnnpack") {
-    const XnnpackHere xnnpack = find_xnnpack();
-    if (!xnnpack.available) throw Failure(ErrorCode::kUnsupported, fmt::format("--processors xnnpack: {}", xnnpack.why_not));
-    processor.kind = ProcessorOptions::Kind::kBackend;
-    processor.backend = xnnpack.backend;
-  } else if (kind != "cpu") {
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--processors {}: is a list of cpu and xnnpack", kind));
-  }
+  if (kind == "cpu") return processor;
+  const BackendKind* const backend = find_backend_kind(kind);
+  if (backend == nullptr)
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--processors {}: is a list of cpu, xnnpack and opencl", kind));
+  BackendHere here = find_backend(*backend);
+  if (!here.backend) throw Failure(ErrorCode::kUnsupported, fmt::format("--processors {}: {}", kind, here.why_not));
+  processor.kind = ProcessorOptions::Kind::kBackend;
+  processor.backend = std::move(here.backend);
   return processor;
 }
 

@@ -99,6 +99,16 @@ Json models_json(const ServeReport& report) {
   return list;
 }
 
+Json fallbacks_json(const ServeReport& report) {
+  Json list = Json::array();
+  for (const scheduler::Fallback& fallback : report.fallbacks)
+    list.push_back({{"model", report.config.models[fallback.model.index()].graph},
+                    {"unit", fallback.unit},
+                    {"processor", report.statistics.processors[fallback.processor.index()].name},
+                    {"why", fallback.why.to_string()}});
+  return list;
+}
+
 void print_as_json(const ServeReport& report) {
   const Statistics& jobs = report.statistics.jobs;
   const auto [checked, wrong] = checked_and_wrong(report);
@@ -119,6 +129,7 @@ void print_as_json(const ServeReport& report) {
                {"elapsed_ms", report.elapsed_ms},
                {"models", models_json(report)},
                {"processors", processors_json(report)},
+               {"fallbacks", fallbacks_json(report)},
                {"devices_not_here", report.config.not_here},
                {"keys_without_effect", report.config.without_effect},
                {"decisions", report.statistics.decisions},

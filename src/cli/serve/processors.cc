@@ -18,8 +18,13 @@ std::vector<Kind> kinds() {
   std::vector<Kind> all = {
       {"cpu", "a set of CPU cores with our kernels", "every operator"},
       {"timed", "for experiments: takes the time that a table says, gives outputs computed beforehand", "every operator"}};
-  const XnnpackHere xnnpack = find_xnnpack();
-  all.push_back({"xnnpack", "XNNPACK on a CPU core", xnnpack.available ? xnnpack.supports : xnnpack.why_not, xnnpack.available, false});
+  for (const BackendKind& kind : backend_kinds()) {
+    const BackendHere here = find_backend(kind);
+    std::string what(kind.what);
+    if (here.backend && !here.backend->device().empty()) what = fmt::format("{} ({})", kind.what, here.backend->device());
+    all.push_back(
+        {std::string(kind.name), what, here.backend ? std::string(kBackendOperators) : here.why_not, here.backend != nullptr, false});
+  }
   return all;
 }
 

@@ -150,6 +150,11 @@ class Serving {
       unwrap(scheduler_->add_model(models_[m], model));
     }
     unwrap(scheduler_->start());
+    report_.fallbacks = scheduler_->fallbacks();
+    const scheduler::SchedulerStatistics ready = scheduler_->statistics();
+    for (const scheduler::Fallback& fallback : report_.fallbacks)
+      fmt::print(stderr, "sluice: {}: unit {} goes to other processors than {}: {}\n", report_.config.models[fallback.model.index()].graph,
+                 fallback.unit, ready.processors[fallback.processor.index()].name, fallback.why.to_string());
     for (std::size_t m = 0; m < models_.size(); ++m) {
       const std::size_t rooms = scheduler_->units(ModelId(m)).size() > 1 ? kMostLive : kChecked;
       for (std::size_t i = 0; i < rooms; ++i) add_room(tensors_[m], models_[m]->graph());

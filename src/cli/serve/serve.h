@@ -28,6 +28,7 @@ struct ServeReport {
   std::vector<Served> served;
   scheduler::SchedulerStatistics statistics;
   std::vector<scheduler::RunEvent> events;
+  std::vector<scheduler::Fallback> fallbacks;
   std::vector<std::vector<scheduler::Time>> expected;  // by model, by processor, at the end
   double elapsed_ms = 0;
   Bytes budget;

@@ -1,6 +1,6 @@
-// xnnpack_check MODEL...: each model by XNNPACK where it supports a unit and by our kernels elsewhere, held against our kernels alone.
-// Prints a line a model; exit status 1 where the largest difference exceeds 1e-4 of the largest value, or a unit ran elsewhere than
-// planned.
+// BACKEND_check MODEL...: each model by the backend that this program is linked with where that supports a unit and by our kernels
+// elsewhere, held against our kernels alone. Prints a line a model; exit status 1 where the largest difference exceeds 1e-4 of the largest
+// value, or a unit ran elsewhere than planned; 77 where the backend cannot work here.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "sluice/scheduler/scheduler.h"
-#include "src/backends/xnnpack.h"
+#include "tests/backends/backend.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr double kAllowed = 1e-4;
 
 [[noreturn]] void give_up(const Error& error) {
-  std::fprintf(stderr, "xnnpack_check: %s\n", error.to_string().c_str());
+  std::fprintf(stderr, "backend_check: %s\n", error.to_string().c_str());
   std::exit(2);
 }
 template <class T>
@@ -52,15 +52,15 @@ double difference(const std::vector<std::byte>& a, const std::vector<std::byte>&
   return norm > 0 ? most / norm : most;
 }
 
-bool check(const char* path) {
+bool check(const std::shared_ptr<backends::Backend>& backend, const char* path) {
   const auto model = unwrap(sluice::Model::open(path));
   const model::Graph& graph = model->graph();
   const auto inputs = inputs_of(graph);
-  ProcessorOptions xnnpack;
-  xnnpack.kind = ProcessorOptions::Kind::kBackend;
-  xnnpack.backend = backends::make_xnnpack_backend();
+  ProcessorOptions other;
+  other.kind = ProcessorOptions::Kind::kBackend;
+  other.backend = backend;
   SchedulerOptions options;
-  options.processors = {{}, xnnpack};
+  options.processors = {{}, other};
   options.policy = "fixed_worker";
   options.profile_runs = 1;
   const auto scheduler = unwrap(Scheduler::create(options));
@@ -88,9 +88,11 @@ bool check(const char* path) {
   const bool as_planned =
       (statistics.processors[1].runs > 0) == (units_there > 0) && (statistics.processors[0].runs > 0) == (units_there < units.size());
   std::printf(
-      "%s: %zu of %zu units, %zu of %zu nodes by XNNPACK, in %llu runs and %llu of ours; largest difference %.2g of the largest value%s\n",
-      path, units_there, units.size(), nodes_there, graph.nodes.size(), static_cast<unsigned long long>(statistics.processors[1].runs),
+      "%s: %zu of %zu units, %zu of %zu nodes by it, in %llu runs and %llu of ours; largest difference %.2g of the largest value%s\n", path,
+      units_there, units.size(), nodes_there, graph.nodes.size(), static_cast<unsigned long long>(statistics.processors[1].runs),
       static_cast<unsigned long long>(statistics.processors[0].runs), worst, as_planned ? "" : ", not as planned");
+  for (const Fallback& fallback : scheduler->fallbacks())
+    std::printf("  unit %zu fell back: %s\n", fallback.unit, fallback.why.to_string().c_str());
   return worst <= kAllowed && as_planned && result.outcome == Outcome::kMet;
 }
 
@@ -98,7 +100,9 @@ bool check(const char* path) {
 }  // namespace sluice::scheduler
 
 int main(int argc, char** argv) {
+  const std::shared_ptr<sluice::backends::Backend> backend = sluice::backends::test_backend();
+  if (backend == nullptr) return 77;
   bool sound = argc > 1;
-  for (int i = 1; i < argc; ++i) sound = sluice::scheduler::check(argv[i]) && sound;
+  for (int i = 1; i < argc; ++i) sound = sluice::scheduler::check(backend, argv[i]) && sound;
   return sound ? 0 : 1;
 }
