@@ -380,7 +380,7 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
 void plan_or_units(const CommandLine& given) {
   const BudgetOptions& budget = given.plan.budget;
   if (given.plan_processors.empty()) return plan(given.plan);
-  plan_units({.model = budget.model, .dims = budget.dims, .processors = given.plan_processors, .json = given.plan.json});
+  plan_units({.model = budget.model, .dims = budget.dims, .key = budget.key, .processors = given.plan_processors, .json = given.plan.json});
 }
 
 /// The parser is gone when this returns: what its options and texts take would count in every budget.

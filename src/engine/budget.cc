@@ -185,11 +185,14 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   return Bytes(align_down((budget - overhead).count(), kPage));
 }
 
+Bytes least_process(bool encrypted) noexcept {
+  return statically_linked() ? kLeastStaticProcess : encrypted ? kLeastProcessWithCipher : kLeastProcess;
+}
+
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
-  const Bytes least = statically_linked() ? kLeastStaticProcess : encrypted(model) ? kLeastProcessWithCipher : kLeastProcess;
-  return std::max(sum, least + options.reserve);
+  return std::max(sum, least_process(encrypted(model)) + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {

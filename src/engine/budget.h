@@ -51,6 +51,9 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 /// and its reserve.
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept;
 
+/// The least peak of a process that has opened a model and planned, whatever the model.
+Bytes least_process(bool encrypted) noexcept;
+
 /// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now,
 /// and what the program will take? Errors: kBudgetTooSmall.
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept;

@@ -23,7 +23,7 @@ class PartMaker {
       if (is_read(port.tensor) || whole()) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.inputs, part_.inputs, port));
     for (std::size_t i = first_; i < last_; ++i) SLUICE_RETURN_IF_ERROR(add_node(graph_.nodes[i]));
     for (const Port& port : graph_.outputs)
-      if (number_[port.tensor.index()].valid()) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, port));
+      if (is_made(port.tensor) || whole()) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, port));
     for (std::size_t i = first_; i < last_; ++i)
       for (const TensorId output : graph_.nodes[i].outputs)
         if (crosses(output)) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, physical(output)));
@@ -41,6 +41,11 @@ class PartMaker {
     for (std::size_t i = first_; i < last_; ++i)
       if (reads(i, tensor)) return true;
     return false;
+  }
+  bool is_made(TensorId tensor) const {
+    return std::any_of(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first_),
+                       graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last_),
+                       [&](const Node& node) { return std::find(node.outputs.begin(), node.outputs.end(), tensor) != node.outputs.end(); });
   }
   /// Made here and read after, and not a port already.
   bool crosses(TensorId tensor) const {

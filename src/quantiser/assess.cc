@@ -1,5 +1,6 @@
 #include "src/quantiser/assess.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,13 +9,17 @@ namespace sluice::quantiser {
 void Noise::add(std::span<const float> wanted, std::span<const float> found) noexcept {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const double value = wanted[i], difference = value - static_cast<double>(found[i]);
-    if (!std::isfinite(value) || !std::isfinite(difference)) continue;
+    if (!std::isfinite(value)) continue;
     signal += value * value;
-    error += difference * difference;
+    // What is no number any more is wrong by all that it should be, and by more than nothing.
+    error += std::isfinite(difference) ? difference * difference : std::max(value * value, 1.0);
   }
 }
 
-double Noise::decibels() const noexcept { return error > 0 ? 10.0 * std::log10(signal / error) : std::numeric_limits<double>::infinity(); }
+double Noise::decibels() const noexcept {
+  constexpr double kLeast = -200;  // where nothing but noise is found there is no logarithm
+  return error > 0 ? std::max(10.0 * std::log10(signal / error), kLeast) : std::numeric_limits<double>::infinity();
+}
 
 void Agreement::show(const Shape& shape) {
   const int axis = shape.rank() == 4 ? 1 : shape.rank() - 1;

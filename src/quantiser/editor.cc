@@ -27,6 +27,10 @@ float real_of(const OnnxNode& node, std::string_view name, float otherwise) {
 
 Editor::Editor(OnnxGraph graph) : graph_(std::move(graph)) {
   lift_constants();
+  // What gives nothing is not computed, as the importer has it too; whoever looks at a node's first output finds one.
+  std::erase_if(graph_.nodes, [](const OnnxNode& node) {
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [](std::string_view output) { return output.empty(); });
+  });
   // Old files list their initialisers as inputs too.
   std::erase_if(graph_.inputs, [&](const OnnxPort& port) {
     return std::any_of(graph_.initializers.begin(), graph_.initializers.end(),

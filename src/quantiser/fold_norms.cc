@@ -34,7 +34,8 @@ bool fold(Editor& editor, OnnxNode& conv) {
   if (conv.op_type != "Conv" || !conv.domain.empty() || conv.inputs.size() < 2) return false;
   const Constant* weight = editor.constant(conv.inputs[1]);
   const std::size_t next = editor.single_reader(conv.outputs[0]);
-  if (weight == nullptr || weight->dtype != DType::kF32 || weight->shape.rank() < 3 || next == Editor::kNone) return false;
+  if (weight == nullptr || weight->dtype != DType::kF32 || weight->shape.rank() < 3 || weight->elements() == 0 || next == Editor::kNone)
+    return false;
   const std::int64_t channels = weight->shape[0];
   std::vector<float> bias(static_cast<std::size_t>(channels), 0.0f);
   if (conv.inputs.size() > 2 && !conv.inputs[2].empty()) {

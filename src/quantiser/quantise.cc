@@ -35,6 +35,7 @@ struct Seen {
     if (sums.empty()) return;
     const auto channels = static_cast<std::int64_t>(sums.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i])) continue;  // one of them would be the mean of its channel, and the bias of every layer behind it
       const auto channel = static_cast<std::size_t>((first + static_cast<std::int64_t>(i)) / inner % channels);
       sums[channel] += values[i];
       most[channel] = std::max(most[channel], std::abs(values[i]));
@@ -53,6 +54,7 @@ class Quantiser {
   Status run() {
     fold_norms(editor_);
     units_ = find_units(editor_, {});
+    keep_what_is_not_finite();
     if (std::none_of(units_.begin(), units_.end(), is_layer))
       return refuse("no Conv, Gemm or MatMul with a constant weight of f32 was found: there is nothing to quantise");
     if (is_onnx() && editor_.graph().opset < 13)
@@ -79,6 +81,19 @@ class Quantiser {
   Status name_problems(Status status) {
     if (!status) report_.problems = scratch_.problems;
     return status;
+  }
+
+  /// Weights without a largest magnitude have no scale: such layers stay f32.
+  void keep_what_is_not_finite() {
+    const auto finite = [&](std::string_view name) {
+      const Constant* given = name.empty() ? nullptr : editor_.constant(name);
+      if (given == nullptr) return true;
+      const std::vector<float> values = importer::floats(*given);
+      return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+    };
+    kept_.clear();
+    for (const Unit& unit : units_)
+      if (is_layer(unit) && (!finite(unit.weight) || !finite(unit.bias))) kept_.insert(unit.weight);
   }
 
   /// Ranges and means of all activations that units read.
@@ -131,13 +146,14 @@ class Quantiser {
     return insert_integers(editor_, units, activations, options_.correct_bias);
   }
 
-  /// Outputs of floats, by which alternatives are judged.
+  /// By what alternatives are judged: outputs of floats; of a model that gives integers alone (an ArgMax at its end), the last layer's.
   std::vector<std::string_view> output_names() const {
     std::vector<std::string_view> names;
     for (const OnnxPort& port : editor_.graph().outputs) {
       const auto dtype = importer::dtype_of(port.elem_type);
       if (dtype && importer::is_float(*dtype)) names.push_back(port.name);
     }
+    if (names.empty()) names.push_back(std::find_if(units_.rbegin(), units_.rend(), is_layer)->output);
     return names;
   }
 
@@ -167,7 +183,7 @@ class Quantiser {
     Choice best;
     for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
       if (options_.method != Method::kAuto && options_.method != method) continue;
-      SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units_, method), "comparing methods"));
+      SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(find_units(editor_, kept_), method), "comparing methods"));
       if (noise > best.noise_db) best = {method, noise};
     }
     return best;
@@ -193,6 +209,8 @@ class Quantiser {
     if (count == 0) return {};
     std::swap(editor_, equal);
     std::vector<Unit> units = std::exchange(units_, find_units(editor_, {}));
+    std::set<std::string_view> kept = kept_;
+    keep_what_is_not_finite();
     std::map<std::string_view, Seen> seen = std::exchange(seen_, {});
     SLUICE_RETURN_IF_ERROR(see());
     SLUICE_ASSIGN_OR_RETURN(const Choice after, best_method());
@@ -203,6 +221,7 @@ class Quantiser {
     }
     std::swap(editor_, equal);
     units_ = std::move(units);
+    kept_ = std::move(kept);
     seen_ = std::move(seen);
     return {};
   }
@@ -212,11 +231,12 @@ class Quantiser {
     if (options_.keep_f32 == 0) return {};
     std::set<std::string_view> weights;
     for (const Unit& unit : units_)
-      if (is_layer(unit)) weights.insert(unit.weight);
+      if (is_layer(unit) && !kept_.contains(unit.weight)) weights.insert(unit.weight);
     std::vector<std::pair<double, std::string_view>> by_noise;
     for (const std::string_view alone : weights) {
       std::set<std::string_view> others = weights;
       others.erase(alone);
+      others.insert(kept_.begin(), kept_.end());
       SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(find_units(editor_, others), report_.method), "weighing layers"));
       alone_db_[alone] = noise;
       by_noise.emplace_back(noise, alone);

@@ -60,7 +60,7 @@ Dispatcher::~Dispatcher() {
 Status Dispatcher::add_processors() {
   if (options_.processors.empty()) options_.processors.emplace_back();
   for (const ProcessorOptions& processor : options_.processors) SLUICE_RETURN_IF_ERROR(fleet_.add_processor(processor));
-  if (options_.limits.jobs < 1 || options_.limits.jobs * 3 > JobTable::kPlaces)
+  if (options_.limits.jobs < 1 || options_.limits.jobs > JobTable::kPlaces / 3)
     return fail(ErrorCode::kInvalidArgument, "jobs", "the table of jobs has 1 to 21845 places");
   if (!(options_.smoothing > 0 && options_.smoothing <= 1))
     return fail(ErrorCode::kInvalidArgument, "smoothing", "is a share above 0, up to 1");
@@ -137,6 +137,7 @@ Time Dispatcher::now() const noexcept { return (std::chrono::steady_clock::now()
 
 Status Dispatcher::check(ModelId model, const JobTensors& tensors, const JobOptions& options) const noexcept {
   if (!serving_) return fail(ErrorCode::kInvalidArgument, "scheduler", "takes jobs when it has been started");
+  if (closing_) return fail(ErrorCode::kInvalidArgument, "scheduler", "is about to end and takes no more jobs");
   if (!model.valid() || model.index() >= fleet_.models.size())
     return fail(ErrorCode::kInvalidArgument, "model", "the scheduler has no model of this number");
   if (options.app >= kMostApps || options.deadline <= 0)
@@ -185,10 +186,15 @@ Result<Submission> Dispatcher::submit(ModelId model, const JobTensors& tensors, 
 
 Result<JobResult> Dispatcher::wait(Ticket ticket) noexcept {
   std::unique_lock lock(mutex_);
-  JobRecord* const record = jobs_.find(ticket);
-  if (record == nullptr || record->options.done != nullptr)
-    return fail(ErrorCode::kInvalidArgument, "ticket", "there is no such job to wait for");
-  ended_.wait(lock, [&] { return record->phase == JobRecord::Phase::kEnded; });
+  JobRecord* record = jobs_.find(ticket);
+  const bool to_be_told = record != nullptr && record->options.done != nullptr;
+  // Somebody else who waits for it may take it first; its place is another job's then.
+  if (!to_be_told)
+    ended_.wait(lock, [&] {
+      record = jobs_.find(ticket);
+      return record == nullptr || record->phase == JobRecord::Phase::kEnded;
+    });
+  if (record == nullptr || to_be_told) return fail(ErrorCode::kInvalidArgument, "ticket", "there is no such job to wait for");
   record->phase = JobRecord::Phase::kFree;
   return record->result;
 }

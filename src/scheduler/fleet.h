@@ -108,6 +108,8 @@ class Fleet {
   Result<std::vector<Part>> parts(const SchedulerOptions& options) const;
   SessionOptions session_options(const SchedulerOptions& options, std::size_t processor) const;
   Status price(const SchedulerOptions& options, Part& part) const;
+  Bytes process_bytes() const noexcept;
+  Bytes least_budget(const SchedulerOptions& options) const noexcept;
   Bytes beside_parts(const SchedulerOptions& options, const std::vector<Part>& parts, std::size_t slots) const;
   Status make_parts(const SchedulerOptions& options, std::size_t slots);
   Result<bool> fill(const SchedulerOptions& options, std::vector<Part>& parts);

@@ -99,5 +99,10 @@ TEST_CASE("a runner is a process that answers lines, and what is no answer is to
   CHECK_THROWS_AS(gone.time("a"), Failure);
 }
 
+TEST_CASE("a runner that does not end by itself, nor when it is asked to, is ended") {
+  ProcessRunner deaf("trap '' TERM; read path; echo 1; while :; do sleep 1; done", 10);
+  CHECK(deaf.time("a") == 1);
+}
+
 }  // namespace
 }  // namespace sluice::cli::detect

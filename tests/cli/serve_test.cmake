@@ -104,8 +104,32 @@ sluice(0 plan vgg.sluice --processors cpu,cpu)
 expect_match("${out}" "cpu, cpu")
 sluice(1 plan vgg.sluice --processors gpu)
 
+# An objective of less than a nanosecond is one that is missed, not a request that is not counted.
+config(hasty.json "{\"graph\": \"vgg.sluice\", \"period_ms\": 20, \"slo_us\": 1e-6}, {\"graph\": \"vgg.sluice\", \"period_ms\": 20, \"slo_scale\": 1e-12}"
+  "\"running_time_ms\": 40")
+sluice(0 serve hasty.json ${SCOPE} --json)
+json(submitted submitted)
+json(met objectives_met)
+if(NOT submitted EQUAL 4 OR NOT met EQUAL 0)
+  message(FATAL_ERROR "submitted ${submitted} of 4, met ${met} of none")
+endif()
+
+# The smallest budget that is named holds what serving takes, for a model of next to nothing too.
+execute_process(COMMAND ${MAKE_VGG19} ${WORK_DIR}/least.onnx --divide 64 COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 convert least.onnx -o least.sluice)
+config(least.json "{\"graph\": \"least.sluice\", \"period_ms\": 50}" "\"running_time_ms\": 200")
+sluice(4 serve least.json ${SCOPE} --budget 64KiB)
+string(REGEX MATCH "works is ([0-9]+) bytes" found "${err}")
+sluice(0 serve least.json ${SCOPE} --budget ${CMAKE_MATCH_1} --json)
+expect_within_budget()
+
 # Refused by name, with what is allowed.
 sluice(5 serve absent.json)
+sluice(5 serve .)
+expect_match("${err}" "\\.: .*directory")
+file(WRITE ${WORK_DIR}/list.json "[1]")
+sluice(1 serve list.json)
+expect_match("${err}" "the file: is an object")
 sluice(1 serve vgg.sluice)
 expect_match("${err}" "is not JSON")
 foreach(case "\"graph\": \"vgg.sluice\"|models\\[0\\].period_ms|wanted" "\"graph\": \"vgg.sluice\", \"period_ms\": -3|models\\[0\\].period_ms|number from"

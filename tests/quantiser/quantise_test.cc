@@ -1,8 +1,11 @@
 // Small nets of floats become integers: what becomes what, how near it stays, what is refused.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "sluice/quantiser/quantiser.h"
+#include "src/quantiser/assess.h"
 #include "tests/importer/streaming.h"
 
 using namespace sluice;
@@ -250,4 +253,93 @@ TEST_CASE("what cannot be quantised is refused, with its reason, and leaves no f
   refused(unknown, "q.onnx", items(1, 6), ErrorCode::kUnsupported);
   CHECK(refused(picture_net(), "given.onnx", items(1, 768), ErrorCode::kInvalidArgument).find("replace") != std::string::npos);
   CHECK(text_of(folder.path("q.onnx")).empty());
+}
+
+namespace {
+
+/// A convolution by `w` and one by `v`.
+OnnxBuilder two_layers(const Floats& w, const Floats& bias) {
+  OnnxBuilder b(13);
+  b.input("x", {1, 4, 6, 6}).initializer(tensor("w", {4, 4, 1, 1}, w)).initializer(tensor("b", {4}, bias));
+  add_weight(b, "v", {4, 4, 1, 1}, 0.4f);
+  return b.node("Conv", {"x", "w", "b"}, {"c"}).node("Relu", {"c"}, {"r"}).node("Conv", {"r", "v"}, {"y"}).output("y");
+}
+
+}  // namespace
+
+TEST_CASE("a layer whose weights or bias are no numbers stays f32, and the others are quantised as without it") {
+  const TemporaryFolder folder;
+  const Floats sound = waves(16, 0.4f, 0.7f), bias = waves(4, 0.1f, 0.3f);
+  for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    for (const bool in_bias : {false, true}) {
+      CAPTURE(value, in_bias);
+      Floats w = sound, b = bias;
+      (in_bias ? b : w)[1] = value;
+      const Outcome made = quantised(folder, two_layers(w, b), "q.onnx", items(2, 4 * 36));
+      REQUIRE(made.status);
+      REQUIRE(made.report.layers.size() == 2);
+      CHECK_FALSE(made.report.layers[0].quantised);
+      CHECK(made.report.layers[1].quantised);
+      quantiser::Options options;
+      options.keep_f32 = 1;  // of those that can be quantised
+      const Outcome kept = quantised(folder, two_layers(w, b), "k.onnx", items(2, 4 * 36), options);
+      REQUIRE(kept.status);
+      CHECK_FALSE(kept.report.layers[0].quantised);
+      CHECK_FALSE(kept.report.layers[1].quantised);
+    }
+}
+
+TEST_CASE("a value of the data that is no number spoils no bias") {
+  const TemporaryFolder folder;
+  quantiser::Data data = items(4, 4 * 36);
+  data.load = [sound = data.load](const model::Graph& graph, std::size_t item) {
+    auto values = sound(graph, item);
+    const float bad = item == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    if (item < 2) std::memcpy(values[0].data.data(), &bad, sizeof bad);
+    return values;
+  };
+  const OnnxBuilder net = two_layers(waves(16, 0.4f, 0.7f), waves(4, 0.1f, 0.3f));
+  const Outcome made = quantised(folder, net, "q.onnx", data);
+  REQUIRE(made.status);
+  const Values input{waves(4 * 36, 1.0f, 0.17f)};
+  const Values want = outputs(converted(folder, net, "f"), input, {});
+  CHECK(worst(outputs(converted_file(folder, "q.onnx"), input, {}), want) < 0.05f * worst(want, {Floats(want[0].size())}));
+}
+
+TEST_CASE("a model that gives integers alone is judged by its last layer") {
+  const TemporaryFolder folder;
+  OnnxBuilder b(13);
+  b.input("x", {1, 4, 6, 6});
+  add_weight(b, "w", {4, 4, 1, 1}, 0.4f);
+  b.node("Conv", {"x", "w"}, {"c"}).node("ArgMax", {"c"}, {"y"}, {attribute("axis", std::int64_t{1})}).output("y", 7);
+  const Outcome made = quantised(folder, b, "q.onnx", items(2, 4 * 36));
+  REQUIRE(made.status);
+  REQUIRE(made.report.outputs.size() == 1);
+  CHECK(made.report.outputs[0].name == "c");
+  CHECK(made.report.outputs[0].noise_db > 25);
+  CHECK(made.report.rows == 2 * 36);
+}
+
+TEST_CASE("nodes without outputs and layers without channels do no harm") {
+  const TemporaryFolder folder;
+  OnnxBuilder idle(13);
+  idle.input("x", {1, 4, 6, 6}).initializer(tensor("one", {4}, Floats(4, 1.0f)));
+  add_weight(idle, "w", {4, 4, 1, 1}, 0.4f);
+  idle.node("Conv", {"x", "w"}, {}).node("Conv", {"x", "w"}, {"c"}).node("BatchNormalization", {"c", "one", "one", "one", "one"}, {});
+  idle.node("Conv", {"x", "w"}, {"d"}).node("Relu", {"d"}, {}).node("Conv", {"x", "w"}, {"y"}).output("y");
+  CHECK(quantised(folder, idle, "q.onnx", items(1, 4 * 36)).status);
+  OnnxBuilder none(13);
+  none.input("x", {1, 4, 6, 6}).initializer(tensor("w", {0, 4, 1, 1}, Floats{})).initializer(tensor("s", {0}, Floats{}));
+  none.node("Conv", {"x", "w"}, {"c"}).node("BatchNormalization", {"c", "s", "s", "s", "s"}, {"y"}).output("y");
+  CHECK(quantised(folder, none, "q.onnx", items(1, 4 * 36)).status.error().code == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("noise counts what is no number, and has a figure where there is no signal") {
+  quantiser::Noise noise;
+  const Floats wanted = {2.0f, 0.0f}, lost = {std::numeric_limits<float>::quiet_NaN(), 0.0f};
+  noise.add(wanted, lost);
+  CHECK(noise.decibels() == Approx(0.0));
+  quantiser::Noise silence;
+  silence.add(Floats{0.0f}, Floats{1.0f});
+  CHECK(silence.decibels() == Approx(-200.0));
 }

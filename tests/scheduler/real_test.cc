@@ -1,5 +1,6 @@
 // The scheduler over sessions, with real sessions and timed processors. Nothing here depends on how fast the machine is.
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include "tests/scheduler/c_scheduler.h"
@@ -131,6 +132,28 @@ TEST_CASE("a full table refuses, and counts what it refuses") {
   CHECK(scheduler->statistics().jobs.goodput() < 1);
 }
 
+TEST_CASE("a table of more jobs than numbers can say is refused") {
+  for (const std::size_t jobs : {std::size_t{0}, std::size_t{21846}, std::numeric_limits<std::size_t>::max() / 3 + 2})
+    CHECK(code_of(Scheduler::create({.limits = {.jobs = jobs}})) == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("of two that wait for a job one gets its end, and the other is told that there is none") {
+  const Net net;
+  const auto scheduler = make_scheduler({.processors = {slow_cpu()}}, {{&net, net.options()}});
+  for (int round = 0; round < 4; ++round) {
+    ToyJob job(net);
+    const auto submission = scheduler->submit(ModelId(0), job.tensors(), {});
+    REQUIRE(submission);
+    std::atomic<int> ended{0}, gone{0};
+    const auto wait = [&] { ++(scheduler->wait(submission->ticket) ? ended : gone); };
+    std::thread other(wait);
+    wait();
+    other.join();
+    CHECK(ended == 1);
+    CHECK(gone == 1);
+  }
+}
+
 TEST_CASE("cancelling: at once where a job waits, at the next step boundary where it runs") {
   const Net net(1, {64, 512, 512, 512, 512, 10});
   const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = 300}}}, {{&net, net.options()}});
@@ -224,6 +247,31 @@ TEST_CASE("a scheduler that ends drops what has not ended, and tells") {
   }
   CHECK(told == 2);
   CHECK(a.untouched());
+}
+
+TEST_CASE("a job that comes from its function while the scheduler ends is refused, not lost") {
+  const Net net;
+  struct Caller {
+    Scheduler* scheduler = nullptr;
+    ToyJob job;
+    std::atomic<int> told{0}, taken{1};
+
+    static void done(void* context, const JobResult&) noexcept {
+      Caller& caller = *static_cast<Caller*>(context);
+      ++caller.told;
+      if (caller.scheduler->submit(ModelId(0), caller.job.tensors(), {.done = done, .context = context})) ++caller.taken;
+    }
+  };
+  Caller caller{.job = ToyJob(net)};
+  {
+    const auto scheduler =
+        make_scheduler({.processors = {slow_cpu(), timed({100 * kSecond})}, .policy = "fixed_worker"},
+                       {{&net, {.name = "net", .reference_inputs = net.options().reference_inputs, .fixed = ProcessorId(1)}}});
+    caller.scheduler = scheduler.get();
+    REQUIRE(scheduler->submit(ModelId(0), caller.job.tensors(), {.done = Caller::done, .context = &caller}));
+  }
+  CHECK(caller.told == 1);
+  CHECK(caller.taken == 1);
 }
 
 TEST_CASE("the C API does the same") {

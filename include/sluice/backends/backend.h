@@ -46,6 +46,8 @@ class Backend {
   virtual std::string_view device() const noexcept { return {}; }
   /// Whether its outputs are, bit for bit, those of our CPU kernels. Jobs that want the same bits keep to such processors.
   virtual bool same_bits() const noexcept = 0;
+  /// That its library takes of the process beside programs: code and tables.
+  virtual Bytes process_bytes() const noexcept { return {}; }
   virtual bool supports(const model::Graph& graph, const model::Node& node) const noexcept = 0;
   /// Errors: kUnsupported naming the node; those of reading weights; kOutOfMemory.
   virtual Result<std::unique_ptr<Program>> prepare(const model::Graph& graph, model::WeightSource& source) = 0;

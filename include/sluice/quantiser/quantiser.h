@@ -49,7 +49,7 @@ struct Options {
 struct Layer {
   std::string node;
   std::string op;
-  bool quantised = false;  // not: kept, or of a form that has no integer kernel
+  bool quantised = false;  // not: kept, or of a form that has no integer kernel, or its weights are not all numbers
   double noise_db = 0;     // signal to noise of its output, errors of the layers before included; infinite: equal
   double alone_db = 0;     // signal to noise of the model's outputs with this layer alone in integers; measured for keep_f32 only
   Bytes before;            // of its weights and bias
@@ -65,11 +65,11 @@ struct Report {
   std::vector<importer::Problem> problems;  // empty on success
   Method method = Method::kAuto;            // that was taken
   std::size_t items = 0;
-  std::size_t equalised = 0;  // tensors whose channels got like ranges
-  std::vector<Layer> layers;  // in the order of the graph
-  std::vector<OutputNoise> outputs;
-  std::int64_t rows = 0;      // of the first output: one class each
-  std::int64_t agreeing = 0;  // whose largest value stands at the same place
+  std::size_t equalised = 0;         // tensors whose channels got like ranges
+  std::vector<Layer> layers;         // in the order of the graph
+  std::vector<OutputNoise> outputs;  // those of floats; where there are none, the last layer's
+  std::int64_t rows = 0;             // of the first output: one class each
+  std::int64_t agreeing = 0;         // whose largest value stands at the same place
   Bytes weights_before;
   Bytes weights_after;
 };

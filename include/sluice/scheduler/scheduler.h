@@ -167,7 +167,8 @@ class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options);
-  /// Drops what has not ended and waits for what runs; a timed processor that hangs is not waited for.
+  /// Drops what has not ended, tells, and waits for what runs. Not from inside a `done`, nor while another thread waits; a timed processor
+  /// that hangs is not waited for.
   virtual ~Scheduler() = default;
 
   virtual Result<ModelId> add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) = 0;
@@ -177,7 +178,7 @@ class Scheduler {
   virtual Status start() = 0;
 
   /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that
-  /// nobody has waited for), and before `start`; kCancelled with only_if_it_holds.
+  /// nobody has waited for), before `start`, and from a `done` that the destructor calls; kCancelled with only_if_it_holds.
   virtual Result<Submission> submit(ModelId model, const JobTensors& tensors, const JobOptions& options) noexcept = 0;
   /// The job's end; its ticket is gone then. Errors: kInvalidArgument for a ticket that is not there, or whose job has a `done`.
   virtual Result<JobResult> wait(Ticket ticket) noexcept = 0;

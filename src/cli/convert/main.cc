@@ -7,6 +7,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "sluice/importer/importer.h"
 #include "src/cli/convert/import_words.h"
@@ -92,6 +94,9 @@ int convert_file(const CommandLine& line) {
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
+    std::error_code error;
+    if (std::filesystem::equivalent(line.encrypt, line.model, error))
+      raise(make_error(ErrorCode::kInvalidArgument, line.model, "the model would replace the key that it is encrypted with"));
     key = read_key_file(line.encrypt);
     options.key = &key;
   }
@@ -161,7 +166,8 @@ int dispatch(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
       ->capture_default_str();
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
-  app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
+  app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key")
+      ->check([](const std::string& path) { return path.empty() ? std::string("wants the file of a key") : std::string(); });
   app.add_flag("--without-weights", line.without_weights,
                "write a model that can be planned and predicted, not run; the ONNX file's initialisers may be shapes without data")
       ->excludes("--code");

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -50,9 +51,16 @@ ProcessRunner::~ProcessRunner() {
   ::close(to_child_);
   ::close(from_child_);
   ::kill(-child_, SIGTERM);
-  int status = 0;
-  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+  // A runner that minds neither the end of its input nor the request is not waited for.
+  constexpr int kPatience = 100;
+  constexpr ::timespec kGlance{.tv_sec = 0, .tv_nsec = 10'000'000};
+  for (int glance = 0; glance < kPatience; ++glance) {
+    const pid_t ended = ::waitpid(child_, nullptr, WNOHANG);
+    if (ended == child_ || (ended < 0 && errno != EINTR)) return;
+    ::nanosleep(&kGlance, nullptr);
   }
+  ::kill(-child_, SIGKILL);
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 std::string ProcessRunner::read_line() {

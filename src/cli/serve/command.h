@@ -26,6 +26,7 @@ void processors(const ProcessorsOptions& options);
 struct PlanUnitsOptions {
   std::string model;
   std::vector<std::string> dims;
+  std::string key;
   std::string processors;  // kinds, with commas
   bool json = false;
 };

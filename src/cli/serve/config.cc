@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -25,7 +27,8 @@ constexpr double kMostMs = 86'400'000;
 class Section {
  public:
   Section(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is an object of keys and values", where_));
+    if (!json.is_object())
+      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is an object of keys and values", where_.empty() ? "the file" : where_));
   }
 
   std::string path(const std::string& key) const { return where_.empty() ? key : where_ + "." + key; }
@@ -119,6 +122,7 @@ ServedModel parse_model(const Json& json, std::size_t number, const ServeConfig&
   const int worker = section.integer("worker_id", -1, -1, static_cast<int>(config.workers.size()) - 1);  // -1: any
   if (worker >= 0) model.processor = config.workers[static_cast<std::size_t>(worker)];
   if (worker >= 0 && !model.processor) section.refuse("worker_id", fmt::format("worker {} is of a device that is not here", worker));
+  model.key = section.text("key", "");
   model.slo_us = std::max(0.0, section.number("slo_us", 0, -1, kMostMs * 1000));
   model.slo_scale = std::max(0.0, section.number("slo_scale", 0, -1, 1e6));
   section.text("device", "");
@@ -160,13 +164,6 @@ void parse_worker(const Json& json, std::size_t number, const std::string& mask,
     config.not_here.push_back(device);
 }
 
-std::string read_file(const std::string& path, const std::string& key) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof()) throw Failure(ErrorCode::kIo, fmt::format("{}: {} cannot be read", key, path));
-  return text;
-}
-
 Json parse_json(const std::string& text, const std::string& path) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is not JSON", path));
@@ -174,7 +171,7 @@ Json parse_json(const std::string& text, const std::string& path) {
 }
 
 void parse_workload(const std::string& path, ServeConfig& config) {
-  const Json json = parse_json(read_file(path, "workload"), path);
+  const Json json = parse_json(read_text(path), path);
   if (!json.is_array()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is a list of requests", path));
   for (std::size_t i = 0; i < json.size(); ++i) {
     Section section(json[i], fmt::format("{}[{}]", path, i));
@@ -234,6 +231,14 @@ std::string read_policy(Section& section) {
 }
 
 }  // namespace
+
+std::string read_text(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) raise(make_io_error(path, "the file cannot be read", EISDIR));
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) raise(make_io_error(path, "the file cannot be read", errno));
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
 
 ServeConfig parse_config(const std::string& text, const std::string& path) {
   const Json json = parse_json(text, path);

@@ -16,6 +16,7 @@ namespace sluice::cli {
 
 struct ServedModel {
   std::string graph;  // .sluice, or .onnx
+  std::string key;    // of an encrypted model: FILE, fd:N or env:NAME
   double period_ms = 0;
   int batch_size = 1;
   std::optional<std::size_t> processor;  // of its worker_id
@@ -49,6 +50,9 @@ struct ServeConfig {
   std::vector<std::optional<std::size_t>> workers;  // by number in the file: its processor, where its device is here
   std::vector<std::string> not_here;                // devices that this machine, or this build, does not have
 };
+
+/// A file, or what a pipe brings. Throws Failure (kIo).
+std::string read_text(const std::string& path);
 
 /// `path` is the configuration's file; relative paths in it are relative to the working directory, as Band's are. Throws Failure.
 ServeConfig parse_config(const std::string& text, const std::string& path);

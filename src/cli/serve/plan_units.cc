@@ -36,7 +36,7 @@ void plan_units(const PlanUnitsOptions& options) {
   scheduler::SchedulerOptions device;
   std::istringstream kinds(options.processors);
   for (std::string kind; std::getline(kinds, kind, ',');) device.processors.push_back(processor_of(kind));
-  const auto model = open_model(options.model, options.dims);
+  const auto model = open_model(options.model, options.dims, options.key);
   const auto scheduler = unwrap(scheduler::Scheduler::create(device));
   const scheduler::ModelId id = unwrap(scheduler->add_model(model, {}));
   Json units = Json::array();

@@ -1,11 +1,9 @@
 #include "src/cli/serve/serve.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -91,8 +89,7 @@ class Serving {
   explicit Serving(const ServeOptions& options) : options_(options) {}
 
   ServeReport run() {
-    const std::string text = read_config();
-    report_.config = parse_config(text, options_.config);
+    report_.config = parse_config(read_text(options_.config), options_.config);
     if (!options_.policy.empty()) report_.config.policy = options_.policy;
     say_what_is_not_done();
     open_models();
@@ -102,12 +99,6 @@ class Serving {
   }
 
  private:
-  std::string read_config() const {
-    std::ifstream stream(options_.config, std::ios::binary);
-    if (!stream) raise(make_io_error(options_.config, "the configuration cannot be read", errno));
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-
   void say_what_is_not_done() const {
     const ServeConfig& config = report_.config;
     for (const std::string& device : config.not_here)
@@ -118,7 +109,7 @@ class Serving {
 
   void open_models() {
     for (const ServedModel& model : report_.config.models) {
-      models_.push_back(open_model(converted_.model_file(model.graph), {}));
+      models_.push_back(open_model(converted_.model_file(model.graph), {}, model.key));
       tensors_.push_back(make_tensors(models_.back()->graph(), 1));
     }
   }
@@ -156,30 +147,33 @@ class Serving {
       fmt::print(stderr, "sluice: {}: unit {} goes to other processors than {}: {}\n", report_.config.models[fallback.model.index()].graph,
                  fallback.unit, ready.processors[fallback.processor.index()].name, fallback.why.to_string());
     for (std::size_t m = 0; m < models_.size(); ++m) {
-      const std::size_t rooms = scheduler_->units(ModelId(m)).size() > 1 ? kMostLive : kChecked;
-      for (std::size_t i = 0; i < rooms; ++i) add_room(tensors_[m], models_[m]->graph());
+      needs_room_.push_back(scheduler_->units(ModelId(m)).size() > 1);
+      for (std::size_t i = 0; i < (needs_room_[m] ? kMostLive : kChecked); ++i) add_room(tensors_[m], models_[m]->graph());
     }
     served_.reserve(1024);
   }
 
   /// What this program holds of requests while they are served.
   Bytes bytes_of_requests() const {
+    const auto& processors = report_.config.processors;
+    const bool in_units = std::any_of(processors.begin(), processors.end(), [](const auto& p) { return p.backend != nullptr; });
+    const std::size_t rooms = in_units ? kMostLive : kChecked;
     Bytes sum(2 << 20);  // results
     for (std::size_t m = 0; m < models_.size(); ++m)
-      for (const model::Port& port : models_[m]->graph().outputs) sum += kChecked * models_[m]->graph().bytes_of(port);
+      for (const model::Port& port : models_[m]->graph().outputs) sum += rooms * models_[m]->graph().bytes_of(port);
     return sum;
   }
 
   scheduler::Time deadline_of(std::size_t m) const {
     const ServedModel& model = report_.config.models[m];
-    if (model.slo_us > 0) return static_cast<scheduler::Time>(model.slo_us * 1e3);
+    if (model.slo_us > 0) return std::max<scheduler::Time>(static_cast<scheduler::Time>(model.slo_us * 1e3), 1);
     if (model.slo_scale <= 0) return scheduler::kNever;
     scheduler::Time longest = 0;
     for (std::size_t p = 0; p < report_.config.processors.size(); ++p) {
       const scheduler::Time time = scheduler_->expected_time(ModelId(m), ProcessorId(p));
       if (time < scheduler::kNever) longest = std::max(longest, time);
     }
-    return static_cast<scheduler::Time>(static_cast<double>(longest) * model.slo_scale);
+    return std::max<scheduler::Time>(static_cast<scheduler::Time>(static_cast<double>(longest) * model.slo_scale), 1);
   }
 
   /// A request on its way: where its outputs go.
@@ -214,6 +208,10 @@ class Serving {
       done.serving->ended(done, result);
     };
     options.context = request;
+    if (needs_room_[m] && request->room == nullptr) {  // the outputs of so many jobs are on their way already
+      ++turned_away_;
+      return give_back(*request);
+    }
     const scheduler::JobTensors tensors{tensors_[m].views, request->room == nullptr ? tensors_[m].no_room : request->room->views};
     if (!scheduler_->submit(ModelId(m), tensors, options)) give_back(*request);  // refused: the scheduler counts it
   }
@@ -296,6 +294,8 @@ class Serving {
   ServeReport finish() {
     report_.elapsed_ms = elapsed_ms();
     report_.statistics = scheduler_->statistics();
+    report_.statistics.jobs.submitted += turned_away_;
+    report_.statistics.jobs.refused += turned_away_;
     report_.events = scheduler_->trace();
     for (std::size_t m = 0; m < models_.size(); ++m) {
       auto& row = report_.expected.emplace_back();
@@ -314,6 +314,8 @@ class Serving {
   Converted converted_;
   std::vector<std::shared_ptr<const Model>> models_;
   std::deque<ModelTensors> tensors_;  // views name what lies here: nothing is moved
+  std::vector<bool> needs_room_;      // by model: it runs in units, which write all outputs
+  std::uint64_t turned_away_ = 0;     // requests for which there was no such room
   std::vector<scheduler::Time> deadlines_;
   std::mutex mutex_;  // guards what requests share with the scheduler's thread
   std::deque<Request> requests_;
