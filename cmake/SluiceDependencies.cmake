@@ -7,6 +7,7 @@ sluice_find_library(sluice_xxhash xxhash.h)  # used inline: XXH_INLINE_ALL
 sluice_find_library(sluice_flatbuffers flatbuffers/flatbuffers.h)
 sluice_find_library(sluice_highway hwy/highway.h)  # headers only: the kernels choose their own table (core/cpu.h)
 sluice_find_library(sluice_eigen Eigen/Core)  # headers only: the profiler's fits
+sluice_find_library(sluice_json nlohmann/json.hpp)  # headers only: device profiles
 find_program(SLUICE_FLATC flatc REQUIRED)
 if(SLUICE_WITH_IO_URING)
   # The static library: a shared one costs its pages in every process budget. Without it, threads read.
@@ -26,7 +27,7 @@ if(SLUICE_BUILD_IMPORTER OR SLUICE_BUILD_CLI)
   sluice_find_library(sluice_protozero protozero/pbf_reader.hpp)
   set(sluice_required_reader sluice_protozero)
 endif()
-foreach(required sluice_xxhash sluice_flatbuffers sluice_highway sluice_eigen ${sluice_required_reader})
+foreach(required sluice_xxhash sluice_flatbuffers sluice_highway sluice_eigen sluice_json ${sluice_required_reader})
   if(NOT TARGET ${required})
     message(FATAL_ERROR "${required} was not found; scripts/setup installs what is missing")
   endif()

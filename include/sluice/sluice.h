@@ -35,3 +35,4 @@
 #include "sluice/plan/plan_file.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/planner.h"
+#include "sluice/profiler/profile_file.h"

@@ -19,6 +19,8 @@
  * Sessions that run in turn may share one budget: make a sluice_arena and name it in their options. Several models on several processors,
  * with deadlines, are a sluice_scheduler's.
  *
+ * A program may be told what a session decides (a log), and each step of its runs; it may say what the device can do (a profile).
+ *
  * Every call returns a status; SLUICE_OK is 0. Tensors are dense, row-major, in the shape of the ONNX model. A model may be shared by
  * threads and sessions and may be closed before them, and so may an arena; a session is used by one thread at a time, and so is an arena
  * with all its sessions. NULL handles are refused, and closing NULL does nothing. Nothing here throws, prints or aborts. */
@@ -36,6 +38,7 @@ typedef struct sluice_model sluice_model;
 typedef struct sluice_session sluice_session;
 typedef struct sluice_arena sluice_arena;
 typedef struct sluice_scheduler sluice_scheduler;
+typedef struct sluice_profile sluice_profile;
 
 /* The numbers never change; new ones are appended. */
 typedef enum sluice_status {
@@ -79,6 +82,40 @@ typedef enum sluice_dtype {
 /* What a budget bounds: all that Sluice holds, or the peak resident set of the whole process. */
 enum { SLUICE_SCOPE_LIBRARY = 0, SLUICE_SCOPE_PROCESS = 1 };
 
+typedef enum sluice_log_level {
+  SLUICE_LOG_DEBUG = 0,   /* each run */
+  SLUICE_LOG_INFO = 1,    /* what was decided, once a session or budget */
+  SLUICE_LOG_WARNING = 2, /* it works, but not as well as it could */
+  SLUICE_LOG_ERROR = 3    /* a call fails; its status says the same */
+} sluice_log_level;
+
+/* `log` is told a line, which holds during the call only, in the thread that made the call which has something to say. It may call into the
+ * library, but for the session that is telling, and returns soon. */
+typedef struct sluice_log_hook {
+  void* context;
+  void (*log)(void* context, sluice_log_level level, const char* text); /* NULL (default): nobody is told */
+  sluice_log_level least;                                               /* what is below is not told; SLUICE_LOG_INFO by default */
+} sluice_log_hook;
+
+/* A step of a run. The texts live as long as the model. */
+typedef struct sluice_step {
+  size_t index;     /* from 0 on */
+  size_t count;     /* steps of a run */
+  const char* node; /* its name in the ONNX file */
+  const char* operator_name;
+  int32_t ran;        /* after: 0 where nobody wanted it, as in a branch that was not taken */
+  int64_t stall_ns;   /* after, with time_steps: waiting for its weights, else 0 */
+  int64_t compute_ns; /* likewise */
+} sluice_step;
+
+/* Called before and after each step, in the thread that runs: sluice_session_run's caller, or the session's own thread. Until they return
+ * the run rests. They may call sluice_session_cancel, and use other sessions (of other arenas). Either may be NULL (default). */
+typedef struct sluice_step_hook {
+  void* context;
+  void (*before)(void* context, const sluice_step* step);
+  void (*after)(void* context, const sluice_step* step);
+} sluice_step_hook;
+
 /* Start from sluice_default_options(), so that options added later have their defaults. */
 typedef struct sluice_session_options {
   uint64_t budget_bytes;  /* SLUICE_UNLIMITED by default */
@@ -89,6 +126,11 @@ typedef struct sluice_session_options {
   uint64_t reserve_bytes; /* of a process budget: what the program itself will take after this; 0 by default */
   sluice_arena* arena;    /* not NULL: run in turn with its other sessions, in its budget (budget_bytes, if less, is what this one takes of
                              it); scope and threads are the arena's and left at their defaults here */
+  uint64_t largest_budget_bytes; /* going up to here by set_budget keeps what is resident; 0 (default): budget_bytes */
+  int32_t time_steps;            /* not 0: the step hook is told times, for two looks at the clock a step; 0 by default */
+  const sluice_profile* profile; /* what this device can do; NULL (default): assumed. Copied */
+  sluice_log_hook log;           /* lives, with its context, as long as the session; and so does the next */
+  sluice_step_hook steps;
 } sluice_session_options;
 
 typedef struct sluice_port_info {
@@ -155,7 +197,7 @@ typedef struct sluice_memory {
   uint64_t peak_resident_bytes; /* of the process */
 } sluice_memory;
 
-/* What a run is expected to take (sluice/engine/predictor.h), by the profile that is assumed of an unknown device. */
+/* What a run is expected to take (sluice/engine/predictor.h), by the profile of the options. */
 typedef struct sluice_prediction {
   double latency_ms;
   double low_ms; /* nine runs of ten are expected between low and high */
@@ -247,6 +289,13 @@ size_t sluice_input_count(const sluice_model* model);
 size_t sluice_output_count(const sluice_model* model);
 sluice_status sluice_input_info(const sluice_model* model, size_t port, sluice_port_info* info);
 sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_port_info* info);
+
+/* What `sluice profile` has measured of this device, for each number of threads, from the file at `path`, where NULL is the place where the
+ * program keeps it; or the same bytes from elsewhere. SLUICE_IO where there is no such file. */
+sluice_status sluice_profile_open(const char* path, sluice_profile** profile);
+sluice_status sluice_profile_open_buffer(const void* data, size_t size, sluice_profile** profile);
+/* Sessions keep what they need. NULL is ignored. */
+void sluice_profile_close(sluice_profile* profile);
 
 sluice_session_options sluice_default_options(void);
 /* The smallest budget that works with these options (their budget does not matter). */

@@ -5,7 +5,9 @@
     session = sluice.Session("resnet50.sluice", budget="24MiB")
     scores = session.run({"input": numpy.zeros((1, 3, 224, 224), "f4")})["output"]
 
-Tensors are numpy arrays; whatever speaks DLPack (a torch tensor, say) is taken as an input, too. The interpreter's lock is released while
+Tensors are numpy arrays; whatever speaks DLPack (a torch tensor, say) is taken as an input, too, and arrays that come out speak it.
+`session.input_view("input")` and `session.output_view("output")` are the tensors where the session has them, without a copy: write the
+one, `session.run()`, read the other before the next run. `profile=True` plans by what `sluice profile` measured. The interpreter's lock is released while
 a model runs. Errors of the library are `sluice.Error`; what Python itself knows how to call wrong is ValueError, TypeError or KeyError.
 """
 

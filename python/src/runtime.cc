@@ -1,8 +1,9 @@
 // sluice._runtime: models, sessions and plans for Python.
 //
 // `Session.run` is the hot path: an input that is a C-contiguous array of the port's type is copied once, into the arena; everything else
-// is converted by numpy first. The interpreter's lock is released while the model runs. A call costs some microseconds beside the run
-// itself.
+// is converted by numpy first. `input_view` and `output_view` are the arena itself, as arrays without a copy: they keep the session, and
+// while one lives the session's budget, which would move the arena, cannot be changed. The interpreter's lock is released while the model
+// runs. A call costs some microseconds beside the run itself.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -17,6 +18,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
+#include "sluice/profiler/profile_file.h"
 
 namespace sluice::python {
 namespace {
@@ -38,10 +40,22 @@ struct Wishes {
   int threads = 1;
   std::string policy = "sluice";
   bool repeat = true;
+  py::object profile = py::none();
 };
 
-SessionOptions options_of(const Wishes& wishes) {
+/// What `sluice profile` wrote, at a path or, for True, where it keeps it.
+std::optional<profiler::DeviceProfile> profile_of(const py::object& profile, int threads) {
+  if (profile.is_none() || profile.is(py::bool_(false))) return std::nullopt;
+  const bool own = profile.is(py::bool_(true));
+  const std::string path = own ? profiler::default_profile_path() : py::module_::import("os").attr("fspath")(profile).cast<std::string>();
+  return profiler::profile_for_threads(unwrap(profiler::load_profiles(path)), threads);
+}
+
+/// `profile` outlives the options.
+SessionOptions options_of(const Wishes& wishes, std::optional<profiler::DeviceProfile>& profile) {
   SessionOptions options;
+  profile = profile_of(wishes.profile, wishes.threads);
+  if (profile) options.profile = &*profile;
   options.budget = Bytes(bytes_of(wishes.budget, "budget"));
   if (wishes.scope != "library" && wishes.scope != "process") throw py::value_error("scope: is 'library' or 'process'");
   options.scope = wishes.scope == "process" ? BudgetScope::kProcess : BudgetScope::kLibrary;
@@ -50,7 +64,7 @@ SessionOptions options_of(const Wishes& wishes) {
   using planner::Policy;
   for (const Policy policy : {Policy::kSluice, Policy::kResident, Policy::kOnDemand, Policy::kFlexnn})
     if (wishes.policy == planner::name_of(policy)) {
-      options.policy = policy;
+      options.tuning.policy = policy;
       return options;
     }
   throw py::value_error("policy: is one of sluice, resident, on_demand and flexnn");
@@ -89,7 +103,10 @@ class PyModel {
     return all;
   }
   PyModel with_dims(const Dims& dims) const { return PyModel(unwrap(model_->with_dims(extents_of(dims)))); }
-  std::uint64_t minimum_budget(const Wishes& wishes) const { return unwrap(sluice::minimum_budget(*model_, options_of(wishes))).count(); }
+  std::uint64_t minimum_budget(const Wishes& wishes) const {
+    std::optional<profiler::DeviceProfile> profile;
+    return unwrap(sluice::minimum_budget(*model_, options_of(wishes, profile))).count();
+  }
   std::string path() const { return model_->file().path(); }
 
  private:
@@ -136,13 +153,15 @@ class PyPlan {
 
 class PySession {
  public:
-  PySession(const py::object& model, const std::optional<Dims>& dims, const Wishes& wishes)
-      : model_(model_of(model, dims)), session_(unwrap(Session::create(model_.get(), options_of(wishes)))) {}
+  PySession(const py::object& model, const std::optional<Dims>& dims, const Wishes& wishes) : model_(model_of(model, dims)) {
+    std::optional<profiler::DeviceProfile> profile;
+    session_ = unwrap(Session::create(model_.get(), options_of(wishes, profile)));
+  }
 
   const PyModel& model() const { return model_; }
 
   py::dict run(const py::object& given) {
-    set_inputs(given);
+    if (!given.is_none()) set_inputs(given);
     Status status;
     {
       const py::gil_scoped_release released;
@@ -158,12 +177,23 @@ class PySession {
   void cancel() noexcept { session_->cancel(); }
   void set_budget(const py::object& budget) {
     const Bytes bytes(bytes_of(budget, "budget"));
+    if (views_ > 0) throw py::value_error("set_budget: " + std::to_string(views_) + " views of inputs or outputs still refer to the arena");
     Status status;
     {
       const py::gil_scoped_release released;
       status = session_->set_budget(bytes);
     }
     unwrap(status);
+  }
+
+  /// An input or output where it lies. `self` is this session, which the array keeps.
+  static py::array input_view(const py::object& self, const py::object& name) {
+    auto& session = self.cast<PySession&>();
+    return session.view(self, unwrap(session.session_->input_in_place(session.port_of(name, session.graph().inputs, "input"))), true);
+  }
+  static py::array output_view(const py::object& self, const py::object& name) {
+    auto& session = self.cast<PySession&>();
+    return session.view(self, unwrap(session.session_->output_in_place(session.port_of(name, session.graph().outputs, "output"))), false);
   }
 
   py::dict stats() const {
@@ -191,21 +221,46 @@ class PySession {
   void set_inputs(const py::object& given) {
     const std::vector<model::Port>& ports = graph().inputs;
     if (py::isinstance<py::dict>(given)) {
-      for (const auto& [name, value] : given.cast<py::dict>()) set_input(port_of(name.cast<std::string>()), value);
+      for (const auto& [name, value] : given.cast<py::dict>()) set_input(port_of(name.cast<std::string>(), ports, "input"), value);
       return;
     }
     if (ports.size() != 1) throw py::type_error("run: the model has " + std::to_string(ports.size()) + " inputs; give a dict of them");
     set_input(0, given);
   }
 
-  std::size_t port_of(const std::string& name) const {
-    const std::vector<model::Port>& ports = graph().inputs;
+  /// None: the only one.
+  std::size_t port_of(const py::object& name, const std::vector<model::Port>& ports, const char* kind) const {
+    if (!name.is_none()) return port_of(name.cast<std::string>(), ports, kind);
+    if (ports.size() == 1) return 0;
+    throw py::type_error("the model has " + std::to_string(ports.size()) + " " + kind + "s; name one");
+  }
+
+  std::size_t port_of(const std::string& name, const std::vector<model::Port>& ports, const char* kind) const {
     std::string names;
     for (std::size_t i = 0; i < ports.size(); ++i) {
       if (ports[i].name == name) return i;
       names += (i == 0 ? "'" : ", '") + ports[i].name + "'";
     }
-    throw py::key_error("the model has no input '" + name + "'; it has " + names);
+    throw py::key_error(std::string("the model has no ") + kind + " '" + name + "'; it has " + names);
+  }
+
+  py::array view(const py::object& self, const TensorInPlace& tensor, bool writable) {
+    /// What an array keeps while it lives.
+    struct Held {
+      py::object session;
+      std::size_t* views;
+    };
+    const py::capsule held(new Held{self, &views_}, [](void* pointer) {
+      const std::unique_ptr<Held> ended(static_cast<Held*>(pointer));
+      --*ended->views;
+    });
+    ++views_;
+    const auto rank = static_cast<std::size_t>(tensor.shape.rank());
+    py::array array(dtype_of(tensor.dtype), std::vector<py::ssize_t>(tensor.shape.dims().begin(), tensor.shape.dims().end()),
+                    std::vector<py::ssize_t>(tensor.strides.begin(), tensor.strides.begin() + static_cast<std::ptrdiff_t>(rank)),
+                    tensor.data, held);
+    if (!writable) array.attr("flags").attr("writeable") = false;
+    return array;
   }
 
   /// An array of the port's type whose elements follow each other; a copy where `value` is none. Floats narrow and widen, integers become
@@ -257,15 +312,17 @@ class PySession {
 
   PyModel model_;
   std::unique_ptr<Session> session_;
+  std::size_t views_ = 0;
 };
 
-Wishes wishes_of(py::object budget, std::string scope, int threads, std::string policy, bool repeat) {
-  return {std::move(budget), std::move(scope), threads, std::move(policy), repeat};
+Wishes wishes_of(py::object budget, std::string scope, int threads, std::string policy, bool repeat, py::object profile = py::none()) {
+  return {std::move(budget), std::move(scope), threads, std::move(policy), repeat, std::move(profile)};
 }
 
 PyPlan make_plan(const py::object& model, const std::optional<Dims>& dims, const Wishes& wishes) {
   PyModel opened = model_of(model, dims);
-  PlannedBudget planned = unwrap(plan_session(*opened.get(), options_of(wishes)));
+  std::optional<profiler::DeviceProfile> profile;
+  PlannedBudget planned = unwrap(plan_session(*opened.get(), options_of(wishes, profile)));
   return PyPlan(std::move(opened), std::move(planned));
 }
 
@@ -296,13 +353,15 @@ PYBIND11_MODULE(_runtime, module) {
 
   py::class_<PySession>(module, "Session", "Runs a model inside a budget.")
       .def(py::init([](const py::object& model, py::object budget, const std::optional<Dims>& dims, std::string scope, int threads,
-                       std::string policy, bool repeat) {
-             return std::make_unique<PySession>(model, dims,
-                                                wishes_of(std::move(budget), std::move(scope), threads, std::move(policy), repeat));
+                       std::string policy, bool repeat, py::object profile) {
+             return std::make_unique<PySession>(
+                 model, dims, wishes_of(std::move(budget), std::move(scope), threads, std::move(policy), repeat, std::move(profile)));
            }),
            py::arg("model"), py::arg("budget") = py::none(), py::kw_only(), py::arg("dims") = py::none(), py::arg("scope") = "library",
-           py::arg("threads") = 1, py::arg("policy") = "sluice", py::arg("repeat") = true)
-      .def("run", &PySession::run, py::arg("inputs"))
+           py::arg("threads") = 1, py::arg("policy") = "sluice", py::arg("repeat") = true, py::arg("profile") = py::none())
+      .def("run", &PySession::run, py::arg("inputs") = py::none())
+      .def("input_view", &PySession::input_view, py::arg("name") = py::none())
+      .def("output_view", &PySession::output_view, py::arg("name") = py::none())
       .def("cancel", &PySession::cancel)
       .def("set_budget", &PySession::set_budget, py::arg("budget"))
       .def_property_readonly("model", &PySession::model)
@@ -318,9 +377,10 @@ PYBIND11_MODULE(_runtime, module) {
   module.def(
       "plan",
       [](const py::object& model, py::object budget, const std::optional<Dims>& dims, std::string scope, int threads, std::string policy,
-         bool repeat) {
-        return make_plan(model, dims, wishes_of(std::move(budget), std::move(scope), threads, std::move(policy), repeat));
+         bool repeat, py::object profile) {
+        return make_plan(model, dims,
+                         wishes_of(std::move(budget), std::move(scope), threads, std::move(policy), repeat, std::move(profile)));
       },
       py::arg("model"), py::arg("budget") = py::none(), py::kw_only(), py::arg("dims") = py::none(), py::arg("scope") = "library",
-      py::arg("threads") = 1, py::arg("policy") = "sluice", py::arg("repeat") = true);
+      py::arg("threads") = 1, py::arg("policy") = "sluice", py::arg("repeat") = true, py::arg("profile") = py::none());
 }

@@ -61,7 +61,7 @@ void print_as_json(const Planned& planned, const Model& model) {
                {"arena_bytes", plan.arena_bytes.count()},
                {"activation_peak_bytes", plan::activation_peak(plan).bytes.count()},
                {"lower_bound_bytes", planned.partition.lower_bound.count()},
-               {"partition", planner::name_of(planned.options.partition)},
+               {"partition", planner::name_of(planned.options.tuning.partition)},
                {"partition_overhead", planned.partition.overhead},
                {"resident_bytes", plan.resident_bytes.count()},
                {"streamed_bytes", plan.streamed_bytes.count()},
@@ -129,7 +129,7 @@ void plan(const PlanOptions& options) {
   Planned planned;
   planned.options = session_options(options.budget);
   planned.options.repeat = options.repeat;
-  planned.options.search_ms = parse_milliseconds(options.search, "--search");
+  planned.options.tuning.search_ms = parse_milliseconds(options.search, "--search");
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;

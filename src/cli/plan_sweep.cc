@@ -30,7 +30,7 @@ struct Point {
 double predicted_ms(const plan::Plan& plan) { return plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms; }
 
 std::optional<double> predicted_by(const Model& model, SessionOptions options, Policy policy) {
-  options.policy = policy;
+  options.tuning.policy = policy;
   const auto planned = plan_session(model, options);
   if (!planned || planned->plan.policy != planner::name_of(policy)) return std::nullopt;
   return predicted_ms(planned->plan);
@@ -47,9 +47,9 @@ Point plan_point(const Model& model, SessionOptions options, Bytes budget) {
 
 std::vector<Point> sweep(const Model& model, SessionOptions options) {
   const Bytes smallest = unwrap(minimum_budget(model, options));
-  options.policy = Policy::kResident;
+  options.tuning.policy = Policy::kResident;
   const Bytes largest = std::max(smallest, unwrap(minimum_budget(model, options)));
-  options.policy = Policy::kSluice;
+  options.tuning.policy = Policy::kSluice;
   const double ratio = static_cast<double>(largest.count()) / static_cast<double>(smallest.count());
   std::vector<Point> points;
   for (int i = 0; i < kPoints; ++i) {

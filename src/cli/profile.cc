@@ -79,7 +79,7 @@ class Partial {
   Partial(const std::string& path, int threads) : path_(fmt::format("{}.{}t.partial", path, threads)) {
     if (!fs::exists(path_)) return;
     try {
-      DeviceProfile left = profile_for_threads(load_profiles(path_), threads);
+      DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
       if (left.isa == name_of(active_isa()) && left.device == profiler::device_name()) known_ = std::move(left.samples);
     } catch (const Failure&) {
       // Of another version, or cut short: it is measured anew.
@@ -170,7 +170,7 @@ std::vector<DeviceProfile> beside(const std::string& path, const std::vector<int
   std::vector<DeviceProfile> kept;
   if (!fs::exists(path)) return kept;
   try {
-    for (DeviceProfile& profile : load_profiles(path)) {
+    for (DeviceProfile& profile : unwrap(profiler::load_profiles(path))) {
       const bool same = profile.device == profiler::device_name() && profile.isa == name_of(active_isa());
       if (same && std::find(threads.begin(), threads.end(), profile.threads) == threads.end()) kept.push_back(std::move(profile));
     }
@@ -181,16 +181,16 @@ std::vector<DeviceProfile> beside(const std::string& path, const std::vector<int
 }
 
 DeviceProfile transfer(const ProfileOptions& options, int threads) {
-  std::vector<DeviceProfile> others = load_profiles(options.transfer);
+  const std::vector<DeviceProfile> others = unwrap(profiler::load_profiles(options.transfer));
   const bool there = std::any_of(others.begin(), others.end(), [&](const DeviceProfile& p) { return p.threads == threads; });
   if (!there) raise(make_error(ErrorCode::kInvalidArgument, options.transfer, "has no profile of so many threads to transfer"));
-  return unwrap(profiler::transfer_profile(profile_for_threads(std::move(others), threads), {.threads = threads}));
+  return unwrap(profiler::transfer_profile(profiler::profile_for_threads(others, threads), {.threads = threads}));
 }
 
 }  // namespace
 
 void profile(const ProfileOptions& options) {
-  const std::string path = options.output.empty() ? default_profile_path() : options.output;
+  const std::string path = options.output.empty() ? profiler::default_profile_path() : options.output;
   if (path.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--output", "is needed: there is no home folder to write to"));
   for (const int threads : options.threads)
     if (threads < 1 || threads > processor_count())
@@ -204,7 +204,7 @@ void profile(const ProfileOptions& options) {
     profiles.push_back(std::move(measured));
     save_profiles(profiles, path);
   }
-  if (options.json) std::fputs(text_of_profiles(profiles).c_str(), stdout);
+  if (options.json) std::fputs(profiler::text_of_profiles(profiles).c_str(), stdout);
 }
 
 }  // namespace sluice::cli

@@ -1,20 +1,12 @@
 #include "src/cli/profile_file.h"
 
-#include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <new>
 #include <span>
 
-#include "sluice/core/cpu.h"
-#include "sluice/kernels/registry.h"
-#include "sluice/profiler/fit.h"
-#include "sluice/profiler/measure.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
-#include "src/cli/json.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -22,240 +14,27 @@ namespace {
 
 namespace fs = std::filesystem;
 using profiler::DeviceProfile;
-using profiler::KernelRates;
-using profiler::KernelSample;
 
-constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 3;  // 3: several numbers of threads in a file, samples with the shapes of their steps
-constexpr Bytes kMostBytes{16 << 20};
 constexpr const char* kNone = "none";
 
-/// "Intel(R) Xeon(R)" -> "intel-r-xeon-r".
-std::string slug(const std::string& name) {
-  std::string text;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c))) {
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    } else if (!text.empty() && text.back() != '-') {
-      text += '-';
-    }
-  }
-  while (text.ends_with('-')) text.pop_back();
-  return text;
-}
-
-/// A JSON number that a rate or a time may be.
-double positive(const Json& json) {
-  const double value = json.get<double>();
-  if (!std::isfinite(value) || value <= 0) throw std::invalid_argument("a rate or time is not above zero");
-  return value;
-}
-
-/// As many digits as a measurement has: the file stays small.
-double rounded(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return std::strtod(text, nullptr);
-}
-template <class Numbers>
-Json json_of_numbers(const Numbers& numbers) {
-  Json array = Json::array();
-  for (const auto number : numbers) array.push_back(rounded(static_cast<double>(number)));
-  return array;
-}
-
-/// The samples of one kernel follow its rates; of each: flops, bytes of input, output and weights, the shape, seconds, weight.
-Json json_of(const DeviceProfile& profile, const KernelRates& rates) {
-  const kernels::KernelDescriptor* const kernel = kernels::find_kernel(rates.kernel.kernel);
-  Json samples = Json::array();
-  for (const KernelSample& s : profiler::detail::of_kernel(profile.samples, rates.kernel)) {
-    const kernels::CostFeatures& cost = s.work.cost;
-    const profiler::StepShape& shape = s.work.shape;
-    samples.push_back(Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns,
-                                   shape.channels, shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight)}));
-  }
-  return {{"kernel", static_cast<int>(rates.kernel.kernel)},
-          {"use", static_cast<int>(rates.kernel.use)},
-          {"variant", rates.kernel.variant},
-          {"name", kernel == nullptr ? "" : std::string(kernel->name)},
-          {"seconds_per", json_of_numbers(rates.seconds_per)},
-          {"scales", json_of_numbers(rates.scales)},
-          {"error", rounded(rates.error)},
-          {"samples", samples}};
-}
-
-KernelRates rates_of(const Json& json) {
-  const int use = json.at("use").get<int>();
-  if (use < 0 || use > static_cast<int>(profiler::KernelUse::kPrepare)) throw std::invalid_argument("a kernel's use is unknown");
-  KernelRates rates{{static_cast<KernelId>(json.at("kernel").get<std::uint16_t>()), static_cast<profiler::KernelUse>(use),
-                     json.at("variant").get<std::uint16_t>()},
-                    json.at("seconds_per").get<profiler::Terms>(),
-                    json.at("scales").get<profiler::Features>(),
-                    positive(json.at("error"))};
-  for (const double value : rates.seconds_per)
-    if (!std::isfinite(value) || value < 0) throw std::invalid_argument("a kernel's rate is below zero");
-  for (const float value : rates.scales)
-    if (!std::isfinite(value) || value < 0) throw std::invalid_argument("a feature's scale is below zero");
-  return rates;
-}
-
-KernelSample sample_of(const Json& json, const profiler::UsedKernel& kernel) {
-  const auto bytes = [&](std::size_t i) { return json.at(i).get<std::uint64_t>(); };
-  const auto extent = [&](std::size_t i) { return std::max<std::uint32_t>(1, json.at(i).get<std::uint32_t>()); };
-  KernelSample sample{
-      kernel,
-      {{bytes(0), bytes(1), bytes(2), bytes(3)}, {extent(4), extent(5), extent(6), extent(7), extent(8), extent(9)}, kernel.variant},
-      positive(json.at(10)),
-      json.at(11).get<double>()};
-  if (!std::isfinite(sample.weight)) throw std::invalid_argument("a sample's weight is no number");
-  return sample;
-}
-
-/// Reads kernels with their samples and works out what follows from them.
-void add_kernels(const Json& json, DeviceProfile& profile) {
-  for (const Json& kernel : json) {
-    profile.kernels.push_back(rates_of(kernel));
-    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, profile.kernels.back().kernel));
-  }
-  std::sort(profile.kernels.begin(), profile.kernels.end(), [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
-  const profiler::detail::TileExtent tile = profiler::detail::tile_of(profile.isa);
-  profiler::for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
-    const auto rates = profiler::detail::of_kernel(profile.kernels, samples.front().kernel);
-    if (rates.size() != 1) throw std::invalid_argument("a kernel is there twice");
-    profiler::place_samples(rates.front(), samples, tile);
-  });
-}
-
-/// What was measured on one number of threads.
-DeviceProfile profile_of(const Json& whole, const Json& json) {
-  DeviceProfile profile;
-  profile.device = whole.at("device").get<std::string>();
-  profile.isa = whole.at("isa").get<std::string>();
-  profile.threads = json.at("threads").get<int>();
-  if (profile.threads < 1) throw std::invalid_argument("it is of no thread");
-  profile.step_overhead_seconds = positive(json.at("step_overhead_seconds"));
-  profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
-  // Of a profile that was written before there was such a thing: assumed.
-  if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
-  profile.load_start_seconds = positive(json.at("load_start_seconds"));
-  profile.wake_seconds = positive(json.at("wake_seconds"));
-  profile.share_seconds = positive(json.at("share_seconds"));
-  profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
-  profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
-  profile.common_error = positive(json.at("common_error"));
-  profile.read_error = positive(json.at("read_error"));
-  for (const Json& read : json.at("reads"))
-    profile.reads.push_back(
-        {read.at("in_flight").get<std::uint32_t>(), read.at("bytes").get<std::uint64_t>(), positive(read.at("bytes_per_second"))});
-  for (const profiler::ReadRate& read : profile.reads)
-    if (read.piece_bytes == 0) throw std::invalid_argument("a read is of no bytes");
-  std::sort(profile.reads.begin(), profile.reads.end(),
-            [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
-  add_kernels(json.at("kernels"), profile);
-  return profile;
-}
-
-std::vector<DeviceProfile> profiles_of(const Json& json) {
-  if (json.at("format") != kFormat) throw std::invalid_argument("it is of another format");
-  const int version = json.at("version").get<int>();
-  if (version != kVersion)
-    throw std::invalid_argument(fmt::format(
-        "it is of version {}, this program writes and reads version {}: measure anew with `sluice profile`", version, kVersion));
-  std::vector<DeviceProfile> profiles;
-  for (const Json& each : json.at("profiles")) {
-    profiles.push_back(profile_of(json, each));
-    for (std::size_t i = 0; i + 1 < profiles.size(); ++i)
-      if (profiles[i].threads == profiles.back().threads) throw std::invalid_argument("it has a number of threads twice");
-  }
-  if (profiles.empty()) throw std::invalid_argument("it has no number of threads");
-  return profiles;
-}
-
-Json json_of(const DeviceProfile& profile) {
-  Json json = {{"threads", profile.threads},
-               {"step_overhead_seconds", profile.step_overhead_seconds},
-               {"verify_bytes_per_second", profile.verify_bytes_per_second},
-               {"load_start_seconds", profile.load_start_seconds},
-               {"wake_seconds", profile.wake_seconds},
-               {"share_seconds", profile.share_seconds},
-               {"read_rate_beside_compute", profile.read_rate_beside_compute},
-               {"step_time_beside_reads", profile.step_time_beside_reads},
-               {"common_error", profile.common_error},
-               {"read_error", profile.read_error},
-               {"reads", Json::array()},
-               {"kernels", Json::array()}};
-  for (const profiler::ReadRate& read : profile.reads)
-    json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
-  for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
-  if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
-  return json;
-}
-
 }  // namespace
-
-std::string default_profile_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  fs::path folder;
-  if (cache != nullptr && *cache == '/') {
-    folder = cache;
-  } else if (home != nullptr && *home == '/') {
-    folder = fs::path(home) / ".cache";
-  } else {
-    return {};
-  }
-  return (folder / "sluice" / fmt::format("{}-{}.json", slug(profiler::device_name()), name_of(active_isa()))).string();
-}
-
-std::string text_of_profiles(std::span<const DeviceProfile> profiles) {
-  Json json = {{"format", kFormat},
-               {"version", kVersion},
-               {"device", profiles.front().device},
-               {"isa", profiles.front().isa},
-               {"profiles", Json::array()}};
-  for (const DeviceProfile& profile : profiles) json["profiles"].push_back(json_of(profile));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::vector<DeviceProfile> parse_profiles(const std::string& text, const std::string& path) {
-  try {
-    return profiles_of(Json::parse(text));
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {  // of the JSON library, and those above
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is no device profile: {}", path, error.what()));
-  }
-}
-
-std::vector<DeviceProfile> load_profiles(const std::string& path) {
-  const std::vector<std::byte> bytes = unwrap(read_file(path, kMostBytes));
-  return parse_profiles({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-}
 
 void save_profiles(std::span<const DeviceProfile> profiles, const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::absolute(path).parent_path(), error);  // what fails here fails below, with its reason
-  const std::string text = text_of_profiles(profiles);
+  const std::string text = profiler::text_of_profiles(profiles);
   write_atomically(path, std::as_bytes(std::span(text)));
-}
-
-DeviceProfile profile_for_threads(std::vector<DeviceProfile> profiles, int threads) {
-  for (DeviceProfile& profile : profiles)
-    if (profile.threads == threads) return std::move(profile);
-  profiles.front().kernels.clear();
-  profiles.front().samples.clear();
-  return std::move(profiles.front());
 }
 
 FoundProfile find_profile(const std::string& option, int threads) {
   const char* const variable = std::getenv("SLUICE_PROFILE");
   const std::string named = !option.empty() ? option : variable != nullptr ? variable : "";
   if (named == kNone) return {};
-  const std::string path = named.empty() ? default_profile_path() : named;
+  const std::string path = named.empty() ? profiler::default_profile_path() : named;
   if (named.empty() && (path.empty() || !fs::exists(path))) return {};
   FoundProfile found;
   try {
-    found = {path, profile_for_threads(load_profiles(path), threads)};
+    found = {path, profiler::profile_for_threads(unwrap(profiler::load_profiles(path)), threads)};
   } catch (const Failure& failure) {
     if (!named.empty()) throw;
     // Nobody asked for it: what another version once wrote there must not keep models from running.

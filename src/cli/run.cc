@@ -29,24 +29,23 @@
 namespace sluice::cli {
 namespace {
 
-executor::ReadOptions read_options(const RunOptions& options, executor::ReadOptions read) {
-  using executor::ReadMethod;
+void set_reads(const RunOptions& options, Tuning& tuning) {
+  using model::ReadMethod;
   if (options.reader == "ring")
-    read.method = ReadMethod::kRing;
+    tuning.read_method = ReadMethod::kRing;
   else if (options.reader == "threads")
-    read.method = ReadMethod::kThreads;
+    tuning.read_method = ReadMethod::kThreads;
   else if (options.reader != "auto")
     raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
   if (options.sandbox) {
     // What a ring is asked for passes no filter.
-    if (read.method == ReadMethod::kRing)
+    if (tuning.read_method == ReadMethod::kRing)
       raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "reads by threads: --reader ring cannot be had beside it"));
-    read.method = ReadMethod::kThreads;
+    tuning.read_method = ReadMethod::kThreads;
   }
-  if (!options.read_size.empty()) read.size = parse_size(options.read_size, "--read-size");
-  read.in_flight = options.reads_in_flight;
-  read.timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
-  return read;
+  if (!options.read_size.empty()) tuning.read_size = parse_size(options.read_size, "--read-size");
+  tuning.reads_in_flight = options.reads_in_flight;
+  tuning.read_timeout_ms = static_cast<std::int64_t>(options.read_timeout_s * 1000);
 }
 
 /// "0,2-3" as a list of processors.
@@ -232,9 +231,9 @@ SessionOptions session_options_of(const RunOptions& options) {
   SessionOptions result = session_options(options.budget);
   result.max_turns = options.max_turns;
   result.repeat = options.warmup + options.repeat > 1;
-  result.read = read_options(options, result.read);
-  result.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
-  result.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
+  set_reads(options, result.tuning);
+  result.tuning.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
+  result.tuning.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
   result.time_steps = options.stats || !options.trace.empty();
   return result;
 }

@@ -71,11 +71,11 @@ SessionOptions session_options(const BudgetOptions& options) {
     result.budget = parse_size(options.budget, "--budget");
   }
   result.reserve = parse_size(options.reserve, "--reserve");
-  result.policy = parse_policy(options.policy);
-  result.read.bytes_per_second_limit = parse_rate(options.io_limit);
-  result.compute_slowdown = options.compute_slowdown;
-  result.partition = parse_partition(options.partition);
-  result.max_overhead = parse_share(options.max_overhead, "--max-overhead");
+  result.tuning.policy = parse_policy(options.policy);
+  result.emulation.read_bytes_per_second = parse_rate(options.io_limit);
+  result.emulation.compute_slowdown = options.compute_slowdown;
+  result.tuning.partition = parse_partition(options.partition);
+  result.tuning.max_overhead = parse_share(options.max_overhead, "--max-overhead");
   result.threads = options.threads.value_or(1);
   if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));

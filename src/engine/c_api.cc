@@ -10,15 +10,21 @@
 #include "sluice/engine/engine.h"
 #include "sluice/engine/predictor.h"
 #include "sluice/engine/shared_arena.h"
+#include "sluice/profiler/profile_file.h"
 #include "sluice/sluice_c.h"
 #include "src/core/out_of_memory.h"
+#include "src/engine/c_hooks.h"
 
 struct sluice_arena {
   std::shared_ptr<sluice::SharedArena> arena;
 };
+struct sluice_profile {
+  std::vector<sluice::profiler::DeviceProfile> profiles;
+};
 struct sluice_session {
   std::shared_ptr<const sluice::Model> model;
-  std::unique_ptr<sluice::Session> session;
+  sluice::c_api::Hooks hooks;
+  std::unique_ptr<sluice::Session> session{};
   std::atomic<bool> asked{false};  // a run was begun with `done`, which was not called yet
   sluice_done done = nullptr;
   void* done_context = nullptr;
@@ -70,17 +76,42 @@ sluice::model::KeyCallback callback_of(const sluice_key& key) {
   };
 }
 
-sluice::Result<sluice::SessionOptions> options_of(const sluice_session_options* given) noexcept {
-  const sluice_session_options options = given == nullptr ? sluice_default_options() : *given;
-  sluice::SessionOptions out;
-  SLUICE_ASSIGN_OR_RETURN(out.scope, scope_of(options.scope));
-  out.budget = budget_of(options.budget_bytes);
-  if (options.arena != nullptr) out.arena = options.arena->arena;
-  out.reserve = sluice::Bytes(options.reserve_bytes);
-  out.threads = options.threads;
-  out.repeat = options.repeat != 0;
-  out.keep_inputs = options.keep_inputs != 0;
-  return out;
+/// A C program's options as ours; the profile that they have in them is of their number of threads. Hooks are set by whoever keeps them.
+class Options {
+ public:
+  static sluice::Result<std::unique_ptr<Options>> make(const sluice_session_options* given) noexcept {
+    return sluice::or_out_of_memory("options", [&]() -> sluice::Result<std::unique_ptr<Options>> {
+      auto made = std::make_unique<Options>();
+      SLUICE_RETURN_IF_ERROR(made->read(given == nullptr ? sluice_default_options() : *given));
+      return made;
+    });
+  }
+
+  sluice::SessionOptions session;
+
+ private:
+  sluice::Status read(const sluice_session_options& options);
+
+  sluice::profiler::DeviceProfile profile_;
+};
+
+sluice::Status Options::read(const sluice_session_options& options) {
+  SLUICE_ASSIGN_OR_RETURN(session.scope, scope_of(options.scope));
+  if (options.log.least < SLUICE_LOG_DEBUG || options.log.least > SLUICE_LOG_ERROR)
+    return sluice::fail(ErrorCode::kInvalidArgument, "log", "the least level is none of sluice_log_level");
+  if (options.profile != nullptr) {
+    profile_ = sluice::profiler::profile_for_threads(options.profile->profiles, options.threads);
+    session.profile = &profile_;
+  }
+  if (options.largest_budget_bytes != 0) session.largest_budget = budget_of(options.largest_budget_bytes);
+  session.time_steps = options.time_steps != 0;
+  session.budget = budget_of(options.budget_bytes);
+  if (options.arena != nullptr) session.arena = options.arena->arena;
+  session.reserve = sluice::Bytes(options.reserve_bytes);
+  session.threads = options.threads;
+  session.repeat = options.repeat != 0;
+  session.keep_inputs = options.keep_inputs != 0;
+  return {};
 }
 
 sluice_status describe(const sluice::model::Graph& graph, const std::vector<sluice::model::Port>& ports, std::size_t index,
@@ -115,6 +146,13 @@ sluice_status hand_out(const sluice::Result<sluice::TensorInPlace>& in_place, sl
   std::copy(in_place->shape.dims().begin(), in_place->shape.dims().end(), tensor->shape);
   std::copy_n(in_place->strides.begin(), tensor->rank, tensor->strides);
   tensor->dense = in_place->dense() ? 1 : 0;
+  return SLUICE_OK;
+}
+
+sluice_status hand_out(sluice::Result<std::vector<sluice::profiler::DeviceProfile>> profiles, sluice_profile** profile) noexcept {
+  if (!profiles) return report(profiles.error());
+  *profile = new (std::nothrow) sluice_profile{std::move(*profiles)};
+  if (*profile == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "device profile", "no memory for the profile"));
   return SLUICE_OK;
 }
 
@@ -241,13 +279,38 @@ sluice_status sluice_output_info(const sluice_model* model, size_t port, sluice_
   return describe(model->model->graph(), model->model->graph().outputs, port, info);
 }
 
-sluice_session_options sluice_default_options(void) { return {SLUICE_UNLIMITED, SLUICE_SCOPE_LIBRARY, 1, 0, 1, 0, nullptr}; }
+sluice_status sluice_profile_open(const char* path, sluice_profile** profile) {
+  if (profile == nullptr) return null_argument();
+  *profile = nullptr;
+  return hand_out(sluice::or_out_of_memory(
+                      "device profile",
+                      [&] { return sluice::profiler::load_profiles(path != nullptr ? path : sluice::profiler::default_profile_path()); }),
+                  profile);
+}
+
+sluice_status sluice_profile_open_buffer(const void* data, size_t size, sluice_profile** profile) {
+  if (data == nullptr || profile == nullptr) return null_argument();
+  *profile = nullptr;
+  return hand_out(sluice::profiler::parse_profiles({static_cast<const char*>(data), size}), profile);
+}
+
+void sluice_profile_close(sluice_profile* profile) { delete profile; }
+
+sluice_session_options sluice_default_options(void) {
+  sluice_session_options options{};
+  options.budget_bytes = SLUICE_UNLIMITED;
+  options.scope = SLUICE_SCOPE_LIBRARY;
+  options.threads = 1;
+  options.keep_inputs = 1;
+  options.log.least = SLUICE_LOG_INFO;
+  return options;
+}
 
 sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_session_options* options, uint64_t* bytes) {
   if (model == nullptr || bytes == nullptr) return null_argument();
-  const auto checked = options_of(options);
+  const auto checked = Options::make(options);
   if (!checked) return report(checked.error());
-  const auto minimum = sluice::minimum_budget(*model->model, *checked);
+  const auto minimum = sluice::minimum_budget(*model->model, (*checked)->session);
   if (!minimum) return report(minimum.error());
   *bytes = minimum->count();
   return SLUICE_OK;
@@ -256,9 +319,10 @@ sluice_status sluice_minimum_budget(const sluice_model* model, const sluice_sess
 sluice_status sluice_predict(const sluice_model* model, const sluice_session_options* options, sluice_prediction* prediction) {
   if (model == nullptr || prediction == nullptr) return null_argument();
   *prediction = {};
-  const auto checked = options_of(options);
+  const auto checked = Options::make(options);
   if (!checked) return report(checked.error());
-  const auto predicted = sluice::Predictor(model->model, *checked).at(checked->budget);
+  sluice::SessionOptions& wanted = (*checked)->session;
+  const auto predicted = sluice::Predictor(model->model, wanted).at(wanted.budget);
   if (!predicted) return report(predicted.error());
   *prediction = {predicted->latency_ms, predicted->low_ms, predicted->high_ms, predicted->peak.count(), predicted->bytes_read.count()};
   return SLUICE_OK;
@@ -267,12 +331,17 @@ sluice_status sluice_predict(const sluice_model* model, const sluice_session_opt
 sluice_status sluice_session_create(const sluice_model* model, const sluice_session_options* options, sluice_session** session) {
   if (model == nullptr || session == nullptr) return null_argument();
   *session = nullptr;
-  const auto checked = options_of(options);
+  const auto checked = Options::make(options);
   if (!checked) return report(checked.error());
-  auto created = sluice::Session::create(model->model, *checked);
+  const sluice::c_api::Hooks hooks = options == nullptr ? sluice::c_api::Hooks{} : sluice::c_api::Hooks{options->log, options->steps};
+  std::unique_ptr<sluice_session> handle(new (std::nothrow) sluice_session{model->model, hooks});
+  if (handle == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "session", "no memory for the session"));
+  sluice::SessionOptions& wanted = (*checked)->session;
+  sluice::c_api::set_hooks(handle->hooks, wanted);
+  auto created = sluice::Session::create(model->model, wanted);
   if (!created) return report(created.error());
-  *session = new (std::nothrow) sluice_session{model->model, std::move(*created)};
-  if (*session == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "session", "no memory for the session"));
+  handle->session = std::move(*created);
+  *session = handle.release();
   return SLUICE_OK;
 }
 

@@ -14,14 +14,14 @@ namespace {
 planner::PlanRequest request_for(const Model& model, const SessionOptions& options, Bytes capacity) noexcept {
   return {.capacity = capacity,
           .threads = options.threads,
-          .policy = options.policy,
+          .policy = options.tuning.policy,
           .repeat = options.repeat,
           .keep_inputs = options.keep_inputs,
           .model_hash = model.file().hash(),
           .tables = table_costs(model.graph()),
-          .search_ms = options.search_ms,
-          .partition = options.partition,
-          .max_overhead = options.max_overhead};
+          .search_ms = options.tuning.search_ms,
+          .partition = options.tuning.partition,
+          .max_overhead = options.tuning.max_overhead};
 }
 
 /// What plans depend on.
@@ -107,16 +107,16 @@ Status check_options(const SessionOptions& options) noexcept {
   if (options.threads < 1 || options.threads > 1024) {
     return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
   }
-  if (!(options.read.bytes_per_second_limit >= 0)) {
+  if (!(options.emulation.read_bytes_per_second >= 0)) {
     return fail(ErrorCode::kInvalidArgument, "read limit", "a rate is zero (no limit) or more");
   }
   if (options.reserve >= kUnlimitedBytes) {
     return fail(ErrorCode::kInvalidArgument, "reserve", "no budget leaves room for as much");
   }
-  if (!(options.max_overhead >= 0 && options.max_overhead <= 10)) {
+  if (!(options.tuning.max_overhead >= 0 && options.tuning.max_overhead <= 10)) {
     return fail(ErrorCode::kInvalidArgument, "max overhead", "is a share of the time without bands, from 0 to 10");
   }
-  if (!executor::is_compute_slowdown(options.compute_slowdown)) {
+  if (!executor::is_compute_slowdown(options.emulation.compute_slowdown)) {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
   }
   return {};
@@ -132,13 +132,17 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   const executor::ReadOptions reads = reads_of(options);
   profile.read_piece_bytes = reads.size.count();
   profile.reads_in_flight = static_cast<std::uint32_t>(reads.in_flight);
-  if (options.read.bytes_per_second_limit > 0) profile.read_limit = options.read.bytes_per_second_limit;
-  profile.compute_slowdown = options.compute_slowdown;
+  if (reads.bytes_per_second_limit > 0) profile.read_limit = reads.bytes_per_second_limit;
+  profile.compute_slowdown = options.emulation.compute_slowdown;
   return profile;
 }
 
 executor::ReadOptions reads_of(const SessionOptions& options) {
-  executor::ReadOptions reads = options.read;
+  executor::ReadOptions reads{.method = options.tuning.read_method,
+                              .size = options.tuning.read_size,
+                              .in_flight = options.tuning.reads_in_flight,
+                              .timeout_ms = options.tuning.read_timeout_ms,
+                              .bytes_per_second_limit = options.emulation.read_bytes_per_second};
   const profiler::ReadRate best = profiler::best_reads(options.profile != nullptr ? *options.profile : profiler::DeviceProfile());
   if (reads.size == Bytes()) reads.size = Bytes(best.piece_bytes);
   if (reads.in_flight == 0) reads.in_flight = static_cast<int>(best.depth);
@@ -153,8 +157,10 @@ bool same_file(const Model& a, const Model& b) noexcept {
 
 bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
   const auto chosen = [](const SessionOptions& o) {
-    return std::tie(o.budget, o.policy, o.repeat, o.keep_inputs, o.search_ms, o.partition, o.max_overhead, o.read.size, o.read.in_flight,
-                    o.read.bytes_per_second_limit, o.compute_slowdown);
+    const Tuning& t = o.tuning;
+    const Emulation& e = o.emulation;
+    return std::tie(o.budget, o.repeat, o.keep_inputs, t.policy, t.search_ms, t.partition, t.max_overhead, t.read_size, t.reads_in_flight,
+                    e.read_bytes_per_second, e.compute_slowdown);
   };
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
   if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;

@@ -8,7 +8,7 @@ namespace sluice::engine {
 /// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
 Status check_options(const SessionOptions& options) noexcept;
 
-/// options.read with what the profile found best where the options leave it open.
+/// What the options say of reading, with what the profile found best where they leave it open.
 executor::ReadOptions reads_of(const SessionOptions& options);
 /// What the device does, as far as the options say more of it than the profile: threads, reads, emulated slowness.
 profiler::DeviceProfile profile_for(const SessionOptions& options);

@@ -8,6 +8,7 @@
 #include "src/core/out_of_memory.h"
 #include "src/core/stack.h"
 #include "src/engine/planning.h"
+#include "src/engine/session_log.h"
 #include "src/engine/stuck_reads.h"
 #include "src/engine/tenancy.h"
 
@@ -49,7 +50,10 @@ class PlannedSession final : public Session {
   Status join() {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
-    return tenancy_->join(tenant_);
+    SLUICE_RETURN_IF_ERROR(tenancy_->join(tenant_));
+    engine::tell_plan(log(), model(), plan(), tenancy_->memory());
+    engine::tell_doubts(log(), tenant_.options, plan(), tenant_.source());
+    return {};
   }
 
   Status set_budget(Bytes budget) override {
@@ -58,7 +62,10 @@ class PlannedSession final : public Session {
     SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
     if (tenancy_->shared())
       return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
-    return or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
+    const Status changed = or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
+    if (!changed) return engine::tell_failure(log(), "set_budget", changed);
+    engine::tell_plan(log(), model(), plan(), tenancy_->memory());
+    return {};
   }
 
   Status set_input(std::size_t port, DType dtype, std::span<const std::byte> data) noexcept override {
@@ -129,23 +136,9 @@ class PlannedSession final : public Session {
   }
 
   Status run() noexcept override {
-    const Occupation occupation(*tenancy_);
-    SLUICE_RETURN_IF_ERROR(occupation.status());
-    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
-    SLUICE_RETURN_IF_ERROR(check_inputs());
-    tenant_.turn_lost = false;
-    if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
-      // A cancellation is of the run that waited: it takes it, and ends before it begins.
-      return turn.error().code == ErrorCode::kCancelled && tenant_.executor()->cancelled() ? tenant_.executor()->run() : turn;
-    }
-    tenant_.outputs_hold = false;
-    if (!std::exchange(has_run_, true)) tenancy_->release_code();
-    const ScopedAffinity processors(tenancy_->options().compute_cpus);
-    const Status status = tenant_.executor()->run();
-    tenant_.outputs_hold = status.has_value();
-    // The plan may have put other tensors where the inputs were.
-    if (!tenant_.options.keep_inputs)
-      for (BoundPort& input : tenant_.bound.inputs) input.set = false;
+    const Status status = run_in_turn();
+    if (!status) return engine::tell_failure(log(), "run", status);
+    engine::tell_run(log(), stats());
     return status;
   }
 
@@ -170,6 +163,28 @@ class PlannedSession final : public Session {
 
  private:
   const model::Graph& graph() const noexcept { return tenant_.graph(); }
+  const LogHook& log() const noexcept { return tenant_.options.log; }
+
+  Status run_in_turn() noexcept {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
+    SLUICE_RETURN_IF_ERROR(check_inputs());
+    tenant_.turn_lost = false;
+    if (const Status turn = tenancy_->take_turn(tenant_); !turn) {
+      // A cancellation is of the run that waited: it takes it, and ends before it begins.
+      return turn.error().code == ErrorCode::kCancelled && tenant_.executor()->cancelled() ? tenant_.executor()->run() : turn;
+    }
+    tenant_.outputs_hold = false;
+    if (!std::exchange(has_run_, true)) tenancy_->release_code();
+    const ScopedAffinity processors(tenancy_->options().compute_cpus);
+    const Status status = tenant_.executor()->run();
+    tenant_.outputs_hold = status.has_value();
+    // The plan may have put other tensors where the inputs were.
+    if (!tenant_.options.keep_inputs)
+      for (BoundPort& input : tenant_.bound.inputs) input.set = false;
+    return status;
+  }
 
   /// The arena is ours, and nothing of a run before writes to it: an input may be written.
   Status begin_input(std::size_t port) noexcept {
@@ -238,7 +253,7 @@ Status check_in_arena(const SessionOptions& options, const engine::TenancyOption
     return fail(ErrorCode::kInvalidArgument, "scope", "the budget of a shared arena has another scope");
   if (options.reserve != Bytes() && options.reserve != arena.reserve)
     return fail(ErrorCode::kInvalidArgument, "reserve", "what the program will take is said to the shared arena");
-  if (!options.compute_cpus.empty() && options.compute_cpus != arena.compute_cpus)
+  if (!options.tuning.compute_cpus.empty() && options.tuning.compute_cpus != arena.compute_cpus)
     return fail(ErrorCode::kInvalidArgument, "processors", "sessions of a shared arena compute on its processors");
   return {};
 }
@@ -249,7 +264,7 @@ std::shared_ptr<Tenancy> tenancy_of_its_own(const SessionOptions& options) {
                                                           .scope = options.scope,
                                                           .reserve = options.reserve,
                                                           .threads = options.threads,
-                                                          .compute_cpus = options.compute_cpus});
+                                                          .compute_cpus = options.tuning.compute_cpus});
 }
 
 Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> model, const SessionOptions& options) {
@@ -279,7 +294,9 @@ bool TensorInPlace::dense() const noexcept {
 }
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
-  return or_out_of_memory("session", [&] { return create_session(std::move(model), options); });
+  auto created = or_out_of_memory("session", [&] { return create_session(std::move(model), options); });
+  if (!created) engine::tell_failure(options.log, "create", fail(created.error()));
+  return created;
 }
 
 }  // namespace sluice

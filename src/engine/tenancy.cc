@@ -141,7 +141,7 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
   options.threads = options_.threads;
   options.budget = next.budget;
   // A session's own budget is what it would take alone.
-  const SessionOptions alone{.threads = options_.threads, .read = options.read};
+  const SessionOptions alone{.threads = options_.threads, .profile = options.profile, .tuning = options.tuning};
   const Bytes alone_overhead = options_.shared && tenant.options.budget < kUnlimitedBytes ? overhead_of(*tenant.model, alone) : Bytes();
   const bool limited = alone_overhead > Bytes() && capacity_of(tenant.options.budget, alone_overhead) < capacity_of(next.budget, overhead);
   if (limited) options.budget = overhead + capacity_of(tenant.options.budget, alone_overhead);

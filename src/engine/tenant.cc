@@ -26,32 +26,32 @@ Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given)
   options.arena = nullptr;  // it holds us
   options.dims.clear();     // the model has them
   if (given.profile != nullptr) options.profile = &profile_.emplace(*given.profile);
-  options.read = reads_of(options);
 }
 
 Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
-  if (options.load_cpus.empty()) {
-    options.load_cpus = processors_to_load_on(model->file().has_path() ? model->file().path() : "", threads, compute_cpus);
+  if (options.tuning.load_cpus.empty()) {
+    options.tuning.load_cpus = processors_to_load_on(model->file().has_path() ? model->file().path() : "", threads, compute_cpus);
   } else {
-    SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.load_cpus).status());  // are they to be had?
+    SLUICE_RETURN_IF_ERROR(ScopedAffinity(options.tuning.load_cpus).status());  // are they to be had?
   }
   source_ = &model->file().source();
-  if (options.read_mode == model::ReadMode::kAuto) return {};
+  if (options.tuning.read_mode == model::ReadMode::kAuto) return {};
   if (!model->file().has_path())
     return fail(ErrorCode::kInvalidArgument, model->file().path(), "a model that has no path of its own is read in one way only");
-  SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.read_mode));
+  SLUICE_ASSIGN_OR_RETURN(own_source_, model::open_weight_source(model->file().path(), options.tuning.read_mode));
   source_ = own_source_.get();
   return {};
 }
 
 Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) const {
-  const executor::ExecutorOptions executor_options{.read = options.read,
-                                                   .load_cpus = options.load_cpus,
+  const executor::ExecutorOptions executor_options{.read = reads_of(options),
+                                                   .load_cpus = options.tuning.load_cpus,
                                                    .held = held,
                                                    .time_steps = options.time_steps,
-                                                   .compute_slowdown = options.compute_slowdown,
+                                                   .compute_slowdown = options.emulation.compute_slowdown,
                                                    .max_turns = options.max_turns,
                                                    .before_step = options.before_step,
+                                                   .after_step = options.after_step,
                                                    .key = model->file().key()};
   BoundSession next;
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));

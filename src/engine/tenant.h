@@ -58,6 +58,7 @@ class Tenant {
 
   const model::Graph& graph() const noexcept { return model->graph(); }
   executor::Executor* executor() const noexcept { return bound.executor.get(); }
+  const model::WeightSource& source() const noexcept { return *source_; }
 
   // In the order in which each needs those before it.
   std::shared_ptr<const Model> model;

@@ -32,6 +32,7 @@ class PlanExecutor final : public Executor {
         compute_slowdown_(options.compute_slowdown),
         max_turns_(options.max_turns),
         before_step_(options.before_step),
+        after_step_(options.after_step),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
         loader_({graph, plan, skipped_, bound_.guards, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
@@ -216,17 +217,31 @@ class PlanExecutor final : public Executor {
     };
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
-      if (before_step_.call != nullptr) before_step_.call(before_step_.context);
+      if (before_step_.call != nullptr) before_step_(event_of(i));
       if (cancelled_.load(std::memory_order_relaxed)) return;
       const std::int64_t stalled_before = stats_.stall_ns;
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
-      if ((!step.prologue_only || prepares()) && wanted(i)) run_step(step);
+      const bool runs = (!step.prologue_only || prepares()) && wanted(i);
+      if (runs) run_step(step);
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
+      if (after_step_.call != nullptr) tell_after(i, runs);
     }
+  }
+
+  StepEvent event_of(std::size_t index) const noexcept {
+    const plan::Step& step = plan_.steps[index];
+    return {.index = index, .count = plan_.steps.size(), .step = &step, .node = &graph_.node(step.node)};
+  }
+
+  void tell_after(std::size_t index, bool ran) const noexcept {
+    StepEvent event = event_of(index);
+    event.ran = ran;
+    if (!step_times_.empty()) event.time = &step_times_[index];
+    after_step_(event);
   }
 
   void run_step(const BoundStep& step) noexcept {
@@ -272,6 +287,7 @@ class PlanExecutor final : public Executor {
   double compute_slowdown_;
   std::int64_t max_turns_;
   StepHook before_step_;
+  StepHook after_step_;
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted

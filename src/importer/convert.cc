@@ -106,23 +106,58 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   return {};
 }
 
+/// Height and width decide together whether a convolution takes Winograd's sums, which no rule by axis tells.
+Status check_numerics_by_axis(const model::Graph& bound, const model::Graph& graph) {
+  for (std::size_t n = 0; n < std::min(bound.nodes.size(), graph.nodes.size()); ++n) {
+    const model::Node &at_bound = bound.nodes[n], &here = graph.nodes[n];
+    if (at_bound.op != model::OpKind::kConv || here.op != model::OpKind::kConv) continue;
+    const model::Window &a = at_bound.as<model::ConvAttributes>().window, &b = here.as<model::ConvAttributes>().window;
+    const bool winograd = at_bound.numeric == model::NumericClass::kWinograd4 || here.numeric == model::NumericClass::kWinograd4;
+    if (winograd && (a.out_h != b.out_h || a.out_w != b.out_w))
+      return fail(ErrorCode::kUnsupported, here.name,
+                  "at more than 4096 choices of extents Winograd cannot be chosen by height and width: convert with --numerics exact");
+  }
+  return {};
+}
+
 /// The graphs of all choices of extents, the bound's own included. Their weights join those of the pool.
 Result<model::Variants> make_variants(const OnnxGraph& onnx, ConvertOptions options, const std::string& onnx_path,
                                       const model::Graph& bound, WeightPool& pool, ConvertReport& report) {
   const std::vector<model::Dimension>& dimensions = report.dimensions;
   const std::size_t points = model::count_points(dimensions);
   const ConvertOptions stated = options;
-  model::VariantsEncoder encoder(dimensions);
-  SLUICE_RETURN_IF_ERROR(encoder.add(points - 1, bound));
-  for (std::size_t point = points - 1; point-- > 0;) {
+  const auto make = [&](std::size_t point, model::Graph& graph) -> Status {
+    if (point == points - 1) return graph = bound, Status();
     options.dims = dims_at(stated, dimensions, point);
     MadeGraph made;
     SLUICE_RETURN_IF_ERROR(make_graph(onnx, options, onnx_path, point_text(dimensions, point), made, report));
     pool.share(made.graph, std::move(made.recipes));
-    SLUICE_RETURN_IF_ERROR(encoder.add(point, made.graph));
+    graph = std::move(made.graph);
+    return {};
+  };
+  model::Variants variants;
+  std::size_t made = points;
+  if (points > model::kMaxPoints) {
+    const auto make_alike = [&](std::size_t point, model::Graph& graph) -> Status {
+      SLUICE_RETURN_IF_ERROR(make(point, graph));
+      return check_numerics_by_axis(bound, graph);
+    };
+    auto by_axis = model::encode_by_axis(dimensions, make_alike, made);
+    if (!by_axis && report.problems.empty())
+      report.problems.push_back({by_axis.error().code, "", "", onnx.opset, by_axis.error().to_string()});
+    if (!by_axis) return fail(by_axis.error());
+    variants = std::move(*by_axis);
+  } else {
+    model::VariantsEncoder encoder(dimensions);
+    for (std::size_t point = points; point-- > 0;) {
+      model::Graph graph;
+      SLUICE_RETURN_IF_ERROR(make(point, graph));
+      SLUICE_RETURN_IF_ERROR(encoder.add(point, graph));
+    }
+    variants = encoder.take();
   }
-  model::Variants variants = encoder.take();
   report.graphs = static_cast<std::int64_t>(points);
+  report.made_graphs = static_cast<std::int64_t>(made);
   report.forms = static_cast<std::int64_t>(variants.forms.size());
   report.variant_bytes = pool.added_bytes();
   return variants;

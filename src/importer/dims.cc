@@ -39,9 +39,12 @@ std::vector<model::Dimension> open_dimensions(const ConvertOptions& options) {
     dimension.extent = dimension.bound();
     dimensions.push_back(std::move(dimension));
   }
-  if (dimensions.size() > model::kMaxDimensions || model::count_points(dimensions) > model::kMaxPoints)
-    throw Refusal(ErrorCode::kInvalidArgument, "--dim: a model file holds graphs for " + std::to_string(model::kMaxPoints) +
-                                                   " choices of extents at most; state fewer of them, such as 16..512:16");
+  std::size_t listed = 0;
+  for (const model::Dimension& dimension : dimensions) listed += dimension.extents.size();
+  if (dimensions.size() > model::kMaxDimensions || listed > model::kMaxPoints || model::count_points(dimensions) > model::kMaxPointsByAxis)
+    throw Refusal(ErrorCode::kInvalidArgument, "--dim: a model file takes " + std::to_string(model::kMaxPoints) + " extents of " +
+                                                   std::to_string(model::kMaxDimensions) +
+                                                   " dimensions, and 2^40 choices of them, at most; state fewer, such as 16..512:16");
   return dimensions;
 }
 

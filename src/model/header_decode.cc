@@ -367,6 +367,12 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(numbers(from.points(), to.points));
     SLUICE_RETURN_IF_ERROR(numbers(from.words(), to.words));
     SLUICE_RETURN_IF_ERROR(numbers(from.columns(), to.columns));
+    SLUICE_RETURN_IF_ERROR(numbers(from.values(), to.values));
+    SLUICE_RETURN_IF_ERROR(list(from.axes(), to.axes));
+    return numbers(from.offsets(), to.offsets);
+  }
+  Status item(const schema::FormAxis& from, FormAxis& to) {
+    SLUICE_RETURN_IF_ERROR(numbers(from.positions(), to.positions));
     return numbers(from.values(), to.values);
   }
 

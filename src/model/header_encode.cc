@@ -267,7 +267,16 @@ class HeaderEncoder {
     const auto words = array(builder_, form.words);
     const auto columns = array(builder_, form.columns);
     const auto values = array(builder_, form.values);
-    return schema::CreateForm(builder_, graph, points, words, columns, values);
+    if (form.axes.empty()) return schema::CreateForm(builder_, graph, points, words, columns, values);
+    const auto axes = make_tables<schema::FormAxis>(form.axes);
+    const auto offsets = array(builder_, form.offsets);
+    return schema::CreateForm(builder_, graph, points, words, columns, values, axes, offsets);
+  }
+
+  Offset<schema::FormAxis> make(const FormAxis& axis) {
+    const auto positions = array(builder_, axis.positions);
+    const auto values = array(builder_, axis.values);
+    return schema::CreateFormAxis(builder_, positions, values);
   }
 
   FlatBufferBuilder builder_;
@@ -298,8 +307,11 @@ std::uint64_t size_bound(const Graph& graph, const Variants* variants) {
   for (const std::string& label : graph.labels) bound += 16 + label.size();
   if (variants == nullptr) return bound;
   for (const Dimension& d : variants->dimensions) bound += kItem + d.name.size() + 8 * d.extents.size();
-  for (const Form& form : variants->forms)
-    bound += kItem + form.graph.size() + 4 * (form.points.size() + form.words.size() + form.columns.size()) + 8 * form.values.size();
+  for (const Form& form : variants->forms) {
+    bound += kItem + form.graph.size() + 4 * (form.points.size() + form.words.size() + form.columns.size()) +
+             8 * (form.values.size() + form.offsets.size());
+    for (const FormAxis& axis : form.axes) bound += kItem + 4 * axis.positions.size() + 8 * axis.values.size();
+  }
   return bound;
 }
 

@@ -1,11 +1,15 @@
 #include "sluice/model/variants.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <set>
 #include <tuple>
 
 #include "src/model/header.h"
+#include "src/model/variant_values.h"
 
 namespace sluice::model {
 namespace {
@@ -42,29 +46,127 @@ Status check_dimensions(std::span<const Dimension> dimensions, std::string_view 
     if (std::adjacent_find(dimension.extents.begin(), dimension.extents.end(), std::greater_equal<>()) != dimension.extents.end())
       return invalid("V1: the extents of a dimension do not rise");
   }
-  if (count_points(dimensions) > kMaxPoints) return invalid("V1: the dimensions have more points than a file may have graphs for");
   return {};
 }
 
-Status check_form(const Form& form, std::vector<bool>& served, std::string_view subject) {
+/// The words of a form, and its values where there are `rows` of each column.
+Status check_words(const Form& form, std::size_t columns, std::size_t rows, std::string_view subject) {
   const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
-  for (const std::uint32_t point : form.points) {
-    if (point >= served.size() || served[point]) return invalid("V2: a point does not exist or has two graphs");
-    served[point] = true;
-  }
   if (form.graph.size() % kWord != 0) return invalid("V3: the graph of a form is not in whole words");
   if (form.words.size() != form.columns.size()) return invalid("V3: a word of a form has no column");
   if (std::adjacent_find(form.words.begin(), form.words.end(), std::greater_equal<>()) != form.words.end())
     return invalid("V3: the words of a form do not rise");
   if (!form.words.empty() && form.words.back() >= form.graph.size() / kWord) return invalid("V3: a word lies outside its graph");
-  const std::size_t columns = form.points.empty() ? 0 : form.values.size() / form.points.size();
-  if (form.values.size() != columns * form.points.size()) return invalid("V3: a column has not one value for each point");
+  if (form.values.size() != columns * rows) return invalid("V3: a column has not one value for each point");
   for (const std::uint32_t column : form.columns)
     if (column >= columns) return invalid("V3: a word's column does not exist");
   return {};
 }
 
+Status check_listed(const std::vector<Form>& forms, std::size_t points, std::string_view subject) {
+  const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
+  if (points > kMaxPoints) return invalid("V1: the dimensions have more points than a file may have graphs for");
+  std::vector<bool> served(points, false);
+  for (const Form& form : forms) {
+    if (!form.axes.empty()) return invalid("V3: some forms are by axis and others are not");
+    for (const std::uint32_t point : form.points) {
+      if (point >= points || served[point]) return invalid("V2: a point does not exist or has two graphs");
+      served[point] = true;
+    }
+    SLUICE_RETURN_IF_ERROR(
+        check_words(form, form.points.empty() ? 0 : form.values.size() / form.points.size(), form.points.size(), subject));
+  }
+  if (std::find(served.begin(), served.end(), false) != served.end()) return invalid("V2: a point has no graph");
+  return {};
+}
+
+bool overlap(const Form& a, const Form& b) {
+  for (std::size_t d = 0; d < a.axes.size(); ++d) {
+    std::vector<std::uint32_t> both;
+    std::set_intersection(a.axes[d].positions.begin(), a.axes[d].positions.end(), b.axes[d].positions.begin(), b.axes[d].positions.end(),
+                          std::back_inserter(both));
+    if (both.empty()) return false;
+  }
+  return true;
+}
+
+Status check_box(const Form& form, std::span<const Dimension> dimensions, std::string_view subject) {
+  const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
+  if (form.axes.size() != dimensions.size() || !form.points.empty()) return invalid("V3: some forms are by axis and others are not");
+  const std::size_t columns = form.offsets.size();
+  SLUICE_RETURN_IF_ERROR(check_words(form, columns, 1, subject));
+  for (std::size_t d = 0; d < dimensions.size(); ++d) {
+    const FormAxis& axis = form.axes[d];
+    if (axis.positions.empty() || axis.positions.back() >= dimensions[d].extents.size()) return invalid("V2: a box has no such position");
+    if (std::adjacent_find(axis.positions.begin(), axis.positions.end(), std::greater_equal<>()) != axis.positions.end())
+      return invalid("V2: the positions of a box do not rise");
+    if (axis.values.size() != columns * axis.positions.size()) return invalid("V3: a column has not one value for each position");
+  }
+  return {};
+}
+
+/// Boxes that do not overlap, and have as many points together as there are.
+Status check_by_axis(const std::vector<Form>& forms, std::span<const Dimension> dimensions, std::string_view subject) {
+  const auto invalid = [&](const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); };
+  const std::size_t points = count_points(dimensions);
+  if (points > kMaxPointsByAxis || forms.size() > kMaxBoxes)
+    return invalid("V1: the dimensions have more points than a file may have graphs for");
+  std::size_t served = 0;
+  for (std::size_t f = 0; f < forms.size(); ++f) {
+    SLUICE_RETURN_IF_ERROR(check_box(forms[f], dimensions, subject));
+    for (std::size_t g = 0; g < f; ++g)
+      if (overlap(forms[f], forms[g])) return invalid("V2: a point does not exist or has two graphs");
+    std::size_t box = 1;  // no more than all points
+    for (const FormAxis& axis : forms[f].axes) box *= axis.positions.size();
+    served += box;
+  }
+  return served == points ? Status() : invalid("V2: a point has no graph");
+}
+
+/// False where the sum has no magnitude in 64 bits.
+bool add(std::uint64_t value, std::int64_t offset, std::int64_t& sum) noexcept {
+  return !__builtin_add_overflow(static_cast<std::int64_t>(value), offset, &sum) && sum != INT64_MIN;
+}
+
+/// By axis, a column at one point; `of_axis` has its value on each. What the file's numbers do not give is the base's: the graph is judged
+/// like any other.
+std::uint64_t combine(std::uint64_t base, std::int64_t offset, std::span<const std::uint64_t> of_axis) noexcept {
+  if (offset == Form::kAddsUp) {
+    std::uint64_t sum = base;
+    for (const std::uint64_t value : of_axis) sum += value - base;
+    return sum;
+  }
+  std::int64_t divisor = 0, product = 0, result = 0;
+  if (!add(base, offset, divisor) || divisor == 0) return base;
+  product = divisor;
+  for (const std::uint64_t value : of_axis) {
+    std::int64_t factor = 0;
+    if (!add(value, offset, factor)) return base;
+    const std::int64_t common = std::gcd(factor, divisor);
+    if (__builtin_mul_overflow(product / (divisor / common), factor / common, &product)) return base;
+  }
+  return __builtin_sub_overflow(product, offset, &result) ? base : static_cast<std::uint64_t>(result);
+}
+
+/// Where a point lies on the axes of a form's box; empty where it does not.
+std::vector<std::size_t> places_in(const Form& form, std::span<const Dimension> dimensions, std::size_t point) {
+  std::vector<std::size_t> places(dimensions.size());
+  for (std::size_t d = dimensions.size(); d-- > 0; point /= dimensions[d].extents.size()) {
+    const std::vector<std::uint32_t>& positions = form.axes[d].positions;
+    const auto at = std::lower_bound(positions.begin(), positions.end(), point % dimensions[d].extents.size());
+    if (at == positions.end() || *at != point % dimensions[d].extents.size()) return {};
+    places[d] = static_cast<std::size_t>(at - positions.begin());
+  }
+  return places;
+}
+
 }  // namespace
+
+std::uint64_t value_by_axis(const Form& form, std::size_t column, std::span<const std::size_t> places) {
+  std::array<std::uint64_t, kMaxDimensions> of_axis{};
+  for (std::size_t d = 0; d < places.size(); ++d) of_axis[d] = form.axes[d].values[column * form.axes[d].positions.size() + places[d]];
+  return combine(form.values[column], form.offsets[column], std::span(of_axis).first(places.size()));
+}
 
 std::string extents_text(std::span<const std::int64_t> extents) {
   std::string text;
@@ -79,9 +181,10 @@ std::string extents_text(std::span<const std::int64_t> extents) {
 }
 
 std::size_t count_points(std::span<const Dimension> dimensions) noexcept {
+  constexpr std::size_t kMore = kMaxPointsByAxis + 1;
   std::size_t points = 1;
   for (const Dimension& dimension : dimensions)
-    points = std::min(points * std::min(dimension.extents.size(), kMaxPoints + 1), kMaxPoints + 1);
+    if (__builtin_mul_overflow(points, dimension.extents.size(), &points) || points > kMore) points = kMore;
   return points;
 }
 
@@ -116,21 +219,29 @@ Result<std::size_t> bind(std::vector<Dimension>& dimensions, const Extents& want
 
 Status Variants::check(std::string_view subject) const {
   SLUICE_RETURN_IF_ERROR(check_dimensions(dimensions, subject));
-  std::vector<bool> served(count_points(dimensions), false);
-  for (const Form& form : forms) SLUICE_RETURN_IF_ERROR(check_form(form, served, subject));
-  if (std::find(served.begin(), served.end(), false) != served.end())
-    return fail(ErrorCode::kInvalidModel, subject, "V2: a point has no graph");
-  return {};
+  const bool by_axis = !forms.empty() && !forms.front().axes.empty();
+  return by_axis ? check_by_axis(forms, dimensions, subject) : check_listed(forms, count_points(dimensions), subject);
+}
+
+/// Patches the words of a form: `value(column)` for each.
+template <class Value>
+static std::vector<std::uint64_t> patched(const Form& form, const Value& value) {
+  std::vector<std::uint64_t> words = words_of(form.graph);
+  for (std::size_t i = 0; i < form.words.size(); ++i) words[form.words[i]] = value(form.columns[i]);
+  return words;
 }
 
 std::vector<std::uint64_t> Variants::graph_at(std::size_t point) const {
   for (const Form& form : forms) {
+    if (!form.axes.empty()) {
+      const std::vector<std::size_t> places = places_in(form, dimensions, point);
+      if (places.empty()) continue;
+      return patched(form, [&](std::size_t column) { return value_by_axis(form, column, places); });
+    }
     const auto at = std::find(form.points.begin(), form.points.end(), point);
     if (at == form.points.end()) continue;
     const auto position = static_cast<std::size_t>(at - form.points.begin());
-    std::vector<std::uint64_t> words = words_of(form.graph);
-    for (std::size_t i = 0; i < form.words.size(); ++i) words[form.words[i]] = form.values[form.columns[i] * form.points.size() + position];
-    return words;
+    return patched(form, [&](std::size_t column) { return form.values[column * form.points.size() + position]; });
   }
   return {};
 }

@@ -62,7 +62,7 @@ Bytes Probe::tensor_bytes() const noexcept {
 
 Status Probe::run(std::span<const InputValue> inputs) {
   if (session_ == nullptr) {
-    SLUICE_ASSIGN_OR_RETURN(session_, Session::create(model_, {.repeat = true, .search_ms = 0}));
+    SLUICE_ASSIGN_OR_RETURN(session_, Session::create(model_, {.repeat = true, .tuning = {.search_ms = 0}}));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) SLUICE_RETURN_IF_ERROR(session_->set_input(i, inputs[i].dtype, inputs[i].data));
   return session_->run();

@@ -79,7 +79,7 @@ class Dispatcher final : public Scheduler {
 
   // workers.cc
   static void work(void* worker) noexcept;
-  static void at_boundary(void* worker) noexcept;
+  static void at_boundary(void* worker, const executor::StepEvent& step) noexcept;
   void measure(Worker& worker) noexcept;
   void serve(Worker& worker) noexcept;
   void take(Worker& worker, Assignment& assignment) noexcept;

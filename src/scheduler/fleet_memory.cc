@@ -76,7 +76,7 @@ SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size
   session.threads = processor.threads;
   session.repeat = true;
   session.keep_inputs = false;
-  session.compute_slowdown = processor.compute_slowdown;
+  session.emulation.compute_slowdown = processor.compute_slowdown;
   session.before_step = processors[p].boundary;
   session.profile = options.profile;
   return session;

@@ -139,7 +139,7 @@ TimedClock::Wake TimedClock::work(Time work, const std::atomic<bool>& cancelled,
       if (closed_ || cancelled.load()) return Wake::kCancelled;
       if (left <= 0 && !hangs_) return Wake::kOver;
     }
-    if (boundary.call != nullptr) boundary.call(boundary.context);
+    boundary({});
   }
 }
 

@@ -139,7 +139,7 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
   board_->finished(id);
 }
 
-void Dispatcher::at_boundary(void* context) noexcept {
+void Dispatcher::at_boundary(void* context, const executor::StepEvent& /*step*/) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
   if (!worker.attention.load(std::memory_order_relaxed)) return;
   Dispatcher& self = *worker.dispatcher;

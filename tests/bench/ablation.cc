@@ -91,9 +91,9 @@ class Variant {
 };
 
 void measure_budget(const Model& model, const std::string& name, SessionOptions options, int blocks, int runs) {
-  options.policy = planner::Policy::kSluice;
+  options.tuning.policy = planner::Policy::kSluice;
   const plan::Plan plan = must(plan_session(model, options)).plan;
-  options.policy = planner::Policy::kOnDemand;
+  options.tuning.policy = planner::Policy::kOnDemand;
   Variant complete(model, plan);
   Variant late(model, without_preload(plan));
   Variant on_demand(model, must(plan_session(model, options)).plan);
@@ -131,7 +131,7 @@ void measure_model(const std::string& path, int blocks, int runs, const profiler
   if (!model->file().source().direct()) std::printf("(buffered reads: the file system refuses direct ones)\n");
   SessionOptions options{.repeat = true, .profile = profile};
   const Bytes least = must(minimum_budget(*model, options));
-  options.policy = planner::Policy::kResident;
+  options.tuning.policy = planner::Policy::kResident;
   const Bytes most = must(minimum_budget(*model, options));
   std::string name = path.substr(path.rfind('/') + 1);
   name = name.substr(0, name.rfind('.'));

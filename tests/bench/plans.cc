@@ -123,7 +123,7 @@ class Bench {
   std::vector<Bytes> budgets(const Model& model) const {
     SessionOptions options = options_;
     const Bytes least = must(minimum_budget(model, options));
-    options.policy = Policy::kResident;
+    options.tuning.policy = Policy::kResident;
     const Bytes most = std::max(least, must(minimum_budget(model, options)));
     std::vector<Bytes> budgets = {least};
     const double ratio = static_cast<double>(most.count()) / static_cast<double>(least.count());
@@ -136,7 +136,7 @@ class Bench {
 
   double planning_ms(const Model& model, std::uint64_t search_ms) const {
     SessionOptions options = options_;
-    options.search_ms = search_ms;
+    options.tuning.search_ms = search_ms;
     double least = 1e9;
     for (int i = 0; i < kPlans; ++i) {
       const double start = cpu_ms();
@@ -148,7 +148,7 @@ class Bench {
 
   double baseline_ms(const Model& model, Policy policy) const {
     SessionOptions options = options_;
-    options.policy = policy;
+    options.tuning.policy = policy;
     const auto planned = plan_session(model, options);
     return planned && planned->plan.policy == planner::name_of(policy) ? predicted_ms(planned->plan) : INFINITY;
   }
@@ -181,7 +181,7 @@ class Bench {
     point.on_demand_ms = baseline_ms(*model, Policy::kOnDemand);
     point.flexnn_ms = baseline_ms(*model, Policy::kFlexnn);
     point.quick_ms = planning_ms(*model, 0);
-    point.searched_ms = planning_ms(*model, SessionOptions().search_ms);
+    point.searched_ms = planning_ms(*model, SessionOptions().tuning.search_ms);
     if (runs_ > 0) point.measured_ms = measured_ms(model);
     points_.push_back(point);
     return point;
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
     } else if (i + 1 < argc && word == "--measure") {
       runs = std::atoi(argv[++i]);
     } else if (i + 1 < argc && word == "--io-limit") {
-      options.read.bytes_per_second_limit = std::atof(argv[++i]);
+      options.emulation.read_bytes_per_second = std::atof(argv[++i]);
     } else {
       models.push_back(word);
     }

@@ -18,7 +18,7 @@ void count(void* context, const Status& status) { (status ? static_cast<Counted*
 
 /// A session that needs `slowdown` times as long.
 std::unique_ptr<Session> session_of(const Fixture& fixture, double slowdown = 1) {
-  auto session = Session::create(fixture.model, {.compute_slowdown = slowdown});
+  auto session = Session::create(fixture.model, {.emulation = {.compute_slowdown = slowdown}});
   REQUIRE(session);
   REQUIRE((*session)->set_input(0, DType::kF32, fixture.input()));
   return std::move(*session);

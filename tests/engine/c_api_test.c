@@ -126,6 +126,69 @@ int use_other_doors(const void* file, size_t file_bytes, const void* input, size
   return 0;
 }
 
+typedef struct seen {
+  sluice_session* cancelled; /* at the first step, unless NULL */
+  size_t before, after;
+  int lines;
+  int strange;
+} seen;
+static void see_before(void* context, const sluice_step* step) {
+  seen* all = (seen*)context;
+  all->strange += step->index != all->before || strlen(step->node) == 0 || strcmp(step->operator_name, "dense") != 0;
+  all->before += 1;
+  if (all->cancelled != NULL) sluice_session_cancel(all->cancelled);
+}
+static void see_after(void* context, const sluice_step* step) {
+  seen* all = (seen*)context;
+  all->strange += step->index != all->after || !step->ran || step->compute_ns < 0 || step->count < step->index;
+  all->after += 1;
+}
+static void see_line(void* context, sluice_log_level level, const char* text) {
+  seen* all = (seen*)context;
+  all->strange += level < SLUICE_LOG_WARNING || strlen(text) == 0;
+  all->lines += 1;
+}
+
+/* 0 when all went well, else the line of the first surprise. `profile` is of another number of threads, which the log is told. */
+int run_with_hooks(const char* path, const void* input, size_t input_bytes, const void* text, size_t text_bytes) {
+  sluice_model* model = NULL;
+  sluice_session* session = NULL;
+  sluice_profile* profile = NULL;
+  sluice_prediction assumed, measured;
+  sluice_session_options options = sluice_default_options();
+  seen all = {NULL, 0, 0, 0, 0};
+
+  if (sluice_profile_open("there-is-no-such-file", &profile) != SLUICE_IO || profile != NULL) return __LINE__;
+  if (sluice_profile_open_buffer(text, text_bytes / 2, &profile) != SLUICE_INVALID_ARGUMENT || profile != NULL) return __LINE__;
+  if (sluice_profile_open_buffer(NULL, 0, &profile) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  if (sluice_profile_open_buffer(text, text_bytes, &profile) != SLUICE_OK) return __LINE__;
+  if (sluice_model_open(path, &model) != SLUICE_OK) return __LINE__;
+  if (sluice_predict(model, &options, &assumed) != SLUICE_OK) return __LINE__;
+  options.profile = profile;
+  if (sluice_predict(model, &options, &measured) != SLUICE_OK || measured.latency_ms == assumed.latency_ms) return __LINE__;
+  options.log.least = (sluice_log_level)9;
+  if (sluice_session_create(model, &options, &session) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  options.log.least = SLUICE_LOG_WARNING;
+  options.log.log = &see_line;
+  options.log.context = &all;
+  options.steps.before = &see_before;
+  options.steps.after = &see_after;
+  options.steps.context = &all;
+  options.time_steps = 1;
+  if (sluice_session_create(model, &options, &session) != SLUICE_OK) return __LINE__;
+  if (all.lines == 0) return __LINE__;
+  sluice_profile_close(profile);
+  sluice_profile_close(NULL);
+  sluice_model_close(model);
+  if (sluice_session_set_input(session, 0, input, input_bytes) != SLUICE_OK || sluice_session_run(session) != SLUICE_OK) return __LINE__;
+  if (all.before == 0 || all.after != all.before || all.strange != 0) return __LINE__;
+  all.cancelled = session;
+  all.before = all.after = 0;
+  if (sluice_session_run(session) != SLUICE_CANCELLED || all.before != 1 || all.after != 0) return __LINE__;
+  sluice_session_close(session);
+  return all.strange == 0 ? 0 : __LINE__;
+}
+
 /* 0 when all went well, else the line of the first surprise. */
 int run_model_from_c(const char* path, const void* input, size_t input_bytes, void* output, size_t output_bytes) {
   sluice_model* model = NULL;

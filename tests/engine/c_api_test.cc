@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "sluice/core/file.h"
+#include "sluice/profiler/profile_file.h"
 #include "sluice/sluice_c.h"
 #include "tests/executor/toy_file.h"
 
@@ -8,7 +9,21 @@ extern "C" int run_model_from_c(const char* path, const void* input, std::size_t
 extern "C" int use_other_doors(const void* file, std::size_t file_bytes, const void* input, std::size_t input_bytes, const void* output,
                                std::size_t output_bytes);
 
+extern "C" int run_with_hooks(const char* path, const void* input, std::size_t input_bytes, const void* text, std::size_t text_bytes);
+
 namespace sluice {
+
+TEST_CASE("a C program's hooks are told of lines and steps, and its profile counts") {
+  const toy::ToyModel toy = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 10}});
+  const toy::TemporaryPath path("c_api_hooks_test.sluice");
+  REQUIRE(toy::write_toy_file(toy, path.str()));
+  profiler::DeviceProfile slow;
+  slow.isa = "scalar";
+  slow.threads = 3;
+  slow.step_overhead_seconds = 1;
+  const std::string text = profiler::text_of_profiles(std::span(&slow, 1));
+  CHECK(run_with_hooks(path.str().c_str(), toy.input.data(), toy.input.size() * sizeof(float), text.data(), text.size()) == 0);
+}
 
 TEST_CASE("a C program runs a model, and its mistakes are statuses") {
   const toy::ToyModel toy = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 10}});

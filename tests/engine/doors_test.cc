@@ -55,7 +55,7 @@ TEST_CASE("a model in memory runs like one in a file") {
   REQUIRE(model);
   CHECK((*model)->file().hash() == fixture.model->file().hash());
   check_runs(fixture, *model);
-  CHECK_FALSE(Session::create(*model, {.read_mode = model::ReadMode::kDirect}));
+  CHECK_FALSE(Session::create(*model, {.tuning = {.read_mode = model::ReadMode::kDirect}}));
   for (const std::size_t size : {std::size_t{0}, std::size_t{63}, bytes.size() / 2})
     CHECK_FALSE(Model::open_buffer(std::span(bytes).first(size)));
 }

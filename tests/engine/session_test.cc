@@ -212,8 +212,8 @@ TEST_CASE("sessions that cannot be are refused") {
   CHECK_FALSE(Session::create(nullptr, {}));
   CHECK_FALSE(Session::create(fixture.model, {.threads = 0}));
   CHECK_FALSE(Session::create(fixture.model, {.threads = -1}));
-  CHECK_FALSE(Session::create(fixture.model, {.read = {.bytes_per_second_limit = -1}}));
-  CHECK_FALSE(Session::create(fixture.model, {.compute_slowdown = 0.9}));
+  CHECK_FALSE(Session::create(fixture.model, {.emulation = {.read_bytes_per_second = -1}}));
+  CHECK_FALSE(Session::create(fixture.model, {.emulation = {.compute_slowdown = 0.9}}));
   CHECK_FALSE(plan_session(*fixture.model, {.threads = 0}));
   CHECK_FALSE(minimum_budget(*fixture.model, {.threads = 0}));
   CHECK_FALSE(Model::open("there-is-no-such-file.sluice"));
@@ -367,13 +367,13 @@ TEST_CASE("processors for compute and loads are kept to, and impossible ones ref
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
   int cpu = 0;
   while (!CPU_ISSET(static_cast<std::size_t>(cpu), &before)) ++cpu;
-  auto session = Session::create(fixture.model, {.threads = 2, .compute_cpus = {cpu}, .load_cpus = {cpu}});
+  auto session = Session::create(fixture.model, {.threads = 2, .tuning = {.compute_cpus = {cpu}, .load_cpus = {cpu}}});
   REQUIRE(session);
   CHECK(fixture.run(**session).value_or(false));
   cpu_set_t after;
   REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
   CHECK(CPU_EQUAL(&before, &after));
-  const auto refused = Session::create(fixture.model, {.load_cpus = {CPU_SETSIZE - 1}});
+  const auto refused = Session::create(fixture.model, {.tuning = {.load_cpus = {CPU_SETSIZE - 1}}});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInvalidArgument);
 }
@@ -412,7 +412,7 @@ TEST_CASE("a session outlives the caller's handle of its model") {
 
 TEST_CASE("each way of reading gives the same bits") {
   const Fixture fixture;
-  auto buffered = Session::create(fixture.model, {.budget = 2_MiB, .read_mode = model::ReadMode::kBuffered});
+  auto buffered = Session::create(fixture.model, {.budget = 2_MiB, .tuning = {.read_mode = model::ReadMode::kBuffered}});
   REQUIRE(buffered);
   CHECK(fixture.run(**buffered) == true);
 }

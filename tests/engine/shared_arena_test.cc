@@ -335,7 +335,7 @@ TEST_CASE("sessions that an arena cannot have are refused") {
   const auto arena = make_arena({.budget = 16_MiB, .threads = 2});
   CHECK_FALSE(Session::create(net.model, {.threads = 3, .arena = arena}));
   CHECK_FALSE(Session::create(net.model, {.scope = BudgetScope::kProcess, .arena = arena}));
-  CHECK_FALSE(Session::create(net.model, {.compute_cpus = {0}, .arena = arena}));
+  CHECK_FALSE(Session::create(net.model, {.arena = arena, .tuning = {.compute_cpus = {0}}}));
   CHECK_FALSE(Session::create(nullptr, {.arena = arena}));
   auto planned = plan_session(*net.model, {.threads = 2, .repeat = true});
   REQUIRE(planned);
@@ -393,7 +393,7 @@ TEST_CASE("a hundred models in turn through one arena take no memory and no desc
       const Net& net = *nets[static_cast<std::size_t>(i) % nets.size()];
       auto model = Model::open(net.path.str());
       REQUIRE(model);
-      auto session = Session::create(*model, {.repeat = true, .search_ms = 0, .arena = arena});
+      auto session = Session::create(*model, {.repeat = true, .arena = arena, .tuning = {.search_ms = 0}});
       if (!session) FAIL(session.error().to_string());
       REQUIRE(net.run(**session) == true);
       REQUIRE(nets[0]->run(*resident) == true);
@@ -419,7 +419,7 @@ TEST_CASE("many sessions at once stay in one budget, and so does the process") {
   const Bytes before = engine::read_process_memory().resident;
   std::vector<std::unique_ptr<Session>> sessions;
   for (int i = 0; i < 24; ++i)
-    sessions.push_back(join(*nets[static_cast<std::size_t>(i) % nets.size()], arena, {.repeat = true, .search_ms = 0}));
+    sessions.push_back(join(*nets[static_cast<std::size_t>(i) % nets.size()], arena, {.repeat = true, .tuning = {.search_ms = 0}}));
   CHECK(within(*arena));
   for (int turn = 0; turn < 72; ++turn) {
     const std::size_t which = static_cast<std::size_t>(turn) % sessions.size();

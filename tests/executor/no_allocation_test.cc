@@ -38,7 +38,10 @@ TEST_CASE("a thousand runs allocate nothing, failed ones neither") {
   REQUIRE(arena->commit(plan.arena_bytes));
   auto pool = make_thread_pool(2);
   REQUIRE(pool);
-  auto executor = Executor::create(model.graph, plan, source, *arena, **pool, {});
+  std::int64_t told = 0;
+  const StepHook hook{[](void* count, const StepEvent&) noexcept { ++*static_cast<std::int64_t*>(count); }, &told};
+  auto executor =
+      Executor::create(model.graph, plan, source, *arena, **pool, {.time_steps = true, .before_step = hook, .after_step = hook});
   REQUIRE(executor);
   std::memcpy((*executor)->input(0).data, model.input.data(), model.input.size() * sizeof(float));
   source.fail_at = 1000;
@@ -48,6 +51,7 @@ TEST_CASE("a thousand runs allocate nothing, failed ones neither") {
   for (int run = 0; run < 1000; ++run) failed += !(*executor)->run();
   CHECK(allocations.load() == before);
   CHECK(failed == 1);
+  CHECK(told > static_cast<std::int64_t>(1000 * plan.steps.size()));
 }
 
 }  // namespace sluice::executor

@@ -173,7 +173,7 @@ TEST_CASE("open") {
 TEST_CASE("plan") {
   const TemporaryFolder folder;
   for (const Subject& subject : subjects(folder)) {
-    const SessionOptions options{.budget = subject.budget, .search_ms = 0};
+    const SessionOptions options{.budget = subject.budget, .tuning = {.search_ms = 0}};
     exhaust(subject.name, [&]() -> Status {
       SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*subject.model, options));
       return {};
@@ -188,16 +188,16 @@ TEST_CASE("plan") {
 TEST_CASE("create, run and close a session") {
   const TemporaryFolder folder;
   for (const Subject& subject : subjects(folder)) {
-    exhaust(subject.name, [&] { return subject.create_and_run({.budget = subject.budget, .search_ms = 0}); });
-    const auto planned = plan_session(*subject.model, {.threads = 2, .search_ms = 0});
+    exhaust(subject.name, [&] { return subject.create_and_run({.budget = subject.budget, .tuning = {.search_ms = 0}}); });
+    const auto planned = plan_session(*subject.model, {.threads = 2, .tuning = {.search_ms = 0}});
     REQUIRE(planned);
     exhaust(
         subject.name + " with threads and a given plan",
         [&] {
           return subject.create_and_run({.threads = 2,
-                                         .read = {.method = executor::ReadMethod::kThreads, .in_flight = 2},
                                          .time_steps = true,
-                                         .plan = &planned->plan});
+                                         .plan = &planned->plan,
+                                         .tuning = {.read_method = model::ReadMethod::kThreads, .reads_in_flight = 2}});
         },
         [] { return Status(); }, 5);
   }
@@ -209,7 +209,7 @@ TEST_CASE("a session whose budget cannot be changed for want of memory runs on a
   for (std::size_t i = 1; i < all.size(); i += 3) {
     const Subject& subject = all[i];
     const Bytes more = subject.budget + Bytes(256 * 1024);
-    auto session = Session::create(subject.model, {.budget = subject.budget, .largest_budget = more, .search_ms = 0});
+    auto session = Session::create(subject.model, {.budget = subject.budget, .largest_budget = more, .tuning = {.search_ms = 0}});
     REQUIRE(session);
     REQUIRE(subject.run_rightly(**session));
     const auto run = [&] { return subject.run_rightly(**session); };
@@ -232,7 +232,7 @@ TEST_CASE("sessions of an arena run on where another could not join, nor their b
     const Bytes budget = first.budget + second.budget + Bytes(2 << 20);
     const auto arena = SharedArena::create({.budget = budget, .threads = 2});
     REQUIRE(arena);
-    const SessionOptions options{.repeat = true, .search_ms = 0, .arena = *arena};
+    const SessionOptions options{.repeat = true, .arena = *arena, .tuning = {.search_ms = 0}};
     auto standing = Session::create(first.model, options);
     REQUIRE(standing);
     const auto run = [&] { return first.run_rightly(**standing); };
@@ -369,7 +369,7 @@ TEST_CASE("real models") {
       importer::ConvertReport report;
       SLUICE_RETURN_IF_ERROR(importer::convert(onnx, file, {}, report));
       SLUICE_ASSIGN_OR_RETURN(const auto model, Model::open(file));
-      SLUICE_ASSIGN_OR_RETURN(const auto session, Session::create(model, {.search_ms = 0}));
+      SLUICE_ASSIGN_OR_RETURN(const auto session, Session::create(model, {.tuning = {.search_ms = 0}}));
       return {};
     };
     std::int64_t requests = 0;

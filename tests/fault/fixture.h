@@ -22,19 +22,19 @@ struct Fixture {
     auto opened = Model::open(path.str());
     REQUIRE(opened);
     model = *opened;
-    const auto minimum = minimum_budget(*model, {.read = {.method = ReadMethod::kThreads}});  // needs the most
+    const auto minimum = minimum_budget(*model, {.tuning = {.read_method = ReadMethod::kThreads}});  // needs the most
     REQUIRE(minimum);
     budget = *minimum + std::min(64_KiB, Bytes(toy.file.size() / 16));  // most weights are streamed
   }
   std::unique_ptr<Session> create(ReadMethod method = ReadMethod::kAuto, bool repeat = false) const {
-    auto session = Session::create(model, {.budget = budget, .repeat = repeat, .read = {.method = method}});
+    auto session = Session::create(model, {.budget = budget, .repeat = repeat, .tuning = {.read_method = method}});
     REQUIRE(session);
     return std::move(*session);
   }
   /// io_uring is refused in some containers, and where the disk has no direct reads.
   std::vector<ReadMethod> methods() const {
     std::vector<ReadMethod> found = {ReadMethod::kThreads};
-    if (Session::create(model, {.budget = budget, .read = {.method = ReadMethod::kRing}})) found.push_back(ReadMethod::kRing);
+    if (Session::create(model, {.budget = budget, .tuning = {.read_method = ReadMethod::kRing}})) found.push_back(ReadMethod::kRing);
     return found;
   }
   Status set_and_run(Session& session) const {

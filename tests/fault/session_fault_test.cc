@@ -238,7 +238,7 @@ TEST_CASE("sessions of an arena wait for the stuck reads of one that was closed"
   const StuckReads ops;
   const auto arena = SharedArena::create({.budget = fixture.budget + 1_MiB});
   REQUIRE(arena);
-  const auto join = [&] { return Session::create(fixture.model, {.read = {.method = ReadMethod::kThreads}, .arena = *arena}); };
+  const auto join = [&] { return Session::create(fixture.model, {.arena = *arena, .tuning = {.read_method = ReadMethod::kThreads}}); };
   auto gone = join();
   const auto stays = join();
   REQUIRE((gone && stays));

@@ -207,6 +207,27 @@ TEST_CASE("batch and sides of a convolutional network") {
         {{{"x.0", 1}, {"size", 8}}, {{"x.0", 2}, {"size", 16}}, {{"x.0", 4}, {"size", 20}}, {{"x.0", 4}, {"size", 8}}});
 }
 
+TEST_CASE("more choices than are listed: each graph is made when it is opened, and is what convert makes for it alone") {
+  const Written network(small_network(16));
+  const auto up_to = [](std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> extents;
+    for (; first <= last; ++first) extents.push_back(first);
+    return extents;
+  };
+  ConvertOptions options = open_dims({{"x.0", up_to(1, 20)}, {"x.2", up_to(8, 30)}, {"x.3", up_to(8, 30)}});  // 10,580
+  options.exact = true;
+  check(network.path(), options,
+        {{{"x.0", 1}, {"x.2", 8}, {"x.3", 8}}, {{"x.0", 7}, {"x.2", 19}, {"x.3", 23}}, {{"x.0", 20}, {"x.2", 30}, {"x.3", 30}}});
+  // Winograd is chosen by height and width together, in squares of four.
+  options.exact = false;
+  const TemporaryFolder folder;
+  importer::ConvertReport report;
+  const Status refused = importer::convert(network.path(), folder.path("m.sluice"), options, report);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(report.problems.front().message.find("--numerics exact") != std::string::npos);
+}
+
 TEST_CASE("constants that follow from an extent are stored for each of them") {
   const Written network(numbered_rows());
   check(network.path(), open_dims({{"x.0", {1, 2, 3, 7}}}), {{{"x.0", 1}}, {{"x.0", 3}}, {{"x.0", 7}}});

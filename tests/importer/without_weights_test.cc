@@ -99,7 +99,7 @@ TEST_CASE("every family can be predicted from its shapes, by nodes that add up")
     REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
     const auto model = Model::open(folder.file("m.sluice"));
     REQUIRE(model);
-    const auto predicted = Predictor(*model, {.policy = planner::Policy::kResident, .repeat = true}).at(kUnlimitedBytes);
+    const auto predicted = Predictor(*model, {.repeat = true, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
     REQUIRE(predicted);
     double sum = 0;
     for (const NodePrediction& node : predicted->nodes) sum += node.compute_ms + node.wait_ms;

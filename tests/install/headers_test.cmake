@@ -27,3 +27,11 @@ check(backwards.cc COMPILER ${COMPILER} -std=c++20 HEADERS ${headers})
 check(door.cc COMPILER ${COMPILER} -std=c++20 -fno-exceptions -fno-rtti HEADERS sluice/sluice.h)
 check(c_door.cc COMPILER ${COMPILER} -std=c++11 HEADERS sluice/sluice_c.h)
 check(c_door.c COMPILER ${C_COMPILER} -std=c99 HEADERS sluice/sluice_c.h)
+
+# The other compiler sees other things.
+find_program(clang NAMES clang++-14 clang++)
+if(clang AND NOT COMPILER MATCHES "clang" AND NOT EMULATOR)
+  check(forwards.cc COMPILER ${clang} -std=c++20 HEADERS ${headers})
+  check(door.cc COMPILER ${clang} -std=c++20 -fno-exceptions -fno-rtti HEADERS sluice/sluice.h)
+  check(c_door.c COMPILER ${clang} -x c -std=c99 HEADERS sluice/sluice_c.h)
+endif()

@@ -14,7 +14,9 @@ int main() {
   // Not called, but wanted from the library.
   const volatile auto create = &sluice::AsyncSession::create;
   const volatile auto expect = &sluice::expected_times;
-  if (create == nullptr || expect == nullptr) return 5;
+  const volatile auto load = &sluice::profiler::load_profiles;
+  const volatile auto say = &sluice::tell;
+  if (create == nullptr || expect == nullptr || load == nullptr || say == nullptr) return 5;
 #ifdef WITH_IMPORTER
   sluice::importer::ConvertReport report;
   if (sluice::importer::convert("there-is-no-such-file", "unused.sluice", {}, report).has_value()) return 4;

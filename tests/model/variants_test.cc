@@ -54,7 +54,8 @@ struct SeveralFile {
     const TemporaryDirectory directory;
     Graph graph = graph_of(8);
     PatternProducer producer(graph);
-    REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node, {.progress = {}, .before_commit = {}, .variants = &variants}));
+    REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node,
+                        {.progress = {}, .before_commit = {}, .variants = &variants}));
     bytes = read_text(directory.file("m"));
     std::uint64_t header_size = 0;
     std::memcpy(&header_size, bytes.data() + 24, sizeof header_size);
@@ -213,6 +214,119 @@ TEST_CASE("each rule of the variants is checked") {
   CHECK(rule([](Variants& v) { v.forms[0].columns[0] = 1000; }) == "V3");
   CHECK(rule([](Variants& v) { v.forms[0].values.pop_back(); }) == "V3");
   CHECK(rule([](Variants& v) { v.forms[0].values.clear(); }) == "V3");
+}
+
+namespace {
+
+std::vector<std::int64_t> up_to(std::int64_t last) {
+  std::vector<std::int64_t> extents;
+  for (std::int64_t extent = 1; extent <= last; ++extent) extents.push_back(extent);
+  return extents;
+}
+
+/// 100 x 60 points; above side 16 another structure.
+std::vector<Dimension> wide_dimensions() { return {{"n", up_to(100), 0}, {"side", up_to(60), 0}}; }
+Graph wide_graph(std::size_t point) {
+  const std::vector<std::int64_t> extents = extents_at(wide_dimensions(), point);
+  return graph_at(extents[0], extents[1]);
+}
+Status make_wide(std::size_t point, Graph& graph) { return graph = wide_graph(point), Status(); }
+Variants variants_by_axis() {
+  std::size_t made = 0;
+  auto variants = encode_by_axis(wide_dimensions(), make_wide, made);
+  REQUIRE(variants);
+  CHECK(made < 800);  // of 6000
+  return *variants;
+}
+
+}  // namespace
+
+TEST_CASE("of more points than are listed, each graph is what it would have been") {
+  const Variants variants = variants_by_axis();
+  REQUIRE(variants.check("wide"));
+  CHECK(variants.forms.size() == 2);
+  for (std::size_t point = 0; point < 6000; ++point) {
+    const auto words = variants.graph_at(point);
+    const auto expected = encoded(wide_graph(point));
+    REQUIRE(words.size() * 8 >= expected.size());
+    REQUIRE(std::memcmp(words.data(), expected.data(), expected.size()) == 0);
+  }
+}
+
+TEST_CASE("sums, and products beside what does not vary, follow from their axes; anything else is refused") {
+  const std::vector<Dimension> dimensions{{"a", up_to(70), 0}, {"b", up_to(70), 0}, {"c", {3}, 0}};
+  const auto encode = [&](auto number) {
+    std::size_t made = 0;
+    return encode_by_axis(
+        dimensions,
+        [&](std::size_t point, Graph& graph) {
+          const auto extents = extents_at(dimensions, point);
+          graph = graph_at(number(extents[0], extents[1]), 8);
+          return Status();
+        },
+        made);
+  };
+  CHECK(encode([](auto a, auto b) { return a + b; }));
+  CHECK(encode([](auto a, auto b) { return a * b; }));
+  CHECK(encode([](auto a, auto b) { return 7 + 5 * a * b; }));
+  CHECK(encode([](auto a, auto b) { return ((a + 1) / 2) * ((b + 3) / 4); }));
+  const auto refused = encode([](auto a, auto b) { return std::max(a, b); });
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(refused.error().subject() == "dimensions a, b, c");
+}
+
+TEST_CASE("each rule of variants by axis is checked") {
+  const Variants sound = variants_by_axis();
+  const auto rule = [&](auto&& spoil) {
+    Variants variants = sound;
+    spoil(variants);
+    const Status status = variants.check("m");
+    return status ? std::string("none") : std::string(status.error().reason, 2);
+  };
+  CHECK(rule([](Variants&) {}) == "none");
+  CHECK(rule([](Variants& v) { v.forms.pop_back(); }) == "V2");
+  CHECK(rule([](Variants& v) { v.forms.push_back(v.forms[0]); }) == "V2");
+  CHECK(rule([](Variants& v) { v.dimensions[0].extents.push_back(101); }) == "V2");
+  CHECK(rule([](Variants& v) { v.dimensions.push_back({"m", {1}, 0}); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].axes.clear(); }) == "V1");  // listed, then, and too many
+  CHECK(rule([](Variants& v) { v.forms[1].axes.clear(); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].axes.pop_back(); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].axes[0].positions.back() = 100; }) == "V2");
+  CHECK(rule([](Variants& v) { std::swap(v.forms[0].axes[0].positions[0], v.forms[0].axes[0].positions[1]); }) == "V2");
+  CHECK(rule([](Variants& v) { v.forms[0].axes[1].values.pop_back(); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].values.pop_back(); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].offsets.pop_back(); }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].columns[0] = 1000; }) == "V3");
+  CHECK(rule([](Variants& v) { v.forms[0].points.push_back(1); }) == "V3");
+}
+
+TEST_CASE("a file by axis opens at any point, and any bit of its header may be wrong") {
+  const TemporaryDirectory directory;
+  const Variants variants = variants_by_axis();
+  Graph graph = wide_graph(5999);
+  PatternProducer producer(graph);
+  REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node, {.variants = &variants}));
+  const std::string bytes = read_text(directory.file("m"));
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data() + 24, sizeof header_size);
+  const ScopedFileOps memory(MemoryFile::ops());
+  for (const std::size_t point : {0, 15, 59, 60 * 49 + 16, 60 * 98 + 40, 5999}) {
+    const auto extents = extents_at(wide_dimensions(), point);
+    const auto opened = open_bytes(bytes, {{"n", extents[0]}, {"side", extents[1]}});
+    REQUIRE(opened);
+    CHECK(encoded(opened->graph()) == encoded(wide_graph(point)));
+  }
+  std::mt19937 random(9);
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::string broken = bytes;
+    const std::size_t bit = kPrefixSize * 8 + random() % (header_size * 8);
+    broken[bit / 8] = static_cast<char>(broken[bit / 8] ^ (1 << (bit % 8)));
+    const std::uint64_t hash = xxh3_64(std::as_bytes(std::span(broken)).subspan(kPrefixSize, header_size));
+    std::memcpy(broken.data() + 32, &hash, sizeof hash);
+    const auto model = open_bytes(broken, {{"n", 1 + trial % 100}, {"side", 1 + trial % 60}});
+    if (model) CHECK(validate(model->graph(), model->file_size(), operators::validate_node));
+  }
 }
 
 TEST_CASE("any bit of a header with variants may be wrong") {

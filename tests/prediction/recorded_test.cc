@@ -7,7 +7,7 @@
 
 #include "sluice/engine/predictor.h"
 #include "sluice/importer/importer.h"
-#include "src/cli/profile_file.h"
+#include "sluice/profiler/profile_file.h"
 #include "tests/core/temporary_files.h"
 #include "tests/prediction/families.h"
 
@@ -47,13 +47,14 @@ LatencyPrediction predict(const Recorded& net, const profiler::DeviceProfile& pr
   REQUIRE(importer::convert(folder.file("m.onnx"), folder.file("m.sluice"), convert, report));
   const auto model = Model::open(folder.file("m.sluice"));
   REQUIRE(model);
-  const auto predicted = Predictor(*model, {.policy = planner::Policy::kResident, .repeat = true, .profile = &profile}).at(kUnlimitedBytes);
+  const auto predicted =
+      Predictor(*model, {.repeat = true, .profile = &profile, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
   REQUIRE(predicted);
   return *predicted;
 }
 
 TEST_CASE("recorded measurements of nets that no profile has seen are predicted as well as they were") {
-  const profiler::DeviceProfile profile = cli::profile_for_threads(cli::load_profiles(RECORDED_DIR "/profile.json"), 1);
+  const profiler::DeviceProfile profile = profiler::profile_for_threads(profiler::load_profiles(RECORDED_DIR "/profile.json").value(), 1);
   const std::vector<Recorded> nets = recorded_nets();
   REQUIRE(nets.size() >= 16);
   std::vector<double> off;

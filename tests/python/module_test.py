@@ -60,6 +60,46 @@ class ModuleTest(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "no input 'img'; it has 'image'"):
             session.run({"img": self.picture})
 
+    def test_views_are_the_arena_itself(self):
+        session = sluice.Session(self.path)
+        view = session.input_view("image")
+        self.assertEqual(view.shape, (1, 3, 224, 224))
+        self.assertTrue(view.flags["WRITEABLE"])
+        view[...] = self.picture
+        session.run()
+        scores = session.output_view()
+        self.assertFalse(scores.flags["OWNDATA"] or scores.flags["WRITEABLE"])
+        numpy.testing.assert_array_equal(scores, self.scores)
+        kept = numpy.from_dlpack(session.run()["scores"])
+        numpy.testing.assert_array_equal(kept, self.scores)
+        with self.assertRaisesRegex(ValueError, "2 views"):
+            session.set_budget("64MiB")
+        with self.assertRaisesRegex(KeyError, "no output 'image'; it has 'scores'"):
+            session.output_view("image")
+        # The arrays keep the session.
+        numpy.testing.assert_array_equal(scores, self.scores)
+        del session
+        numpy.testing.assert_array_equal(scores, self.scores)
+        del view, scores
+
+    def test_a_budget_changes_when_no_view_is_left(self):
+        session = sluice.Session(self.path)
+        view = session.input_view()
+        del view
+        session.set_budget("64MiB")
+
+    def test_a_profile_is_read_or_refused(self):
+        file = os.path.join(self.folder.name, "profile.json")
+        with open(file, "w") as written:
+            written.write("[]")
+        with self.assertRaisesRegex(sluice.Error, "profile.json: is no device profile"):
+            sluice.plan(self.path, profile=file)
+        with self.assertRaises(sluice.Error):
+            sluice.Session(self.path, profile=os.path.join(self.folder.name, "absent.json"))
+        recorded = os.path.join(os.path.dirname(__file__), "..", "prediction", "recorded", "profile.json")
+        measured, assumed = (sluice.plan(self.path, profile=profile).facts["compute_ms"] for profile in (recorded, None))
+        self.assertNotEqual(measured, assumed)
+
     def test_errors_carry_their_numbers(self):
         with self.assertRaises(sluice.Error) as refused:
             sluice.Session(self.path, budget="1KiB")

@@ -26,8 +26,8 @@
 #include "sluice/core/error.h"
 #include "sluice/core/shape.h"
 #include "sluice/core/units.h"
+#include "sluice/engine/session_options.h"
 #include "sluice/executor/executor.h"
-#include "sluice/kernels/turns.h"
 #include "sluice/model/model_file.h"
 #include "sluice/model/other_sources.h"
 #include "sluice/plan/plan.h"
@@ -35,51 +35,8 @@
 
 namespace sluice {
 
-class SharedArena;  // shared_arena.h
-
 /// Measured (tests/fault/stack_test.cc), optimised: runs take up to 53 KiB, of which a tile's sums are 32, and planning up to 21.
 inline constexpr Bytes kLeastStack{96 * 1024};
-
-/// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it: what it
-/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). What it
-/// takes beyond that nobody has counted.
-enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
-
-struct SessionOptions {
-  Bytes budget = kUnlimitedBytes;  // in a shared arena: what the session would take alone, the arena's budget if that is less
-  Bytes largest_budget;            // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
-  BudgetScope scope = BudgetScope::kLibrary;
-  /// Of a process budget, what the program itself will take after this session is made: its own buffers, other libraries. Default: nothing.
-  /// Costs as much of the arena. A library budget does not count it.
-  Bytes reserve;
-  int threads = 1;
-  planner::Policy policy = planner::Policy::kSluice;
-  bool repeat = false;                                       // plan for repeated runs
-  bool keep_inputs = true;                                   // inputs set once serve many runs; false saves their bytes during the run
-  std::uint64_t search_ms = 50;                              // how much counted work may go into a better plan (planner::PlanRequest)
-  planner::Partition partition = planner::Partition::kAuto;  // how far activations go in bands
-  double max_overhead = 0.05;                                // that bands for memory may cost, of the predicted time without; 0 to 10
-  executor::ReadOptions read{.size = {}, .in_flight = 0};    // `size` and `in_flight`: 0: what `profile` found best
-  double compute_slowdown = 1;                               // steps take so many times their time, up to 1000 (a slower CPU, emulated)
-  /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
-  std::int64_t max_turns = kernels::kDefaultMaxTurns;
-  /// Called before each step of a run; a scheduler lets a run wait there. Default: none. Costs a branch a step.
-  executor::StepHook before_step;
-  bool time_steps = false;  // keep what each step and load costs (Session::step_times, load_times)
-  /// Processors that compute, and those that the loader and its readers run on. Empty: where the CPU has big and small cores, the big ones
-  /// compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts of the
-  /// model's disk go (core/storage_interrupts.h), if a processor is left for it. The caller's own thread is limited during run().
-  std::vector<int> compute_cpus;
-  std::vector<int> load_cpus;
-  model::ReadMode read_mode = model::ReadMode::kAuto;
-  const profiler::DeviceProfile* profile = nullptr;  // of this device (profiler/measure.h); nullptr: assumed rates
-  const plan::Plan* plan = nullptr;                  // run this plan instead of making one; copied, and verified first
-  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
-  model::Extents dims;
-  /// Run in turn with the other sessions of this arena, within its budget. Scope, reserve, threads, compute_cpus and largest_budget are the
-  /// arena's then; here they are left as they are, or say the same.
-  std::shared_ptr<SharedArena> arena;
-};
 
 /// An opened model file. Thread-safe.
 class Model {

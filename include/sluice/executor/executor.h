@@ -68,11 +68,26 @@ struct ReadOptions {
   double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
 };
 
-/// Called before each step of a run, in the thread that runs: a step boundary is where a run can wait without losing anything. Until it
-/// returns the run rests and its part of the arena stays as it is. It may run sessions of other arenas, and cancel this one.
+/// A step as a hook sees it. What it points at lives as long as the executor.
+struct StepEvent {
+  std::size_t index = 0;             // of Plan::steps
+  std::size_t count = 0;             // as many as the plan has
+  const plan::Step* step = nullptr;  // its node, rows and channels; null where no plan stands behind it (a timed processor)
+  const model::Node* node = nullptr;
+  bool ran = false;                // after: false where nobody wanted it (a branch that was not taken, work that an earlier run has done)
+  const StepTime* time = nullptr;  // after: what it cost; null without ExecutorOptions::time_steps
+};
+
+/// Called before or after each step of a run, in the thread that runs: a step boundary is where a run can wait without losing anything.
+/// Until it returns the run rests and its part of the arena stays as it is. It may run sessions of other arenas, and cancel this one; it
+/// does not throw, and what it allocates no budget counts.
 struct StepHook {
-  void (*call)(void* context) noexcept = nullptr;
+  void (*call)(void* context, const StepEvent& event) noexcept = nullptr;
   void* context = nullptr;
+
+  void operator()(const StepEvent& event) const noexcept {
+    if (call != nullptr) call(context, event);
+  }
 };
 
 struct ExecutorOptions {
@@ -84,6 +99,7 @@ struct ExecutorOptions {
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   std::int64_t max_turns = kernels::kDefaultMaxTurns;  // of the loops of one step
   StepHook before_step;
+  StepHook after_step;                                      // not after one that a cancellation or a failed load kept from running
   kernels::FindKernel find_kernel = &kernels::find_kernel;  // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;    // what the stretches' stored forms mean
   const model::FileKey* key = nullptr;                      // of an encrypted model. Used by create() only

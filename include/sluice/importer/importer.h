@@ -95,9 +95,10 @@ struct ConvertReport {
   Bytes coded_bytes;  // of weights that have coded stretches, raw
   // Of a model with dimensions that are bound when it is opened:
   std::vector<model::Dimension> dimensions;
-  std::int64_t graphs = 1;  // for each choice of extents
-  std::int64_t forms = 1;   // structures that these graphs have
-  Bytes variant_bytes;      // weights that the bound's graph does not read
+  std::int64_t graphs = 1;       // for each choice of extents
+  std::int64_t made_graphs = 1;  // of those, that were made; others are made when they are opened (model/variants.h)
+  std::int64_t forms = 1;        // structures that these graphs have
+  Bytes variant_bytes;           // weights that the bound's graph does not read
 };
 
 /// Converts `onnx_path` to `model_path`. On failure the Status carries the first problem's code and `report.problems` all of them.

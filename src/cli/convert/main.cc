@@ -78,6 +78,7 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"file_bytes", report.file_bytes.count()},
           {"coded_bytes", report.coded_bytes.count()},
           {"graphs", report.graphs},
+          {"made_graphs", report.made_graphs},
           {"forms", report.forms},
           {"variant_bytes", report.variant_bytes.count()},
           {"problems", json_of_problems(report.problems)}};

@@ -70,7 +70,10 @@ class Simulator {
   SimulationResult run() {
     for (Time now = 0; now < kNever; now = next_event()) {
       board_.set_now(now);
-      const bool happened = faults() | ends() | arrivals() | overdue();
+      bool happened = faults();  // each is asked, whatever the one before says
+      happened = ends() || happened;
+      happened = arrivals() || happened;
+      happened = overdue() || happened;
       if (!happened && now > 0 && board_.state().live.empty()) continue;
       decide();
     }

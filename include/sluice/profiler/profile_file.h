@@ -1,0 +1,38 @@
+// Device profiles as files: JSON, one for each CPU and instruction set, with a profile for each number of threads that was measured.
+//
+//     sluice profile  ->  $XDG_CACHE_HOME/sluice/intel-r-xeon-r-processor-avx512.json  (else ~/.cache/sluice)
+//                     ->  load_profiles or parse_profiles  ->  profile_for_threads  ->  SessionOptions::profile
+//
+// The library looks for no file by itself: a program that wants the device's own profile asks default_profile_path and loads it. What a
+// file says is untrusted: each number is checked, and no plan is made from half a profile.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/core/error.h"
+#include "sluice/profiler/device_profile.h"
+
+namespace sluice::profiler {
+
+inline constexpr Bytes kMostProfileBytes{16 << 20};
+
+/// Where `sluice profile` keeps this device's profile, for the instruction set in use; empty where there is no home for it. Whether the
+/// file is there is another question.
+std::string default_profile_path();
+
+/// Of each number of threads one; never empty. Errors: kIo; those of parse_profiles.
+Result<std::vector<DeviceProfile>> load_profiles(const std::string& path);
+/// What the text of such a file says; `subject` names it in errors: kInvalidArgument for what is no profile, kUnsupportedVersion for one of
+/// another version, kOutOfMemory.
+Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::string_view subject = "device profile");
+
+/// That of so many threads; where there is none, the first without its kernels: its rates of reading hold. `profiles` is not empty.
+DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int threads);
+
+/// The text of a file of these profiles, which are of one device and not none.
+std::string text_of_profiles(std::span<const DeviceProfile> profiles);
+
+}  // namespace sluice::profiler

@@ -1,0 +1,62 @@
+#include "sluice/profiler/profile_file.h"
+
+#include <catch2/catch.hpp>
+
+#include "sluice/profiler/latency.h"
+#include "tests/profiler/sample_profile.h"
+
+namespace sluice::profiler {
+namespace {
+
+std::string text_of(const DeviceProfile& profile) { return text_of_profiles(std::span(&profile, 1)); }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a profile that is written and read gives the same predictions") {
+  const DeviceProfile profile = sample_profile();
+  DeviceProfile alone = profile;
+  alone.threads = 1;
+  const auto profiles = parse_profiles(text_of_profiles(std::vector{profile, alone}));
+  REQUIRE(profiles);
+  CHECK(profile_for_threads(*profiles, 1).threads == 1);
+  CHECK(profile_for_threads(*profiles, 7).kernels.empty());
+  const DeviceProfile read = profile_for_threads(*profiles, 2);
+  CHECK(read.device == "A CPU");
+  CHECK(read.threads == 2);
+  CHECK(read.share_seconds == 3e-6);
+  CHECK(read.step_time_beside_reads == 1.25);
+  CHECK(load_seconds(read, Bytes(65536)) == load_seconds(profile, Bytes(65536)));
+  for (const KernelSample& s : profile.samples)
+    CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-3));
+}
+
+TEST_CASE("what is no profile is refused") {
+  const std::string text = text_of(sample_profile());
+  CHECK(parse_profiles(text));
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":3", "\"version\":2"},
+                                 {"\"threads\":2", "\"threads\":0"},
+                                 {"\"threads\":2", "\"threads\":\"2\""},
+                                 {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},
+                                 {"\"use\":0", "\"use\":9"},
+                                 {"\"use\":0", "\"use\":1e300"},
+                                 {"\"use\":0", "\"use\":-1"},
+                                 {"\"samples\":[", "\"simples\":["},
+                                 {"\"use\":0", "\"use\":1"},
+                                 {"{", "["}}) {
+    INFO(to);
+    const auto refused = parse_profiles(replaced(text, from, to), "p.json");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().subject() == "p.json");
+    CHECK(refused.error().code == (from.starts_with("\"version") ? ErrorCode::kUnsupportedVersion : ErrorCode::kInvalidArgument));
+  }
+  CHECK_FALSE(parse_profiles(""));
+  CHECK_FALSE(parse_profiles(std::string(1 << 20, '[')));
+}
+
+}  // namespace sluice::profiler
