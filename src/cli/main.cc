@@ -275,8 +275,17 @@ CLI::App* add_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--repeat", bench.repeat, "counted runs of each")->capture_default_str()->check(CLI::Range(1, kMostRuns));
   CLI::Option* const warmup =
       command->add_option("--warmup", bench.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
-  command->add_flag("--cold", bench.cold, "each run in a process of its own, the model file out of the page cache")->excludes(warmup);
-  command->add_option("--goal", bench.goal, "find the smallest budget whose median is at most this: 150ms")->excludes(budgets);
+  CLI::Option* const cold =
+      command->add_flag("--cold", bench.cold, "each run in a process of its own, the model file out of the page cache")->excludes(warmup);
+  CLI::Option* const goal =
+      command->add_option("--goal", bench.goal, "find the smallest budget whose median is at most this: 150ms")->excludes(budgets);
+  CLI::Option* const peer =
+      command->add_option("--peer", bench.peer, "also another engine's runs, in turn with ours: onnxruntime, or onnxruntime=FOLDER")
+          ->excludes(cold)
+          ->excludes(goal);
+  command->add_option("--onnx", bench.onnx, "the ONNX file of each model, for the peer (default: M.onnx beside M.sluice)")
+      ->allow_extra_args(false)
+      ->needs(peer);
   command->add_flag("--operators", bench.operators, "also the time of each kind of operator");
   command->add_option("--profile", bench.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", bench.io_limit, "read no faster than this, e.g. 300MB/s");
