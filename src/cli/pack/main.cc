@@ -16,12 +16,11 @@
 #include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
 #include "src/cli/pack/problem_file.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
-
-constexpr int kUsage = 1;
 
 struct CommandLine {
   std::string file;
@@ -116,8 +115,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "sluice-pack: %s\n", error.what());
-    return kUsage;
+    return refuse_words("sluice-pack", app, "sluice-pack", error);
   }
   pack(line);
   return 0;
