@@ -16,6 +16,7 @@
 #include "src/cli/failure.h"
 #include "src/cli/guarded_main.h"
 #include "src/cli/process.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/report/report.h"
 #include "src/cli/serve/command.h"
 #include "src/cli/session_options.h"
@@ -275,8 +276,17 @@ CLI::App* add_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--repeat", bench.repeat, "counted runs of each")->capture_default_str()->check(CLI::Range(1, kMostRuns));
   CLI::Option* const warmup =
       command->add_option("--warmup", bench.warmup, "runs before the counted ones")->capture_default_str()->check(CLI::Range(0, kMostRuns));
-  command->add_flag("--cold", bench.cold, "each run in a process of its own, the model file out of the page cache")->excludes(warmup);
-  command->add_option("--goal", bench.goal, "find the smallest budget whose median is at most this: 150ms")->excludes(budgets);
+  CLI::Option* const cold =
+      command->add_flag("--cold", bench.cold, "each run in a process of its own, the model file out of the page cache")->excludes(warmup);
+  CLI::Option* const goal =
+      command->add_option("--goal", bench.goal, "find the smallest budget whose median is at most this: 150ms")->excludes(budgets);
+  CLI::Option* const peer =
+      command->add_option("--peer", bench.peer, "also another engine's runs, in turn with ours: onnxruntime, or onnxruntime=FOLDER")
+          ->excludes(cold)
+          ->excludes(goal);
+  command->add_option("--onnx", bench.onnx, "the ONNX file of each model, for the peer (default: M.onnx beside M.sluice)")
+      ->allow_extra_args(false)
+      ->needs(peer);
   command->add_flag("--operators", bench.operators, "also the time of each kind of operator");
   command->add_option("--profile", bench.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", bench.io_limit, "read no faster than this, e.g. 300MB/s");
@@ -350,28 +360,20 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-/// "--budget" and the others that the command takes.
-std::vector<std::string> option_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
 /// What was wrong, with the word that was most likely meant.
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
-  std::string hint;
-  for (const CLI::App* command : app.get_subcommands()) {  // the one that was named
-    for (const std::string& word : command->remaining())
-      if (word.starts_with("--") && hint.empty()) hint = suggestion(word.substr(0, word.find('=')), option_names(*command));
-    hint += fmt::format(" (sluice {} --help lists the options)", command->get_name());
-  }
-  std::fprintf(stderr, "sluice: %s%s\n", error.what(), hint.c_str());
-  return kUsage;
+  for (const CLI::App* command : app.get_subcommands())  // the one that was named
+    return refuse_words("sluice", *command, "sluice " + command->get_name(), error);
+  return refuse_words("sluice", app, "sluice", error);
 }
 
-/// A first word that is neither a command nor an option.
+/// A first word that is neither a command nor an option of the program.
 std::optional<std::string> objection_to_command(const CLI::App& app, const std::string& word) {
+  if (word.starts_with("--")) {
+    const std::vector<std::string> options = option_names(app);
+    if (std::find(options.begin(), options.end(), word) != options.end()) return std::nullopt;
+    return fmt::format("there is no option '{}'{} (sluice --help lists the commands)", word, suggestion(word, options));
+  }
   const std::vector<std::string> names = command_names(app);
   if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return std::nullopt;
   return fmt::format("there is no command '{}'{} (the commands are {})", word, suggestion(word, names), fmt::join(names, ", "));
@@ -424,7 +426,16 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   return {};
 }
 
+/// `sluice help` and `sluice help COMMAND`, as other programs have them.
+void turn_help_round(int& argc, char** argv) {
+  static char help[] = "--help";
+  if (argc < 2 || argc > 3 || std::string_view(argv[1]) != "help") return;
+  argv[1] = argc == 3 ? argv[2] : help;
+  if (argc == 3) argv[2] = help;
+}
+
 int dispatch(int argc, char** argv) {
+  turn_help_round(argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == "convert") start_tool("sluice-convert", argv + 1);
   if (argc > 1 && std::string_view(argv[1]) == "quantize") start_tool("sluice-convert", argv);  // which finds the word before its options
   if (argc > 1 && std::string_view(argv[1]) == "emit") start_tool("sluice-emit", argv + 1);

@@ -11,8 +11,18 @@
 namespace sluice::cli {
 namespace {
 
-/// Rows of the timeline.
-enum Row { kCompute = 1, kLoads = 2, kDecode = 3 };
+/// A row of the timeline, a thread to a viewer, whose slices must not overlap.
+struct Row {
+  int number = 0;
+  std::int64_t end_ns = 0;  // of its last slice
+};
+constexpr int kProcess = 1, kComputeRow = 1;
+
+/// Rows of one kind: where several things are under way at once, each takes the first row that is free, or a new one.
+struct Rows {
+  const char* name;
+  std::vector<Row> rows;
+};
 
 class TraceWriter {
  public:
@@ -20,7 +30,8 @@ class TraceWriter {
       : plan_(plan), graph_(graph), times_(times), first_ns_(first_moment()) {}
 
   std::string write() {
-    name_rows();
+    name_row("process_name", kComputeRow, "sluice");
+    name_row("thread_name", kComputeRow, "compute");
     for (std::size_t i = 0; i < times_.steps.size(); ++i) add_step(i);
     name_weights();
     for (std::size_t k = 0; k < times_.loads.size(); ++k) add_load(k);
@@ -39,20 +50,25 @@ class TraceWriter {
 
   double microseconds(std::int64_t moment_ns) const { return static_cast<double>(moment_ns - first_ns_) / 1e3; }
 
-  void name_rows() {
-    const auto name = [&](const char* kind, int row, const char* text) {
-      events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", row}, {"name", kind}, {"args", {{"name", text}}}});
-    };
-    name("process_name", kCompute, "sluice");
-    name("thread_name", kCompute, "compute");
-    name("thread_name", kLoads, "loads");
-    name("thread_name", kDecode, "decode");
+  void name_row(const char* kind, int row, const std::string& text) {
+    events_.push_back({{"ph", "M"}, {"pid", kProcess}, {"tid", row}, {"name", kind}, {"args", {{"name", text}}}});
   }
 
-  void add_slice(Row row, const std::string& name, const char* category, std::int64_t begin_ns, std::int64_t duration_ns, Json arguments) {
+  int row_for(Rows& kind, std::int64_t begin_ns, std::int64_t end_ns) {
+    auto row = std::find_if(kind.rows.begin(), kind.rows.end(), [&](const Row& other) { return other.end_ns <= begin_ns; });
+    if (row == kind.rows.end()) {
+      kind.rows.push_back({++rows_, 0});
+      row = kind.rows.end() - 1;
+      name_row("thread_name", row->number, kind.rows.size() == 1 ? kind.name : fmt::format("{} {}", kind.name, kind.rows.size()));
+    }
+    row->end_ns = end_ns;
+    return row->number;
+  }
+
+  void add_slice(int row, const std::string& name, const char* category, std::int64_t begin_ns, std::int64_t duration_ns, Json arguments) {
     events_.push_back({{"ph", "X"},
-                       {"pid", 1},
-                       {"tid", static_cast<int>(row)},
+                       {"pid", kProcess},
+                       {"tid", row},
                        {"name", name},
                        {"cat", category},
                        {"ts", microseconds(begin_ns)},
@@ -66,14 +82,14 @@ class TraceWriter {
     const model::Node& node = graph_.node(step.node);
     const kernels::KernelDescriptor* const kernel = kernels::find_kernel(step.kernel);
     if (time.stall_ns > 0) add_stall(i);
-    add_slice(kCompute, node.name, "step", time.begin_ns, time.compute_ns,
+    add_slice(kComputeRow, node.name, "step", time.begin_ns, time.compute_ns,
               {{"step", i},
                {"operator", name_of(node.op)},
                {"kernel", kernel == nullptr ? "" : std::string(kernel->name)},
                {"rows", {step.rows.begin, step.rows.end}},
                {"channels", {step.channels.begin, step.channels.end}}});
     events_.push_back({{"ph", "C"},
-                       {"pid", 1},
+                       {"pid", kProcess},
                        {"name", "arena"},
                        {"ts", microseconds(time.begin_ns)},
                        {"args", {{"bytes", bytes_in_use(static_cast<std::int64_t>(i))}}}});
@@ -90,7 +106,7 @@ class TraceWriter {
       arguments["cause"] = disk ? "the disk: the load had begun and was not over"
                                 : fmt::format("its place: the load had to wait until {} steps were over", plan_.loads[k].gate);
     }
-    add_slice(kCompute, load < 0 ? "stall" : fmt::format("stall: load {}", load), "stall", time.begin_ns - time.stall_ns, time.stall_ns,
+    add_slice(kComputeRow, load < 0 ? "stall" : fmt::format("stall: load {}", load), "stall", time.begin_ns - time.stall_ns, time.stall_ns,
               std::move(arguments));
   }
 
@@ -105,7 +121,8 @@ class TraceWriter {
     const executor::LoadTime& time = times_.loads[k];
     if (time.begin_ns == 0 || time.end_ns == 0) return;
     const plan::Load& load = plan_.loads[k];
-    add_slice(kLoads, fmt::format("load {}: {}", k, names_[k]), "load", time.begin_ns, time.end_ns - time.begin_ns,
+    add_slice(row_for(loads_, time.begin_ns, time.end_ns), fmt::format("load {}: {}", k, names_[k]), "load", time.begin_ns,
+              time.end_ns - time.begin_ns,
               {{"load", k},
                {"bytes", load.file.size.count()},
                {"file_offset", load.file.offset.count()},
@@ -114,7 +131,8 @@ class TraceWriter {
                {"end_of_use", load.uses.end},
                {"resident", load.resident}});
     if (time.decode_ns > 0)
-      add_slice(kDecode, fmt::format("decode {}", k), "decode", time.end_ns - time.decode_ns, time.decode_ns, {{"load", k}});
+      add_slice(row_for(decodes_, time.end_ns - time.decode_ns, time.end_ns), fmt::format("decode {}", k), "decode",
+                time.end_ns - time.decode_ns, time.decode_ns, {{"load", k}});
   }
 
   /// Of the buffers that live in a step. A lifetime that begins below 0 also holds at the end of the period before.
@@ -134,6 +152,8 @@ class TraceWriter {
   const RunTimes& times_;
   const std::int64_t first_ns_;
   std::vector<std::string> names_;
+  Rows loads_{"loads", {}}, decodes_{"decode", {}};
+  int rows_ = kComputeRow;
   Json events_ = Json::array();
 };
 

@@ -1,7 +1,8 @@
 // `run --trace FILE`: the last run as a timeline in Chrome's trace format, which Perfetto and chrome://tracing open.
 //
 //     compute   | conv1 | stall: load 7 | conv2 | conv3 |        a slice a step; a stall says which load it waited for and why
-//     loads     |== load 6 ==|== load 7 ==|                      from the first read started to the last stretch checked
+//     loads     |== load 6 ==|== load 7 ==|                      from the first read started to the last stretch checked;
+//     loads 2                |== load 8 ==|                      a row more for each that is under way at the same time
 //     decode           |=|        |=|                            checksums (decryption, expansion): the end of a load
 //     arena     ~~~~~~~~~~~~~~~~~~~~~~~~~                        bytes of the buffers that live in each step
 #pragma once

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,12 +35,14 @@ struct ByteScale {
 struct Value {
   std::string name;
   DType dtype = DType::kF32;
-  Shape shape;                       // in ONNX axes
-  std::optional<Constant> constant;  // in ONNX axes, whatever the layout
-  Perm layout = kIdentityPerm;       // physical axis i is ONNX axis layout[i]
-  std::uint8_t bounded = 0;          // bit a: axis a may be shorter in a run (model::Tensor::bounded)
-  std::optional<ByteScale> bytes;    // of the class int8 (u8): its scale
-  ValueId storage;                   // after the layout pass: the value whose bytes these are, if another's
+  Shape shape;                                        // in ONNX axes
+  std::optional<Constant> constant;                   // in ONNX axes, whatever the layout
+  Perm layout = kIdentityPerm;                        // physical axis i is ONNX axis layout[i]
+  std::uint8_t bounded = 0;                           // bit a: axis a may be shorter in a run (model::Tensor::bounded)
+  std::optional<ByteScale> bytes;                     // of the class int8 (u8): its scale
+  std::shared_ptr<const std::vector<ValueId>> items;  // a sequence of these; it meets no node (lower_sequence.h)
+  bool absent = false;                                // an optional without a value; likewise
+  ValueId storage;                                    // after the layout pass: the value whose bytes these are, if another's
   /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
   std::int64_t scramble_inner = 1;
   std::int64_t scramble_stride = 0;

@@ -134,7 +134,8 @@ Constant fold_concat(const NodeContext& c) {
   std::int64_t extent = 0;
   for (std::size_t i = 0; i < c.input_count(); ++i) {
     const Constant& part = c.require_constant(i, "every input");
-    if (part.shape.rank() != shape.rank() || part.dtype != c.require_constant(0, "every input").dtype)
+    const DType first = c.require_constant(0, "every input").dtype;
+    if (part.shape.rank() != shape.rank() || (part.dtype != first && !(is_float(part.dtype) && is_float(first))))
       c.malformed("inputs of different rank or type");
     for (int other = 0; other < shape.rank(); ++other)
       if (other != axis && part.shape[other] != shape[other]) c.malformed("inputs whose shapes do not fit");
@@ -181,7 +182,6 @@ Constant fold_tile(const NodeContext& c) {
 Constant fold_cast(const NodeContext& c) {
   const Constant data = *c.input_constant(0);
   const auto to = dtype_of(c.integer("to", 0));
-  if (!to) c.refuse("the type it casts to is not supported");
   if (data.dtype == *to || (is_float(data.dtype) && is_float(*to))) return data;
   if (const auto one = refilled(data, Shape{})) return broadcast(cast(*one, *to), data.shape);
   check_elements(data.elements());

@@ -210,13 +210,16 @@ Constant cast(const Constant& constant, DType to) {
 }
 
 Constant concatenated(std::span<const Constant> parts, int axis, const Shape& shape) {
-  const DType dtype = parts.empty() ? DType::kF32 : parts[0].dtype;
+  // A cast between reals is nothing here, so that parts may be reals of several types.
+  const bool mixed = std::any_of(parts.begin(), parts.end(), [&](const Constant& part) { return part.dtype != parts[0].dtype; });
+  const DType dtype = parts.empty() || mixed ? DType::kF32 : parts[0].dtype;
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   count_made(static_cast<std::uint64_t>(shape.element_count()), static_cast<std::uint64_t>(size) + sizeof(std::int64_t));
   auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(shape.element_count() * size));
   const auto strides = dense_strides(shape);
   std::int64_t start = 0;
-  for (const Constant& part : parts) {
+  for (const Constant& given : parts) {
+    const Constant part = mixed ? cast(given, dtype) : given;
     // Walk the part and its place in the whole together, both row-major over the part's shape.
     std::vector<std::int64_t> from;
     from.reserve(static_cast<std::size_t>(part.elements()));

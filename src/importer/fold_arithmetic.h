@@ -15,7 +15,7 @@ Constant fold_arithmetic(const NodeContext& c);
 /// A dense constant of the given type from computed values; reals are rounded to it.
 Constant from_reals(std::span<const double> values, const Shape& shape, DType dtype);
 Constant cast(const Constant& constant, DType to);
-/// The parts side by side along `axis`; `shape` is the whole's.
+/// The parts, of one type or all reals, side by side along `axis`; `shape` is the whole's.
 Constant concatenated(std::span<const Constant> parts, int axis, const Shape& shape);
 
 }  // namespace sluice::importer

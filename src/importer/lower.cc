@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <deque>
 #include <set>
 
 #include "src/importer/allowance.h"
+#include "src/importer/check_inputs.h"
 #include "src/importer/fold.h"
 #include "src/importer/lower_plain.h"
+#include "src/importer/lower_sequence.h"
 #include "src/importer/lowering.h"
 #include "src/importer/unsupported.h"
 
@@ -63,6 +66,18 @@ class Walk final : public BodyLowering {
     return false;
   }
 
+  std::vector<ValueId> lower_as(NodeContext& c, std::string_view op, std::vector<ValueId> inputs, std::vector<OnnxAttribute> attributes,
+                                std::size_t results) override {
+    constexpr int kOpset = 13;
+    OnnxNode node;
+    node.op_type = op;
+    node.outputs.assign(results, "result");
+    node.attributes = std::move(attributes);
+    NodeContext context(draft_, node, kOpset, std::move(inputs), c.name());
+    if (!fold(context)) lower_fast_or_plain(context, find(op), kernels::find_plain(op));
+    return context.outputs();
+  }
+
   bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
     out.draft.plain_only = true;
     std::vector<Problem> problems;
@@ -82,8 +97,13 @@ class Walk final : public BodyLowering {
     for (const OnnxPort& port : body.outputs) out.outputs.push_back(inner.find_value(port.name));
     inlined_ = inner.inlined_;
     if (!problems.empty()) out.problem = (problems[0].op_type.empty() ? "" : problems[0].op_type + ": ") + problems[0].message;
-    for (const ValueId output : out.outputs)
-      if (!output.valid() && out.problem.empty()) out.problem = "an output of a body is made by nothing";
+    for (const ValueId output : out.outputs) {
+      if (!out.problem.empty()) break;
+      if (!output.valid())
+        out.problem = "an output of a body is made by nothing";
+      else if (is_list(out.draft.value(output)))
+        out.problem = "it gives a sequence or an optional without a value";
+    }
     return out.problem.empty();
   }
 
@@ -98,6 +118,10 @@ class Walk final : public BodyLowering {
     const ValueId outside = outer_ == nullptr ? ValueId() : outer_->find_value(name);
     if (!outside.valid()) return {};
     Value taken = outer_->draft_.value(outside);
+    if (is_list(taken)) {
+      report(ErrorCode::kUnsupported, std::string(name), "", "a body that is run as often as values say reads a sequence from outside");
+      return {};
+    }
     taken.layout = kIdentityPerm;
     if (is_float(taken.dtype) && !taken.constant) taken.dtype = DType::kF32;
     const bool constant = taken.constant.has_value();
@@ -145,16 +169,17 @@ class Walk final : public BodyLowering {
 
   void add_input(const OnnxPort& port) {
     if (const auto bound = bound_.find(std::string(port.name)); bound != bound_.end()) return bind_input(port, bound->second);
+    if (port.form == PortForm::kSequence || port.form == PortForm::kOptionalSequence) return add_sequence_input(port);
+    if (port.form == PortForm::kOptional && is_left_out(port)) return set_value(port.name, draft_.add_value(absent_value()));
+    if (port.form == PortForm::kOther) refuse_unsupported("it is neither a tensor nor a sequence of tensors");
     if (port.elem_type == 0 && !port.has_shape) refuse_unsupported("only tensors with a declared type and shape can be inputs");
     const auto dtype = dtype_of(port.elem_type);
-    if (!dtype) refuse_unsupported("element type " + std::to_string(port.elem_type) + " is not supported");
-    if (!port.has_shape) refuse_unsupported("its shape is not declared, not even the number of axes");
+    if (!dtype) refuse_unsupported("its values are of type " + type_text(port.elem_type) + ", which is not supported");
     std::vector<std::int64_t> extents;
     std::string unbound;
-    for (std::size_t axis = 0; axis < port.dims.size(); ++axis) {
-      const std::int64_t extent = extent_of(port, axis, unbound);
-      extents.push_back(extent);
-    }
+    if (!port.has_shape && !has_dim(port, 0)) unbound = "--dim " + place_of(port, 0) + "=... and so on, as its shape is not declared";
+    for (std::size_t axis = 0; port.has_shape ? axis < port.dims.size() : has_dim(port, axis); ++axis)
+      extents.push_back(extent_of(port, axis, unbound));
     if (!unbound.empty()) throw Refusal(ErrorCode::kInvalidArgument, "free dimensions must be bound: " + unbound);
     const auto shape = Shape::make(extents);
     if (!shape || shape->element_count() > (std::int64_t{1} << 56)) refuse_malformed("its shape is negative or overflows");
@@ -172,6 +197,35 @@ class Walk final : public BodyLowering {
     draft_.inputs.push_back({std::string(port.name), id, dtype});
   }
 
+  /// An optional tensor is there unless `--dim NAME=0` says that it is not.
+  bool is_left_out(const OnnxPort& port) {
+    const auto stated = dims_.find(std::string(port.name));
+    if (stated == dims_.end()) return false;
+    used_dims_.insert(stated->first);
+    return stated->second == 0;
+  }
+
+  /// As many inputs as `--dim NAME=COUNT` says, NAME.0 and so on, each of the shape that the items have.
+  void add_sequence_input(const OnnxPort& port) {
+    constexpr std::int64_t kMostItems = 1024;
+    const std::string name(port.name);
+    const auto stated = dims_.find(name);
+    if (stated == dims_.end() || options_.open_dims.contains(name))
+      throw Refusal(ErrorCode::kInvalidArgument, "it is a sequence; how many tensors it has must be bound: --dim " + name + "=COUNT");
+    if (stated->second < 0 || stated->second > kMostItems)
+      throw Refusal(ErrorCode::kInvalidArgument, "--dim " + name + ": a sequence has 0 to " + std::to_string(kMostItems) + " tensors");
+    used_dims_.insert(name);
+    std::vector<ValueId> items;
+    for (std::int64_t i = 0; i < stated->second; ++i) {
+      OnnxPort item = port;
+      item.form = PortForm::kTensor;
+      item.name = item_names_.emplace_back(name + "." + std::to_string(i));
+      add_input(item);
+      items.push_back(values_.at(item.name));
+    }
+    set_value(port.name, draft_.add_value(sequence_of(std::move(items))));
+  }
+
   /// An input that the caller gave a value is a constant like any initialiser.
   void bind_input(const OnnxPort& port, const InputValue& given) {
     if (dtype_of(port.elem_type) != given.dtype) throw Refusal(ErrorCode::kInvalidArgument, "its bound value has another type");
@@ -186,10 +240,13 @@ class Walk final : public BodyLowering {
     values_[port.name] = draft_.add_value(std::move(value));
   }
 
+  static std::string place_of(const OnnxPort& port, std::size_t axis) { return std::string(port.name) + "." + std::to_string(axis); }
+  bool has_dim(const OnnxPort& port, std::size_t axis) const { return dims_.contains(place_of(port, axis)); }
+
   /// A free dimension is bound by its name, or by INPUT.AXIS where it has none; so is one that the file states, to replace it.
   std::int64_t extent_of(const OnnxPort& port, std::size_t axis, std::string& unbound) {
-    const OnnxDim& dim = port.dims[axis];
-    const std::string by_place = std::string(port.name) + "." + std::to_string(axis);
+    const OnnxDim dim = axis < port.dims.size() ? port.dims[axis] : OnnxDim{};
+    const std::string by_place = place_of(port, axis);
     if (dim.param.empty() && dim.value > 0 && !dims_.contains(by_place)) return dim.value;
     const std::string key = dim.param.empty() ? by_place : std::string(dim.param);
     for (const std::string& name : {key, by_place}) {
@@ -241,7 +298,8 @@ class Walk final : public BodyLowering {
     const OperatorEntry* const entry = find(op);
     const kernels::PlainOperator* const plain = kernels::find_plain(op);
     const bool control = node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
-    const bool known = control || entry != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
+    const bool sequence = node.domain.empty() && is_sequence_operator(node.op_type);
+    const bool known = control || sequence || entry != nullptr || plain != nullptr || (node.domain.empty() && folds_only(node.op_type));
     if (!known) {
       report(ErrorCode::kUnsupported, name_of_node(node), op, unsupported_message(op));
       return;
@@ -262,37 +320,17 @@ class Walk final : public BodyLowering {
     NodeContext context(draft_, node, onnx_.opset, std::move(inputs), name_of_node(node));
     try {
       check_narrow_inputs(context, op);
+      check_no_sequences(context, op);
+      check_cast_type(context, op);
       if (control)
         lower_control(context, *this);
+      else if (sequence)
+        lower_sequence(context, *this);
       else if (!fold(context))
         lower_fast_or_plain(context, entry, plain);
       bind_outputs(node, context);
     } catch (const Refusal& refusal) {
       report(refusal.code(), name_of_node(node), op, refusal.what());
-    }
-  }
-
-  /// Values of 4 and 2 bits are bytes here: right for what reads or moves them, wrong for what would make others of their type.
-  static void check_narrow_inputs(const NodeContext& c, std::string_view op) {
-    constexpr std::string_view kReaders[] = {"Cast",
-                                             "DequantizeLinear",
-                                             "Flatten",
-                                             "Gather",
-                                             "Identity",
-                                             "Reshape",
-                                             "Shape",
-                                             "Size",
-                                             "Slice",
-                                             "Split",
-                                             "Squeeze",
-                                             "Transpose",
-                                             "Unsqueeze",
-                                             "com.microsoft::DequantizeLinear",
-                                             "com.microsoft::GatherBlockQuantized"};
-    for (std::size_t i = 0; i < c.input_count(); ++i) {
-      const Constant* known = c.has_input(i) ? c.input_constant(i) : nullptr;
-      if (known == nullptr || known->bits == 8 || std::find(std::begin(kReaders), std::end(kReaders), op) != std::end(kReaders)) continue;
-      refuse_unsupported("an input of " + std::to_string(known->bits) + " bits; supported are weights behind DequantizeLinear");
     }
   }
 
@@ -359,18 +397,35 @@ class Walk final : public BodyLowering {
           report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is an optional result that we do not make");
         continue;
       }
-      ValueId value = found->second;
-      if (draft_.value(value).shape.element_count() == 0) {
-        // Nobody makes it and nobody reads it; only its shape and type are of interest.
-        Value empty = draft_.value(value);
-        empty.name = std::string(port.name);
-        draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty)), dtype_of(port.elem_type)});
+      if (!is_list(draft_.value(found->second))) {
+        add_output(port, found->second, taken);
         continue;
       }
-      // An output that is an input, a constant or another output as well needs bytes of its own.
-      if (draft_.value(value).constant || !taken.insert(value).second) value = add_copy(value, port.name);
-      draft_.outputs.push_back({std::string(port.name), value, dtype_of(port.elem_type)});
+      const auto items = draft_.value(found->second).items;
+      if (items == nullptr || items->empty())
+        report(ErrorCode::kUnsupported, "", "",
+               "output `" + std::string(port.name) + "` is a sequence without tensors, or an optional without a value");
+      for (std::size_t i = 0; items != nullptr && i < items->size(); ++i) {
+        OnnxPort item = port;
+        item.name = item_names_.emplace_back(std::string(port.name) + "." + std::to_string(i));
+        add_output(item, (*items)[i], taken);
+      }
     }
+  }
+
+  void add_output(const OnnxPort& port, ValueId value, std::set<ValueId>& taken) {
+    if (is_list(draft_.value(value)))
+      return report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is a sequence in a sequence");
+    if (draft_.value(value).shape.element_count() == 0) {
+      // Nobody makes it and nobody reads it; only its shape and type are of interest.
+      Value empty = draft_.value(value);
+      empty.name = std::string(port.name);
+      draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty)), dtype_of(port.elem_type)});
+      return;
+    }
+    // An output that is an input, a constant or another output as well needs bytes of its own.
+    if (draft_.value(value).constant || !taken.insert(value).second) value = add_copy(value, port.name);
+    draft_.outputs.push_back({std::string(port.name), value, dtype_of(port.elem_type)});
   }
 
   ValueId add_copy(ValueId value, std::string_view name) {
@@ -419,6 +474,7 @@ class Walk final : public BodyLowering {
   std::unordered_map<std::string_view, const std::string*> unusable_;
   std::set<ValueId> named_;
   std::set<std::string> used_dims_;
+  std::deque<std::string> item_names_;  // of the tensors of sequences: what the views above refer to
 };
 
 }  // namespace

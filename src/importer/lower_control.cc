@@ -8,6 +8,8 @@
 //          convolutions and the like and is short
 #include "src/importer/lower_control.h"
 
+#include "src/importer/lower_sequence.h"
+
 namespace sluice::importer {
 namespace {
 
@@ -78,6 +80,19 @@ ValueId add_choice(NodeContext& c, ValueId yes, ValueId no, const std::string& w
   return chosen;
 }
 
+/// The same of sequences, item by item.
+ValueId add_choice_of_lists(NodeContext& c, ValueId yes, ValueId no, const std::string& why) {
+  const Value &first = c.draft().value(yes), &second = c.draft().value(no);
+  if (first.items == nullptr || second.items == nullptr || first.items->size() != second.items->size()) {
+    c.note_value_inputs(c.input(0));
+    c.refuse("the condition is computed at run time and its branches give sequences of other lengths, or an optional without a value");
+  }
+  const std::vector<ValueId> of_yes = *first.items, of_no = *second.items;
+  std::vector<ValueId> chosen;
+  for (std::size_t i = 0; i < of_yes.size(); ++i) chosen.push_back(add_choice(c, of_yes[i], of_no[i], why));
+  return add_sequence(c, std::move(chosen));
+}
+
 /// The nodes of both branches, and what chooses between their results. False: a branch has a problem, which has been reported.
 bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& why) {
   const std::vector<ValueId> yes = bodies.lower_body(body_of(c, "then_branch"), {});
@@ -86,6 +101,10 @@ bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& 
   if (yes.size() != no.size()) c.malformed("its branches have different numbers of outputs");
   for (std::size_t i = 0; i < yes.size(); ++i) {
     if (!c.wants_output(i)) continue;
+    if (is_list(c.draft().value(yes[i])) || is_list(c.draft().value(no[i]))) {
+      c.set_output(i, add_choice_of_lists(c, yes[i], no[i], why));
+      continue;
+    }
     if (c.shape(yes[i]).element_count() == 0 || c.shape(no[i]).element_count() == 0) c.refuse("a branch gives a tensor without elements");
     c.set_output(i, add_choice(c, yes[i], no[i], why));
   }
@@ -141,6 +160,11 @@ void lower_loop_apart(NodeContext& c, BodyLowering& bodies, bool as_counted = fa
   for (std::size_t i = 0; i < 2; ++i)
     if (c.has_input(i)) operands.push_back(c.input(i));
   for (std::size_t i = 0; i < carried; ++i) {
+    if (is_list(c.draft().value(c.input(i + 2)))) {
+      for (const std::size_t decides : {0, 1})
+        if (c.has_input(decides)) c.note_value_inputs(c.input(decides));
+      c.refuse("it carries a sequence, and how often it runs is known at run only");
+    }
     if (c.bounded(c.input(i + 2))) c.refuse("a carried value has extents that are known at run only");
     inputs.push_back(like(c, c.input(i + 2)));
     operands.push_back(c.input(i + 2));
@@ -227,6 +251,8 @@ void lower_loop(NodeContext& c, BodyLowering& bodies) {
   }
   for (std::size_t s = 0; s < scanned.size(); ++s) {
     if (!c.wants_output(carried.size() + s)) continue;
+    for (const ValueId value : scanned[s])
+      if (is_list(c.draft().value(value))) c.malformed("it stacks sequences, which are no tensors");
     if (scanned[s].empty()) c.refuse("it never runs, so that the shape of its scan output is not known");
     c.set_output(carried.size() + s, c.add_stack(scanned[s], 0));
   }

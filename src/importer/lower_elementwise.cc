@@ -141,7 +141,14 @@ void lower_pow(NodeContext& c) {
 }
 
 void lower_prelu(NodeContext& c) {
-  const ValueId x = c.float_input(0), slope = c.float_input(1);
+  const ValueId x = c.float_input(0);
+  ValueId slope = c.float_input(1);
+  // Before opset 7 a list of slopes is one for each channel.
+  if (const Shape& data = c.shape(x); c.opset() < 7 && data.rank() > 2 && c.shape(slope).rank() == 1 && c.shape(slope)[0] == data[1]) {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(data.rank() - 1), 1);
+    dims[0] = data[1];
+    slope = c.add_reshape(slope, c.make_shape(dims));
+  }
   if (broadcast_shape(c.shape(x), c.shape(slope)) != c.shape(x)) c.malformed("the slope does not broadcast to the input");
   c.set_output(0, c.add_binary(BinaryFunction::kPrelu, x, slope));
 }
@@ -188,12 +195,6 @@ void lower_cast_like(NodeContext& c) {
   c.set_output(0, from == to ? c.input(0) : add_plain(c, "Cast", {c.input(0)}, {{onnx_type_of(to)}}));
 }
 
-/// An optional value is there or is not, which is known at convert.
-void lower_optional_has_element(NodeContext& c) {
-  const std::int64_t there = c.has_input(0) ? 1 : 0;
-  c.set_output(0, c.add_constant(make_constant(Shape{}, std::span(&there, 1), DType::kBool)));
-}
-
 /// With a shape that is known at run only; else it is folded (fold.h).
 void lower_constant_of_shape(NodeContext& c) {
   const OnnxAttribute* value = c.attribute("value");
@@ -229,7 +230,6 @@ void lower_dropout(NodeContext& c) {
 void lower_cast(NodeContext& c) {
   const auto to = dtype_of(c.integer("to", 0));
   const DType from = c.draft().value(c.input(0)).dtype;
-  if (!to) c.refuse("the type it casts to is not supported");
   // f16 and f64 run as f32, so a cast between reals does nothing.
   const bool same = is_float(from) ? is_float(*to) : *to == from;
   if (!same)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sluice/kernels/kernel.h"
+#include "sluice/operators/generic/elements.h"
 #include "src/importer/allowance.h"
 #include "src/importer/quantised.h"
 
@@ -230,6 +231,14 @@ void note_deciding_inputs(const NodeContext& c, const PlainOperator& op, const m
   }
 }
 
+/// A refusal that speaks of types says which came.
+std::string with_types(const char* refusal, const std::vector<PlainTensor>& inputs) {
+  std::string text = refusal;
+  if (text != operators::generic::kWrongType) return text;
+  for (std::size_t i = 0; i < inputs.size(); ++i) text += (i == 0 ? ": " : ", ") + std::string(name_of(inputs[i].dtype));
+  return text;
+}
+
 /// `whole`: the node is the ONNX node.
 Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
                     const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
@@ -238,7 +247,7 @@ Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainA
   const bool by_values = kernels::needs_bound(op, attributes.present);
   const bool any_bounded = std::any_of(values.begin(), values.end(), [&](ValueId value) { return c.bounded(value); });
   const char* const refusal = by_values ? op.bound(node, result.tensor, result.bounded) : infer_plain(node, result.tensor);
-  if (refusal != nullptr && refusal != kernels::kStateBound && !any_bounded) c.refuse(refusal);
+  if (refusal != nullptr && refusal != kernels::kStateBound && !any_bounded) c.refuse(with_types(refusal, inputs));
   if (refusal == nullptr && any_bounded) {
     const std::uint8_t vary = axes_that_vary(c, op, attributes, inputs, values, result.tensor.shape);
     result.bounded = static_cast<std::uint8_t>(result.bounded | vary);
@@ -254,7 +263,7 @@ Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainA
     return result;
   }
   if (refusal == nullptr) return result;
-  if (name.empty()) c.refuse(refusal);
+  if (name.empty()) c.refuse(with_types(refusal, inputs));
   c.draft().wanted_bounds.insert(name);
   note_deciding_inputs(c, op, attributes, values);
   c.refuse(std::string(refusal) + "; supported are extents below a stated bound");

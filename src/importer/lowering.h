@@ -122,6 +122,10 @@ class BodyLowering {
   /// Whether `lower`, which lowers bodies in place, said so and met no problem; else what it made and reported is forgotten.
   virtual bool try_in_place(const std::function<bool()>& lower) = 0;
 
+  /// Lowers another ONNX operator on values of `c`'s draft, as of operator set 13, and gives its `results`.
+  virtual std::vector<ValueId> lower_as(NodeContext& c, std::string_view op, std::vector<ValueId> inputs,
+                                        std::vector<OnnxAttribute> attributes, std::size_t results) = 0;
+
   /// Lowers a body to a draft of its own; `inputs` have type and shape. False: `out.problem` says why not.
   virtual bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) = 0;
 
@@ -218,7 +222,6 @@ void lower_where(NodeContext& c);
 void lower_mod(NodeContext& c);
 void lower_bit_shift(NodeContext& c);
 void lower_cast_like(NodeContext& c);
-void lower_optional_has_element(NodeContext& c);
 void lower_identity(NodeContext& c);
 void lower_dropout(NodeContext& c);
 void lower_cast(NodeContext& c);

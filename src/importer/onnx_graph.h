@@ -64,9 +64,13 @@ struct OnnxDim {
   std::string_view param;
 };
 
+/// What a port holds tensors in, if in anything.
+enum class PortForm : std::uint8_t { kTensor, kSequence, kOptional, kOptionalSequence, kOther };
+
 struct OnnxPort {
   std::string_view name;
-  int elem_type = 0;
+  PortForm form = PortForm::kTensor;
+  int elem_type = 0;  // of its tensors
   bool has_shape = false;
   std::vector<OnnxDim> dims;
 };
@@ -97,6 +101,8 @@ Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message
 
 /// The element type of TensorProto.DataType, if it is one we know.
 std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept;
+/// What people call a TensorProto.DataType, known to us or not: "string", "float8e4m3fn".
+std::string type_text(std::int64_t onnx_type);
 /// Its number there.
 std::int64_t onnx_type_of(DType dtype) noexcept;
 

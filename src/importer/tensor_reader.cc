@@ -58,6 +58,15 @@ std::optional<NarrowType> narrow_type_of(std::int64_t onnx_type) noexcept {
 
 }  // namespace
 
+std::string type_text(std::int64_t onnx_type) {
+  constexpr std::string_view kNames[] = {
+      "undefined",      "float",      "uint8",          "int8",   "uint16", "int16",      "int32",      "int64",    "string",
+      "bool",           "float16",    "double",         "uint32", "uint64", "complex64",  "complex128", "bfloat16", "float8e4m3fn",
+      "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",   "float4e2m1", "float8e8m0", "uint2",    "int2"};
+  if (onnx_type >= 0 && onnx_type < static_cast<std::int64_t>(std::size(kNames))) return std::string(kNames[onnx_type]);
+  return "number " + std::to_string(onnx_type);
+}
+
 std::optional<DType> dtype_of(std::int64_t onnx_type) noexcept {
   switch (onnx_type) {
     case 1:
@@ -227,7 +236,7 @@ void TensorReader::locate(const Wire& wire, Constant& tensor) {
     return;
   }
   const auto dtype = dtype_of(wire.data_type);
-  if (!dtype) refuse_unsupported("a tensor has element type " + std::to_string(wire.data_type) + ", which is not supported");
+  if (!dtype) refuse_unsupported("a tensor's values are of type " + type_text(wire.data_type) + ", which is not supported");
   locate_bytes(wire, *dtype, *shape, tensor);
 }
 

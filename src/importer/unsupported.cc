@@ -15,9 +15,6 @@ struct Hint {
 };
 
 constexpr Hint kHints[] = {
-    {"Sequence", "sequences are not supported; Concat, Split and Slice are, on tensors"},
-    {"ConcatFromSequence", "sequences are not supported; Concat is, on tensors"},
-    {"SplitToSequence", "sequences are not supported; Split is, on tensors"},
     {"String", "strings are not supported; handle text before the model"},
     {"RegexFullMatch", "strings are not supported; handle text before the model"},
     {"ImageDecoder", "pictures are decoded before the model (sluice run --input PICTURE)"},

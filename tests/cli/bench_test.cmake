@@ -47,6 +47,52 @@ expect_match("${out}" "\\| vgg.sluice \\| unlimited \\| 1 \\|")
 sluice(0 bench vgg.sluice --repeat 1)
 expect_match("${out}" "bounds it: ")
 
+# A peer that is not here, of another name, without its file, beside what it cannot be compared with
+sluice(1 bench vgg.sluice --peer tensorwhat)
+expect_match("${err}" "the one peer is onnxruntime")
+sluice(5 bench vgg.sluice --peer onnxruntime=nowhere)
+sluice(3 bench vgg.sluice --peer onnxruntime=/)
+expect_match("${err}" "no onnxruntime-node in /.*npm install onnxruntime-node")
+sluice(1 bench vgg.sluice --onnx vgg.onnx)
+sluice(1 bench vgg.sluice --peer onnxruntime --cold)
+sluice(1 bench vgg.sluice --peer onnxruntime --goal 1s)
+
+# A stand-in for the peer's package: what it is asked, in which processes, and that its figures arrive
+find_program(NODE node)
+if(NODE)
+  set(package ${WORK_DIR}/peer/node_modules/onnxruntime-node)
+  file(WRITE ${package}/package.json [[{"name": "onnxruntime-node", "version": "0.0.7", "main": "index.js"}]])
+  file(WRITE ${package}/index.js [[
+exports.env = {};
+exports.Tensor = class { constructor(type, data, dims) { Object.assign(this, { type, data, dims }); } };
+exports.InferenceSession = { create: async (file, options) => {
+  if (file.endsWith('refused.onnx')) throw new Error('refused by the stand-in\nand more');
+  return { run: async (feeds) => require('fs').appendFileSync('asked.txt',
+    `${process.pid} ${options.intraOpNumThreads} ${feeds.image.type} ${feeds.image.dims} ${feeds.image.data.length}\n`) };
+} };
+]])
+  sluice(0 bench vgg.sluice --peer onnxruntime=peer --threads 2 --repeat 5 --warmup 1 --json)
+  expect_documented_keys()
+  json(version rows 0 peer version)
+  foreach(key median_ms min_ms p90_ms cpu_ms peak_rss_bytes ratio)
+    json(value rows 0 peer ${key})
+  endforeach()
+  file(STRINGS ${WORK_DIR}/asked.txt asked)
+  list(LENGTH asked count)
+  string(REGEX MATCHALL "[0-9]+ 2 float32 1,3,224,224 150528" asked "${asked}")
+  list(LENGTH asked sound)
+  list(REMOVE_DUPLICATES asked)
+  list(LENGTH asked processes)
+  if(NOT version STREQUAL "0.0.7" OR NOT count EQUAL 9 OR NOT sound EQUAL 9 OR NOT processes EQUAL 4)
+    message(FATAL_ERROR "5 runs in 4 blocks, each behind one that does not count: ${count} runs, ${sound} as asked, ${processes} processes")
+  endif()
+  file(COPY_FILE ${WORK_DIR}/vgg.onnx ${WORK_DIR}/refused.onnx)
+  sluice(0 bench vgg.sluice --peer onnxruntime=peer/node_modules --onnx refused.onnx --repeat 1)
+  expect_match("${out}" "no figures of the peer: onnxruntime: refused by the stand-in\n")
+  sluice(5 bench vgg.sluice --peer onnxruntime=peer --onnx absent.onnx)
+  sluice(1 bench vgg.sluice --peer onnxruntime=peer --onnx vgg.onnx --onnx vgg.onnx)
+endif()
+
 sluice(1 bench vgg.sluice --budget lots)
 sluice(1 bench vgg.sluice --budget 64M,,1G)
 sluice(1 bench vgg.sluice --threads 1,x)

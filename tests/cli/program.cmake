@@ -81,3 +81,11 @@ function(expect_documented_keys)
     endif()
   endforeach()
 endfunction()
+
+# expect_trace(FILE): a trace as viewers read it (check_trace.cc).
+function(expect_trace file)
+  execute_process(COMMAND ${CHECK_TRACE} ${file} WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "no trace of the format: ${err}")
+  endif()
+endfunction()

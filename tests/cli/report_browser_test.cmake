@@ -1,4 +1,5 @@
-# The pages of `sluice report` in a browser: they are drawn to their last line, and no name of the model becomes an element.
+# The pages of `sluice report` in a browser: they are drawn to their last line, what a pointer meets is explained, and no name of the model
+# becomes an element.
 if(NOT CHROMIUM)
   message("SKIPPED: no browser (Debian: chromium)")
   return()
@@ -18,12 +19,17 @@ json(steps steps)
 sluice(0 report ${model} --scope library --budget ${budget} -o measured.html)
 sluice(0 report ${model} --scope library --budget ${budget} --no-run -o planned.html)
 
-foreach(name measured planned)
+# dom_of(NAME): sets `dom` to what NAME.html has become.
+macro(dom_of name)
   execute_process(COMMAND ${CHROMIUM} --headless --no-sandbox --disable-gpu --user-data-dir=${WORK_DIR}/browser --dump-dom ${name}.html
     WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE dom ERROR_VARIABLE err RESULT_VARIABLE status TIMEOUT 120)
   if(NOT status EQUAL 0 OR NOT dom MATCHES "data-drawn=\"yes\"")
     message(FATAL_ERROR "${name}.html is not drawn to its end (${status}): ${err}")
   endif()
+endmacro()
+
+foreach(name measured planned)
+  dom_of(${name})
   string(REGEX REPLACE "<script.*</script>" "" dom "${dom}")
   if(dom MATCHES "<img|<i>|<b>[^0-9u]" OR NOT dom MATCHES "&lt;i&gt;")
     message(FATAL_ERROR "${name}.html: a name became markup, or is not there")
@@ -31,9 +37,43 @@ foreach(name measured planned)
   foreach(class buffer "step planned" "load planned" curve)
     expect_match("${dom}" "class=\"${class}\"")
   endforeach()
+  if(name STREQUAL "measured")
+    expect_match("${dom}" "class=\"step measured\"")
+  endif()
   string(REGEX MATCHALL "class=\"step planned\"" drawn "${dom}")
   list(LENGTH drawn drawn)
   if(NOT drawn EQUAL steps)
     message(FATAL_ERROR "${drawn} of ${steps} steps are drawn")
   endif()
 endforeach()
+
+# A pointer over each block of the memory map, and away: what the page says of it, collected by a script behind the page's own
+file(READ ${WORK_DIR}/measured.html page)
+string(REPLACE "</body>" [[
+<script>
+const said = [...document.querySelectorAll(".buffer")].map(block => {
+  block.dispatchEvent(new PointerEvent("pointermove", { clientX: 9, clientY: 9 }));
+  const shown = getComputedStyle(tip).display !== "none" ? tip.textContent : "";
+  block.dispatchEvent(new PointerEvent("pointerleave"));
+  return getComputedStyle(tip).display === "none" ? shown : "";
+});
+const share = pattern => said.filter(words => pattern.test(words)).length;
+document.body.dataset.hover = `of ${said.length}: ${share(/^.+\n(input|output|activation|weight|derived|workspace|state|sums), [0-9,]+ bytes \([0-9.]+ MiB\) at [0-9,]+\n/)} sized,
+  ${share(/\nnode .+ \(.+\)/)} noded, ${share(/\nlives (from step [0-9]+ to [0-9]+: .+ ms to .+ ms|for the whole run)/)} living, ${share(/\nload [0-9]+: needed by step .*\n(Gate: |It is read once)/)} gated`;
+</script></body>]] hovered "${page}")
+if(hovered STREQUAL page)
+  message(FATAL_ERROR "measured.html has no </body>")
+endif()
+file(WRITE ${WORK_DIR}/hovered.html "${hovered}")
+dom_of(hovered)
+if(NOT dom MATCHES "data-hover=\"of ([0-9]+): ([0-9]+) sized,[ \n]*([0-9]+) noded, ([0-9]+) living, ([0-9]+) gated")
+  message(FATAL_ERROR "a pointer over the memory map is not answered")
+endif()
+set(blocks ${CMAKE_MATCH_1})
+set(gated ${CMAKE_MATCH_5})
+if(blocks LESS 20 OR NOT CMAKE_MATCH_2 EQUAL blocks OR NOT CMAKE_MATCH_4 EQUAL blocks OR CMAKE_MATCH_3 LESS 10)
+  message(FATAL_ERROR "of ${blocks} blocks ${CMAKE_MATCH_2} tell their bytes, ${CMAKE_MATCH_3} their node, ${CMAKE_MATCH_4} their life")
+endif()
+if(gated LESS 2)
+  message(FATAL_ERROR "${gated} blocks explain their gate")
+endif()

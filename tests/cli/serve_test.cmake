@@ -41,6 +41,7 @@ if(NOT submitted EQUAL 10 OR NOT met EQUAL 10 OR NOT dropped EQUAL 0 OR NOT wron
 endif()
 expect_match("${err}" "no NPU is here")
 expect_match("${err}" "schedule_window_size")
+expect_trace(trace.json)
 file(READ ${WORK_DIR}/trace.json trace)
 string(JSON events LENGTH "${trace}" traceEvents)
 if(events LESS 13) # a name for the process and each processor, and a slice for each job

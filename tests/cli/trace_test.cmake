@@ -11,6 +11,7 @@ foreach(runs 1 3)
   # A disk so slow that steps wait for it.
   sluice(0 run vgg.sluice --scope library --budget ${minimum} --repeat ${runs} --io-limit 20MB/s --trace trace.json --json)
   json(read bytes_read)
+  expect_trace(trace.json)
   file(READ ${WORK_DIR}/trace.json out)
   string(JSON count LENGTH "${out}" traceEvents)
   set(step_count 0)
@@ -51,3 +52,15 @@ foreach(runs 1 3)
   endif()
 endforeach()
 sluice(5 run vgg.sluice --scope library --trace absent/trace.json)
+
+# What judges them sees what is wrong
+set(thread [[{"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "t"}}]])
+foreach(event [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0}]] [[{"name": "a", "ph": "X", "pid": 1, "tid": 2, "ts": 0, "dur": 1}]]
+    [[{"name": "a", "ph": "C", "pid": 1, "tid": 1, "ts": 0, "args": {"b": "c"}}]] [[{"name": "a", "ph": "Q", "pid": 1, "tid": 1, "ts": 0}]]
+    [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 2}, {"name": "b", "ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]])
+  file(WRITE ${WORK_DIR}/wrong.json "{\"traceEvents\": [${thread}, ${event}]}")
+  execute_process(COMMAND ${CHECK_TRACE} ${WORK_DIR}/wrong.json RESULT_VARIABLE status ERROR_VARIABLE err)
+  if(status EQUAL 0)
+    message(FATAL_ERROR "a trace with ${event} passes")
+  endif()
+endforeach()

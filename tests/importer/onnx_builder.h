@@ -87,6 +87,9 @@ class OnnxBuilder {
   OnnxBuilder& output(const std::string& name, int type = 1) { return port(12, name, {}, type); }
   /// An input one of whose extents has a name instead of a number.
   OnnxBuilder& free_input(const std::string& name, const std::string& param, const Ints& rest) { return port(11, name, rest, 1, param); }
+  /// An input that is a sequence (of tensors of this shape), and an output that is one.
+  OnnxBuilder& sequence_input(const std::string& name, const Ints& dims) { return port(11, name, dims, 1, "", 4); }
+  OnnxBuilder& sequence_output(const std::string& name) { return port(12, name, {}, 1, "", 4); }
   OnnxBuilder& initializer(const std::string& tensor_bytes) { return field(5, tensor_bytes); }
   OnnxBuilder& weight(const std::string& name, const Ints& dims, float step = 0.01f) {
     std::int64_t count = 1;
@@ -135,7 +138,8 @@ class OnnxBuilder {
   const std::string& graph() const { return graph_; }
 
  private:
-  OnnxBuilder& port(std::uint32_t tag, const std::string& name, const Ints& dims, int type, const std::string& param = "") {
+  OnnxBuilder& port(std::uint32_t tag, const std::string& name, const Ints& dims, int type, const std::string& param = "",
+                    std::uint32_t holder = 0) {
     std::string shape, tensor_type, type_bytes, bytes;
     protozero::pbf_writer s(shape);
     const auto add_dim = [&](auto&& fill) {
@@ -151,6 +155,12 @@ class OnnxBuilder {
     t.add_message(2, shape);
     protozero::pbf_writer v(type_bytes);
     v.add_message(1, tensor_type);
+    if (holder != 0) {  // of TypeProto: what holds tensors of that type
+      std::string element, held;
+      protozero::pbf_writer(element).add_message(1, type_bytes);
+      protozero::pbf_writer(held).add_message(holder, element);
+      type_bytes = held;
+    }
     protozero::pbf_writer w(bytes);
     w.add_string(1, name);
     w.add_message(2, type_bytes);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <protozero/pbf_reader.hpp>
 #include <set>
 
@@ -27,10 +28,16 @@ std::string read_all(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The names in a case's graph. Old files list their initialisers as inputs too; those come with no data.
+/// A port of a case's graph: a tensor, or a sequence or an optional of them, whose data lies in other messages.
+struct CasePort {
+  std::string name;
+  bool sequence = false, optional = false;
+};
+
+/// The ports of a case's graph. Old files list their initialisers as inputs too; those come with no data.
 struct CaseGraph {
   std::string op;  // of the first node
-  std::vector<std::string> inputs, outputs;
+  std::vector<CasePort> inputs, outputs;
 
   explicit CaseGraph(const std::string& bytes) {
     protozero::pbf_reader model(bytes);
@@ -46,20 +53,39 @@ struct CaseGraph {
             initialisers.push_back(text_of(graph.get_view(), 8));
             break;
           case 11:
-            inputs.push_back(text_of(graph.get_view(), 1));
+            inputs.push_back(port_of(graph.get_view()));
             break;
           case 12:
-            outputs.push_back(text_of(graph.get_view(), 1));
+            outputs.push_back(port_of(graph.get_view()));
             break;
           default:
             graph.skip();
         }
       }
     }
-    std::erase_if(inputs, [&](const std::string& name) { return std::count(initialisers.begin(), initialisers.end(), name) != 0; });
+    std::erase_if(inputs, [&](const CasePort& port) { return std::count(initialisers.begin(), initialisers.end(), port.name) != 0; });
   }
 
  private:
+  static CasePort port_of(const protozero::data_view& bytes) {
+    CasePort port{text_of(bytes, 1)};
+    protozero::pbf_reader info(bytes);
+    if (!info.next(2)) return port;
+    for (protozero::pbf_reader type = info.get_message(); type.next();) {
+      port.optional = port.optional || type.tag() == 9;
+      port.sequence = port.sequence || type.tag() == 4;
+      if (type.tag() != 9) {
+        type.skip();
+        continue;
+      }
+      protozero::pbf_reader optional = type.get_message();
+      if (!optional.next(1)) continue;
+      protozero::pbf_reader element = optional.get_message();
+      port.sequence = element.next() && element.tag() == 4;
+    }
+    return port;
+  }
+
   static std::string text_of(const protozero::data_view& bytes, std::uint32_t tag) {
     protozero::pbf_reader part(bytes);
     return part.next(tag) ? part.get_string() : std::string();
@@ -84,6 +110,23 @@ std::string operator_of(const fs::path& folder, const CaseGraph& graph) {
     op = CaseGraph(read_all(entry.path() / "model.onnx")).op;
   }
   return op;
+}
+
+/// The tensors of a file of test data: one, or those of a sequence; none of an optional without a value.
+std::vector<HostTensor> read_tensors(const fs::path& path, const CasePort& port) {
+  std::string bytes = read_all(path);
+  const auto message = [](const protozero::data_view& view) { return std::string(view.data(), view.size()); };
+  const auto parse = [&](const std::string& tensor) { return cli::parse_tensor_proto(std::as_bytes(std::span(tensor)), path.string()); };
+  if (port.optional) {  // OptionalProto: tensor_value, sequence_value
+    protozero::pbf_reader optional(bytes);
+    const bool there = optional.next(port.sequence ? 5 : 3);
+    if (!there) return {};
+    bytes = message(optional.get_view());
+  }
+  if (!port.sequence) return {parse(bytes)};
+  std::vector<HostTensor> tensors;  // SequenceProto: tensor_values
+  for (protozero::pbf_reader sequence(bytes); sequence.next(3);) tensors.push_back(parse(message(sequence.get_view())));
+  return tensors;
 }
 
 constexpr double kNarrow = 1e-7, kWide = 1e-5;  // absolute tolerances: of most cases, and where a sum is long
@@ -114,7 +157,7 @@ class CaseRun {
 
   CaseResult run() {
     try {
-      if (read_inputs() && convert()) compare();
+      if (convert()) compare();
     } catch (const cli::Failure& failure) {
       refuse(failure.what());  // a type of tensor that we do not read
     }
@@ -127,49 +170,86 @@ class CaseRun {
   }
   fs::path model_path() const { return scratch_ / (result_.name + ".sluice"); }
 
-  bool read_inputs() {
-    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) inputs_.push_back(cli::read_tensor_proto(data("input", i).string()));
-    return true;
+  /// Sequences become inputs of their own, of the extents that the data has.
+  void read_inputs(importer::ConvertOptions& options) {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const CasePort& port = graph_.inputs[i];
+      std::vector<HostTensor> tensors = read_tensors(data("input", i), port);
+      if (port.sequence || port.optional) options.dims[port.name] = static_cast<std::int64_t>(tensors.size());
+      for (std::size_t item = 0; item < tensors.size(); ++item) {
+        const std::string name = port.sequence ? port.name + "." + std::to_string(item) : port.name;
+        const Shape& shape = tensors[item].shape;
+        for (int axis = 0; axis < shape.rank(); ++axis) free_dims_[name + "." + std::to_string(axis)] = shape[axis];
+        inputs_[name] = std::move(tensors[item]);
+      }
+    }
   }
 
   /// Binds what convert asks for, and nothing else.
   bool convert() {
     importer::ConvertOptions options;
-    for (std::size_t attempt = 0; attempt <= graph_.inputs.size(); ++attempt) {
+    bool read = false;
+    for (std::size_t attempt = 0; attempt <= graph_.inputs.size() + 2; ++attempt) {
       importer::ConvertReport report;
       const Status status = importer::convert((folder_ / "model.onnx").string(), model_path().string(), options, report);
+      // What convert refuses without data is refused for its own reason, not for a type of the data.
+      if (!status && status.error().code == ErrorCode::kUnsupported && report.value_inputs.empty() && report.unbounded.empty()) {
+        refuse_or_fail(status.error(), report);
+        return false;
+      }
+      if (!read) {
+        read_inputs(options);
+        read = true;
+        if (status && options.dims.empty()) return true;
+        if (!options.dims.empty()) continue;
+      }
       if (status) return true;
-      if (state_bounds(report, options)) continue;
-      bool bound = false;
-      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-        const bool asked = std::count(report.value_inputs.begin(), report.value_inputs.end(), graph_.inputs[i]) != 0;
-        if (!asked || options.values.contains(graph_.inputs[i])) continue;
-        options.values[graph_.inputs[i]] = {inputs_[i].dtype, inputs_[i].shape, inputs_[i].data};
-        ++result_.bound_inputs;
-        bound = true;
-      }
-      if (bound) continue;
-      std::string why = status.error().to_string();
-      if (!report.problems.empty()) {
-        const importer::Problem& problem = report.problems[0];
-        why = (problem.op_type.empty() ? "" : problem.op_type + ": ") + problem.message;
-      }
-      if (status.error().code == ErrorCode::kUnsupported)
-        refuse(why);
-      else
-        fail(why);
+      if (bind_dims(report, options) || state_bounds(report, options) || bind_values(report, options)) continue;
+      refuse_or_fail(status.error(), report);
       return false;
     }
     return false;
+  }
+
+  void refuse_or_fail(const Error& error, const importer::ConvertReport& report) {
+    std::string why = error.to_string();
+    if (!report.problems.empty()) {
+      const importer::Problem& problem = report.problems[0];
+      why = (problem.op_type.empty() ? "" : problem.op_type + ": ") + problem.message;
+    }
+    error.code == ErrorCode::kUnsupported ? refuse(why) : fail(why);
+  }
+
+  /// Free dimensions, by their places.
+  bool bind_dims(const importer::ConvertReport& report, importer::ConvertOptions& options) {
+    const bool asked = std::any_of(report.problems.begin(), report.problems.end(),
+                                   [](const auto& problem) { return problem.message.find("free dimensions") != std::string::npos; });
+    if (!asked || bound_dims_) return false;
+    bound_dims_ = true;
+    options.dims.insert(free_dims_.begin(), free_dims_.end());
+    return true;
+  }
+
+  bool bind_values(const importer::ConvertReport& report, importer::ConvertOptions& options) {
+    bool bound = false;
+    for (const auto& [name, tensor] : inputs_) {
+      const bool asked = std::count(report.value_inputs.begin(), report.value_inputs.end(), name) != 0;
+      if (!asked || options.values.contains(name)) continue;
+      options.values[name] = {tensor.dtype, tensor.shape, tensor.data};
+      ++result_.bound_inputs;
+      bound = true;
+      std::erase_if(options.dims, [&input = name](const auto& dim) { return dim.first.starts_with(input + "."); });
+    }
+    return bound;
   }
 
   /// Gives outputs whose extents come at run time a bound with room to spare.
   bool state_bounds(const importer::ConvertReport& report, importer::ConvertOptions& options) {
     bool stated = false;
     for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
-      const std::string& name = graph_.outputs[o];
+      const std::string& name = graph_.outputs[o].name;
       if (std::count(report.unbounded.begin(), report.unbounded.end(), name) == 0 || options.bounds.contains(name)) continue;
-      Shape most = cli::read_tensor_proto(data("output", o).string()).shape;
+      Shape most = read_tensors(data("output", o), graph_.outputs[o]).at(0).shape;
       for (int axis = 0; axis < most.rank(); ++axis) ++most[axis];
       options.bounds[name] = most;
       stated = true;
@@ -183,9 +263,14 @@ class CaseRun {
     if (!model) return stop(model.error());
     const auto roomy = outputs_at(*model, kUnlimitedBytes);
     if (!roomy) return stop(roomy.error());
+    std::vector<HostTensor> wanted;
+    for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
+      std::vector<HostTensor> tensors = read_tensors(data("output", o), graph_.outputs[o]);
+      std::move(tensors.begin(), tensors.end(), std::back_inserter(wanted));
+    }
+    if (wanted.size() != roomy->size()) return fail(std::to_string(roomy->size()) + " tensors instead of " + std::to_string(wanted.size()));
     for (std::size_t o = 0; o < roomy->size(); ++o) {
-      const HostTensor expected = cli::read_tensor_proto(data("output", o).string());
-      const HostTensor& found = (*roomy)[o];
+      const HostTensor &expected = wanted[o], &found = (*roomy)[o];
       if (!(found.shape == expected.shape)) return fail("shape " + found.shape.to_string() + " instead of " + expected.shape.to_string());
       if (found.dtype != expected.dtype)
         return fail("type " + std::string(name_of(found.dtype)) + " instead of " + std::string(name_of(expected.dtype)));
@@ -205,13 +290,12 @@ class CaseRun {
   Result<std::vector<HostTensor>> outputs_at(const std::shared_ptr<const Model>& model, Bytes budget) {
     SLUICE_ASSIGN_OR_RETURN(const auto session, Session::create(model, {.budget = budget}));
     for (std::size_t p = 0; p < model->graph().inputs.size(); ++p) {
-      const auto at = std::find(graph_.inputs.begin(), graph_.inputs.end(), model->graph().inputs[p].name) - graph_.inputs.begin();
-      const HostTensor& given = inputs_[static_cast<std::size_t>(at)];
+      const HostTensor& given = inputs_.at(model->graph().inputs[p].name);
       SLUICE_RETURN_IF_ERROR(session->set_input(p, given.dtype, given.data));
     }
     SLUICE_RETURN_IF_ERROR(session->run());
     std::vector<HostTensor> outputs;
-    for (std::size_t o = 0; o < graph_.outputs.size(); ++o) {
+    for (std::size_t o = 0; o < model->graph().outputs.size(); ++o) {
       const model::Port& port = model->graph().outputs[o];
       outputs.push_back(cli::make_host_tensor(model->graph().dtype_of(port), session->output_shape(o)));
       SLUICE_RETURN_IF_ERROR(session->get_output(o, outputs.back().data));
@@ -231,7 +315,9 @@ class CaseRun {
 
   fs::path folder_, scratch_;
   CaseGraph graph_;
-  std::vector<HostTensor> inputs_;
+  std::map<std::string, HostTensor> inputs_;  // by the names that they have as inputs of the model
+  std::map<std::string, std::int64_t> free_dims_;
+  bool bound_dims_ = false;
   CaseResult result_;
 };
 

@@ -271,7 +271,7 @@ TEST_CASE("what is not supported is named, each with what comes nearest") {
   b.input("x", {3})
       .node("RandomNormal", {}, {"a"})
       .node("Relux", {"x"}, {"b"})
-      .node("SequenceAt", {"x"}, {"c"})
+      .node("StringConcat", {"x"}, {"c"})
       .output("a")
       .output("b")
       .output("c");
@@ -280,6 +280,6 @@ TEST_CASE("what is not supported is named, each with what comes nearest") {
   REQUIRE(r.report.problems.size() == 3);
   CHECK(r.report.problems[0].message.find("random values as an input") != std::string::npos);
   CHECK(r.report.problems[1].message.find("Relu;") != std::string::npos);
-  CHECK(r.report.problems[2].message.find("sequences") != std::string::npos);
+  CHECK(r.report.problems[2].message.find("strings") != std::string::npos);
   CHECK(r.report.problems[2].opset == 13);
 }

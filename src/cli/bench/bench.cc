@@ -40,16 +40,19 @@ std::vector<int> thread_counts(const std::string& list) {
 
 /// The points of the grid; `smallest` is asked of the planner.
 std::vector<Point> points_of(const BenchOptions& options) {
+  std::vector<std::string> onnx(options.models.size());
+  if (!options.peer.empty()) onnx = onnx_files_of(options.models, options.onnx);
   std::vector<Point> points;
-  for (const std::string& model : options.models) {
+  for (std::size_t m = 0; m < options.models.size(); ++m) {
+    const std::string& model = options.models[m];
     open_model(model, options.dims, options.key);  // says what is wrong with it before anything is measured
     for (const int threads : thread_counts(options.threads)) {
       if (!options.goal.empty()) {
-        points.push_back({model, {}, threads});
+        points.push_back({model, {}, threads, {}});
         continue;
       }
       for (const std::string& budget : split(options.budgets, "--budget")) {
-        Point point{model, budget, threads};
+        Point point{model, budget, threads, onnx[m]};
         if (budget == "smallest") {
           point.budget = "unlimited";
           point.budget = std::to_string(expect(options, point).minimum_budget_bytes);
@@ -67,13 +70,16 @@ std::vector<Point> points_of(const BenchOptions& options) {
 
 void bench(const BenchOptions& options) {
   const double goal_ms = options.goal.empty() ? 0 : static_cast<double>(parse_milliseconds(options.goal, "--goal"));
+  std::optional<Peer> peer;
+  if (!options.peer.empty()) peer = find_peer(options.peer);
   const std::vector<Point> points = points_of(options);
   std::vector<Row> rows;
   {
     Progress progress("bench", points.size());
     for (std::size_t i = 0; i < points.size(); ++i) {
       progress.update(i, [&] { return fmt::format("point {} of {}: {} {}", i + 1, points.size(), points[i].model, points[i].budget); });
-      rows.push_back(options.goal.empty() ? measure(options, points[i]) : smallest_budget_for(options, points[i], goal_ms));
+      rows.push_back(options.goal.empty() ? measure(options, points[i], peer ? &*peer : nullptr)
+                                          : smallest_budget_for(options, points[i], goal_ms));
     }
   }
   const Machine machine = this_machine();

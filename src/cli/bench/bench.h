@@ -25,14 +25,25 @@ struct BenchOptions {
   std::string io_limit;
   int repeat = 15;
   int warmup = 2;
-  bool cold = false;       // each counted run is a process of its own, and the model file is out of the page cache
-  bool operators = false;  // totals by operator
-  std::string goal;        // 150ms: the smallest budget that reaches it, in place of the list
+  bool cold = false;              // each counted run is a process of its own, and the model file is out of the page cache
+  bool operators = false;         // totals by operator
+  std::string goal;               // 150ms: the smallest budget that reaches it, in place of the list
+  std::string peer;               // onnxruntime, onnxruntime=FOLDER: also another engine's runs, in turn with ours (peer.h)
+  std::vector<std::string> onnx;  // of the models, in their order: what the peer runs
   bool json = false, csv = false, markdown = false;
 };
 void bench(const BenchOptions& options);
 
 namespace bench_detail {
+
+/// The same runs by another engine.
+struct PeerFigures {
+  std::string version;
+  double median_ms = 0, min_ms = 0, p90_ms = 0, cpu_ms = 0;
+  double ratio = 0;  // our least time over its least: noise only adds
+  std::uint64_t peak_rss_bytes = 0;
+  std::string refusal;  // not empty: it does not run the file, and why
+};
 
 /// One point of the grid, measured. Times in milliseconds of wall time; of runs after the first unless `cold`.
 struct Row {
@@ -47,6 +58,7 @@ struct Row {
   std::string bound_by;                     // compute, disk, budget or addresses
   std::string reason;                       // the same in a sentence
   std::string refusal;                      // not empty: the point cannot run, and why
+  std::optional<PeerFigures> peer;
 };
 
 }  // namespace bench_detail

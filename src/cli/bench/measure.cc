@@ -36,6 +36,11 @@ void add_values(const Json& list, std::vector<double>& values) {
   for (const Json& value : list) values.push_back(value.get<double>());
 }
 
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : quantile(values, 0.5);
+}
+
 void add_child(const Json& json, Runs& runs) {
   add_values(json.at("latency_ms"), runs.wall_ms);
   add_values(json.at("cpu_ms"), runs.cpu_ms);
@@ -50,12 +55,55 @@ void forget_file(const std::string& path) {
   if (const auto file = open_for_reading(path)) ::posix_fadvise(file->get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-Runs run_warm(const BenchOptions& options, const Point& point) {
+void add_warm(const BenchOptions& options, const Point& point, int count, Runs& runs) {
   std::vector<std::string> words = words_of("run", options, point);
-  words.insert(words.end(), {"--repeat", std::to_string(options.repeat), "--warmup", std::to_string(options.warmup)});
-  Runs runs;
+  words.insert(words.end(), {"--repeat", std::to_string(count), "--warmup", std::to_string(options.warmup)});
   add_child(json_of_self(words), runs);
+}
+
+Runs run_warm(const BenchOptions& options, const Point& point) {
+  Runs runs;
+  add_warm(options, point, options.repeat, runs);
   return runs;
+}
+
+/// The inputs of the model at the extents that are asked for.
+Json inputs_of(const BenchOptions& options, const Point& point) {
+  std::vector<std::string> words = {"inspect", point.model, "--json"};
+  for (const std::string& dim : options.dims) words.insert(words.end(), {"--dim", dim});
+  if (!options.key.empty()) words.insert(words.end(), {"--key", options.key});
+  return json_of_self(words).at("inputs");
+}
+
+/// Our runs and the peer's in alternating blocks, so that a busy minute slows both.
+Runs run_beside(const BenchOptions& options, const Point& point, const Peer& peer, PeerFigures& figures) {
+  constexpr int kBlocks = 4;
+  const Json inputs = inputs_of(options, point);
+  const int blocks = std::min(kBlocks, options.repeat);
+  Runs ours;
+  std::vector<double> wall_ms, cpu_ms;
+  for (int block = 0; block < blocks; ++block) {
+    const int count = options.repeat / blocks + (block < options.repeat % blocks ? 1 : 0);
+    add_warm(options, point, count, ours);
+    if (!figures.refusal.empty()) continue;
+    try {
+      const Json theirs = run_peer(peer, {point.onnx, inputs, point.threads, options.warmup, count});
+      add_values(theirs.at("latency_ms"), wall_ms);
+      add_values(theirs.at("cpu_ms"), cpu_ms);
+      figures.version = theirs.at("version").get<std::string>();
+      figures.peak_rss_bytes = std::max(figures.peak_rss_bytes, theirs.at("peak_rss_bytes").get<std::uint64_t>());
+    } catch (const Failure& failure) {
+      figures.refusal = failure.what();
+    }
+  }
+  if (!figures.refusal.empty()) return ours;
+  std::sort(wall_ms.begin(), wall_ms.end());
+  figures.median_ms = quantile(wall_ms, 0.5);
+  figures.min_ms = wall_ms.front();
+  figures.p90_ms = quantile(wall_ms, 0.9);
+  figures.cpu_ms = middle(cpu_ms);
+  figures.ratio = *std::min_element(ours.wall_ms.begin(), ours.wall_ms.end()) / figures.min_ms;
+  return ours;
 }
 
 Runs run_cold(const BenchOptions& options, const Point& point) {
@@ -78,11 +126,6 @@ std::map<std::string, double> operators_of(const BenchOptions& options, const Po
   return operators;
 }
 
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : quantile(values, 0.5);
-}
-
 }  // namespace
 
 Expectation expect(const BenchOptions& options, const Point& point) {
@@ -94,15 +137,19 @@ Expectation expect(const BenchOptions& options, const Point& point) {
           stalls.at("addresses").get<double>(), json.at("minimum_budget_bytes").get<std::uint64_t>()};
 }
 
-Row measure(const BenchOptions& options, const Point& point) {
+Row measure(const BenchOptions& options, const Point& point, const Peer* peer) {
   Row row;
   row.model = point.model;
   row.threads = point.threads;
   try {
     const Expectation expected = expect(options, point);
     const EnergyMeter energy;
-    Runs runs = options.cold ? run_cold(options, point) : run_warm(options, point);
-    if (const auto joules = energy.joules()) row.joules = *joules / (options.repeat + (options.cold ? 0 : options.warmup));
+    if (peer != nullptr) row.peer.emplace();
+    Runs runs = options.cold      ? run_cold(options, point)
+                : peer != nullptr ? run_beside(options, point, *peer, *row.peer)
+                                  : run_warm(options, point);
+    if (const auto joules = energy.joules(); joules && peer == nullptr)
+      row.joules = *joules / (options.repeat + (options.cold ? 0 : options.warmup));
     std::sort(runs.wall_ms.begin(), runs.wall_ms.end());
     row.budget_bytes = runs.last.at("budget_bytes").get<std::uint64_t>();
     row.limited = runs.last.at("budget_limited").get<bool>();
@@ -122,6 +169,7 @@ Row measure(const BenchOptions& options, const Point& point) {
   } catch (const Failure& failure) {
     if (failure.code() != ErrorCode::kBudgetTooSmall && failure.code() != ErrorCode::kUnsupported) throw;
     row.refusal = failure.what();
+    row.peer.reset();
     if (const auto budget = parse_bytes(point.budget)) row.budget_bytes = budget->count();
     row.limited = true;
   }

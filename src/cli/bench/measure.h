@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/cli/bench/bench.h"
+#include "src/cli/bench/peer.h"
 
 namespace sluice::cli::bench_detail {
 
@@ -11,6 +12,7 @@ struct Point {
   std::string model;
   std::string budget;  // as `--budget` takes it
   int threads = 1;
+  std::string onnx;  // what a peer runs beside it; empty: none does
 };
 
 /// Milliseconds that one repeated run (`cold`: the first) is predicted to take, and the smallest budget. Throws Failure as `sluice plan`.
@@ -21,7 +23,8 @@ struct Expectation {
 };
 Expectation expect(const BenchOptions& options, const Point& point);
 
-/// Measures the point. A budget that is too small or a model that does not run gives a row with `refusal`; other faults are Failures.
-Row measure(const BenchOptions& options, const Point& point);
+/// Measures the point, in turn with `peer` where there is one. A budget that is too small or a model that does not run gives a row with
+/// `refusal`; other faults are Failures.
+Row measure(const BenchOptions& options, const Point& point, const Peer* peer = nullptr);
 
 }  // namespace sluice::cli::bench_detail

@@ -56,6 +56,18 @@ std::string line_of(const Machine& machine) {
                      machine.isa, machine.system, machine.build);
 }
 
+std::string sentence_of(const PeerFigures& peer) {
+  if (!peer.refusal.empty()) return "no figures of the peer: " + peer.refusal;
+  return fmt::format("onnxruntime {}: median {:.2f}, min {:.2f}, p90 {:.2f}, peak {} with Node.js; our least time is {:.2f} of its",
+                     peer.version, peer.median_ms, peer.min_ms, peer.p90_ms, format_bytes(Bytes(peer.peak_rss_bytes)), peer.ratio);
+}
+
+Json json_of(const PeerFigures& peer) {
+  if (!peer.refusal.empty()) return {{"name", "onnxruntime"}, {"refusal", peer.refusal}};
+  return {{"name", "onnxruntime"}, {"version", peer.version}, {"median_ms", peer.median_ms},           {"min_ms", peer.min_ms},
+          {"p90_ms", peer.p90_ms}, {"cpu_ms", peer.cpu_ms},   {"peak_rss_bytes", peer.peak_rss_bytes}, {"ratio", peer.ratio}};
+}
+
 void print_operators(const Row& row) {
   std::vector<std::pair<double, std::string>> sorted;
   double all = 0;
@@ -86,6 +98,7 @@ Json json_of(const Row& row) {
                {"bound_by", row.bound_by},
                {"reason", row.reason}});
   if (!row.operators.empty()) json["operators_ms"] = row.operators;
+  if (row.peer) json["peer"] = json_of(*row.peer);
   return json;
 }
 
@@ -120,7 +133,10 @@ void print_table(const Machine& machine, std::span<const Row> rows) {
     if (i > 0) print_operators(rows[i - 1]);
   }
   fmt::print("\n  milliseconds of wall time; peak: of the process, by the kernel\n");
-  for (const Row& row : rows) fmt::print("  {}, {}: {}\n", file_name(row.model), cells_of(row)[1], sentence_of(row));
+  for (const Row& row : rows) {
+    fmt::print("  {}, {}: {}\n", file_name(row.model), cells_of(row)[1], sentence_of(row));
+    if (row.peer) fmt::print("  {}, {}: {}\n", file_name(row.model), cells_of(row)[1], sentence_of(*row.peer));
+  }
 }
 
 void print_markdown(const Machine& machine, std::span<const Row> rows) {
@@ -134,21 +150,27 @@ void print_markdown(const Machine& machine, std::span<const Row> rows) {
     for (const std::string& cell : cells_of(row)) fmt::print(" {} |", cell);
     fmt::print("\n");
   }
+  for (const Row& row : rows)
+    if (row.peer) fmt::print("\n{}, {}: {}\n", file_name(row.model), cells_of(row)[1], sentence_of(*row.peer));
 }
 
 void print_csv(std::span<const Row> rows) {
   fmt::print(
       "model,budget_bytes,budget_limited,threads,median_ms,min_ms,p90_ms,p99_ms,cpu_ms,stall_ms,predicted_ms,peak_rss_bytes,bytes_read,"
-      "joules,bound_by,reason\n");
+      "joules,bound_by,reason,peer_median_ms,peer_min_ms,peer_p90_ms,peer_peak_rss_bytes,ratio\n");
   for (const Row& row : rows) {
     fmt::print("{},{},{},{},", csv(row.model), row.budget_bytes, row.limited ? 1 : 0, row.threads);
     if (row.refusal.empty()) {
-      fmt::print("{},{},{},{},{},{},{},{},{},{},{},{}\n", row.median_ms, row.min_ms, row.p90_ms, row.p99_ms, row.cpu_ms, row.stall_ms,
+      fmt::print("{},{},{},{},{},{},{},{},{},{},{},{}", row.median_ms, row.min_ms, row.p90_ms, row.p99_ms, row.cpu_ms, row.stall_ms,
                  row.predicted_ms, row.peak_rss_bytes, row.bytes_read, row.joules ? fmt::format("{}", *row.joules) : "", row.bound_by,
                  csv(row.reason));
     } else {
-      fmt::print(",,,,,,,,,,refused,{}\n", csv(row.refusal));
+      fmt::print(",,,,,,,,,,refused,{}", csv(row.refusal));
     }
+    if (row.peer && row.peer->refusal.empty())
+      fmt::print(",{},{},{},{},{}\n", row.peer->median_ms, row.peer->min_ms, row.peer->p90_ms, row.peer->peak_rss_bytes, row.peer->ratio);
+    else
+      fmt::print(",,,,,\n");
   }
 }
 

@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "sluice/importer/importer.h"
+#include "sluice/model/model_file.h"
+#include "sluice/operators/validate.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
@@ -20,6 +22,7 @@
 #include "src/cli/key.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -115,6 +118,8 @@ int convert_file(const CommandLine& line) {
   const int status = converted ? 0 : exit_status(converted.error().code);
   print_problems("sluice-convert", line.onnx, report);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
+  if (!converted && converted.error().code == ErrorCode::kInvalidModel && model::ModelFile::open(line.onnx, operators::validate_node))
+    fmt::print(stderr, "sluice-convert: {} is a model file already: sluice run {}\n", line.onnx, line.onnx);
   if (line.json) print_json("sluice convert", json_of(line, report, status));
   if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
@@ -144,7 +149,6 @@ void refuse_cut_files() {
 }
 
 int dispatch(int argc, char** argv) {
-  constexpr int kUsage = 1;
   refuse_cut_files();
   if (argc > 1 && std::string_view(argv[1]) == "quantize") return quantise_command({argv + 2, static_cast<std::size_t>(argc - 2)});
   CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
@@ -184,8 +188,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "sluice-convert: {}\n", error.what());
-    return kUsage;
+    return refuse_words("sluice-convert", app, "sluice convert", error);
   }
   return convert_file(line);
 }

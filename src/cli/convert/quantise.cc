@@ -13,6 +13,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/npz.h"
 #include "src/cli/process.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -173,7 +174,6 @@ int run(const CommandLine& line) {
 }  // namespace
 
 int quantise_command(std::span<const char* const> words) {
-  constexpr int kUsage = 1;
   CLI::App app("Turns a model of floats into one of integers, after a look at data", "sluice quantize");
   CommandLine line;
   std::vector<std::string> names;
@@ -208,8 +208,7 @@ int quantise_command(std::span<const char* const> words) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}\n", kProgram, error.what());
-    return kUsage;
+    return refuse_words(kProgram, app, "sluice quantize", error);
   }
   return run(line);
 }

@@ -10,6 +10,7 @@
 #include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
 #include "src/cli/process.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/scratch_folder.h"
 #include "src/cli/text.h"
 
@@ -60,7 +61,6 @@ void check_operators(const std::vector<std::string>& words) {
 }
 
 int dispatch(int argc, char** argv) {
-  constexpr int kUsage = 1;
   CLI::App app("Finds which operators a runtime runs as one, from the times of small models", "sluice-detect");
   CommandLine line;
   app.add_option("--runner", line.runner, "a command that reads the path of an ONNX file a line and answers with milliseconds a line")
@@ -77,8 +77,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "sluice-detect: {}\n", error.what());
-    return kUsage;
+    return refuse_words("sluice-detect", app, "sluice detect", error);
   }
   check_operators(line.operators);
   const ScratchFolder folder("sluice-detect");

@@ -15,6 +15,7 @@
 #include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
 #include "src/cli/process.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -107,7 +108,6 @@ void emit_model(const CommandLine& line) {
 }
 
 int dispatch(int argc, char** argv) {
-  constexpr int kUsage = 1;
   CLI::App app("Writes a model as C99 for devices without a file system", "sluice-emit");
   CommandLine line;
   app.add_option("model", line.model, "the model: M.sluice, or M.onnx, which is converted first")->required();
@@ -130,8 +130,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "sluice-emit: {}\n", error.what());
-    return kUsage;
+    return refuse_words("sluice-emit", app, "sluice emit", error);
   }
   emit_model(line);
   return 0;

@@ -5,7 +5,6 @@
 #include <CLI/Formatter.hpp>
 #include <chrono>
 #include <cstdio>
-#include <new>
 #include <optional>
 
 #include "sluice/planner/columns.h"
@@ -14,16 +13,14 @@
 #include "src/cli/duration.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
+#include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
-#include "src/cli/memory_end.h"
 #include "src/cli/pack/problem_file.h"
+#include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
-
-constexpr int kUsage = 1;
-constexpr int kInternalStatus = 7;
 
 struct CommandLine {
   std::string file;
@@ -77,15 +74,15 @@ void print(const Packed& packed, const CommandLine& line) {
   const std::string by = line.check ? "the file" : std::string(name_of(placed.by));
   if (line.json) {
     print_json("sluice-pack", {{"file", line.file},
-                {"rectangles", packed.file.ids.size()},
-                {"height", placed.placement.height},
-                {"bound", placed.bound},
-                {"ratio", placed.ratio()},
-                {"capacity", packed.file.problem.capacity},
-                {"fits", placed.placement.height <= packed.file.problem.capacity},
-                {"settled", placed.settled},
-                {"by", by},
-                {"ms", packed.milliseconds}});
+                               {"rectangles", packed.file.ids.size()},
+                               {"height", placed.placement.height},
+                               {"bound", placed.bound},
+                               {"ratio", placed.ratio()},
+                               {"capacity", packed.file.problem.capacity},
+                               {"fits", placed.placement.height <= packed.file.problem.capacity},
+                               {"settled", placed.settled},
+                               {"by", by},
+                               {"ms", packed.milliseconds}});
     return;
   }
   fmt::print("{}: {} rectangles, height {}, bound {}, ratio {:.3f}, by {}, {:.1f} ms\n", line.file, packed.file.ids.size(),
@@ -118,8 +115,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "sluice-pack: %s\n", error.what());
-    return kUsage;
+    return refuse_words("sluice-pack", app, "sluice-pack", error);
   }
   pack(line);
   return 0;
@@ -128,17 +124,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice::cli
 
-int main(int argc, char** argv) {
-  sluice::cli::end_where_memory_ends("sluice-pack");
-  try {
-    return sluice::cli::run(argc, argv);
-  } catch (const sluice::cli::Failure& failure) {
-    std::fprintf(stderr, "sluice-pack: %s\n", failure.what());
-    return sluice::exit_status(failure.code());
-  } catch (const std::bad_alloc&) {
-    sluice::cli::say_out_of_memory();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice-pack: internal error: %s\n", error.what());
-  }
-  return sluice::cli::kInternalStatus;
-}
+int main(int argc, char** argv) { return sluice::cli::guarded_main("sluice-pack", sluice::cli::run, argc, argv); }

@@ -23,6 +23,7 @@ PlainRefusal infer_top_k(const PlainNode& node, PlainTensor& out) noexcept {
 PlainRefusal bound_top_k(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
   if (!node.has(0)) return kMissingInput;
   const int axis = axis_of(node.integer(1), node.in(0).shape.rank());
+  if (!is_number(node.in(0).dtype)) return kWrongType;
   if (axis < 0) return kWrongAxis;
   out = {node.result() == 0 ? node.in(0).dtype : DType::kI64, node.in(0).shape};
   axes = static_cast<std::uint8_t>(1u << axis);

@@ -1,0 +1,37 @@
+// What every program says of words that its parser does not take: what was wrong, the option that was most likely meant, where the list is.
+// Include CLI11 before it; a header, since only those who parse need CLI11.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "src/cli/words.h"
+
+namespace sluice::cli {
+
+/// "--budget" and the others that the command takes.
+inline std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// The hint for the words that `command` did not take; `typed` is what a person types to run it: "sluice run".
+inline std::string hint_for(const CLI::App& command, const std::string& typed) {
+  std::string hint;
+  for (const std::string& word : command.remaining())
+    if (word.starts_with("--") && hint.empty()) hint = suggestion(word.substr(0, word.find('=')), option_names(command));
+  return hint + " (" + typed + " --help lists the options)";
+}
+
+/// Says it on stderr and gives the exit status.
+inline int refuse_words(const char* program, const CLI::App& command, const std::string& typed, const CLI::ParseError& error) {
+  constexpr int kUsage = 1;
+  std::fprintf(stderr, "%s: %s%s\n", program, error.what(), hint_for(command, typed).c_str());
+  return kUsage;
+}
+
+}  // namespace sluice::cli
