@@ -72,7 +72,7 @@ bool is_depthwise(const operators::ConvolutionParameters& conv) noexcept { retur
 bool is_pointwise(const operators::ConvolutionParameters& conv) noexcept { return weighted::reads_in_place(conv); }
 bool takes_winograd(const operators::ConvolutionParameters& conv) noexcept {
   const Window& w = conv.window;
-  return conv.groups == 1 && w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 &&
+  return fills_panels(conv) && w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 &&
          w.dilation_w == 1;
 }
 
