@@ -141,7 +141,7 @@ class ConvolvedLines {
 
   bool copies() const noexcept { return step_ > 1 || row_ != in_w_; }
   /// Where column `p` of a padded row lies in its copy.
-  std::int64_t place_of(std::int64_t p) const noexcept { return p % step_ * phase_ + p / step_; }
+  std::int64_t place_of(std::int64_t p) const noexcept { return step_ == 1 ? p : p % step_ * phase_ + p / step_; }
 
   void pad(const float* image, std::int64_t channel, float* scratch) const noexcept {
     const std::int64_t rows = outer_.inputs();

@@ -4,7 +4,6 @@
 
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/lanes.h"
-#include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
 namespace {
@@ -39,6 +38,8 @@ RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) no
   }
 }
 
+}  // namespace
+
 void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
                 float* strip) noexcept {
   const Window& w = conv.window;
@@ -64,8 +65,6 @@ void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const Stri
         for (int lane = 0; lane < kPanelLanes; ++lane) *to++ = from[source[lane] + k];
     }
 }
-
-}  // namespace
 
 Bytes grouped_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(plan_of(conv, extent), extent.threads);
