@@ -21,9 +21,34 @@ std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
   return result;
 }
 
+/// The values alone: row after row of outputs, tap after tap, each taken by all outputs of the row that it lies inside for.
+template <class T>
+void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows& w) noexcept {
+  Windows outer = w;  // all axes but the last
+  const auto last = static_cast<std::size_t>(--outer.axes);
+  const std::int64_t in_w = w.in[last], out_w = w.out[last], step = w.stride[last];
+  const T* from = x.as<const T>();
+  T* to = out.as<T>();
+  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += outer.inputs() * in_w)
+    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
+      std::fill_n(to, out_w, generic::Greatest<T>().value());
+      for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+        const std::int64_t place = tap_place(outer, row, tap);
+        for (std::int64_t k = 0; place >= 0 && k < w.kernel[last]; ++k) {
+          const std::int64_t shift = k * w.dilation[last] - w.before[last];
+          const std::int64_t begin = shift >= 0 ? 0 : std::min(out_w, ceil_div(-shift, step));
+          const std::int64_t end = shift >= in_w ? 0 : std::min(out_w, (in_w - 1 - shift) / step + 1);
+          const T* const values = from + place * in_w + shift;
+          for (std::int64_t i = begin; i < end; ++i) to[i] = to[i] < values[i * step] ? values[i * step] : to[i];
+        }
+      }
+    }
+}
+
 template <class T>
 void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
+  if (node.result() == 0) return run_max_values<T>(x, out, w);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   for (std::int64_t image = 0; image < images; ++image) {
     const T* from = x.as<const T>() + image * inputs;
@@ -32,11 +57,8 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
       for (std::int64_t tap = 0; tap < taps; ++tap)
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
       const std::int64_t place = greatest.place();
-      if (node.result() == 1)
-        out.as<std::int64_t>()[image * outputs + at] =
-            image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
-      else
-        out.as<T>()[image * outputs + at] = greatest.value();
+      out.as<std::int64_t>()[image * outputs + at] =
+          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
     }
   }
 }
