@@ -12,7 +12,8 @@ namespace {
 //     55x55x16   353 / 353 / 177     13x13x64    284 / 330 / 180     10x10x128  244 / 308 / 164     8x8x512   205 / 202 / 163
 //     56x56x8    254 / 249 / 165     14x14x8     162 / 195 / 161     9x9x128    192 / 252 / 183     224x224x3  87 /  89 / 132
 //
-// So at least 16 channels, and at least four squares of 4x4 outputs of which not too much is cut off: 8x8 and 10x10 gain, 7x7 does not.
+// So at least 16 channels in a group, and at least four squares of 4x4 outputs of which not too much is cut off: 8x8 and 10x10 gain, 7x7
+// does not.
 constexpr std::int64_t kLeastChannels = 16;
 constexpr std::int64_t kLeastPixels = 64;
 /// Pixels computed for a pixel wanted, in tenths: 13x13 has 1.51, 9x9 has 1.78.
@@ -21,10 +22,10 @@ constexpr std::int64_t kMostWasteTenths = 16;
 bool gains(const model::ConvAttributes& conv) noexcept {
   const model::Window& w = conv.window;
   const bool legal = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1 &&
-                     conv.groups == 1;
+                     (conv.groups == 1 || conv.out_channels / conv.groups >= kPanelLanes);
   const std::int64_t pixels = w.out_h * w.out_w;
   const std::int64_t computed = 16 * ceil_div(w.out_h, 4) * ceil_div(w.out_w, 4);
-  return legal && conv.in_channels >= kLeastChannels && pixels >= kLeastPixels && 10 * computed <= kMostWasteTenths * pixels;
+  return legal && conv.in_channels / conv.groups >= kLeastChannels && pixels >= kLeastPixels && 10 * computed <= kMostWasteTenths * pixels;
 }
 
 }  // namespace

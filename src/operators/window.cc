@@ -117,9 +117,10 @@ Status validate_conv(const Graph& graph, const Node& node) {
   const Window& w = a->window;
   for (const WindowAxis& axis : {rows_of(w), columns_of(w)}) SLUICE_RETURN_IF_ERROR(check_conv_axis(check, axis));
   SLUICE_RETURN_IF_ERROR(check_padded(check, w.in_h + w.pad_top + w.pad_bottom, w.in_w + w.pad_left + w.pad_right, *a));
-  if (node.numeric == NumericClass::kWinograd4 && (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 ||
-                                                   w.dilation_h != 1 || w.dilation_w != 1 || a->groups != 1)) {
-    return check.invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1, in one group");
+  if (node.numeric == NumericClass::kWinograd4 &&
+      (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 || w.dilation_h != 1 || w.dilation_w != 1 ||
+       (a->groups != 1 && a->out_channels / a->groups < kPanelLanes))) {
+    return check.invalid("G2: winograd4 is for 3x3 windows of stride and dilation 1, in groups that fill panels");
   }
   SLUICE_RETURN_IF_ERROR(check.residual());
   return check_weights(check, *a, false);

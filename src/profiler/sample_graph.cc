@@ -125,7 +125,9 @@ class Builder {
     const auto layout = a.depthwise() ? model::WeightLayout::kDepthwise : model::WeightLayout::kPanels;
     const Shape logical = a.depthwise() ? Shape{s.out, high, s.kernel} : Shape{s.out, high, s.kernel, depth};
     for (const model::NumericClass numeric : {model::NumericClass::kExact, model::NumericClass::kWinograd4}) {
-      if (numeric == model::NumericClass::kWinograd4 && (flat || s.kernel != 3 || s.stride != 1 || s.groups != 1)) continue;
+      if (numeric == model::NumericClass::kWinograd4 &&
+          (flat || s.kernel != 3 || s.stride != 1 || (s.groups != 1 && s.out / s.groups < kPanelLanes)))
+        continue;
       model::Node& node = add(OpKind::kConv, {tensor({1, s.rows, s.columns, s.in})}, {1, rows, columns, s.out}, a);
       node.numeric = numeric;
       add_weighted(node, layout, logical, s.out, high * s.kernel * depth);

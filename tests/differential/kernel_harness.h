@@ -178,7 +178,7 @@ inline Problem conv_problem(const model::ConvAttributes& a, std::int64_t images 
                      .depth = a.in_channels / a.groups,
                      .outputs_per_group = a.out_channels / a.groups,
                      .tap_order = order},
-                    a.depthwise() && op == model::OpKind::kConv, random);
+                    a.depthwise(), random);
   add_epilogue(p, epilogue, random);
   return p;
 }

@@ -69,6 +69,30 @@ TEST_CASE("transposed convolutions of all phases") {
         }
 }
 
+TEST_CASE("transposed convolutions whose groups share panels, depthwise ones among them") {
+  for (const std::int64_t stride : {1, 2, 3})
+    for (const std::int64_t kernel : {1, 2, 4}) {
+      const model::Window w{.in_h = 5,
+                            .in_w = 4,
+                            .kernel_h = kernel,
+                            .kernel_w = 3,
+                            .stride_h = stride,
+                            .stride_w = 2,
+                            .dilation_w = 1 + stride % 2,
+                            .pad_left = 1,
+                            .pad_bottom = kernel / 2};
+      const auto check = [&](std::int64_t groups, std::int64_t in, std::int64_t out, std::int64_t images, const model::Epilogue& epilogue) {
+        check_all_cuts(conv_problem({with_transposed_output(w), groups, in, out}, images, epilogue, model::OpKind::kConvTranspose),
+                       kernel_id::kConvTransposed);
+      };
+      check(17, 17, 17, 1, {});
+      check(32, 32, 32, 2, kFull);
+      check(4, 12, 20, 1, {});
+      check(3, 3, 6, 1, kFull);
+      check(5, 10, 40, 1, {});
+    }
+}
+
 TEST_CASE("transposed convolutions in wide groups, several images, with an epilogue, in several strips") {
   const model::Window w{.in_h = 5, .in_w = 4, .kernel_h = 4, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
   check_all_cuts(conv_problem({with_transposed_output(w), 2, 6, 36}, 3, kFull, model::OpKind::kConvTranspose), kernel_id::kConvTransposed);

@@ -10,7 +10,7 @@ struct Pads {
 };
 
 Problem winograd_problem(std::int64_t height, std::int64_t width, std::int64_t in, std::int64_t out, const Pads& pads = {},
-                         std::int64_t images = 1, const model::Epilogue& epilogue = {}) {
+                         std::int64_t images = 1, const model::Epilogue& epilogue = {}, std::int64_t groups = 1) {
   const model::Window w{.in_h = height,
                         .in_w = width,
                         .kernel_h = 3,
@@ -19,7 +19,7 @@ Problem winograd_problem(std::int64_t height, std::int64_t width, std::int64_t i
                         .pad_left = pads.left,
                         .pad_bottom = pads.bottom,
                         .pad_right = pads.right};
-  Problem p = conv_problem({with_output(w), 1, in, out}, images, epilogue);
+  Problem p = conv_problem({with_output(w), groups, in, out}, images, epilogue);
   p.node().numeric = model::NumericClass::kWinograd4;
   return p;
 }
@@ -75,6 +75,20 @@ TEST_CASE("Winograd: any padding, several images, a full epilogue") {
 TEST_CASE("Winograd: several blocks of squares, their weights kept or transformed again") {
   check_all_cuts(winograd_problem(21, 22, 6, 48));
   check_all_cuts(winograd_problem(4, 230, 48, 96));
+}
+
+TEST_CASE("Winograd: groups that fill whole panels, the last of them too or not") {
+  for (const std::int64_t group_in : {1, 5, 16, 70})
+    for (const std::int64_t group_out : {16, 24, 33, 48}) {
+      check_all_cuts(winograd_problem(5, 9, 2 * group_in, 2 * group_out, {}, 1, {}, 2));
+      check_all_cuts(winograd_problem(10, 7, 3 * group_in, 3 * group_out, {}, 2, {true, true, {model::Function::kRelu}}, 3));
+    }
+  check_all_cuts(winograd_problem(21, 22, 4 * 17, 4 * 32, {}, 1, {}, 4));
+}
+
+TEST_CASE("Winograd is not for groups that share panels") {
+  const Problem p = winograd_problem(6, 6, 8, 30, {}, 1, {}, 2);
+  CHECK_FALSE(winograd().supports(p.graph, p.node()));
 }
 
 TEST_CASE("Winograd's cost: a quarter of the products, and the transforms; derived weights are larger") {

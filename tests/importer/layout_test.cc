@@ -88,6 +88,17 @@ TEST_CASE("a constant of lower rank broadcasts in the new order") {
   CHECK(physical_shape(result.draft, result.draft.nodes[1].inputs[1]) == Shape{1, 1, 8, 1});
 }
 
+TEST_CASE("an operand of fewer axes gets all of an image's, unless it is a single row") {
+  OnnxBuilder b;
+  b.input("x", {1, 4, 6, 8}).weight("gain", {4, 1, 1}).weight("mask", {6, 8}).weight("row", {8});
+  b.node("Mul", {"x", "gain"}, {"a"}).node("Add", {"a", "mask"}, {"m"}).node("Sub", {"m", "row"}, {"y"}).output("y");
+  const Lowered result = rewritten(b);
+  REQUIRE(operators(result.draft) == "binary binary binary");
+  CHECK(physical_shape(result.draft, result.draft.nodes[0].inputs[1]) == Shape{1, 4, 1, 1});
+  CHECK(physical_shape(result.draft, result.draft.nodes[1].inputs[1]) == Shape{1, 1, 6, 8});
+  CHECK(physical_shape(result.draft, result.draft.nodes[2].inputs[1]) == Shape{8});
+}
+
 TEST_CASE("a channel shuffle moves bytes once") {
   OnnxBuilder b;
   b.input("x", {1, 8, 4, 4})

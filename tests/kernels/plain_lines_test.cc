@@ -293,3 +293,59 @@ TEST_CASE("values are gathered from either end") {
         CHECK(same);
       }
 }
+
+namespace {
+
+/// One axis of a convolution.
+struct ConvAxis {
+  std::int64_t in = 1, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
+  std::int64_t out() const { return (in + before + after - (kernel - 1) * dilation - 1) / stride + 1; }
+};
+
+/// A convolution over planes of rows, the chain of each output by itself: taps in their order, channels rising within each.
+void check_convolution(const ConvAxis& plane, const ConvAxis& row, std::int64_t groups, std::int64_t depth, std::int64_t per_group) {
+  const std::int64_t images = 2, channels = groups * depth, outputs = groups * per_group;
+  const Values x = random_values(DType::kF32, Shape{images, channels, plane.in, row.in}, 31);
+  const Values w = random_values(DType::kF32, Shape{outputs, depth, plane.kernel, row.kernel}, 32);
+  const Values bias = random_values(DType::kF32, Shape{outputs}, 33);
+  const Values y = run_plain("Conv", {x, w, bias},
+                             {{},
+                              {plane.stride, row.stride},
+                              {plane.dilation, row.dilation},
+                              {plane.before, row.before, plane.after, row.after},
+                              {0},
+                              {0},
+                              {groups}});
+  REQUIRE(y.shape == Shape{images, outputs, plane.out(), row.out()});
+  bool same = true;
+  for (std::int64_t i = 0; i < y.shape.element_count(); ++i) {
+    const auto at = index_of(y.shape, i);
+    float sum = 0.0f;
+    for (std::int64_t ky = 0; ky < plane.kernel; ++ky)
+      for (std::int64_t kx = 0; kx < row.kernel; ++kx) {
+        const std::int64_t iy = at[2] * plane.stride + ky * plane.dilation - plane.before;
+        const std::int64_t ix = at[3] * row.stride + kx * row.dilation - row.before;
+        if (iy < 0 || iy >= plane.in || ix < 0 || ix >= row.in) continue;
+        for (std::int64_t c = 0; c < depth; ++c)
+          sum = std::fma(x.at<float>(((at[0] * channels + at[1] / per_group * depth + c) * plane.in + iy) * row.in + ix),
+                         w.at<float>(((at[1] * depth + c) * plane.kernel + ky) * row.kernel + kx), sum);
+      }
+    same = same && y.at<float>(i) == sum + bias.at<float>(at[1]);
+  }
+  INFO("row of " << row.in << ", kernel " << row.kernel << ", stride " << row.stride << ", groups " << groups);
+  CHECK(same);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions with weights of the run time: rows of every length, strides, dilations, padding, groups") {
+  for (const std::int64_t size : kSizes)
+    for (const std::int64_t stride : {1, 2, 3}) {
+      check_convolution({5, 3, 2, 1, 1, 1}, {size, 3, stride, 1, 1, 1}, 1, 3, 5);
+      check_convolution({4, 2, 1, 2, 2, 0}, {size, 1, stride, 1, 0, 0}, 3, 1, 1);
+      check_convolution({2, 1}, {size + 4, 3, stride, 2, 3, 0}, 2, 2, 9);
+    }
+  check_convolution({9, 9, 1, 1, 4, 4}, {80, 9, 1, 1, 4, 4}, 1, 1, 2);  // more taps than go into one call
+  check_convolution({3, 3}, {2100, 2, 1030, 1, 0, 0}, 1, 2, 3);         // strides and paddings that are no lines
+  check_convolution({3, 3}, {3, 2, 1, 1, 5000, 1}, 1, 2, 3);
+}

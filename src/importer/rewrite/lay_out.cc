@@ -32,6 +32,8 @@ class Layout {
   }
 
  private:
+  static constexpr int kImageRank = 4;
+
   /// What an operator asks of the order of its axes.
   struct Rule {
     OpKind op = OpKind::kReshape;
@@ -314,8 +316,10 @@ class Layout {
         if (!chosen && !draft_.value(input).constant && rank(input) == out_rank) chosen = layout(input);
     if (!chosen) chosen = wants_last(node.output) && out_rank > 2 ? last : kIdentityPerm;
     for (ValueId& input : node.inputs) {
-      // In ONNX's own order numpy broadcasting needs no help.
-      if (rank(input) < out_rank && equal(*chosen, kIdentityPerm, out_rank)) {
+      // In ONNX's own order numpy broadcasting needs no help; but the kernels that walk over images want each axis to have its place.
+      const Shape& shape = draft_.value(input).shape;
+      const bool one_row = shape.rank() == 0 || shape.element_count() == shape.back();
+      if (rank(input) < out_rank && equal(*chosen, kIdentityPerm, out_rank) && (one_row || out_rank != kImageRank)) {
         input = require(input, kIdentityPerm);
         continue;
       }

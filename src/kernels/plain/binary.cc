@@ -19,18 +19,25 @@ struct Line {
   std::int64_t x_step, y_step;
   std::int64_t count;
 };
-using RealTruths = void (*)(const Line<float>&, std::uint8_t* out);
-using WideTruths = void (*)(const Line<std::int64_t>&, std::uint8_t* out);
+template <class T>
+using TruthsOf = void (*)(const Line<T>&, std::uint8_t* out);
+
+/// Of each type that has one: then it is taken, a call a line and not an element.
+struct Truths {
+  TruthsOf<float> real = nullptr;
+  TruthsOf<std::int64_t> wide = nullptr;
+  TruthsOf<std::int32_t> whole = nullptr;
+  TruthsOf<std::uint8_t> byte = nullptr;  // of bool too
+};
 
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
-  RealTruths real_truths = nullptr;  // where there are any, they are taken: a call a line, not an element
-  WideTruths wide_truths = nullptr;
+  Truths truths = {};
 };
 
-template <class T, class Truths>
-PlainRefusal run_truths(Truths truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
+template <class T>
+PlainRefusal run_truths(TruthsOf<T> truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
                         const std::array<Extents, 2>& strides) noexcept {
   walk_lines(out.shape, strides, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     truths({x.as<const T>() + at[0], y.as<const T>() + at[1], steps[0], steps[1], count}, out.as<std::uint8_t>() + i);
@@ -42,8 +49,11 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   const bool to_bool = out.dtype == DType::kBool;
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
-  if (f.real_truths != nullptr && is_f32(x.dtype)) return run_truths<float>(f.real_truths, x, y, out, strides);
-  if (f.wide_truths != nullptr && x.dtype == DType::kI64) return run_truths<std::int64_t>(f.wide_truths, x, y, out, strides);
+  const bool bytes = x.dtype == DType::kU8 || x.dtype == DType::kBool;
+  if (f.truths.real != nullptr && is_f32(x.dtype)) return run_truths(f.truths.real, x, y, out, strides);
+  if (f.truths.wide != nullptr && x.dtype == DType::kI64) return run_truths(f.truths.wide, x, y, out, strides);
+  if (f.truths.whole != nullptr && x.dtype == DType::kI32) return run_truths(f.truths.whole, x, y, out, strides);
+  if (f.truths.byte != nullptr && bytes) return run_truths(f.truths.byte, x, y, out, strides);
   if (is_f32(x.dtype)) {
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
@@ -109,23 +119,45 @@ constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return
 constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
 constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
 
-constexpr Functions kAnd{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 && y != 0}; }};
-constexpr Functions kOr{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{x != 0 || y != 0}; }};
-constexpr Functions kXor{nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{(x != 0) != (y != 0)}; }};
+/// The steps that are usual are constants, so that the loops become vectors. By value, because a byte that is written may be anybody's.
 template <class Compare, class T>
 void truths_of(const Line<T>& line, std::uint8_t* out) {
-  const T *x = line.x, *y = line.y;
-  if (line.x_step == 1 && line.y_step == 1)
-    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(x[i], y[i]);
-  else
-    for (std::int64_t i = 0; i < line.count; ++i, x += line.x_step, y += line.y_step) out[i] = Compare{}(*x, *y);
+  const auto along = [line = line, out](std::int64_t x_step, std::int64_t y_step) {
+    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(line.x[i * x_step], line.y[i * y_step]);
+  };
+  const auto beside = [x = line.x, count = line.count, out](T y) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = Compare{}(x[i], y);
+  };
+  if (line.x_step == 1 && line.y_step == 1) return along(1, 1);
+  if (line.x_step == 1 && line.y_step == 0) return beside(*line.y);
+  along(line.x_step, line.y_step);
 }
+
+struct Both {
+  bool operator()(std::uint8_t x, std::uint8_t y) const noexcept { return (x != 0) & (y != 0); }
+};
+struct Either {
+  bool operator()(std::uint8_t x, std::uint8_t y) const noexcept { return (x | y) != 0; }
+};
+struct OneOnly {
+  bool operator()(std::uint8_t x, std::uint8_t y) const noexcept { return (x != 0) != (y != 0); }
+};
+template <class Combine>
+constexpr Functions logic() noexcept {
+  return {nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{Combine{}(x != 0, y != 0)}; },
+          Truths{.byte = truths_of<Combine, std::uint8_t>}};
+}
+
+constexpr Functions kAnd = logic<Both>();
+constexpr Functions kOr = logic<Either>();
+constexpr Functions kXor = logic<OneOnly>();
 
 template <class Compare>
 constexpr Functions comparison() noexcept {
-  return {[](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
-          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; }, truths_of<Compare, float>,
-          truths_of<Compare, std::int64_t>};
+  return {
+      [](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
+      [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
+      {truths_of<Compare, float>, truths_of<Compare, std::int64_t>, truths_of<Compare, std::int32_t>, truths_of<Compare, std::uint8_t>}};
 }
 
 constexpr Functions kEqual = comparison<std::equal_to<>>();
@@ -156,6 +188,8 @@ void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, co
       }
     };
     if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) return choose_by(1, 1, 1);
+    if (steps[0] == 1 && steps[1] == 1 && steps[2] == 0) return choose_by(1, 1, 0);
+    if (steps[0] == 1 && steps[1] == 0 && steps[2] == 1) return choose_by(1, 0, 1);
     choose_by(steps[0], steps[1], steps[2]);
   });
 }

@@ -12,10 +12,11 @@ To converted(From value) noexcept {
   if constexpr (std::is_same_v<To, float> || !std::is_same_v<From, float>) {
     return static_cast<To>(value);
   } else {
-    if (std::isnan(value)) return 0;
-    if (value <= static_cast<float>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
-    if (value >= static_cast<float>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    return static_cast<To>(value);
+    // Choices in place of branches: they are vectors.
+    constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
+    const bool low = value <= static_cast<float>(kLeast), high = value >= static_cast<float>(kMost);
+    const To inside = static_cast<To>(low || high || value != value ? 0.0f : value);
+    return low ? kLeast : high ? kMost : inside;
   }
 }
 
@@ -26,12 +27,14 @@ PlainRefusal run_cast(const PlainNode& node, const PlainTensor& out, std::byte*)
     using From = decltype(from_zero);
     const auto* from = x.as<const From>();
     if (out.dtype == DType::kBool) {
-      for (std::int64_t i = 0; i < count; ++i) out.as<std::uint8_t>()[i] = from[i] != From{};
+      auto* const to = out.as<std::uint8_t>();
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] != From{};
       return;
     }
     with_type(out.dtype, [&](auto to_zero) {
       using To = decltype(to_zero);
-      for (std::int64_t i = 0; i < count; ++i) out.as<To>()[i] = converted<To>(from[i]);
+      auto* const to = out.as<To>();
+      for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
     });
   });
   return nullptr;

@@ -1,8 +1,10 @@
 // Convolutions over any number of axes with weights of the run time or integers: the forms that kConv does not take.
 #include "sluice/operators/generic/convolve.h"
 
+#include "sluice/kernels/call.h"
 #include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/line_chains.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
 
@@ -37,6 +39,14 @@ struct DenseWeight {
   std::int64_t per_group = 0, depth = 0;  // output and input channels of a group
 };
 
+void add_bias(const PlainNode& node, const PlainTensor& out) noexcept {
+  if (!node.has(2)) return;
+  const std::int64_t channels = out.shape[1], outputs = out.shape.count(2, out.shape.rank());
+  float* to = out.as<float>();
+  for (std::int64_t plane = 0; plane < out.shape[0] * channels; ++plane)
+    for (std::int64_t at = 0; at < outputs; ++at) *to++ += node.in(2).as<const float>()[plane % channels];
+}
+
 /// Every output one chain (generic/chains.h): taps in their order, channels rising within each; then the bias. `place_of(at, tap)`: the
 /// input's place, or -1.
 template <class PlaceOf>
@@ -59,19 +69,141 @@ void form_chains(const PlainNode& node, const PlainTensor& out, const Windows& w
                         .sums = out.as<float>() + (n * channels + g * weight.per_group) * outputs + at,
                         .sum_step = outputs});
       }
-  if (!node.has(2)) return;
-  float* to = out.as<float>();
-  for (std::int64_t plane = 0; plane < images * channels; ++plane)
-    for (std::int64_t at = 0; at < outputs; ++at) *to++ += node.in(2).as<const float>()[plane % channels];
+  add_bias(node, out);
 }
 
-PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+/// Strides and paddings along a row up to here are copied.
+constexpr std::int64_t kMostLineStride = 1024, kMostLinePadding = 4096;
+
+/// The same for convolutions, whose rows are lines of neighbouring sums (line_chains.h). Rows of the input are copied with their padding,
+/// so that all taps of a row's outputs are there: a product with zero changes no sum of finite weights. Of a stride s the copy has the
+/// columns 0, s, 2 s, ... first, then 1, s + 1, ...: what a tap of neighbouring outputs meets are neighbours.
+class ConvolvedLines {
+ public:
+  ConvolvedLines(const Windows& w, const Shape& x) noexcept : w_(w), outer_(w), channels_(x[1]) {
+    const std::size_t last = static_cast<std::size_t>(--outer_.axes);
+    before_ = w.before[last];
+    in_w_ = w.in[last];
+    out_w_ = w.out[last];
+    step_ = w.stride[last];
+    kernel_w_ = w.kernel[last];
+    dilation_w_ = w.dilation[last];
+    phase_ = ceil_div(std::max(before_ + in_w_, (out_w_ - 1) * step_ + (kernel_w_ - 1) * dilation_w_ + 1), step_);
+    row_ = phase_ * step_;
+    plane_ = outer_.inputs() * row_;
+  }
+
+  static bool takes(const Windows& w) noexcept {
+    const std::size_t last = static_cast<std::size_t>(w.axes - 1);
+    return w.stride[last] <= kMostLineStride && w.before[last] + w.after[last] <= kMostLinePadding;
+  }
+  /// Room for one image, where its rows may be copied: of extents up to these, for which other padding may follow from auto_pad.
+  static std::uint64_t scratch_bytes(const PlainNode& node, const Windows& w, std::int64_t channels) noexcept {
+    const std::size_t last = static_cast<std::size_t>(w.axes - 1);
+    const bool fits = node.integer(4) == kNotSet || node.integer(4) == kValid;
+    const std::int64_t reach = fits ? 0 : (w.kernel[last] - 1) * w.dilation[last], over = node.integer(5) != 0 ? w.stride[last] : 0;
+    const std::int64_t padding = w.stride[last] - 1 + w.before[last] + w.after[last] + reach + over;
+    if (padding == 0) return 0;
+    return static_cast<std::uint64_t>(channels * (w.inputs() / std::max<std::int64_t>(1, w.in[last])) * (w.in[last] + padding)) *
+           sizeof(float);
+  }
+
+  void run(const PlainNode& node, const PlainTensor& out, const DenseWeight& weight, float* scratch) const noexcept {
+    ThreadPool* const pool = node.call() == nullptr ? nullptr : node.call()->pool;
+    const auto for_all = [&](std::int64_t count, const auto& body) {
+      if (pool != nullptr) return parallel_for(*pool, count, [&](std::int64_t i, int) { body(i); });
+      for (std::int64_t i = 0; i < count; ++i) body(i);
+    };
+    const std::int64_t groups = out.shape[1] / weight.per_group, blocks = ceil_div(weight.per_group, kOutputs);
+    for (std::int64_t n = 0; n < out.shape[0]; ++n) {
+      const float* const image = node.in(0).as<const float>() + n * channels_ * outer_.inputs() * in_w_;
+      if (copies()) for_all(channels_, [&](std::int64_t c) { pad(image, c, scratch); });
+      for_all(groups * blocks, [&](std::int64_t unit) {
+        const std::int64_t group = unit / blocks, first = unit % blocks * kOutputs;
+        LineChains line{.x = (copies() ? scratch : image) + group * weight.depth * plane_,
+                        .x_channel = plane_,
+                        .w = node.in(1).as<const float>() + group * weight.group_step + first * weight.row_step,
+                        .w_row = weight.row_step,
+                        .w_channel = weight.step,
+                        .channels = weight.depth,
+                        .sums = out.as<float>() + (n * out.shape[1] + group * weight.per_group + first) * w_.outputs(),
+                        .sum_row = w_.outputs(),
+                        .outputs = std::min(kOutputs, weight.per_group - first),
+                        .count = out_w_};
+        for (std::int64_t row = 0; row < outer_.outputs(); ++row, line.sums += out_w_) add_row(row, line);
+      });
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kOutputs = 8;  // of a unit
+  static constexpr std::int64_t kTaps = 64;    // of a call
+
+  bool copies() const noexcept { return step_ > 1 || row_ != in_w_; }
+  /// Where column `p` of a padded row lies in its copy.
+  std::int64_t place_of(std::int64_t p) const noexcept { return step_ == 1 ? p : p % step_ * phase_ + p / step_; }
+
+  void pad(const float* image, std::int64_t channel, float* scratch) const noexcept {
+    const std::int64_t rows = outer_.inputs();
+    const float* from = image + channel * rows * in_w_;
+    float* to = scratch + channel * plane_;
+    for (std::int64_t r = 0; r < rows; ++r, from += in_w_, to += row_) {
+      if (step_ == 1) {
+        std::fill_n(to, before_, 0.0f);
+        std::copy_n(from, in_w_, to + before_);
+        std::fill(to + before_ + in_w_, to + row_, 0.0f);
+        continue;
+      }
+      std::fill_n(to, row_, 0.0f);
+      for (std::int64_t p = before_; p < before_ + in_w_; ++p) to[place_of(p)] = from[p - before_];
+    }
+  }
+
+  void add_row(std::int64_t row, LineChains line) const noexcept {
+    static const LineChainsRun run_line = line_chains_run(active_isa());
+    std::int64_t offsets[kTaps], places[kTaps];
+    line.offsets = offsets;
+    line.places = places;
+    line.taps = 0;
+    for (std::int64_t tap = 0; tap < outer_.taps(); ++tap) {
+      const std::int64_t place = tap_place(outer_, row, tap);
+      for (std::int64_t x = 0; place >= 0 && x < kernel_w_; ++x) {
+        offsets[line.taps] = place * row_ + place_of(x * dilation_w_);
+        places[line.taps] = tap * kernel_w_ + x;
+        if (++line.taps == kTaps) {
+          run_line(line);
+          line.taps = 0;
+        }
+      }
+    }
+    if (line.taps > 0) run_line(line);
+  }
+
+  const Windows& w_;
+  Windows outer_;  // all axes but the last
+  std::int64_t channels_, before_, in_w_, out_w_, step_, kernel_w_, dilation_w_;
+  std::int64_t phase_, row_, plane_;  // of the padded input, in floats
+};
+
+std::uint64_t conv_scratch(const PlainNode& node) noexcept {
+  Windows w;
+  if (!convolution_of(node, 1, w) || !ConvolvedLines::takes(w)) return 0;
+  return ConvolvedLines::scratch_bytes(node, w, node.in(0).shape[1]);
+}
+
+PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Windows w;
   convolution_of(node, 1, w);
   const Shape& k = node.in(1).shape;
   const std::int64_t per_group = k[0] / node.integer(6), row = k[1] * w.taps();
   const DenseWeight weight{.group_step = per_group * row, .row_step = row, .step = w.taps(), .per_group = per_group, .depth = k[1]};
-  form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return tap_place(w, at, tap); });
+  if (!ConvolvedLines::takes(w)) {
+    form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return tap_place(w, at, tap); });
+    return nullptr;
+  }
+  std::fill_n(out.as<float>(), out.count(), 0.0f);
+  ConvolvedLines(w, node.in(0).shape).run(node, out, weight, reinterpret_cast<float*>(scratch));
+  add_bias(node, out);
   return nullptr;
 }
 
@@ -182,8 +314,8 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"Conv", run_conv},      {"ConvInteger", run_integer}, {"QLinearConv", run_qlinear}, {"ConvTranspose", run_transposed},
-    {"Col2Im", run_columns}, {"DeformConv", run_deform},
+    {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_integer}, {"QLinearConv", run_qlinear},
+    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},      {"DeformConv", run_deform},
 };
 
 }  // namespace

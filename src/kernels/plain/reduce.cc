@@ -155,6 +155,8 @@ void fold_vectors(const PlainTensor& x, const Extents& strides, double* sums) no
       fold == Fold::kMax || fold == Fold::kMin ? accumulate(fold, folded, *to) : void(*to += folded);
     } else if (kPlainSum && steps[0] == 1) {
       vectors.add(from, to, count);
+    } else if (steps[0] == 1) {
+      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k]);
     } else {
       for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k * steps[0]]);
     }
@@ -362,15 +364,21 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
     using T = decltype(zero);
     using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; ++i) {
-        const std::int64_t first = o * view.extent * view.inner + i;
-        Sum sum = product ? 1 : 0;
+      for (std::int64_t i = 0; i < view.inner; i += kPlacesTogether) {
+        const std::int64_t first = o * view.extent * view.inner + i, places = std::min(kPlacesTogether, view.inner - i);
+        std::array<Sum, kPlacesTogether> sums;
+        sums.fill(product ? 1 : 0);
         for (std::int64_t k = 0; k < view.extent; ++k) {
           const std::int64_t at = first + (reverse ? view.extent - 1 - k : k) * view.inner;
-          const auto value = static_cast<Sum>(x.as<const T>()[at]);
-          const Sum next = product ? multiplied(sum, value) : added(sum, value);
-          out.as<T>()[at] = static_cast<T>(exclusive ? sum : next);
-          sum = next;
+          const T* const from = x.as<const T>() + at;
+          T* const to = out.as<T>() + at;
+          for (std::int64_t place = 0; place < places; ++place) {
+            Sum& sum = sums[static_cast<std::size_t>(place)];
+            const auto value = static_cast<Sum>(from[place]);
+            const Sum next = product ? multiplied(sum, value) : added(sum, value);
+            to[place] = static_cast<T>(exclusive ? sum : next);
+            sum = next;
+          }
         }
       }
   });

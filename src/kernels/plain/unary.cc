@@ -2,6 +2,7 @@
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -15,36 +16,47 @@ struct Functions {
   Function kind = Function::kNone;  // what kUnary calls it: then vectors of it are at hand, with the same bits
 };
 
-PlainRefusal run_functions(const Functions& f, const PlainNode& node, const PlainTensor& out) noexcept {
+/// `functions` is a constant, so that a function without a name for vectors is at least no call an element.
+template <const Functions& functions>
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const bool to_bool = out.dtype == DType::kBool;
   const std::int64_t count = x.count();
   if (is_f32(x.dtype)) {
-    const auto a = static_cast<float>(node.real(0)), b = static_cast<float>(node.real(1));
-    const auto* from = x.as<const float>();
-    if (f.kind != Function::kNone) {
-      elementwise::run_table(active_isa()).unary({f.kind, a, b}, from, out.as<float>(), count);
-      return nullptr;
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float y = f.real(from[i], a, b);
-      if (to_bool)
-        out.as<std::uint8_t>()[i] = y != 0.0f;
-      else
-        out.as<float>()[i] = y;
+    if constexpr (functions.kind != Function::kNone || functions.real != nullptr) {
+      const auto a = static_cast<float>(node.real(0)), b = static_cast<float>(node.real(1));
+      const auto* from = x.as<const float>();
+      if constexpr (functions.kind != Function::kNone) {
+        elementwise::run_table(active_isa()).unary({functions.kind, a, b}, from, out.as<float>(), count);
+      } else if (to_bool) {
+        auto* const to = out.as<std::uint8_t>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = functions.real(from[i], a, b) != 0.0f;
+      } else {
+        float* const to = out.as<float>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = functions.real(from[i], a, b);
+      }
     }
     return nullptr;
   }
-  with_type(x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t y = f.integer(static_cast<std::int64_t>(x.as<const T>()[i]));
-      if (to_bool)
-        out.as<std::uint8_t>()[i] = y != 0;
-      else
-        out.as<T>()[i] = static_cast<T>(y);
-    }
-  });
+  if constexpr (functions.integer != nullptr) {
+    with_type(x.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const auto* from = x.as<const T>();
+      if (to_bool) {
+        auto* const to = out.as<std::uint8_t>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = functions.integer(static_cast<std::int64_t>(from[i])) != 0;
+      } else {
+        auto* const to = out.as<T>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(functions.integer(static_cast<std::int64_t>(from[i])));
+      }
+    });
+  }
+  return nullptr;
+}
+
+template <bool kCosine>
+PlainRefusal run_wave(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  vector_table(active_isa()).wave(kCosine, node.in(0).as<const float>(), out.as<float>(), out.count());
   return nullptr;
 }
 
@@ -75,12 +87,14 @@ constexpr Functions kAsin = real([](float x, float, float) { return std::asin(x)
 constexpr Functions kAsinh = real([](float x, float, float) { return std::asinh(x); });
 constexpr Functions kAtan = real([](float x, float, float) { return std::atan(x); });
 constexpr Functions kAtanh = real([](float x, float, float) { return std::atanh(x); });
-constexpr Functions kCos = real([](float x, float, float) { return std::cos(x); });
 constexpr Functions kCosh = real([](float x, float, float) { return std::cosh(x); });
-constexpr Functions kSin = real([](float x, float, float) { return std::sin(x); });
 constexpr Functions kSinh = real([](float x, float, float) { return std::sinh(x); });
 constexpr Functions kTan = real([](float x, float, float) { return std::tan(x); });
-constexpr Functions kRound = real([](float x, float, float) { return std::nearbyint(x); });
+/// To the nearest, halves to even: beyond 2^23 there is nothing behind the point, and a sum with it loses what there is.
+constexpr Functions kRound = real([](float x, float, float) {
+  const float magnitude = std::fabs(x), rounded = std::copysign(magnitude + 0x1p23f - 0x1p23f, x);
+  return magnitude < 0x1p23f ? rounded : x;
+});
 constexpr Functions kSelu = real([](float x, float a, float b) { return x > 0 ? b * x : b * (a * std::expm1(x)); });
 constexpr Functions kCelu = real([](float x, float a, float) { return std::max(0.0f, x) + std::min(0.0f, a * std::expm1(x / a)); });
 constexpr Functions kShrink = real([](float x, float a, float b) { return x < -b ? x + a : x > b ? x - a : 0.0f; });
@@ -91,18 +105,13 @@ constexpr Functions kSwish = real([](float x, float a, float) { return x / (1.0f
 constexpr Functions kGeluTanh =
     real([](float x, float, float) { return 0.5f * x * (1.0f + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))); });
 
-template <const Functions& functions>
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  return run_functions(functions, node, out);
-}
-
 constexpr GenericKernel kKernels[] = {
     {"Abs", run<kAbs>},           {"Neg", run<kNeg>},         {"Sign", run<kSign>},
     {"Relu", run<kRelu>},         {"Not", run<kNot>},         {"BitwiseNot", run<kBitwiseNot>},
     {"IsNaN", run<kIsNan>},       {"IsInf", run<kIsInf>},     {"Acos", run<kAcos>},
     {"Acosh", run<kAcosh>},       {"Asin", run<kAsin>},       {"Asinh", run<kAsinh>},
-    {"Atan", run<kAtan>},         {"Atanh", run<kAtanh>},     {"Cos", run<kCos>},
-    {"Cosh", run<kCosh>},         {"Sin", run<kSin>},         {"Sinh", run<kSinh>},
+    {"Atan", run<kAtan>},         {"Atanh", run<kAtanh>},     {"Cos", run_wave<true>},
+    {"Cosh", run<kCosh>},         {"Sin", run_wave<false>},   {"Sinh", run<kSinh>},
     {"Tan", run<kTan>},           {"Round", run<kRound>},     {"Selu", run<kSelu>},
     {"Celu", run<kCelu>},         {"Shrink", run<kShrink>},   {"ThresholdedRelu", run<kThresholdedRelu>},
     {"Softsign", run<kSoftsign>}, {"Mish", run<kMish>},       {"Swish", run<kSwish>},

@@ -11,6 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/vectors.cc"
 #include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,6 +19,7 @@ namespace sluice::kernels::plain {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
 
 using D = hn::CappedTag<float, 16>;
@@ -341,8 +343,54 @@ void sample_pixels(const SampleTaps& taps, const float* pixels, float* out, std:
   }
 }
 
-constexpr VectorTable kTable = {sum,  squares,     add,    rescale,      extreme, extreme_place, extreme_places,
-                                scan, best_places, sample, sample_pixels};
+// ---- Sine and cosine
+
+/// sin(r) = r + r^3 P(r^2), |r| <= pi / 4, 2^-28; cos(r) = 1 - r^2 / 2 + r^4 Q(r^2), 2^-33: minimax, in double, rounded.
+inline constexpr std::array<float, 3> kSine = {-0.16666655f, 0.008332178f, -0.0001951731f};
+inline constexpr std::array<float, 3> kCosine = {0.041666646f, -0.0013887368f, 2.4438461e-05f};
+/// pi / 2 in three parts.
+inline constexpr float kQuarterHigh = 0x1.921fb6p+0f, kQuarterMiddle = -0x1.777a5cp-25f, kQuarterLow = -0x1.ee59dap-50f;
+inline constexpr float kQuartersOfOne = 0x1.45f306p-1f;
+
+HWY_INLINE V wave_of(bool cosine, V x) {
+  const D d;
+  const DI di;
+  const V magic = hn::Set(d, constants::kRoundMagic), shifted = fn::fused(x, hn::Set(d, kQuartersOfOne), magic);
+  const V turns = hn::Sub(shifted, magic);
+  const V high = fn::fused(turns, hn::Set(d, -kQuarterHigh), x), middle = fn::fused(turns, hn::Set(d, -kQuarterMiddle), high);
+  const V r = fn::fused(turns, hn::Set(d, -kQuarterLow), middle), r2 = hn::Mul(r, r);
+  const V sine = fn::fused(hn::Mul(r, r2), fn::polynomial(d, r2, kSine), r);
+  const V head = fn::fused(r2, hn::Set(d, -0.5f), hn::Set(d, 1.0f));
+  const V cosine_of_r = fn::fused(hn::Mul(r2, r2), fn::polynomial(d, r2, kCosine), head);
+  // The number of quarter turns is in the low bits. A cosine is the sine of a quarter turn more.
+  const VI quarter = hn::Add(hn::BitCast(di, shifted), hn::Set(di, cosine ? 1 : 0));
+  const VI odd = hn::And(quarter, hn::Set(di, 1)), sign = hn::ShiftLeft<30>(hn::And(quarter, hn::Set(di, 2)));
+  const V of_quarter = hn::IfThenElse(hn::RebindMask(d, hn::Ne(odd, hn::Zero(di))), cosine_of_r, sine);
+  return hn::BitCast(d, hn::Xor(hn::BitCast(di, of_quarter), sign));
+}
+
+void wave(bool cosine, const float* x, float* out, std::int64_t n) noexcept {
+  const D d;
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const auto count = static_cast<std::size_t>(std::min(kLanes, n - i));
+    const bool whole = count == static_cast<std::size_t>(kLanes);
+    const V v = whole ? hn::LoadU(d, x + i) : lanes::load_first(d, x + i, count);
+    if (hn::AllTrue(d, hn::Le(hn::Abs(v), hn::Set(d, kMostWave)))) {
+      const V y = wave_of(cosine, v);
+      whole ? hn::StoreU(y, d, out + i) : lanes::store_first(y, d, out + i, count);
+      continue;
+    }
+    for (std::int64_t k = i; k < i + static_cast<std::int64_t>(count); ++k) {
+      if (std::fabs(x[k]) <= kMostWave)
+        out[k] = hn::GetLane(wave_of(cosine, hn::Set(d, x[k])));
+      else
+        out[k] = cosine ? std::cos(x[k]) : std::sin(x[k]);
+    }
+  }
+}
+
+constexpr VectorTable kTable = {sum,  squares,     add,    rescale,       extreme, extreme_place, extreme_places,
+                                scan, best_places, sample, sample_pixels, wave};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

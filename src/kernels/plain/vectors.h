@@ -75,6 +75,9 @@ struct Scan {
   std::int64_t count = 0, room = 0;  // the scan stops where a vector's finds might not fit
 };
 
+/// Angles up to here are brought to the first octant by three products.
+inline constexpr float kMostWave = 8192.0f;
+
 struct VectorTable {
   double (*sum)(Term term, const float* x, std::int64_t n) noexcept;
   /// Of (x - centre) squared.
@@ -96,6 +99,8 @@ struct VectorTable {
   void (*sample)(const SampleTaps& taps, const float* plane, float* out, std::int64_t n) noexcept;
   /// The same of kSampleChannels planes at once, which lie as pixels do: [place][channel] to [output][channel].
   void (*sample_pixels)(const SampleTaps& taps, const float* pixels, float* out, std::int64_t n) noexcept;
+  /// out[i] = the sine or cosine of x[i], within 2^-23; beyond kMostWave, and of what is no number, those of the standard library.
+  void (*wave)(bool cosine, const float* x, float* out, std::int64_t n) noexcept;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

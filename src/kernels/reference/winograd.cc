@@ -87,14 +87,16 @@ void conv_winograd(const KernelCall& call) noexcept {
   const auto& a = call.parameters<operators::ConvolutionParameters>();
   const Window& w = a.window;
   const RowView& out = call.outputs[0].view;
-  const PanelReader weights(call.weights[0], a.out_channels, w.taps(), a.in_channels);
+  const std::int64_t depth = a.group_depth(), group_outputs = a.group_outputs();
+  const PanelReader weights(call.weights[0], group_outputs, w.taps(), depth);
   const Finish finish(call);
 
   const auto compute = [&](std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t n) {
     Matrix<6> m{};
-    for (std::int64_t k = 0; k < a.in_channels; ++k) {
-      const Matrix<6> v = both_axes<6, 6>(input_square(call.inputs[0].view, w, image, y, x, k), input_points);
-      const Matrix<6> u = both_axes<6, 3>(weight_square(weights.channel(n) + k * kPanelLanes, a.in_channels * kPanelLanes), weight_points);
+    const std::int64_t first = n / group_outputs * depth;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const Matrix<6> v = both_axes<6, 6>(input_square(call.inputs[0].view, w, image, y, x, first + k), input_points);
+      const Matrix<6> u = both_axes<6, 3>(weight_square(weights.channel(n) + k * kPanelLanes, depth * kPanelLanes), weight_points);
       for (std::size_t i = 0; i < 6; ++i)
         for (std::size_t j = 0; j < 6; ++j) m[i][j] = std::fma(v[i][j], u[i][j], m[i][j]);
     }

@@ -4,29 +4,29 @@
 
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/lanes.h"
-#include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
 namespace {
 
-std::int64_t group_depth(const ConvolutionParameters& conv) noexcept { return conv.in_channels / conv.groups; }
-
 StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const std::int64_t panels = panels_of_channels(extent.channels, 1).size();
-  return plan_strips(conv.window, group_depth(conv) * kPanelLanes, extent, panels);
+  return plan_strips(conv.window, conv.group_depth() * kPanelLanes, extent, panels);
 }
 
-/// Each of the block's inputs `kOutputs` times: of a depthwise convolution with that multiplier.
+/// Each of the inputs of the groups that fill the panel `kOutputs` times: [k][group][kOutputs].
 template <int kOutputs>
-void repeat_inputs(const float* from, float* to) noexcept {
-  for (int group = 0; group < kPanelLanes / kOutputs; ++group, to += kOutputs)
-    for (int o = 0; o < kOutputs; ++o) to[o] = from[group];
+void repeat_inputs(const float* from, std::int64_t depth, float* to) noexcept {
+  for (std::int64_t k = 0; k < depth; ++k, to += kPanelLanes)
+    for (int group = 0; group < kPanelLanes / kOutputs; ++group)
+      for (int o = 0; o < kOutputs; ++o) to[group * kOutputs + o] = from[group * depth + k];
 }
-using RepeatInputs = void (*)(const float* from, float* to) noexcept;
-/// Where whole groups of one input fill the panel; else null.
+using RepeatInputs = void (*)(const float* from, std::int64_t depth, float* to) noexcept;
+/// Where whole groups fill the panel; else null.
 RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) noexcept {
-  if (group_depth(conv) != 1 || block.last_lanes != kPanelLanes) return nullptr;
-  switch (conv.out_channels / conv.groups) {
+  if (block.last_lanes != kPanelLanes) return nullptr;
+  switch (conv.group_outputs()) {
+    case 1:
+      return repeat_inputs<1>;
     case 2:
       return repeat_inputs<2>;
     case 4:
@@ -38,10 +38,12 @@ RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) no
   }
 }
 
+}  // namespace
+
 void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
                 float* strip) noexcept {
   const Window& w = conv.window;
-  const std::int64_t depth = group_depth(conv);
+  const std::int64_t depth = conv.group_depth();
   std::int64_t source[kPanelLanes] = {};
   for (int lane = 0; lane < block.last_lanes; ++lane) source[lane] = (block.channel + lane) / (conv.out_channels / conv.groups) * depth;
   const RepeatInputs repeat = repeat_of(conv, block);
@@ -56,15 +58,13 @@ void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const Stri
       }
       const float* from = in.at<float>(area.image * w.in_h + row, column);
       if (repeat != nullptr) {
-        repeat(from + source[0], to);
+        repeat(from + source[0], depth, to);
         continue;
       }
       for (std::int64_t k = 0; k < depth; ++k)
         for (int lane = 0; lane < kPanelLanes; ++lane) *to++ = from[source[lane] + k];
     }
 }
-
-}  // namespace
 
 Bytes grouped_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return strip_workspace(plan_of(conv, extent), extent.threads);
@@ -92,7 +92,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
     TileJob job = make_job(call, block);
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
-    job.depth = w.taps() / plan.segments * group_depth(conv);
+    job.depth = w.taps() / plan.segments * conv.group_depth();
     job.segment_floats = job.depth * kPanelLanes;
     for_each_tile({call, w, plan, area, strip, panels, place}, job, tiles.lane_rows, tiles.lanes);
   });

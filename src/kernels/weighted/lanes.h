@@ -3,12 +3,16 @@
 #pragma once
 
 #include "src/kernels/weighted/blocks.h"
+#include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
 
 Bytes depthwise_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept;
 
+/// The inputs of `area` that the block's panel reads, spread to lanes: [pixel][k][16], plan.depth floats a pixel.
+void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
+                float* strip) noexcept;
 Bytes grouped_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 

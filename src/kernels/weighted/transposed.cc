@@ -2,7 +2,10 @@
 // in the panels (`transposed_tap_order`), so each phase is an ordinary convolution of stride 1 that writes every stride-th pixel:
 //
 //     output o = stride * q + phase meets tap t at input q + shift(t),  shift(t) = (phase + pad - t * dilation) / stride
+//
+// Groups of fewer than 16 outputs read strips whose inputs are spread to lanes (lanes.h).
 #include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/strip.h"
 
@@ -48,10 +51,11 @@ class PhaseRunner {
         source_(strip_of(w_, area, plan)),
         strip_(strip) {}
 
-  void run(const Block& block, TileJob job, std::int64_t* offsets, TileRunner& runner) const noexcept {
+  /// `job` says how many products a tap has.
+  template <class Runner>
+  void run(const Block& block, TileJob job, std::int64_t* offsets, Runner& runner) const noexcept {
     const Axis v = vertical(w_), h = horizontal(w_);
     job.segment_offsets = offsets;
-    job.depth = plan_.depth;
     for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
       for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
         job.segments = 0;
@@ -73,7 +77,8 @@ class PhaseRunner {
   /// Floats from the strip's start to input (row, column) of the image.
   std::int64_t offset(std::int64_t row, std::int64_t column) const noexcept { return (row * plan_.in_columns + column) * plan_.depth; }
 
-  void run_phase(const Block& block, const TileJob& job, std::int64_t phase_y, std::int64_t phase_x, TileRunner& runner) const noexcept {
+  template <class Runner>
+  void run_phase(const Block& block, const TileJob& job, std::int64_t phase_y, std::int64_t phase_x, Runner& runner) const noexcept {
     const auto qy = outputs_of_phase(area_.rows, phase_y, w_.stride_h);
     const auto qx = outputs_of_phase(area_.columns, phase_x, w_.stride_w);
     const std::int64_t pixels = qy.size() * qx.size();
@@ -102,15 +107,54 @@ class PhaseRunner {
   const float* strip_;
 };
 
+/// Tiles of lanes, as a TileRunner has them of panels.
+struct LaneRunner {
+  const TileTable& tiles;
+
+  void begin(const TileJob&, std::int64_t) const noexcept {}
+  void run(const TileRows& rows, const TileJob& job) const noexcept { tiles.lanes(rows, job); }
+  void finish(const TileJob&) const noexcept {}
+  bool widens() const noexcept { return false; }
+};
+
+StripPlan plan_lanes(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  const std::int64_t panels = panels_of_channels(extent.channels, 1).size();
+  return plan_strips(conv.window, conv.group_depth() * kPanelLanes, extent, panels, Direction::kTransposed);
+}
+
+void run_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const int threads = thread_count(call);
+  const StripPlan plan = plan_lanes(conv, {call.rows, call.channels, threads});
+  const OutAreas areas(call.rows, conv.window, plan);
+  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, conv.group_outputs(), 1, 1);
+  const Strips strips(call.workspace, plan, threads);
+  const UnitGrid units{.blocks = panels.count(), .runs = areas.count()};
+  for_each_unit(call, units.count(), [&](std::int64_t unit, int thread) noexcept {
+    const UnitPlace place = units[unit];
+    const OutArea area = areas[place.run];
+    const Block block = panels[place.block];
+    float* const strip = strips.strip(thread);
+    fill_lanes(call.inputs[0].view, conv, strip_of(conv.window, area, plan), block, plan, strip);
+    TileJob job = make_job(call, block);
+    job.depth = conv.group_depth();
+    job.segment_floats = job.depth * kPanelLanes;
+    LaneRunner runner{tiles};
+    PhaseRunner(call, tiles.lane_rows, plan, area, strip).run(block, job, strips.segment_offsets(thread), runner);
+  });
+}
+
 }  // namespace
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
   return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
          NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
 }
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
+  if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
   const int threads = thread_count(call);
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
@@ -126,7 +170,9 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
     if (!strips.holds(thread, block.group * areas.count() + place.run))
       fill_strip(call.inputs[0].view, conv.window, strip_of(conv.window, area, cut.strip), block.group * cut.strip.depth, cut.strip, strip);
     TileRunner runner(tiles, rooms, thread);
-    PhaseRunner(call, tiles.rows, cut.strip, area, strip).run(block, make_job(call, block), strips.segment_offsets(thread), runner);
+    TileJob job = make_job(call, block);
+    job.depth = cut.strip.depth;
+    PhaseRunner(call, tiles.rows, cut.strip, area, strip).run(block, job, strips.segment_offsets(thread), runner);
   });
 }
 

@@ -35,6 +35,10 @@ bool f32_fits(const Graph& graph, const Node& node) noexcept {
   const PanelLayout& panel = graph.weight(node.weights[0]).panel_layout;
   return panel.layout == kLayout && panel.dtype == DType::kF32 && panel.lanes == kPanelLanes && panel.k_block == 1;
 }
+/// Depthwise panels are those of groups of one output and one input.
+bool f32_of_either_layout(const Graph& graph, const Node& node) noexcept {
+  return f32_fits<WeightLayout::kPanels>(graph, node) || f32_fits<WeightLayout::kDepthwise>(graph, node);
+}
 /// How narrow panels hold their values; nothing where no kernel widens them.
 std::optional<NarrowForm> form_of(const PanelLayout& layout) noexcept {
   if (!is_narrow(layout)) return std::nullopt;
@@ -68,11 +72,12 @@ bool convolution_fits(const Graph& graph, const Node& node) noexcept {
 
 bool fills_panels(const operators::ConvolutionParameters& conv) noexcept { return weighted::groups_fill_panels(conv); }
 bool shares_panels(const operators::ConvolutionParameters& conv) noexcept { return !weighted::groups_fill_panels(conv); }
+bool any_groups(const operators::ConvolutionParameters&) noexcept { return true; }
 bool is_depthwise(const operators::ConvolutionParameters& conv) noexcept { return conv.depthwise(); }
 bool is_pointwise(const operators::ConvolutionParameters& conv) noexcept { return weighted::reads_in_place(conv); }
 bool takes_winograd(const operators::ConvolutionParameters& conv) noexcept {
   const Window& w = conv.window;
-  return conv.groups == 1 && w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 &&
+  return fills_panels(conv) && w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 &&
          w.dilation_w == 1;
 }
 
@@ -159,10 +164,10 @@ template <auto kTable, Fits kFits>
 KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
   return with_workspace<weighted::direct_workspace>(convolution<weighted::run_direct, kTable, kFits, fills_panels>(id, name));
 }
-template <auto kTable, Fits kFits>
+template <auto kTable, Fits kFits, Takes kTakes = fills_panels>
 KernelDescriptor transposed(KernelId id, std::string_view name) noexcept {
   KernelDescriptor descriptor =
-      with_workspace<weighted::transposed_workspace>(convolution<weighted::run_transposed, kTable, kFits, fills_panels>(id, name));
+      with_workspace<weighted::transposed_workspace>(convolution<weighted::run_transposed, kTable, kFits, kTakes>(id, name));
   descriptor.op = OpKind::kConvTranspose;
   return descriptor;
 }
@@ -210,7 +215,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
                                                                                                        "conv/depthwise")),
       with_workspace<grouped_workspace>(
           convolution<run_grouped, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
-      transposed<kF32, kPanelsOfF32>(kernel_id::kConvTransposed, "conv/transposed"),
+      transposed<kF32, f32_of_either_layout, any_groups>(kernel_id::kConvTransposed, "conv/transposed"),
       by_winograd<weighted::winograd_table, kPanelsOfF32>(kernel_id::kConvWinograd, "conv/winograd"),
       recurrent_kernel(),
       dense<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kDenseEightBits, "dense/8bit"),

@@ -31,7 +31,7 @@ const std::byte* raw_panel(const KernelCall& call, std::int64_t panel) noexcept 
 
 /// Of f32.
 RawPanels raw_panels(const KernelCall& call, std::int64_t panel, Interval<std::int64_t> k) noexcept {
-  return {reinterpret_cast<const float*>(raw_panel(call, panel)) + k.begin * kLanes, conv_of(call).in_channels * kLanes, k.size()};
+  return {reinterpret_cast<const float*>(raw_panel(call, panel)) + k.begin * kLanes, conv_of(call).group_depth() * kLanes, k.size()};
 }
 
 /// Transforms channels `k` of a raw panel. `u`: where those of the first of them lie.
@@ -43,7 +43,7 @@ void transform_panel(const KernelCall& call, const WinogradTable& loops, std::in
   for (std::int64_t begin = k.begin; begin < k.end; begin += kWidened) {
     const std::int64_t count = std::min(kWidened, k.end - begin);
     for (std::int64_t tap = 0; tap < 9; ++tap)
-      loops.widen(raw_panel(call, panel), conv_of(call).weighted.panels.layout.k_group, tap * conv_of(call).in_channels + begin, count,
+      loops.widen(raw_panel(call, panel), conv_of(call).weighted.panels.layout.k_group, tap * conv_of(call).group_depth() + begin, count,
                   values + tap * count * kLanes);
     loops.weights({values, count * kLanes, count}, u + (begin - k.begin) * kLanes, u_point);
   }
@@ -51,7 +51,7 @@ void transform_panel(const KernelCall& call, const WinogradTable& loops, std::in
 
 float* derived_panel(const KernelCall& call, std::int64_t panel) noexcept {
   return reinterpret_cast<float*>(call.derived.data) +
-         (panel - call.derived.panels.begin) * kPoints * winograd_u_point(conv_of(call).in_channels);
+         (panel - call.derived.panels.begin) * kPoints * winograd_u_point(conv_of(call).group_depth());
 }
 
 /// One thread at work on a step.
@@ -63,14 +63,15 @@ class Worker {
   /// Before the first unit: v and u hold nothing, zeros are zeros.
   void reset() const noexcept {
     std::memset(memory_, 0, static_cast<std::size_t>(cut_.memory.v) * sizeof(float));
-    held()[kBlock] = held()[kRun] = -1;
+    held()[kInputs] = held()[kRun] = -1;
   }
 
   void run(std::int64_t unit) const noexcept {
     const std::int64_t block = cut_.block_of(unit), run = cut_.run_of(unit);
     const auto squares = cut_.squares_of(block);
     const PanelRange panels = cut_.panels_of(run);
-    if (std::exchange(held()[kBlock], block) != block) transform_inputs(squares);
+    const std::int64_t inputs = cut_.inputs_of(unit);
+    if (std::exchange(held()[kInputs], inputs) != inputs) transform_inputs(squares, cut_.group_of(run));
     if (cut_.keeps_weights && std::exchange(held()[kRun], run) != run) transform_weights(panels, {0, cut_.depth});
     for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
       const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
@@ -80,14 +81,14 @@ class Worker {
   }
 
  private:
-  enum Held { kBlock = 0, kRun = 1 };
+  enum Held { kInputs = 0, kRun = 1 };
 
   std::int64_t* held() const noexcept { return reinterpret_cast<std::int64_t*>(memory_); }
   float* v() const noexcept { return memory_ + cut_.memory.v; }
   float* u() const noexcept { return memory_ + cut_.memory.u; }
   float* m() const noexcept { return memory_ + cut_.memory.m; }
 
-  void transform_inputs(Interval<std::int64_t> squares) const noexcept {
+  void transform_inputs(Interval<std::int64_t> squares, std::int64_t group) const noexcept {
     const Window& w = conv_of(call_).window;
     const RowView& in = call_.inputs[0].view;
     const float* const zeros = memory_ + cut_.memory.zeros;
@@ -101,7 +102,7 @@ class Worker {
         for (std::int64_t j = 0; j < kInTile; ++j) {
           const std::int64_t x = first + j;
           const bool inside = row != nullptr && x >= 0 && x < w.in_w;
-          pixels[i * kInTile + j] = inside ? reinterpret_cast<const float*>(row + x * in.pixel_pitch) : zeros;
+          pixels[i * kInTile + j] = inside ? reinterpret_cast<const float*>(row + x * in.pixel_pitch) + group * cut_.depth : zeros;
         }
       }
       loops_.input(pixels, cut_.depth, to, cut_.memory.v_point);
@@ -162,10 +163,11 @@ class Worker {
 
   void transform_outputs(Interval<std::int64_t> squares, PanelRange panels) const noexcept {
     const Epilogue& epilogue = weighted_of(call_).epilogue;
-    const std::int64_t channel = panels.begin * kLanes;
+    const ChannelRange channels = channels_of_panels(panels, conv_of(call_).group_outputs(), conv_of(call_).out_channels);
+    const std::int64_t channel = channels.begin;
     TileJob job;
     job.panel_count = static_cast<int>(panels.size());
-    job.last_lanes = static_cast<int>(std::min(kLanes, conv_of(call_).out_channels - (panels.end - 1) * kLanes));
+    job.last_lanes = static_cast<int>(channels.size() - (panels.size() - 1) * kLanes);
     if (epilogue.has_bias) job.bias = reinterpret_cast<const float*>(call_.weights[1].data) + channel;
     job.has_residual = epilogue.has_residual;
     job.activation = epilogue.activation;
@@ -231,15 +233,15 @@ void run_winograd(const KernelCall& call, const WinogradTable& loops) noexcept {
 }
 
 Bytes winograd_panel_bytes(const ConvolutionParameters& conv) noexcept {
-  const std::int64_t floats = kPoints * winograd_u_point(conv.in_channels);
+  const std::int64_t floats = kPoints * winograd_u_point(conv.group_depth());
   return Bytes(static_cast<std::uint64_t>(floats) * sizeof(float));
 }
 
 void prepare_winograd(const KernelCall& call, const WinogradTable& loops) noexcept {
   constexpr std::int64_t kUnitDepth = 64;
-  const std::int64_t depth = conv_of(call).in_channels;
+  const std::int64_t depth = conv_of(call).group_depth();
   const std::int64_t parts = ceil_div(depth, kUnitDepth);
-  const PanelRange panels = panels_of_channels(call.channels, conv_of(call).out_channels);
+  const PanelRange panels = panels_of_channels(call.channels, conv_of(call).group_outputs());
   for_each_unit(call, panels.size() * parts, [&](std::int64_t unit, int) noexcept {
     const std::int64_t panel = panels.begin + unit / parts;
     const auto k = even_part({0, depth}, unit % parts, parts);
@@ -253,7 +255,8 @@ CostFeatures winograd_cost(const ConvolutionParameters& conv, const StepExtent& 
   const std::uint64_t squares = unsigned_of(cut.squares.count()), depth = unsigned_of(cut.depth);
   const std::uint64_t outputs = unsigned_of(cut.panels.size() * kLanes);
   CostFeatures cost = weighted_cost(conv.weighted, extent);
-  cost.flops = squares * outputs * depth * unsigned_of(kPoints) * 2 + squares * (depth + outputs) * kTransformFlops;
+  const std::uint64_t inputs = depth * unsigned_of(cut.grouped ? cut.runs : 1);
+  cost.flops = squares * outputs * depth * unsigned_of(kPoints) * 2 + squares * (inputs + outputs) * kTransformFlops;
   const std::uint64_t readings = unsigned_of(cut.keeps_weights ? 1 : cut.blocks);
   if (extent.derived) {
     cost.weight_bytes = unsigned_of(cut.panels.size()) * winograd_panel_bytes(conv).count();
@@ -266,9 +269,9 @@ CostFeatures winograd_cost(const ConvolutionParameters& conv, const StepExtent& 
 }
 
 CostFeatures winograd_prepare_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  const auto panels = static_cast<std::uint64_t>(panels_of_channels(extent.channels, conv.out_channels).size());
+  const auto panels = static_cast<std::uint64_t>(panels_of_channels(extent.channels, conv.group_outputs()).size());
   CostFeatures cost;
-  cost.flops = panels * kLanes * static_cast<std::uint64_t>(conv.in_channels) * kTransformFlops;
+  cost.flops = panels * kLanes * static_cast<std::uint64_t>(conv.group_depth()) * kTransformFlops;
   cost.weight_bytes = panels * conv.weighted.panels.panel_bytes.count();
   cost.output_bytes = panels * winograd_panel_bytes(conv).count();
   return cost;

@@ -50,8 +50,13 @@ Square Squares::operator[](std::int64_t i) const noexcept {
 }
 
 WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& extent) noexcept
-    : squares(extent.rows, conv.window), panels(panels_of_channels(extent.channels, conv.out_channels)), depth(conv.in_channels) {
-  const std::int64_t all_u = panels.size() * kPoints * winograd_u_point(depth);
+    : squares(extent.rows, conv.window),
+      panels(panels_of_channels(extent.channels, conv.group_outputs())),
+      groups(conv.weighted.panels, extent.channels, conv.out_channels, conv.group_outputs(), 1, 1),
+      grouped(conv.groups > 1),
+      depth(conv.group_depth()) {
+  const std::int64_t most_panels = std::min(panels.size(), ceil_div(conv.group_outputs(), kLineFloats));  // of a group
+  const std::int64_t all_u = most_panels * kPoints * winograd_u_point(depth);
   keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of(all_u) <= kKeptBytes;
   u_depth = keeps_weights ? depth : std::min(depth, kDepthAtATime);
   const std::int64_t square_bytes = bytes_of(kPoints * (odd_lines(depth) + kSquareFloats));
@@ -59,7 +64,10 @@ WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& ex
   blocks = std::max<std::int64_t>(1, ceil_div(squares.count(), most));
   // Threads share the panels of a single block, if they can do so evenly, else blocks.
   const std::int64_t pairs = ceil_div(panels.size(), kPairPanels);
-  if (blocks == 1 && (pairs % extent.threads == 0 || pairs >= 8 * extent.threads)) {
+  if (grouped) runs = groups.count();
+  if (grouped && runs >= extent.threads) {
+    // The groups are enough to share.
+  } else if (!grouped && blocks == 1 && (pairs % extent.threads == 0 || pairs >= 8 * extent.threads)) {
     runs = extent.threads;
   } else {
     blocks = std::clamp<std::int64_t>(squares.count(), 1, ceil_div(blocks, extent.threads) * extent.threads);
@@ -79,6 +87,10 @@ WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& ex
 }
 
 PanelRange WinogradCut::panels_of(std::int64_t run) const noexcept {
+  if (grouped) {
+    const Block group = groups[run];
+    return {group.first_panel, group.first_panel + group.panels};
+  }
   const auto pairs = even_part({0, ceil_div(panels.size(), kPairPanels)}, run, runs);
   return {panels.begin + pairs.begin * kPairPanels, std::min(panels.end, panels.begin + pairs.end * kPairPanels)};
 }

@@ -46,19 +46,27 @@ struct WinogradCut {
   WinogradCut(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 
   std::int64_t units() const noexcept { return blocks * runs; }
-  std::int64_t block_of(std::int64_t unit) const noexcept { return keeps_weights ? unit % blocks : unit / runs; }
-  std::int64_t run_of(std::int64_t unit) const noexcept { return keeps_weights ? unit / blocks : unit % runs; }
+  std::int64_t block_of(std::int64_t unit) const noexcept { return runs_outside() ? unit % blocks : unit / runs; }
+  std::int64_t run_of(std::int64_t unit) const noexcept { return runs_outside() ? unit / blocks : unit % runs; }
+  /// What a unit reads of the inputs: another key, other inputs.
+  std::int64_t inputs_of(std::int64_t unit) const noexcept { return grouped ? unit : block_of(unit); }
+  std::int64_t group_of(std::int64_t run) const noexcept { return grouped ? groups[run].group : 0; }
   Interval<std::int64_t> squares_of(std::int64_t block) const noexcept { return even_part({0, squares.count()}, block, blocks); }
   PanelRange panels_of(std::int64_t run) const noexcept;
 
   Squares squares;
   PanelRange panels;
-  std::int64_t depth;        // input channels
+  Blocks groups;
+  bool grouped;              // then a run is the panels of one group
+  std::int64_t depth;        // input channels of a group
   std::int64_t u_depth = 0;  // of them, transformed and multiplied at a time
   std::int64_t blocks = 1;
   std::int64_t runs = 1;
   bool keeps_weights = false;  // the transformed weights of a run are kept from block to block
   WinogradMemory memory;
+
+ private:
+  bool runs_outside() const noexcept { return grouped || keeps_weights; }
 };
 
 /// Floats from one point to the next of transformed weights of `depth` channels: an odd number of lines, so that the 36 stores of a
