@@ -2,6 +2,8 @@
 //
 //     sluice-bench-sparse [NAME]          layers whose name contains NAME
 //
+// Layers of one row use each weight once, and a net's come from memory: so do these, from as many copies of them as no cache holds.
+//
 // A dense and a sparse run take turns, so that a busy moment slows both, and of each the fastest counts: noise only adds. `even` is the
 // share of zero blocks from which the sparse kernel is the faster one, interpolated; each column is dense time / sparse time at a share of
 // zeros.
@@ -9,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <string>
@@ -56,7 +59,11 @@ std::vector<Layer> layers() {
 /// A layer with its operands, on one instruction set.
 class Step {
  public:
-  Step(const test::Problem& problem, Isa isa) : case_(problem), weights_(case_, {0, problem.conv.out_channels}) {
+  Step(const test::Problem& problem, Isa isa) : case_(problem) {
+    constexpr std::uint64_t kBeyondCaches = std::uint64_t{128} << 20;
+    const std::uint64_t bytes = case_.graph().weights[0].bytes.count();
+    const std::uint64_t copies = case_.out_rows() == 1 ? (kBeyondCaches + bytes - 1) / bytes : 1;
+    for (std::uint64_t i = 0; i < copies; ++i) weights_.emplace_back(case_, ChannelRange{0, problem.conv.out_channels});
     const kernels::KernelDescriptor& kernel = *kernels::kernels_for(case_.graph(), case_.node()).front();
     resolved_ = kernel.resolve(case_.graph(), case_.node(), isa);
     in_ = std::make_unique<test::Placed>(case_.in_shape(), test::Form{}, 0, 0.5f);
@@ -69,13 +76,14 @@ class Step {
     call_ = {.parameter_data = resolved_.parameters.data(),
              .inputs = std::span(operands_).first(1),
              .outputs = std::span(operands_).last(1),
-             .weights = weights_.operands(),
              .rows = rows,
              .channels = channels,
              .workspace = scratch_->bytes()};
   }
   Step(const Step&) = delete;
-  double seconds() const {
+  double seconds() {
+    turn_ = (turn_ + 1) % weights_.size();
+    call_.weights = weights_[turn_].operands();
     const double start = thread_seconds();
     resolved_.run(call_);
     return thread_seconds() - start;
@@ -83,7 +91,8 @@ class Step {
 
  private:
   test::Case case_;
-  test::PreparedWeights weights_;
+  std::deque<test::PreparedWeights> weights_;
+  std::size_t turn_ = 0;
   kernels::ResolvedCall resolved_;
   std::unique_ptr<test::Placed> in_, out_;
   std::array<kernels::Operand, 2> operands_;
@@ -96,7 +105,7 @@ double speedup(const test::Problem& problem, double zeros, Isa isa) {
   constexpr double kSeconds = 0.1;
   test::Problem sparse = problem;
   sparse.zeros = zeros;
-  const Step dense_step(problem, isa), sparse_step(sparse, isa);
+  Step dense_step(problem, isa), sparse_step(sparse, isa);
   double dense_best = std::numeric_limits<double>::max(), sparse_best = dense_best, spent = 0;
   for (int i = 0; i < 5 || spent < kSeconds; ++i) {
     const double a = dense_step.seconds(), b = sparse_step.seconds();

@@ -23,14 +23,14 @@ struct alignas(64) ListRoom {
 };
 
 std::uint64_t room_bytes(std::int64_t values, std::int64_t panels) noexcept {
-  return sizeof(ListRoom) + align_up(static_cast<std::uint64_t>(values * panels) * sizeof(std::uint32_t), kWeightAlignment);
+  return sizeof(ListRoom) + align_up(static_cast<std::uint64_t>(values * panels + kPlacesBehind) * sizeof(std::uint32_t), kWeightAlignment);
 }
 
 /// The rooms of a step's threads, and what lies in them.
 class ListRooms {
  public:
-  ListRooms(const KernelCall& call, const std::uint32_t* ends, std::int64_t panels, int threads) noexcept
-      : call_(call), ends_(ends), each_(room_bytes(weighted_of(call).panels.values, panels)) {
+  ListRooms(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, std::int64_t panels, int threads) noexcept
+      : call_(call), tiles_(tiles), ends_(ends), each_(room_bytes(weighted_of(call).panels.values, panels)) {
     for (int thread = 0; thread < threads; ++thread) room(thread).held = -1;
   }
 
@@ -51,12 +51,17 @@ class ListRooms {
       for (std::int64_t segment = products.begin / depth; segment * depth < products.end; ++segment) {
         const std::int64_t place = first_place(segment) - segment * depth;
         const Interval<std::int64_t> values{std::max(products.begin, segment * depth), std::min(products.end, (segment + 1) * depth)};
-        std::uint32_t* to = places + count;
-        count += panel.for_each(values, before + count, [&](std::int64_t value) { *to++ = static_cast<std::uint32_t>(place + value); });
+        count += tiles_.list(panel, values, before + count, place, places + count);
       }
       room.lists[p] = {places, panel.block(before), count};
     }
     return room.lists;
+  }
+
+  /// Of a block's panels.
+  std::int64_t bytes_of(const Block& block) const noexcept {
+    const auto end_of = [&](std::int64_t panel) { return panel == 0 ? 0 : std::int64_t{ends_[panel - 1]}; };
+    return (end_of(block.first_panel + block.panels) - end_of(block.first_panel)) * static_cast<std::int64_t>(kWeightAlignment);
   }
 
  private:
@@ -65,6 +70,7 @@ class ListRooms {
   }
 
   const KernelCall& call_;
+  const SparseTiles& tiles_;
   const std::uint32_t* ends_;
   std::uint64_t each_;
 };
@@ -130,11 +136,14 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const Reading& r
     const std::int64_t row = walk.row() / reading.out_rows * reading.in_rows + walk.row() % reading.out_rows * reading.stride_h;
     return in.at<float>(row, walk.x() * reading.stride_w);
   };
+  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + rooms.bytes_of(block));
   const float* a = input();
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     a = walk.set_tile(a, step, input, rows);
+    // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
+    job.next_panels = tile == run.begin ? next : nullptr;
     tiles.run(rows, job, lists);
     if (job.sums != nullptr) job.sums += rows.count * block.panels * kPanelLanes;
   }
@@ -143,7 +152,7 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const Reading& r
 void run_in_place(const KernelCall& call, const SparseTiles& tiles, const Reading& reading, const std::uint32_t* ends) noexcept {
   const int threads = thread_count(call);
   const Cut cut = cut_step(call, tiles, threads);
-  const ListRooms rooms(call, ends, panels_of_room(weighted_of(call).panels.values), threads);
+  const ListRooms rooms(call, tiles, ends, panels_of_room(weighted_of(call).panels.values), threads);
   for_each_unit(call, cut.units.count(),
                 [&](std::int64_t unit, int thread) noexcept { run_unit(call, tiles, reading, cut, unit, rooms, thread); });
 }
@@ -186,7 +195,7 @@ void run_sparse_direct(const KernelCall& call, const SparseTiles& tiles) noexcep
   const StripCut cut = cut_strips(conv, extent, Direction::kForward);
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
-  const ListRooms rooms(call, parameters.panel_ends, kPanelsOfStrips, extent.threads);
+  const ListRooms rooms(call, tiles, parameters.panel_ends, kPanelsOfStrips, extent.threads);
   const Strips strips(call.workspace + rooms_workspace(conv.weighted, kPanelsOfStrips, extent).count(), plan, extent.threads);
   const std::int64_t* const offsets = strips.segment_offsets(0);
   set_segments(w, plan, strips.segment_offsets(0));

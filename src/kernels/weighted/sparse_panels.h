@@ -6,6 +6,7 @@
 // behind its end, and the sums of such a panel mean nothing.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "sluice/core/interval.h"
 #include "sluice/core/panels.h"
 #include "sluice/kernels/call.h"
+#include "sluice/operators/parameters/weighted.h"
 
 namespace sluice::kernels::weighted {
 
@@ -44,11 +46,22 @@ class SparsePanel {
   /// Calls visit(value) for the values of `range` that have a block, `before` being the count of those before it; returns how many.
   template <class Visit>
   std::int64_t for_each(Interval<std::int64_t> range, std::int64_t before, const Visit& visit) const noexcept {
+    return for_each_word(range, before, [&](std::int64_t first, std::uint64_t left) {
+      for (; left != 0; left &= left - 1) visit(first + std::countr_zero(left));
+    });
+  }
+
+  /// The same 64 values at a time: visit(first, bits), bit i being that of value first + i.
+  template <class Visit>
+  std::int64_t for_each_word(Interval<std::int64_t> range, std::int64_t before, const Visit& visit) const noexcept {
     const std::int64_t most = capacity_ - before;
     std::int64_t count = 0;
-    for (std::int64_t word = range.begin / 64; word * 64 < range.end; ++word)
-      for (std::uint64_t left = bits(word, range); left != 0 && count < most; left &= left - 1, ++count)
-        visit(word * 64 + std::countr_zero(left));
+    for (std::int64_t word = range.begin / 64; word * 64 < range.end && count < most; ++word) {
+      std::uint64_t found = bits(word, range);
+      while (count + std::popcount(found) > most) found &= ~(std::uint64_t{1} << (63 - std::countl_zero(found)));
+      visit(word * 64, found);
+      count += std::popcount(found);
+    }
     return count;
   }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/kernels/weighted/sparse_panels.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::weighted {
@@ -27,8 +28,14 @@ inline constexpr int kSparseForms = 3;
 /// Panels that a tile takes at once, at most: with few rows the chains of one are too few to hide the latency of an FMA.
 inline constexpr int kMostSparsePanels = 4;
 
+/// Places that `list` may write behind the last one: a vector of them at a time.
+inline constexpr std::int64_t kPlacesBehind = 16;
+
 struct SparseTiles {
   int rows = 1;  // of a full tile
+  /// Writes the places of the blocks of `values`, of which value i lies at `place` + i; returns how many. `before`: blocks before them.
+  std::int64_t (*list)(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place,
+                       std::uint32_t* places) noexcept = nullptr;
   /// Uses of the job what concerns sums and epilogue; `lists` are of its panels.
   void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept = nullptr;
 };
