@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sluice/kernels/plain.h"
+#include "sluice/kernels/sparse_packing.h"
 #include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
@@ -363,6 +364,9 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   switch (recipe.kind) {
     case Recipe::Kind::kPanels:
       kernels::pack_panels(recipe.source, p, out);
+      break;
+    case Recipe::Kind::kSparse:
+      kernels::pack_sparse(recipe.source, p, out);
       break;
     case Recipe::Kind::kDepthwise:
       kernels::pack_depthwise(recipe.source, p, out);

@@ -66,6 +66,7 @@ struct ConvertOptions {
   bool exact = false;                            // --numerics exact: every node of the class kExact, no Winograd
   bool fuse = true;                              // off: one node an operator (tests)
   std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
+  bool sparse = true;                            // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
   model::Preprocess preprocess;                  // written as metadata when present
   std::vector<std::string> labels;
   /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
@@ -93,6 +94,9 @@ struct ConvertReport {
   Bytes weight_bytes;
   Bytes file_bytes;
   Bytes coded_bytes;  // of weights that have coded stretches, raw
+  std::int64_t sparse_weights = 0;
+  Bytes sparse_bytes;        // of weights in sparse panels, raw
+  Bytes sparse_dense_bytes;  // what they would take with their zeros
   // Of a model with dimensions that are bound when it is opened:
   std::vector<model::Dimension> dimensions;
   std::int64_t graphs = 1;  // for each choice of extents

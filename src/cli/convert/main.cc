@@ -31,6 +31,7 @@ struct CommandLine {
   std::string numerics = "fast";
   std::string weights;
   std::string code = "none";
+  std::string sparse = "auto";
   std::string io_limit;
   std::string encrypt;
   bool without_weights = false;
@@ -75,6 +76,9 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
           {"coded_bytes", report.coded_bytes.count()},
+          {"sparse_weights", report.sparse_weights},
+          {"sparse_bytes", report.sparse_bytes.count()},
+          {"sparse_dense_bytes", report.sparse_dense_bytes.count()},
           {"graphs", report.graphs},
           {"forms", report.forms},
           {"variant_bytes", report.variant_bytes.count()},
@@ -89,6 +93,7 @@ int convert_file(const CommandLine& line) {
   options.made_up_weights = line.made_up_weights;
   options.weights = storage_of(line.weights);
   options.code = coding_of(line.code);
+  options.sparse = line.sparse == "auto";
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
@@ -113,6 +118,9 @@ int convert_file(const CommandLine& line) {
   if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+    if (report.sparse_weights != 0)
+      fmt::print("  {} of them sparse: {} in place of {}\n", report.sparse_weights, format_bytes(report.sparse_bytes),
+                 format_bytes(report.sparse_dense_bytes));
     if (report.coded_bytes != Bytes())
       fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
     for (const model::Dimension& dimension : report.dimensions)
@@ -159,6 +167,12 @@ int dispatch(int argc, char** argv) {
                  "entropy-codes weights, which stay the same: fast: those that shrink by a tenth; small: all that shrink; auto: those that "
                  "come sooner from the disk of --io-limit")
       ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
+      ->capture_default_str();
+  app.add_option(
+         "--sparse", line.sparse,
+         "auto: weights that are zero in enough blocks of 16 outputs x 1 input leave these out, and kernels skip them; none: zeros are "
+         "values like others")
+      ->check(CLI::IsMember({"auto", "none"}))
       ->capture_default_str();
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
