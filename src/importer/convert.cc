@@ -92,6 +92,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   rewrite(made.draft, options.fuse);
 
   model::Graph& graph = made.graph;
+  report.pruned.clear();
   made.recipes = emit(made.draft, graph, options.weights);
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
@@ -104,7 +105,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
     return stop();
   }
   if (!options.exact) choose_numerics(graph);
-  if (options.sparse && !may_be_absent(options)) choose_sparse(graph, made.recipes);
+  if (options.sparse && !may_be_absent(options)) choose_sparse(graph, made.recipes, options.prune, report.pruned);
   return {};
 }
 

@@ -16,6 +16,7 @@ struct Recipe {
   enum class Kind : std::uint8_t { kPanels, kSparse, kDepthwise, kQuantised, kIntegers, kValues, kConstant };
   Kind kind = Kind::kValues;
   kernels::PackSource source;           // kPanels, kSparse, kDepthwise
+  float largest_left_out = 0;           // kSparse: kernels::Pruning::largest
   std::vector<std::int32_t> tap_order;  // what source.tap_order views
   kernels::QuantisedSource quantised;   // kQuantised, beside `source`
   kernels::IntegerSource integers;      // kIntegers, beside `source`

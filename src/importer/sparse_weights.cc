@@ -1,6 +1,8 @@
 #include "src/importer/sparse_weights.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "sluice/kernels/sparse_packing.h"
 
@@ -41,19 +43,33 @@ std::vector<double> shares_wanted(const model::Graph& graph) {
   return shares;
 }
 
+/// Are so many of its blocks zero? Most weights have none, and a sample says so.
+bool has_zero_blocks(const kernels::PackSource& source, double share) {
+  return kernels::share_of_zero_blocks(source, true) >= share / 2 && kernels::share_of_zero_blocks(source, false) >= share;
+}
+
 }  // namespace
 
-void choose_sparse(model::Graph& graph, std::vector<Recipe>& recipes) {
+void choose_sparse(model::Graph& graph, std::vector<Recipe>& recipes, double prune_share, std::vector<PrunedWeight>& pruned) {
   const std::vector<double> wanted = shares_wanted(graph);
   for (std::size_t w = 0; w < graph.weights.size(); ++w) {
     Recipe& recipe = recipes[w];
     if (recipe.kind != Recipe::Kind::kPanels || wanted[w] <= 0 || wanted[w] > 1) continue;
     recipe.source.tap_order = recipe.tap_order;
-    if (kernels::share_of_zero_blocks(recipe.source, true) < wanted[w] / 2)
-      continue;  // so few that what it did not see makes no difference
-    if (kernels::share_of_zero_blocks(recipe.source, false) < wanted[w]) continue;
+    model::Weight& weight = graph.weights[w];
+    const bool prunes = prune_share >= wanted[w];
+    if (prunes) {
+      const kernels::Pruning pruning = kernels::prune(recipe.source, prune_share);
+      if (!std::isfinite(pruning.signal)) continue;  // nobody can say which of such blocks matters
+      recipe.largest_left_out = pruning.largest;
+      const double decibels = pruning.error > 0 ? 10 * std::log10(pruning.signal / pruning.error) : std::numeric_limits<double>::infinity();
+      pruned.push_back({weight.name, weight.bytes, {}, decibels});
+    } else if (!has_zero_blocks(recipe.source, wanted[w])) {
+      continue;
+    }
     recipe.kind = Recipe::Kind::kSparse;
-    kernels::describe_sparse(recipe.source, graph.weights[w]);
+    kernels::describe_sparse(recipe.source, weight, recipe.largest_left_out);
+    if (prunes) pruned.back().after = weight.bytes;
   }
   for (model::Node& node : graph.nodes)
     if (node.numeric == model::NumericClass::kWinograd4 && recipes[node.weights[0].index()].kind == Recipe::Kind::kSparse)

@@ -7,12 +7,14 @@
 
 #include <vector>
 
+#include "sluice/importer/importer.h"
 #include "sluice/model/graph.h"
 #include "src/importer/emit.h"
 
 namespace sluice::importer {
 
-/// `graph` has its numeric classes. Recipes are by WeightId.
-void choose_sparse(model::Graph& graph, std::vector<Recipe>& recipes);
+/// `graph` has its numeric classes. Recipes are by WeightId. `prune_share` above 0: so many of the blocks of each weight that gains by it
+/// are left out, those whose sums of squares are the least; `pruned` gets a line for each.
+void choose_sparse(model::Graph& graph, std::vector<Recipe>& recipes, double prune_share, std::vector<PrunedWeight>& pruned);
 
 }  // namespace sluice::importer

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sluice/core/check.h"
+#include "sluice/core/half.h"
 #include "sluice/core/units.h"
 
 namespace sluice::kernels {
@@ -41,13 +42,33 @@ class DensePanels {
       if ((at[b] & ((b + 1) % each == 0 ? std::byte{0x7f} : std::byte{0xff})) != std::byte{0}) return false;
     return true;
   }
-  std::int64_t zeros() const noexcept {
-    std::int64_t zeros = 0;
-    for (std::int64_t i = 0; i < values_; ++i) zeros += is_zero(i);
-    return zeros;
+  float sum_of_squares(std::int64_t i) const noexcept {
+    float sum = 0;
+    for (std::size_t lane = 0; lane < static_cast<std::size_t>(kPanelLanes); ++lane) {
+      const float value = value_of(block(i), lane);
+      sum += value * value;
+    }
+    return sum;
+  }
+  bool is_left_out(std::int64_t i, float largest) const noexcept { return is_zero(i) || (largest > 0 && sum_of_squares(i) <= largest); }
+  std::int64_t left_out(float largest) const noexcept {
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < values_; ++i) count += is_left_out(i, largest);
+    return count;
   }
 
  private:
+  float value_of(const std::byte* block, std::size_t lane) const noexcept {
+    if (block_bytes_ == static_cast<std::size_t>(kPanelLanes) * sizeof(float)) {
+      float value;
+      std::memcpy(&value, block + lane * sizeof value, sizeof value);
+      return value;
+    }
+    std::uint16_t half;
+    std::memcpy(&half, block + lane * sizeof half, sizeof half);
+    return source_.storage == PanelStorage::kBf16 ? float_of_bf16(half) : float_of_f16(half);
+  }
+
   PackSource source_;
   std::int64_t values_;
   std::size_t block_bytes_;
@@ -74,12 +95,33 @@ double share_of_zero_blocks(const PackSource& source, bool sampled) {
   std::int64_t zeros = 0;
   for (std::int64_t p = 0; p < panels.count(); ++p) {
     panels.read(p);
-    zeros += panels.zeros();
+    zeros += panels.left_out(0);
   }
   return static_cast<double>(zeros) / static_cast<double>(std::max<std::int64_t>(1, panels.count() * panels.values()));
 }
 
-void describe_sparse(const PackSource& source, model::Weight& weight) {
+Pruning prune(const PackSource& source, double share) {
+  DensePanels panels(source);
+  std::vector<float> sums;
+  sums.reserve(static_cast<std::size_t>(panels.count() * panels.values()));
+  Pruning pruning;
+  for (std::int64_t p = 0; p < panels.count(); ++p) {
+    panels.read(p);
+    for (std::int64_t i = 0; i < panels.values(); ++i) {
+      sums.push_back(panels.sum_of_squares(i));
+      pruning.signal += static_cast<double>(sums.back());
+    }
+  }
+  const auto count = static_cast<std::size_t>(static_cast<double>(sums.size()) * share);
+  if (count == 0) return pruning;
+  std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count - 1), sums.end());
+  pruning.largest = sums[count - 1];
+  for (const float sum : sums)
+    if (sum <= pruning.largest) pruning.error += static_cast<double>(sum);
+  return pruning;
+}
+
+void describe_sparse(const PackSource& source, model::Weight& weight, float largest) {
   DensePanels panels(source);
   weight.panel_layout.layout = model::WeightLayout::kSparse;
   weight.panel_bytes = model::panel_bytes_of(weight.panel_layout, model::values_of_lane(weight)).value_or(Bytes());
@@ -87,13 +129,13 @@ void describe_sparse(const PackSource& source, model::Weight& weight) {
   weight.panel_ends.clear();
   for (std::int64_t p = 0; p < panels.count(); ++p) {
     panels.read(p);
-    end += sparse_bytes(panels, panels.values() - panels.zeros());
+    end += sparse_bytes(panels, panels.values() - panels.left_out(largest));
     weight.panel_ends.push_back(static_cast<std::uint32_t>(end / kWeightAlignment));
   }
   weight.bytes = Bytes(end);
 }
 
-void pack_sparse(const PackSource& source, PanelRange p, std::span<std::byte> out) {
+void pack_sparse(const PackSource& source, PanelRange p, std::span<std::byte> out, float largest) {
   DensePanels panels(source);
   std::fill(out.begin(), out.end(), std::byte{0});
   std::size_t at = 0;
@@ -103,7 +145,7 @@ void pack_sparse(const PackSource& source, PanelRange p, std::span<std::byte> ou
     std::byte* to = bitmap + bitmap_bytes(panels.values());
     std::int64_t blocks = 0;
     for (std::int64_t i = 0; i < panels.values(); ++i) {
-      if (panels.is_zero(i)) continue;
+      if (panels.is_left_out(i, largest)) continue;
       bitmap[i / 8] |= std::byte{1} << (i % 8);
       std::memcpy(to, panels.block(i), panels.block_bytes());
       to += panels.block_bytes();

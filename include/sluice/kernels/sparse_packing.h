@@ -1,5 +1,5 @@
 // Turns trained values into sparse panels (core/panels.h, kSparse): those of kernels/packing.h without the blocks of 16 lanes that are zero
-// as they would be stored. Used by the importer and by tests.
+// as they would be stored, or, of weights that are pruned, small. Used by the importer and by tests.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,21 @@ namespace sluice::kernels {
 /// is worth asking for all.
 double share_of_zero_blocks(const PackSource& source, bool sampled);
 
+/// What is lost where the smallest blocks of a weight are left out.
+struct Pruning {
+  float largest = 0;  // sum of squares of a block: those up to here are left out; 0: zeros alone
+  double signal = 0;  // sums of squares of all values, and of those that are left out
+  double error = 0;
+};
+
+/// The `share` of a weight's blocks whose sums of squares are the least, or more where several are alike.
+Pruning prune(const PackSource& source, double share);
+
 /// Makes a weight that `describe_panels` has described sparse: its layout, sizes and where its panels end. Packs each panel once.
-void describe_sparse(const PackSource& source, model::Weight& weight);
+/// `largest`: of blocks that are left out (Pruning).
+void describe_sparse(const PackSource& source, model::Weight& weight, float largest = 0);
 
 /// Writes panels [p.begin, p.end), back to back; `out` has their size, or more.
-void pack_sparse(const PackSource& source, PanelRange p, std::span<std::byte> out);
+void pack_sparse(const PackSource& source, PanelRange p, std::span<std::byte> out, float largest = 0);
 
 }  // namespace sluice::kernels

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cmath>
 #include <cstdio>
 
 #include "sluice/importer/importer.h"
@@ -32,6 +33,7 @@ struct CommandLine {
   std::string weights;
   std::string code = "none";
   std::string sparse = "auto";
+  double prune = 0;
   std::string io_limit;
   std::string encrypt;
   bool without_weights = false;
@@ -67,6 +69,24 @@ double parse_disk_rate(const std::string& text) {
   return static_cast<double>(rate->count());
 }
 
+Json json_of_pruned(const importer::ConvertReport& report) {
+  Json list = Json::array();
+  for (const importer::PrunedWeight& weight : report.pruned)
+    list.push_back({{"name", weight.name},
+                    {"bytes_before", weight.before.count()},
+                    {"bytes_after", weight.after.count()},
+                    {"noise_db", std::isfinite(weight.noise_db) ? Json(weight.noise_db) : Json()}});
+  return list;
+}
+
+void print_pruned(const importer::ConvertReport& report) {
+  if (report.pruned.empty()) return;
+  fmt::print("\n  {:<48} {:>11} {:>11} {:>15}\n", "pruned weight", "before", "after", "signal to noise");
+  for (const importer::PrunedWeight& weight : report.pruned)
+    fmt::print("  {:<48} {:>11} {:>11} {:>12.1f} dB\n", weight.name, format_bytes(weight.before), format_bytes(weight.after),
+               weight.noise_db);
+}
+
 Json json_of(const CommandLine& line, const importer::ConvertReport& report, int status) {
   return {{"onnx", line.onnx},
           {"model", line.model},
@@ -76,6 +96,7 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
           {"coded_bytes", report.coded_bytes.count()},
+          {"pruned", json_of_pruned(report)},
           {"sparse_weights", report.sparse_weights},
           {"sparse_bytes", report.sparse_bytes.count()},
           {"sparse_dense_bytes", report.sparse_dense_bytes.count()},
@@ -94,6 +115,7 @@ int convert_file(const CommandLine& line) {
   options.weights = storage_of(line.weights);
   options.code = coding_of(line.code);
   options.sparse = line.sparse == "auto";
+  options.prune = line.prune;
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
@@ -121,6 +143,7 @@ int convert_file(const CommandLine& line) {
     if (report.sparse_weights != 0)
       fmt::print("  {} of them sparse: {} in place of {}\n", report.sparse_weights, format_bytes(report.sparse_bytes),
                  format_bytes(report.sparse_dense_bytes));
+    print_pruned(report);
     if (report.coded_bytes != Bytes())
       fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
     for (const model::Dimension& dimension : report.dimensions)
@@ -174,6 +197,11 @@ int dispatch(int argc, char** argv) {
          "values like others")
       ->check(CLI::IsMember({"auto", "none"}))
       ->capture_default_str();
+  app.add_option(
+         "--prune", line.prune,
+         "this share of the blocks of 16 outputs x 1 input become zeros, the least by their sums of squares, of each weight that kernels "
+         "are then faster with; no data is looked at")
+      ->check(CLI::Range(0.0, 0.99));
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
   app.add_flag("--without-weights", line.without_weights,
