@@ -60,8 +60,8 @@ Json json_of_weights(const model::Graph& graph) {
                     {"bytes", weight.bytes.count()},
                     {"stored_bytes", stored.bytes.count()},
                     {"stretches", weight.stretch_count},
-                    {"always_resident", weight.always_resident}});
-    if (const std::optional<double> zeros = zero_blocks_of(weight)) list.back()["zero_blocks"] = *zeros;
+                    {"always_resident", weight.always_resident},
+                    {"zero_blocks", zero_blocks_of(weight).value_or(0.0)}});
   }
   return list;
 }
