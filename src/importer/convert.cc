@@ -13,6 +13,7 @@
 #include "src/importer/numerics.h"
 #include "src/importer/onnx_graph.h"
 #include "src/importer/rewrite/rewrite.h"
+#include "src/importer/sparse_weights.h"
 #include "src/importer/weight_pool.h"
 
 namespace sluice::importer {
@@ -91,6 +92,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   rewrite(made.draft, options.fuse);
 
   model::Graph& graph = made.graph;
+  report.pruned.clear();
   made.recipes = emit(made.draft, graph, options.weights);
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
@@ -103,6 +105,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
     return stop();
   }
   if (!options.exact) choose_numerics(graph);
+  if (options.sparse && !may_be_absent(options)) choose_sparse(graph, made.recipes, options.prune, report.pruned);
   return {};
 }
 
@@ -198,6 +201,12 @@ Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const s
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     if (weight.code != model::kNoCode) report.coded_bytes += weight.bytes;
+  for (const model::Weight& weight : graph.weights) {
+    if (weight.panel_layout.layout != model::WeightLayout::kSparse) continue;
+    report.sparse_weights += 1;
+    report.sparse_bytes += weight.bytes;
+    report.sparse_dense_bytes += static_cast<std::uint64_t>(weight.panels) * weight.panel_bytes;
+  }
   for (const model::Stretch& stretch : graph.stretches)
     report.file_bytes = std::max(report.file_bytes, align_up(stretch.offset + stretch.stored_size, model::kSegmentAlignment));
   return {};

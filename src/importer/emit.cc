@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sluice/kernels/plain.h"
+#include "sluice/kernels/sparse_packing.h"
 #include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
@@ -349,8 +350,8 @@ bool same(const Recipe& a, const Recipe& b) {
          x.output_stride == y.output_stride && x.tap_stride == y.tap_stride && x.k_inner == y.k_inner &&
          x.k_outer_stride == y.k_outer_stride && x.k_inner_stride == y.k_inner_stride && std::ranges::equal(x.scale, y.scale) &&
          std::ranges::equal(x.run_order, y.run_order) && a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits &&
-         a.integers.values == b.integers.values && a.constant.data == b.constant.data && a.constant.dtype == b.constant.dtype &&
-         a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
+         a.largest_left_out == b.largest_left_out && a.integers.values == b.integers.values && a.constant.data == b.constant.data &&
+         a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
 }
 
 std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage) {
@@ -363,6 +364,9 @@ Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   switch (recipe.kind) {
     case Recipe::Kind::kPanels:
       kernels::pack_panels(recipe.source, p, out);
+      break;
+    case Recipe::Kind::kSparse:
+      kernels::pack_sparse(recipe.source, p, out, recipe.largest_left_out);
       break;
     case Recipe::Kind::kDepthwise:
       kernels::pack_depthwise(recipe.source, p, out);

@@ -13,9 +13,10 @@ namespace sluice::importer {
 
 /// How one weight's bytes come about. Views the Draft, which must outlive it.
 struct Recipe {
-  enum class Kind : std::uint8_t { kPanels, kDepthwise, kQuantised, kIntegers, kValues, kConstant };
+  enum class Kind : std::uint8_t { kPanels, kSparse, kDepthwise, kQuantised, kIntegers, kValues, kConstant };
   Kind kind = Kind::kValues;
-  kernels::PackSource source;           // kPanels, kDepthwise
+  kernels::PackSource source;           // kPanels, kSparse, kDepthwise
+  float largest_left_out = 0;           // kSparse: kernels::Pruning::largest
   std::vector<std::int32_t> tap_order;  // what source.tap_order views
   kernels::QuantisedSource quantised;   // kQuantised, beside `source`
   kernels::IntegerSource integers;      // kIntegers, beside `source`

@@ -13,7 +13,8 @@ namespace {
 constexpr Bytes kMaxAddedBytes{std::uint64_t{64} << 20};
 
 bool same_form(const model::Weight& a, const model::Weight& b) noexcept {
-  return a.panel_layout == b.panel_layout && a.shape == b.shape && a.panels == b.panels && a.panel_bytes == b.panel_bytes;
+  return a.panel_layout == b.panel_layout && a.shape == b.shape && a.panels == b.panels && a.panel_bytes == b.panel_bytes &&
+         a.panel_ends == b.panel_ends;
 }
 
 Bytes bytes_of(const model::Weight& weight, std::int64_t panels) noexcept {

@@ -9,6 +9,8 @@ namespace sluice::kernels {
 
 /// weighted/: what multiplies by panels: convolutions and dense layers, ours, with Highway.
 std::span<const KernelDescriptor> weighted_kernels() noexcept;
+/// The same over sparse panels.
+std::span<const KernelDescriptor> sparse_kernels() noexcept;
 /// elementwise/: pooling, binary, unary, affine, softmax, concatenation: what runs in bands and in place, with Highway.
 std::span<const KernelDescriptor> elementwise_kernels() noexcept;
 /// transformer/: layer norms and attention, with Highway.

@@ -8,8 +8,9 @@ namespace sluice::kernels {
 namespace {
 
 /// In order of preference: a node takes the first kernel that supports it.
-std::array<std::span<const KernelDescriptor>, 6> families() noexcept {
-  return {weighted_kernels(), elementwise_kernels(), transformer_kernels(), movement_kernels(), integer_kernels(), reference_kernels()};
+std::array<std::span<const KernelDescriptor>, 7> families() noexcept {
+  return {weighted_kernels(), sparse_kernels(),  elementwise_kernels(), transformer_kernels(),
+          movement_kernels(), integer_kernels(), reference_kernels()};
 }
 
 }  // namespace

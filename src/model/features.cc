@@ -19,7 +19,7 @@ constexpr FeatureRow kRows[kFeatureCount] = {
     {"16-bit panels", "its panels hold 16-bit values, which no kernel of this build reads"},
     {"f16 scales", "its panels have f16 scales, which no kernel of this build reads"},
     {"interleaved panels", "its panels are interleaved, and no kernel of this build reads those"},
-    {"sparse panels", "its panels are sparse, and no kernel of this build reads those"},
+    {"sparse panels", "its panels are sparse, which no kernel of this build reads"},
     {"panels of inputs", "its panels are of input features, and no kernel of this build reads those"},
     {"coded stretches", "its bytes are coded, and this build decodes none"},
     {"encryption", "its bytes are encrypted, and this build decrypts none"},

@@ -35,7 +35,7 @@ std::int64_t rows_of_turn(const Graph& graph, const Node& node) noexcept {
 std::int64_t reduction_of(const Graph& graph, const Node& node) noexcept {
   if (node.numeric != NumericClass::kExact || node.weights.empty()) return 0;
   const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-  if (layout != PanelLayout{.layout = WeightLayout::kPanels}) return 0;
+  if (layout != PanelLayout{.layout = WeightLayout::kPanels} && layout != PanelLayout{.layout = WeightLayout::kSparse}) return 0;
   if (node.op == OpKind::kDense) return node.as<DenseAttributes>().in_features;
   if (node.op != OpKind::kConv) return 0;
   const auto& conv = node.as<ConvAttributes>();

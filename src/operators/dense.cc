@@ -18,7 +18,8 @@ Status validate_dense(const Graph& graph, const Node& node) {
   }
   SLUICE_RETURN_IF_ERROR(check.inferred("G2: a dense layer changes the last axis only"));
   SLUICE_RETURN_IF_ERROR(check.residual());
-  return check.panels(WeightLayout::kPanels, a->out_features, a->out_features, 1, a->in_features);
+  const bool sparse = graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kSparse;
+  return check.panels(sparse ? WeightLayout::kSparse : WeightLayout::kPanels, a->out_features, a->out_features, 1, a->in_features);
 }
 
 std::optional<Shape> infer_dense(const Graph& graph, const Node& node) noexcept {

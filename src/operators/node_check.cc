@@ -93,11 +93,14 @@ Status NodeCheck::panels(WeightLayout layout, std::int64_t outputs, std::int64_t
   const auto padded = static_cast<std::uint64_t>((depth + interleave - 1) / interleave * interleave);
   const auto values = checked_mul(static_cast<std::uint64_t>(taps), padded);
   const bool integers = weight.panel_layout.dtype == DType::kI8 && weight.panel_layout.scale == PanelScale::kNone;
+  const bool sparse = layout == WeightLayout::kSparse;
+  if (sparse && integers) return fail(ErrorCode::kUnsupported, node_.name, "its sparse panels hold integers, which no kernel reads");
   if (integers != integer()) return invalid("G4: bare i8 panels belong to the class int8, and the class to them");
   if (is_narrow(weight.panel_layout) && !definition_of(node_.op).quantised_panels)
     return invalid("G4: this operator takes no quantised panels");
   const auto bytes = values ? panel_bytes_of(weight.panel_layout, *values) : std::nullopt;
-  if (!bytes || weight.panel_bytes != *bytes || ((integers || is_narrow(weight.panel_layout)) && values_of_lane(weight) != *values)) {
+  if (!bytes || weight.panel_bytes != *bytes ||
+      ((integers || sparse || is_narrow(weight.panel_layout)) && values_of_lane(weight) != *values)) {
     return invalid("G4: the weight's panels are not as large as taps and channels say", bytes.value_or(Bytes()).count(),
                    weight.panel_bytes.count());
   }

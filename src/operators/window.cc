@@ -78,9 +78,12 @@ Status check_groups(const NodeCheck& check, const ConvAttributes& a) {
 }
 
 Status check_weights(const NodeCheck& check, const ConvAttributes& a, bool may_be_plain_panels) {
+  const WeightLayout stored = check.graph().weight(check.node().weights[0]).panel_layout.layout;
+  const bool may_be_sparse = check.node().op == OpKind::kConv && a.groups == 1;
   WeightLayout layout = a.depthwise() ? WeightLayout::kDepthwise : WeightLayout::kPanels;
-  if (may_be_plain_panels) layout = check.graph().weight(check.node().weights[0]).panel_layout.layout;
-  if (layout == WeightLayout::kPlain || (layout == WeightLayout::kDepthwise && !a.depthwise())) {
+  if (may_be_plain_panels || (may_be_sparse && stored == WeightLayout::kSparse)) layout = stored;
+  if (layout == WeightLayout::kPlain || (layout == WeightLayout::kSparse && !may_be_sparse) ||
+      (layout == WeightLayout::kDepthwise && !a.depthwise())) {
     return check.invalid("G4: the weight's layout is not the operator's");
   }
   const auto taps = checked_mul(static_cast<std::uint64_t>(a.window.kernel_h), static_cast<std::uint64_t>(a.window.kernel_w));

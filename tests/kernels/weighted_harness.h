@@ -12,6 +12,8 @@
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/kernels/packing.h"
+#include "sluice/kernels/registry.h"
+#include "sluice/kernels/sparse_packing.h"
 #include "src/kernels/reference/functions.h"
 #include "src/kernels/resolve.h"
 #include "src/kernels/weighted/tile.h"
@@ -29,6 +31,7 @@ struct Problem {
   int bits = 32;             // of a weight; 8, 4 or 2: quantised panels
   DType half = DType::kF32;  // bf16 or f16: panels of these
   std::int64_t group = 0;    // values of an output that share a scale; 0: all
+  double zeros = 0;          // above 0: sparse panels, of whose blocks so many are zero
 };
 
 /// Sets out_h and out_w from the rest.
@@ -75,6 +78,8 @@ using Workspace = Bytes (*)(const operators::Parameters&, const StepExtent&) noe
 
 /// The parameters of a convolution or dense layer.
 inline operators::Parameters parameters_of(const model::Graph& graph, const model::Node& node) {
+  if (graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kSparse)
+    return kernels_for(graph, node).front()->resolve(graph, node, active_isa()).parameters;
   if (node.op == model::OpKind::kDense) return operators::Parameters(dense_parameters(graph, node));
   return operators::Parameters(convolution_parameters(graph, node));
 }
@@ -163,6 +168,7 @@ class Case {
     weights_ = values(conv.out_channels * depth() * w.taps());
     if (problem.bits != 32) quantise(random);
     for (float& w : weights_) w = rounded(w);
+    if (problem.zeros > 0) leave_out(random);
     bias_ = values((conv.out_channels + 15) / 16 * 16);
     residual_ = values(out_shape_.element_count());
     make_graph();
@@ -298,6 +304,16 @@ class Case {
     }
   }
 
+  /// Blocks of 16 outputs and one value become zeros.
+  void leave_out(std::mt19937& random) {
+    const std::int64_t outputs = problem_.conv.out_channels, each = depth() * problem_.conv.window.taps();
+    for (std::int64_t first = 0; first < outputs; first += 16)
+      for (std::int64_t i = 0; i < each; ++i) {
+        if (static_cast<double>(random()) >= problem_.zeros * 0x1p32) continue;
+        for (std::int64_t n = first; n < std::min(first + 16, outputs); ++n) weights_[static_cast<std::size_t>(n * each + i)] = 0.0f;
+      }
+  }
+
   float sum(std::int64_t image, std::int64_t y, std::int64_t x, std::int64_t n) const {
     const auto& conv = problem_.conv;
     const model::Window& w = conv.window;
@@ -342,10 +358,13 @@ class Case {
       describe_quantised(quantised, shape, weight);
     else
       conv.depthwise() ? describe_depthwise(source, shape, weight) : describe_panels(source, shape, weight);
+    if (problem_.zeros > 0) describe_sparse(source, weight);
     packed_.resize(weight.bytes.count() / 4);
     const auto bytes = std::as_writable_bytes(std::span(packed_));
     if (problem_.bits != 32)
       pack_quantised(quantised, {0, weight.panels}, bytes);
+    else if (problem_.zeros > 0)
+      pack_sparse(source, {0, weight.panels}, bytes);
     else
       conv.depthwise() ? pack_depthwise(source, {0, weight.panels}, bytes) : pack_panels(source, {0, weight.panels}, bytes);
 
@@ -379,9 +398,9 @@ class Case {
 inline PreparedWeights::PreparedWeights(const Case& c, ChannelRange channels) : count_(c.problem().bias ? 2 : 1) {
   const model::Weight& weight = c.graph().weights[0];
   PanelRange panels = model::panels_of_channels(channels, c.per_group());
-  const auto panel_floats = static_cast<std::int64_t>(weight.panel_bytes.count() / 4);
-  slice_ = std::make_unique<Buffer>(static_cast<std::size_t>(panels.size() * panel_floats), 0.0f);
-  std::memcpy(slice_->data(), c.packed().data() + panels.begin * panel_floats, slice_->size() * 4);
+  const model::FileRange range = model::panel_range(weight, panels);
+  slice_ = std::make_unique<Buffer>(static_cast<std::size_t>(range.size.count() / 4), 0.0f);
+  std::memcpy(slice_->data(), c.packed().data() + range.offset.count() / 4, slice_->size() * 4);
   operands_[0] = {slice_->bytes(), panels, weight.panel_bytes};
   operands_[1] = {reinterpret_cast<const std::byte*>(c.bias().data()), {0, 1}, c.graph().weights[1].panel_bytes};
 }

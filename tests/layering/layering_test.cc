@@ -93,6 +93,7 @@ bool sees_graphs(const std::string& path) {
       "include/sluice/kernels/packing.h",
       "include/sluice/kernels/reference.h",
       "include/sluice/kernels/registry.h",
+      "include/sluice/kernels/sparse_packing.h",
       "src/kernels/elementwise/elementwise.cc",
       "src/kernels/families.h",
       "src/kernels/integer/integer.cc",
@@ -106,7 +107,9 @@ bool sees_graphs(const std::string& path) {
       "src/kernels/registry.cc",
       "src/kernels/resolve.cc",
       "src/kernels/resolve.h",
+      "src/kernels/sparse_packing.cc",
       "src/kernels/transformer/transformer.cc",
+      "src/kernels/weighted/sparse_kernels.cc",
       "src/kernels/weighted/weighted.cc",
   };
   return files.contains(path);

@@ -106,12 +106,6 @@ TEST_CASE("a feature that this build has not is refused by name, in a sound file
       {"bf16", [](Graph& g) { g.tensors[0].dtype = DType::kBF16; }, "image: it is a bf16 tensor"},
       {"subgraphs", [](Graph& g) { add_subgraphs(g); }, "runs subgraphs"},
       {"inputs", [](Graph& g) { g.weights[0].panel_layout.side = PanelSide::kInputs; }, "input features"},
-      {"sparse",
-       [](Graph& g) {
-         repack(g.weights[0], {.layout = WeightLayout::kSparse});
-         g.weights[0].panel_ends = {5, 10};
-       },
-       "sparse"},
   };
   for (const Break& need : needs) {
     INFO(need.name);

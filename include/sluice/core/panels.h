@@ -59,15 +59,15 @@ inline constexpr int kPanelSideCount = 2;
 ///     u8, k_block 4, k_group g, kF32     for each g of i: scale [16] f32 | zero [16] u8 | [g / 4][16] bytes, i in the lowest two bits
 ///     i8, k_interleave 4, kNone          [tap][K / 4][16][4] i8, K padded to 4 with zeros
 ///     i8, kDepthwise, kNone              [tap][16] i8
-///
-/// or one of these, which the file's format has too and `validate` refuses by name (model/features.h):
-///
 ///     f16 or bf16                        [i][16], two bytes each
+///     kSparse, of f32, f16 or bf16,      bitmap, a bit for each block [16] in order of i, lowest bit first, padded to 64 bytes |
+///         kNone                              the blocks that have a bit, in order; the last bytes are padded to 64
 ///     i8, k_group g, kF16                for each g of i: scale [16] f16 | [g][16] i8
 ///     u8, k_block 2 or 4, k_group g,     for each g of i: scale [16] f16 | [g / k_block][16] bytes; of 32 values and four bits,
 ///         kF16                               that is 4.5 bits a value
-///     kSparse, of f32, f16, bf16 or i8,  bitmap, a bit for each block [16][k_interleave] in order of i, lowest bit first, padded to
-///         kNone                              64 bytes | the blocks that have a bit, in order
+///
+/// or one of these, which the file's format has too and `validate` refuses by name (model/features.h):
+///
 ///     side kInputs, not sparse           as above; lanes and i change their parts
 struct PanelLayout {
   WeightLayout layout = WeightLayout::kPlain;

@@ -57,6 +57,15 @@ inline constexpr KernelId kConvWinogradEightBits{44};  // 44 to 46
 inline constexpr KernelId kConvWinogradFourBits{45};
 inline constexpr KernelId kConvWinogradFourBitsHalfScales{46};
 inline constexpr KernelId kLrn{47};
+inline constexpr KernelId kConvPointwiseSparse{60};  // over sparse panels: 60 to 68
+inline constexpr KernelId kConvDirectSparse{61};
+inline constexpr KernelId kDenseSparse{62};
+inline constexpr KernelId kConvPointwiseSparseBf16{63};
+inline constexpr KernelId kConvDirectSparseBf16{64};
+inline constexpr KernelId kDenseSparseBf16{65};
+inline constexpr KernelId kConvPointwiseSparseF16{66};
+inline constexpr KernelId kConvDirectSparseF16{67};
+inline constexpr KernelId kDenseSparseF16{68};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kIntegerBase{150};    // + OpKind: the generic kernels of the class int8
 inline constexpr KernelId kReferenceWinograd{190};
@@ -64,6 +73,8 @@ inline constexpr KernelId kReferenceDenseQuantised{191};
 inline constexpr KernelId kReferenceConvQuantised{192};
 inline constexpr KernelId kReferenceConvTransposeQuantised{193};
 inline constexpr KernelId kReferenceWinogradNarrow{194};
+inline constexpr KernelId kReferenceDenseSparse{195};
+inline constexpr KernelId kReferenceConvSparse{196};
 inline constexpr KernelId kDenseTwoBits{200};
 inline constexpr KernelId kConvPointwiseFourBits{201};
 inline constexpr KernelId kConvDirectFourBits{202};

@@ -146,11 +146,16 @@ class SliceSizes {
   void measure_stretches() {
     first_panel_.assign(1, 0);
     const model::Weight& weight = first_weight();
-    for (const model::Stretch& s : graph_.stretches_of(weight))
-      first_panel_.push_back(first_panel_.back() + static_cast<std::int64_t>(s.raw_size.count() / weight.panel_bytes.count()));
+    const auto each = static_cast<std::int64_t>(std::max<std::uint64_t>(1, model::kStretchBytes.count() / weight.panel_bytes.count()));
+    for (std::uint32_t s = 0; s < weight.stretch_count; ++s) first_panel_.push_back(std::min(first_panel_.back() + each, weight.panels));
   }
 
-  std::uint64_t stretch_bytes() const { return graph_.stretches_of(first_weight()).front().raw_size.count(); }
+  /// Of the largest: all but the last are alike, but for those of sparse panels.
+  std::uint64_t stretch_bytes() const {
+    std::uint64_t most = 0;
+    for (const model::Stretch& s : graph_.stretches_of(first_weight())) most = std::max(most, Bytes(s.raw_size).count());
+    return most;
+  }
   PanelRange panels_of(std::size_t begin, std::size_t end) const { return {first_panel_[begin], first_panel_[end]}; }
   ChannelRange channels_of(PanelRange panels) const {
     return model::channels_of_panels(panels, model::outputs_per_group(node()), all_channels().end);

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -36,6 +37,8 @@ struct CommandLine {
   std::string numerics = "fast";
   std::string weights;
   std::string code = "none";
+  std::string sparse = "auto";
+  double prune = 0;
   std::string io_limit;
   std::string encrypt;
   bool without_weights = false;
@@ -71,6 +74,24 @@ double parse_disk_rate(const std::string& text) {
   return static_cast<double>(rate->count());
 }
 
+Json json_of_pruned(const importer::ConvertReport& report) {
+  Json list = Json::array();
+  for (const importer::PrunedWeight& weight : report.pruned)
+    list.push_back({{"name", weight.name},
+                    {"bytes_before", weight.before.count()},
+                    {"bytes_after", weight.after.count()},
+                    {"noise_db", std::isfinite(weight.noise_db) ? Json(weight.noise_db) : Json()}});
+  return list;
+}
+
+void print_pruned(const importer::ConvertReport& report) {
+  if (report.pruned.empty()) return;
+  fmt::print("\n  {:<48} {:>11} {:>11} {:>15}\n", "pruned weight", "before", "after", "signal to noise");
+  for (const importer::PrunedWeight& weight : report.pruned)
+    fmt::print("  {:<48} {:>11} {:>11} {:>12.1f} dB\n", weight.name, format_bytes(weight.before), format_bytes(weight.after),
+               weight.noise_db);
+}
+
 Json json_of(const CommandLine& line, const importer::ConvertReport& report, int status) {
   return {{"onnx", line.onnx},
           {"model", line.model},
@@ -80,6 +101,10 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
           {"coded_bytes", report.coded_bytes.count()},
+          {"pruned", json_of_pruned(report)},
+          {"sparse_weights", report.sparse_weights},
+          {"sparse_bytes", report.sparse_bytes.count()},
+          {"sparse_dense_bytes", report.sparse_dense_bytes.count()},
           {"graphs", report.graphs},
           {"made_graphs", report.made_graphs},
           {"forms", report.forms},
@@ -95,6 +120,8 @@ int convert_file(const CommandLine& line) {
   options.made_up_weights = line.made_up_weights;
   options.weights = storage_of(line.weights);
   options.code = coding_of(line.code);
+  options.sparse = line.sparse == "auto";
+  options.prune = line.prune;
   if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
@@ -124,6 +151,10 @@ int convert_file(const CommandLine& line) {
   if (converted && !line.json && !line.quiet) {
     fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
                format_bytes(report.weight_bytes));
+    if (report.sparse_weights != 0)
+      fmt::print("  {} of them sparse: {} in place of {}\n", report.sparse_weights, format_bytes(report.sparse_bytes),
+                 format_bytes(report.sparse_dense_bytes));
+    print_pruned(report);
     if (report.coded_bytes != Bytes())
       fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
     for (const model::Dimension& dimension : report.dimensions)
@@ -170,6 +201,17 @@ int dispatch(int argc, char** argv) {
                  "come sooner from the disk of --io-limit")
       ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
       ->capture_default_str();
+  app.add_option(
+         "--sparse", line.sparse,
+         "auto: weights that are zero in enough blocks of 16 outputs x 1 input leave these out, and kernels skip them; none: zeros are "
+         "values like others")
+      ->check(CLI::IsMember({"auto", "none"}))
+      ->capture_default_str();
+  app.add_option(
+         "--prune", line.prune,
+         "this share of the blocks of 16 outputs x 1 input become zeros, the least by their sums of squares, of each weight that kernels "
+         "are then faster with; no data is looked at")
+      ->check(CLI::Range(0.0, 0.99));
   app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key")
       ->check([](const std::string& path) { return path.empty() ? std::string("wants the file of a key") : std::string(); });

@@ -27,8 +27,10 @@ bool all_are(const model::Graph& graph, const model::Node& node, DType dtype) no
 
 /// Operators that compute do so in f32; those that only move elements take any type.
 bool floats(const model::Graph& graph, const model::Node& node) noexcept {
-  for (WeightId id : node.weights)
-    if (graph.weight(id).panel_layout.dtype != DType::kF32) return false;
+  for (WeightId id : node.weights) {
+    const PanelLayout& layout = graph.weight(id).panel_layout;
+    if (layout.dtype != DType::kF32 || layout.layout == WeightLayout::kSparse) return false;
+  }
   return all_are(graph, node, DType::kF32);
 }
 

@@ -109,9 +109,10 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
   const auto blocks_of = [&](std::int64_t bytes) {
     return Blocks(conv.weighted.panels, extent.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
   };
-  // Narrow panels are widened a pair at a time.
-  const bool narrow = is_narrow(conv.weighted.panels.layout);
-  Blocks blocks = blocks_of(narrow ? 1 : kBlockBytes);
+  // Narrow panels are widened, and the blocks of sparse ones listed, a pair at a time.
+  const PanelLayout& layout = conv.weighted.panels.layout;
+  const bool in_pairs = is_narrow(layout) || layout.layout == WeightLayout::kSparse;
+  Blocks blocks = blocks_of(in_pairs ? 1 : kBlockBytes);
   bool by_pixels = extent.threads > 1 && shares_pixels(conv.weighted, extent);
   if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
   const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
@@ -121,7 +122,7 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
   // keep theirs.
   const std::int64_t pixels = strip.out_rows * strip.out_columns;
   const bool areas_outside = conv.groups == 1 && (by_pixels || extent.threads == 1);
-  if (!narrow && areas_outside && pixels <= kFewTiles * kMaxTileRows) blocks = blocks_of(kSmallBlockBytes);
+  if (!in_pairs && areas_outside && pixels <= kFewTiles * kMaxTileRows) blocks = blocks_of(kSmallBlockBytes);
   const std::int64_t parts = by_pixels ? extent.threads : 1;
   return {strip, blocks, {parts, blocks.count(), areas / parts, areas_outside}};
 }

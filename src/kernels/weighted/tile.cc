@@ -33,17 +33,6 @@ constexpr std::int64_t kWayBytes = 4096;
 // each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
 inline constexpr int kHeldPointers = 11;
 
-template <int kRows, int kPanels>
-HWY_INLINE void prefetch_destination(const TileRows& rows, const TileJob& job, std::int64_t first) {
-  if (job.outputs_are_far) prefetch_lines<kRows, kPanels>(rows.out, first);
-  if (job.has_residual) prefetch_lines<kRows, kPanels>(rows.residual, first);
-}
-
-template <int kRows>
-HWY_INLINE float* sums_of(const TileJob& job, int p) {
-  return job.sums + p * 16 * kRows;
-}
-
 /// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
 template <int kPanels>
 HWY_INLINE const float* next_of(const TileJob& job, int p) {
@@ -74,33 +63,6 @@ HWY_INLINE std::int64_t again(std::int64_t k) {
   asm volatile("" : "+r"(k));
 #endif
   return k;
-}
-
-/// From 0, or from the unfinished sums.
-template <int kRows, int kVectors>
-HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
-  const D d;
-  clear(acc);
-  if (job.begins) return;
-  const float* sums = sums_of<kRows>(job, p);
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
-  }
-}
-
-/// In the output, or in the unfinished sums.
-template <int kRows, int kVectors>
-HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, int p) {
-  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
-  const D d;
-  float* sums = sums_of<kRows>(job, p);
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    HWY_UNROLL(16)
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
-  }
 }
 
 /// One k: `inputs(m, k)` of each row times the weights at `b`. kHalf: the last vector's sums are `halves`.

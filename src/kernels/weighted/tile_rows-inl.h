@@ -1,4 +1,4 @@
-// What the tiles of one target share: their sums cleared, the lines that they will touch fetched, a run of pixels cut into tiles.
+// What the tiles of one target share: how their sums begin and end, the lines that they will touch fetched, a run of pixels cut into tiles.
 #if defined(SLUICE_WEIGHTED_TILE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_WEIGHTED_TILE_ROWS_INL_H_
 #undef SLUICE_WEIGHTED_TILE_ROWS_INL_H_
@@ -33,6 +33,44 @@ HWY_INLINE void clear(V (&acc)[kRows][kVectors]) {
   for (int m = 0; m < kRows; ++m) {
     HWY_UNROLL(16)
     for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::Zero(D());
+  }
+}
+
+template <int kRows, int kPanels>
+HWY_INLINE void prefetch_destination(const TileRows& rows, const TileJob& job, std::int64_t first) {
+  if (job.outputs_are_far) prefetch_lines<kRows, kPanels>(rows.out, first);
+  if (job.has_residual) prefetch_lines<kRows, kPanels>(rows.residual, first);
+}
+
+template <int kRows>
+HWY_INLINE float* sums_of(const TileJob& job, int p) {
+  return job.sums + p * 16 * kRows;
+}
+
+/// From 0, or from the unfinished sums.
+template <int kRows, int kVectors>
+HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
+  const D d;
+  clear(acc);
+  if (job.begins) return;
+  const float* sums = sums_of<kRows>(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) acc[m][v] = hn::LoadU(d, sums + (m * kVectors + v) * kVectorLanes);
+  }
+}
+
+/// In the output, or in the unfinished sums.
+template <int kRows, int kVectors>
+HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, int p) {
+  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
+  const D d;
+  float* sums = sums_of<kRows>(job, p);
+  HWY_UNROLL(16)
+  for (int m = 0; m < kRows; ++m) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[m][v], d, sums + (m * kVectors + v) * kVectorLanes);
   }
 }
 

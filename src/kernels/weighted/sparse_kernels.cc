@@ -1,0 +1,131 @@
+// The descriptors of the kernels over sparse panels: which nodes each takes, and what they resolve to.
+#include <algorithm>
+#include <array>
+
+#include "sluice/kernels/registry.h"
+#include "src/kernels/families.h"
+#include "src/kernels/reference/sparse.h"
+#include "src/kernels/resolve.h"
+#include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/sparse.h"
+
+namespace sluice::kernels {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::OpKind;
+using operators::SparseConvolutionParameters;
+using operators::SparseDenseParameters;
+using weighted::SparseForm;
+
+SparseConvolutionParameters sparse_convolution_parameters(const Graph& graph, const Node& node) noexcept {
+  const operators::ConvolutionParameters conv = convolution_parameters(graph, node);
+  return {conv.weighted, conv.window, graph.weight(node.weights[0]).panel_ends.data()};
+}
+SparseDenseParameters sparse_dense_parameters(const Graph& graph, const Node& node) noexcept {
+  return {dense_parameters(graph, node), graph.weight(node.weights[0]).panel_ends.data()};
+}
+
+constexpr DType dtype_of(SparseForm form) noexcept {
+  return form == SparseForm::kF32 ? DType::kF32 : form == SparseForm::kBf16 ? DType::kBF16 : DType::kF16;
+}
+
+/// Activations of f32, and a sparse weight without scales.
+bool is_sparse(const Graph& graph, const Node& node) noexcept {
+  const auto floats = [&](TensorId id) { return graph.tensor(id).dtype == DType::kF32; };
+  if (node.weights.empty() || !std::all_of(node.inputs.begin(), node.inputs.end(), floats) || !floats(node.outputs[0])) return false;
+  const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  return layout == PanelLayout{.layout = WeightLayout::kSparse, .dtype = layout.dtype} && (conv == nullptr || conv->groups == 1);
+}
+
+template <SparseForm kForm>
+bool form_fits(const Graph& graph, const Node& node) noexcept {
+  return is_sparse(graph, node) && graph.weight(node.weights[0]).panel_layout.dtype == dtype_of(kForm);
+}
+template <SparseForm kForm>
+bool pointwise_fits(const Graph& graph, const Node& node) noexcept {
+  return form_fits<kForm>(graph, node) && weighted::reads_in_place(convolution_parameters(graph, node));
+}
+
+std::uint32_t residual_input(const Graph&, const Node& node) noexcept {
+  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
+}
+
+CostFeatures cost_of(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
+  const operators::WeightedParameters weighted =
+      node.op == OpKind::kDense ? dense_parameters(graph, node).weighted : convolution_parameters(graph, node).weighted;
+  return weighted::sparse_cost(weighted, graph.weight(node.weights[0]).panel_ends.data(), extent);
+}
+
+struct Described {
+  KernelId id = KernelId::kNone;
+  std::string_view name;
+  OpKind op = OpKind::kConv;
+  bool cuts_sums = false;
+};
+
+/// `kEntry(isa)` runs nodes whose parameters `kParameters` makes, in the workspace that `kWorkspace` asks for.
+template <auto kParameters, auto kEntry, auto kWorkspace>
+KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
+  return {.id = what.id,
+          .name = what.name,
+          .op = what.op,
+          .supports = supports,
+          .slices_channels = true,
+          .slices_rows = true,
+          .cuts_sums = what.cuts_sums,
+          .in_place_inputs = residual_input,
+          .resolve = resolve_as<kParameters, kEntry>,
+          .parameter_bytes = kParameterBytes<kParameters>,
+          .workspace = workspace_of<kWorkspace>,
+          .cost = cost_of};
+}
+
+template <SparseForm kForm>
+const weighted::SparseTiles& tiles_of(Isa isa) noexcept {
+  return weighted::sparse_tiles(isa, kForm);
+}
+
+template <SparseForm kForm>
+KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
+  return describe<sparse_dense_parameters, entry_for<weighted::run_sparse_dense, tiles_of<kForm>>, weighted::sparse_dense_workspace>(
+      {id, name, OpKind::kDense, kForm == SparseForm::kF32}, form_fits<kForm>);
+}
+template <SparseForm kForm>
+KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
+  return describe<sparse_convolution_parameters, entry_for<weighted::run_sparse_pointwise, tiles_of<kForm>>,
+                  weighted::sparse_pointwise_workspace>({id, name, OpKind::kConv, kForm == SparseForm::kF32}, pointwise_fits<kForm>);
+}
+template <SparseForm kForm>
+KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
+  return describe<sparse_convolution_parameters, entry_for<weighted::run_sparse_direct, tiles_of<kForm>>,
+                  weighted::sparse_direct_workspace>({id, name, OpKind::kConv}, form_fits<kForm>);
+}
+
+Bytes no_dense_workspace(const SparseDenseParameters&, const StepExtent&) noexcept { return Bytes(); }
+Bytes no_workspace(const SparseConvolutionParameters&, const StepExtent&) noexcept { return Bytes(); }
+
+}  // namespace
+
+std::span<const KernelDescriptor> sparse_kernels() noexcept {
+  static const std::array kKernels{
+      pointwise<SparseForm::kF32>(kernel_id::kConvPointwiseSparse, "conv/pointwise_sparse"),
+      direct<SparseForm::kF32>(kernel_id::kConvDirectSparse, "conv/direct_sparse"),
+      dense<SparseForm::kF32>(kernel_id::kDenseSparse, "dense/sparse"),
+      pointwise<SparseForm::kBf16>(kernel_id::kConvPointwiseSparseBf16, "conv/pointwise_sparse_bf16"),
+      direct<SparseForm::kBf16>(kernel_id::kConvDirectSparseBf16, "conv/direct_sparse_bf16"),
+      dense<SparseForm::kBf16>(kernel_id::kDenseSparseBf16, "dense/sparse_bf16"),
+      pointwise<SparseForm::kF16>(kernel_id::kConvPointwiseSparseF16, "conv/pointwise_sparse_f16"),
+      direct<SparseForm::kF16>(kernel_id::kConvDirectSparseF16, "conv/direct_sparse_f16"),
+      dense<SparseForm::kF16>(kernel_id::kDenseSparseF16, "dense/sparse_f16"),
+      describe<sparse_dense_parameters, entry_for_any<reference::sparse_dense>, no_dense_workspace>(
+          {kernel_id::kReferenceDenseSparse, "reference/dense_sparse", OpKind::kDense, true}, is_sparse),
+      describe<sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
+          {kernel_id::kReferenceConvSparse, "reference/conv_sparse", OpKind::kConv, true}, is_sparse),
+  };
+  return kKernels;
+}
+
+}  // namespace sluice::kernels

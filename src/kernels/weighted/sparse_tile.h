@@ -1,0 +1,46 @@
+// The inner loops over sparse panels, one copy an instruction set. As in tile.h, a tile is a few pixels times the panels of a block, and
+// each output is one chain of fused multiply-adds from 0, in the order of k; blocks that are zero are no part of it:
+//
+//     acc[row][lane] = sum over blocks b of rows.a[row][places[b]] * value(b, lane)
+//
+// Where inputs are finite, a product with zero changes no sum, so that these are the sums of a panel with the zeros in it, but for the sign
+// of a zero that a sum underflowed to (docs/quantisation.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/kernels/weighted/sparse_panels.h"
+#include "src/kernels/weighted/tile.h"
+
+namespace sluice::kernels::weighted {
+
+/// The blocks of one panel that a tile multiplies by.
+struct BlockList {
+  const std::uint32_t* places = nullptr;  // where a row's input of each block lies, in floats
+  const std::byte* values = nullptr;
+  std::int64_t count = 0;
+};
+
+enum class SparseForm : std::uint8_t { kF32, kBf16, kF16 };
+inline constexpr int kSparseForms = 3;
+
+/// Panels that a tile takes at once, at most: with few rows the chains of one are too few to hide the latency of an FMA.
+inline constexpr int kMostSparsePanels = 4;
+
+/// Places that `list` may write behind the last one: a vector of them at a time.
+inline constexpr std::int64_t kPlacesBehind = 16;
+
+struct SparseTiles {
+  int rows = 1;  // of a full tile
+  /// Writes the places of the blocks of `values`, of which value i lies at `place` + i; returns how many. `before`: blocks before them.
+  std::int64_t (*list)(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place,
+                       std::uint32_t* places) noexcept = nullptr;
+  /// Uses of the job what concerns sums and epilogue; `lists` are of its panels.
+  void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept = nullptr;
+};
+
+/// For an instruction set that the CPU has.
+const SparseTiles& sparse_tiles(Isa isa, SparseForm form) noexcept;
+
+}  // namespace sluice::kernels::weighted

@@ -1,0 +1,155 @@
+// Sparse panels beside our own dense kernels, one thread, CPU time: from which share of zero blocks skipping them pays, and what it gains.
+//
+//     sluice-bench-sparse [NAME]          layers whose name contains NAME
+//
+// Layers of one row use each weight once, and a net's come from memory: so do these, from as many copies of them as no cache holds.
+//
+// A dense and a sparse run take turns, so that a busy moment slows both, and of each the fastest counts: noise only adds. `even` is the
+// share of zero blocks from which the sparse kernel is the faster one, interpolated; each column is dense time / sparse time at a share of
+// zeros.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/kernels/registry.h"
+#include "tests/bench/peak.h"
+#include "tests/kernels/weighted_harness.h"
+
+namespace sluice::bench {
+namespace {
+
+namespace test = kernels::test;
+
+struct Layer {
+  const char* name;
+  test::Problem problem;
+};
+
+std::vector<Layer> layers() {
+  using test::convolution, test::dense;
+  return {
+      {"mobilenet_v2 56x56 24-144", convolution(56, 56, 24, 144, 1, 1, 0)},
+      {"mobilenet_v2 28x28 192-32", convolution(28, 28, 192, 32, 1, 1, 0)},
+      {"mobilenet_v2 14x14 96-576", convolution(14, 14, 96, 576, 1, 1, 0)},
+      {"mobilenet_v2 14x14 576-96", convolution(14, 14, 576, 96, 1, 1, 0)},
+      {"mobilenet_v2 7x7 160-960", convolution(7, 7, 160, 960, 1, 1, 0)},
+      {"mobilenet_v2 7x7 960-320", convolution(7, 7, 960, 320, 1, 1, 0)},
+      {"mobilenet_v2 1280-1000", dense(1, 1280, 1000)},
+      {"resnet50 56x56 256-64", convolution(56, 56, 256, 64, 1, 1, 0)},
+      {"resnet50 28x28 512-128", convolution(28, 28, 512, 128, 1, 1, 0)},
+      {"resnet50 14x14 1024-256", convolution(14, 14, 1024, 256, 1, 1, 0)},
+      {"resnet50 14x14 256-1024", convolution(14, 14, 256, 1024, 1, 1, 0)},
+      {"resnet50 7x7 2048-512", convolution(7, 7, 2048, 512, 1, 1, 0)},
+      {"resnet50 7x7 512-2048", convolution(7, 7, 512, 2048, 1, 1, 0)},
+      {"resnet50 2048-1000", dense(1, 2048, 1000)},
+      {"gpt2 1 token 768-2304", dense(1, 768, 2304)},
+      {"gpt2 1 token 3072-768", dense(1, 3072, 768)},
+      {"gpt2 64 tokens 768-3072", dense(64, 768, 3072)},
+      {"gpt2 64 tokens 3072-768", dense(64, 3072, 768)},
+      {"3x3 28x28 128-128 (dense: direct)", convolution(28, 28, 128, 128, 3, 1, 1)},
+  };
+}
+
+/// A layer with its operands, on one instruction set.
+class Step {
+ public:
+  Step(const test::Problem& problem, Isa isa) : case_(problem) {
+    constexpr std::uint64_t kBeyondCaches = std::uint64_t{128} << 20;
+    const std::uint64_t bytes = case_.graph().weights[0].bytes.count();
+    const std::uint64_t copies = case_.out_rows() == 1 ? (kBeyondCaches + bytes - 1) / bytes : 1;
+    for (std::uint64_t i = 0; i < copies; ++i) weights_.emplace_back(case_, ChannelRange{0, problem.conv.out_channels});
+    const kernels::KernelDescriptor& kernel = *kernels::kernels_for(case_.graph(), case_.node()).front();
+    resolved_ = kernel.resolve(case_.graph(), case_.node(), isa);
+    in_ = std::make_unique<test::Placed>(case_.in_shape(), test::Form{}, 0, 0.5f);
+    out_ = std::make_unique<test::Placed>(case_.out_shape(), test::Form{}, 0, 0.0f);
+    operands_ = {in_->operand(), out_->operand()};
+    const RowRange rows{0, case_.out_rows()};
+    const ChannelRange channels{0, problem.conv.out_channels};
+    const Bytes workspace = kernel.workspace == nullptr ? Bytes() : kernel.workspace(resolved_.parameters, {rows, channels, 1});
+    scratch_ = std::make_unique<test::Buffer>(workspace.count() / sizeof(float) + 1, 0.0f);
+    call_ = {.parameter_data = resolved_.parameters.data(),
+             .inputs = std::span(operands_).first(1),
+             .outputs = std::span(operands_).last(1),
+             .rows = rows,
+             .channels = channels,
+             .workspace = scratch_->bytes()};
+  }
+  Step(const Step&) = delete;
+  double seconds() {
+    turn_ = (turn_ + 1) % weights_.size();
+    call_.weights = weights_[turn_].operands();
+    const double start = thread_seconds();
+    resolved_.run(call_);
+    return thread_seconds() - start;
+  }
+
+ private:
+  test::Case case_;
+  std::deque<test::PreparedWeights> weights_;
+  std::size_t turn_ = 0;
+  kernels::ResolvedCall resolved_;
+  std::unique_ptr<test::Placed> in_, out_;
+  std::array<kernels::Operand, 2> operands_;
+  std::unique_ptr<test::Buffer> scratch_;
+  kernels::KernelCall call_;
+};
+
+/// Dense time / sparse time. A run is repeated until both have taken `kSeconds` or so.
+double speedup(const test::Problem& problem, double zeros, Isa isa) {
+  constexpr double kSeconds = 0.1;
+  test::Problem sparse = problem;
+  sparse.zeros = zeros;
+  Step dense_step(problem, isa), sparse_step(sparse, isa);
+  double dense_best = std::numeric_limits<double>::max(), sparse_best = dense_best, spent = 0;
+  for (int i = 0; i < 5 || spent < kSeconds; ++i) {
+    const double a = dense_step.seconds(), b = sparse_step.seconds();
+    dense_best = std::min(dense_best, a);
+    sparse_best = std::min(sparse_best, b);
+    spent += a + b;
+  }
+  return dense_best / sparse_best;
+}
+
+constexpr std::array kZeros{0.1, 0.25, 0.5, 0.7, 0.9};
+
+/// Where the speedup passes 1, between two shares that were measured; NaN: at none of them.
+double break_even(const std::array<double, kZeros.size()>& speedups) {
+  if (speedups[0] >= 1) return kZeros[0];
+  for (std::size_t i = 1; i < kZeros.size(); ++i)
+    if (speedups[i] >= 1) return kZeros[i - 1] + (kZeros[i] - kZeros[i - 1]) * (1 - speedups[i - 1]) / (speedups[i] - speedups[i - 1]);
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+void print(const Layer& layer, Isa isa) {
+  test::Problem problem = layer.problem;
+  problem.bias = true;
+  problem.activation = {model::Function::kRelu};
+  std::array<double, kZeros.size()> speedups{};
+  for (std::size_t i = 0; i < kZeros.size(); ++i) speedups[i] = speedup(problem, kZeros[i], isa);
+  std::printf("%-34s %-7s", layer.name, std::string(name_of(isa)).c_str());
+  for (const double s : speedups) std::printf(" %6.2f", s);
+  std::printf(" %5.0f %%\n", break_even(speedups) * 100);
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  using namespace sluice;
+  std::printf("%-34s %-7s", "layer", "isa");
+  for (const double zeros : bench::kZeros) std::printf(" %5.0f%%", zeros * 100);
+  std::printf("   even\n");
+  for (const bench::Layer& layer : bench::layers()) {
+    if (argc > 1 && std::strstr(layer.name, argv[1]) == nullptr) continue;
+    for (const Isa isa : kernels::test::instruction_sets())
+      if (isa != Isa::kScalar) bench::print(layer, isa);
+  }
+  return 0;
+}
