@@ -66,7 +66,9 @@ struct ConvertOptions {
   bool exact = false;                            // --numerics exact: every node of the class kExact, no Winograd
   bool fuse = true;                              // off: one node an operator (tests)
   std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
-  model::Preprocess preprocess;                  // written as metadata when present
+  /// --weights auto: what those of these weights hold, by name, whatever `weights` says (weight_choice.h).
+  std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms;
+  model::Preprocess preprocess;  // written as metadata when present
   std::vector<std::string> labels;
   /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
   /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB

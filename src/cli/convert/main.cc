@@ -6,9 +6,11 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "sluice/importer/importer.h"
+#include "src/cli/convert/choose_weights.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
@@ -18,6 +20,7 @@
 #include "src/cli/key.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
+#include "src/cli/scratch_folder.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -31,7 +34,7 @@ struct CommandLine {
   std::string numerics = "fast";
   std::string weights;
   std::string code = "none";
-  std::string io_limit;
+  WeightTarget target;
   std::string encrypt;
   bool without_weights = false;
   bool made_up_weights = false;
@@ -39,16 +42,19 @@ struct CommandLine {
   bool quiet = false;
 };
 
+constexpr const char* kAutoWeights = "auto";
+
+std::vector<std::string> storage_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kernels::kPanelStorages; ++i) names.emplace_back(name_of(static_cast<kernels::PanelStorage>(i)));
+  return names;
+}
+
 std::optional<kernels::PanelStorage> storage_of(const std::string& name) {
-  using kernels::PanelStorage;
-  constexpr std::pair<std::string_view, PanelStorage> kNames[] = {{"f32", PanelStorage::kF32},
-                                                                  {"bf16", PanelStorage::kBf16},
-                                                                  {"f16", PanelStorage::kF16},
-                                                                  {"int8", PanelStorage::kInt8},
-                                                                  {"int4", PanelStorage::kInt4}};
-  for (const auto& [word, storage] : kNames)
-    if (name == word) return storage;
-  return std::nullopt;
+  const std::vector<std::string> names = storage_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<kernels::PanelStorage>(found - names.begin());
 }
 
 importer::Coding coding_of(const std::string& name) {
@@ -81,6 +87,36 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"problems", json_of_problems(report.problems)}};
 }
 
+void print_report(const CommandLine& line, const importer::ConvertReport& report) {
+  fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
+             format_bytes(report.weight_bytes));
+  if (report.coded_bytes != Bytes())
+    fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
+  for (const model::Dimension& dimension : report.dimensions)
+    fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
+  if (!report.dimensions.empty())
+    fmt::print("  {} graphs of {} structure{}, {} of weights for some of them only\n", report.graphs, report.forms,
+               report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
+}
+
+bool chooses_weights(const CommandLine& line) { return line.weights == kAutoWeights; }
+
+/// Of --weights auto: the form of each weight into `options`. Else nothing.
+Status choose_forms(const CommandLine& line, importer::ConvertOptions& options, importer::WeightChoice& choice,
+                    importer::ConvertReport& report) {
+  if (!chooses_weights(line)) return {};
+  constexpr int kUsualPlans = 36;  // a search of 8 to 10, then those for steps that are taken back
+  std::unique_ptr<Progress> progress;
+  if (!line.quiet && !line.json) progress = std::make_unique<Progress>("weights", kUsualPlans);
+  const auto price = price_by_plans(line.target, [&](int plans) {
+    if (progress) progress->update(static_cast<std::uint64_t>(std::min(plans, kUsualPlans)), [&] { return fmt::format("plan {}", plans); });
+  });
+  const ScratchFolder folder("sluice-convert");
+  const Status chosen = importer::choose_weights(line.onnx, folder.file("model.sluice"), options, price, choice, report);
+  for (const importer::ChosenWeight& weight : choice.weights) options.weight_forms[weight.name] = weight.storage;
+  return chosen;
+}
+
 int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
   apply(line.import, options);
@@ -89,15 +125,16 @@ int convert_file(const CommandLine& line) {
   options.made_up_weights = line.made_up_weights;
   options.weights = storage_of(line.weights);
   options.code = coding_of(line.code);
-  if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
+  if (!line.target.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.target.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
     key = read_key_file(line.encrypt);
     options.key = &key;
   }
   importer::ConvertReport report;
-  Status converted;
-  {
+  importer::WeightChoice choice;
+  Status converted = choose_forms(line, options, choice, report);
+  if (converted) {
     std::unique_ptr<Progress> progress;
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
@@ -109,17 +146,14 @@ int convert_file(const CommandLine& line) {
   const int status = converted ? 0 : exit_status(converted.error().code);
   print_problems("sluice-convert", line.onnx, report);
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
-  if (line.json) print_json("sluice convert", json_of(line, report, status));
+  if (line.json) {
+    Json json = json_of(line, report, status);
+    if (converted && chooses_weights(line)) json["choice"] = json_of_choice(line.target, choice);
+    print_json("sluice convert", json);
+  }
   if (converted && !line.json && !line.quiet) {
-    fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
-               format_bytes(report.weight_bytes));
-    if (report.coded_bytes != Bytes())
-      fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
-    for (const model::Dimension& dimension : report.dimensions)
-      fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
-    if (!report.dimensions.empty())
-      fmt::print("  {} graphs of {} structure{}, {} of weights for some of them only\n", report.graphs, report.forms,
-                 report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
+    print_report(line, report);
+    if (chooses_weights(line)) print_choice(line.target, choice);
   }
   finish_stdout();
   return status;
@@ -150,17 +184,28 @@ int dispatch(int argc, char** argv) {
                  "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
-  app.add_option(
-         "--weights", line.weights,
-         "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
-         "scale an output) or int4 (one scale for 32 values)")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8", "int4"}));
+  std::vector<std::string> forms = storage_names();
+  forms.emplace_back(kAutoWeights);
+  CLI::Option* const weights =
+      app.add_option(
+             "--weights", line.weights,
+             "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
+             "scale an output) or int4 (one scale for 32 values), or auto: to each its own, with the least noise that lets a run in "
+             "--for-budget hide its reading")
+          ->check(CLI::IsMember(forms));
+  app.add_option("--for-budget", line.target.budget, "the budget that --weights auto chooses for, as --budget of `sluice run`: 48MiB")
+      ->needs(weights);
+  app.add_option("--profile", line.target.profile,
+                 "the device that --weights auto chooses for: a file, or none (default: what `sluice profile` wrote)")
+      ->needs(weights);
   app.add_option("--code", line.code,
                  "entropy-codes weights, which stay the same: fast: those that shrink by a tenth; small: all that shrink; auto: those that "
                  "come sooner from the disk of --io-limit")
       ->check(CLI::IsMember({"none", "fast", "small", "auto"}))
       ->capture_default_str();
-  app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
+  app.add_option("--io-limit", line.target.io_limit,
+                 "the rate of the disk that --code auto codes for (default: 1.5GB/s) and --weights auto chooses for (default: the "
+                 "profile's)");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key");
   app.add_flag("--without-weights", line.without_weights,
                "write a model that can be planned and predicted, not run; the ONNX file's initialisers may be shapes without data")
@@ -180,6 +225,8 @@ int dispatch(int argc, char** argv) {
     fmt::print(stderr, "sluice-convert: {}\n", error.what());
     return kUsage;
   }
+  if (chooses_weights(line) && line.target.budget.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
   return convert_file(line);
 }
 
