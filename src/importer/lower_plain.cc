@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sluice/kernels/kernel.h"
+#include "sluice/operators/generic/elements.h"
 #include "src/importer/allowance.h"
 #include "src/importer/quantised.h"
 
@@ -230,6 +231,17 @@ void note_deciding_inputs(const NodeContext& c, const PlainOperator& op, const m
   }
 }
 
+/// A type is refused with the types that the inputs have.
+[[noreturn]] void refuse_node(const NodeContext& c, const char* refusal, const std::vector<PlainTensor>& inputs) {
+  std::string words = refusal;
+  if (words == operators::generic::kWrongType && !inputs.empty()) {
+    words += " (";
+    for (const PlainTensor& input : inputs) words += std::string(words.ends_with('(') ? "" : ", ") + std::string(name_of(input.dtype));
+    words += ")";
+  }
+  c.refuse(words);
+}
+
 /// `whole`: the node is the ONNX node.
 Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
                     const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
@@ -238,7 +250,7 @@ Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainA
   const bool by_values = kernels::needs_bound(op, attributes.present);
   const bool any_bounded = std::any_of(values.begin(), values.end(), [&](ValueId value) { return c.bounded(value); });
   const char* const refusal = by_values ? op.bound(node, result.tensor, result.bounded) : infer_plain(node, result.tensor);
-  if (refusal != nullptr && refusal != kernels::kStateBound && !any_bounded) c.refuse(refusal);
+  if (refusal != nullptr && refusal != kernels::kStateBound && !any_bounded) refuse_node(c, refusal, inputs);
   if (refusal == nullptr && any_bounded) {
     const std::uint8_t vary = axes_that_vary(c, op, attributes, inputs, values, result.tensor.shape);
     result.bounded = static_cast<std::uint8_t>(result.bounded | vary);
@@ -254,7 +266,7 @@ Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainA
     return result;
   }
   if (refusal == nullptr) return result;
-  if (name.empty()) c.refuse(refusal);
+  if (name.empty()) refuse_node(c, refusal, inputs);
   c.draft().wanted_bounds.insert(name);
   note_deciding_inputs(c, op, attributes, values);
   c.refuse(std::string(refusal) + "; supported are extents below a stated bound");
