@@ -93,7 +93,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
 
   model::Graph& graph = made.graph;
   report.pruned.clear();
-  made.recipes = emit(made.draft, graph, options.weights);
+  made.recipes = emit(made.draft, graph, {options.weights, options.weight_forms});
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));
@@ -121,6 +121,16 @@ Status check_numerics_by_axis(const model::Graph& bound, const model::Graph& gra
                   "at more than 4096 choices of extents Winograd cannot be chosen by height and width: convert with --numerics exact");
   }
   return {};
+}
+
+/// The graph of the largest extents.
+Status make_bound(const OnnxGraph& onnx, const ConvertOptions& options, const std::string& onnx_path, MadeGraph& bound,
+                  ConvertReport& report) {
+  report.dimensions = open_dimensions(options);
+  const std::size_t last = model::count_points(report.dimensions) - 1;
+  ConvertOptions at_bound = options;
+  at_bound.dims = dims_at(options, report.dimensions, last);
+  return make_graph(onnx, at_bound, onnx_path, point_text(report.dimensions, last), bound, report);
 }
 
 /// The graphs of all choices of extents, the bound's own included. Their weights join those of the pool.
@@ -173,12 +183,8 @@ Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const s
       return fail(ErrorCode::kInvalidArgument, model_path, "the model would replace a file that it is made from");
   report.onnx_nodes = static_cast<std::int64_t>(onnx.nodes.size());
 
-  report.dimensions = open_dimensions(options);
-  const std::size_t last = model::count_points(report.dimensions) - 1;
-  ConvertOptions at_bound = options;
-  at_bound.dims = dims_at(options, report.dimensions, last);
   MadeGraph bound;
-  SLUICE_RETURN_IF_ERROR(make_graph(onnx, at_bound, onnx_path, point_text(report.dimensions, last), bound, report));
+  SLUICE_RETURN_IF_ERROR(make_bound(onnx, options, onnx_path, bound, report));
   model::Graph& graph = bound.graph;
   report.nodes = static_cast<std::int64_t>(graph.nodes.size());
 
@@ -212,17 +218,32 @@ Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const s
   return {};
 }
 
-}  // namespace
-
 /// A refusal is told in the report, for which there may be no memory either.
-Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
-                     ConvertReport& report) {
+template <class Body>
+Status or_refused(const std::string& onnx_path, ConvertReport& report, const Body& body) {
   try {
-    return convert_read(onnx, onnx_path, model_path, options, report);
+    return body();
   } catch (const Refusal& refusal) {
     report.problems.push_back({refusal.code(), "", "", 0, printable(refusal.what())});
     return fail(refusal.code(), onnx_path, "the file cannot be converted; the report says why");
   }
+}
+
+}  // namespace
+
+Status convert_graph(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options,
+                     ConvertReport& report) {
+  return or_refused(onnx_path, report, [&] { return convert_read(onnx, onnx_path, model_path, options, report); });
+}
+
+Status visit_weights(const OnnxGraph& onnx, const std::string& onnx_path, const ConvertOptions& options, ConvertReport& report,
+                     const std::function<void(const model::Weight&, const Recipe&)>& visit) {
+  return or_refused(onnx_path, report, [&]() -> Status {
+    MadeGraph bound;
+    SLUICE_RETURN_IF_ERROR(make_bound(onnx, options, onnx_path, bound, report));
+    for (std::size_t i = 0; i < bound.recipes.size(); ++i) visit(bound.graph.weights[i], bound.recipes[i]);
+    return {};
+  });
 }
 
 Status read_onnx(const std::string& path, OnnxGraph& graph, ConvertReport& report, AbsentData absent) {

@@ -89,7 +89,7 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
 
 class Emitter {
  public:
-  Emitter(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage)
+  Emitter(const Draft& draft, model::Graph& graph, const Storage& storage)
       : draft_(draft), graph_(graph), storage_(storage), tensor_of_(draft.values.size()) {}
 
   std::vector<Recipe> run() {
@@ -229,6 +229,7 @@ class Emitter {
         return add_weight(std::move(weight), std::move(recipe));
       }
     }
+    recipe.may_round = may_round(node, source);
     recipe.source.storage = storage_of(node, source);
     if (of_two_axes(node.op)) {
       kernels::describe_panels(source, std::array{source.outputs, source.depth}, weight);
@@ -244,18 +245,20 @@ class Emitter {
     return add_weight(std::move(weight), std::move(recipe));
   }
 
-  /// What the node's panels hold. Small ones are kept for good, and nothing is gained by rounding them.
+  /// Small ones are kept for good, and nothing is gained by rounding them.
+  static bool may_round(const DraftNode& node, const PackSource& source) noexcept {
+    const auto values = static_cast<std::uint64_t>(source.outputs * source.taps * source.depth);
+    return takes_narrow(node) && values * sizeof(float) >= model::kAlwaysResidentBelow.count();
+  }
+
+  /// What the node's panels hold.
   kernels::PanelStorage storage_of(const DraftNode& node, const PackSource& source) const {
     using kernels::PanelStorage;
-    constexpr float kBeyondF16 = 65520.0f;  // the least that rounds to an infinite f16
-    const auto values = static_cast<std::uint64_t>(source.outputs * source.taps * source.depth);
-    if (!takes_narrow(node) || values * sizeof(float) < model::kAlwaysResidentBelow.count()) return PanelStorage::kF32;
-    if (!storage_ && source.scale.empty() && source.dtype == DType::kF16) return PanelStorage::kF16;
-    if (!storage_) return source.scale.empty() && source.dtype == DType::kBF16 ? PanelStorage::kBf16 : PanelStorage::kF32;
-    if (*storage_ == PanelStorage::kF32 || *storage_ == PanelStorage::kBf16) return *storage_;
-    const float largest = kernels::largest_magnitude(source);
-    if (!std::isfinite(largest)) return PanelStorage::kF32;
-    return *storage_ != PanelStorage::kInt8 && largest >= kBeyondF16 ? PanelStorage::kF32 : *storage_;
+    if (!may_round(node, source)) return PanelStorage::kF32;
+    if (const auto named = storage_.by_name.find(node.panels->name); named != storage_.by_name.end()) return named->second;
+    if (!storage_.all && source.scale.empty() && source.dtype == DType::kF16) return PanelStorage::kF16;
+    if (!storage_.all) return source.scale.empty() && source.dtype == DType::kBF16 ? PanelStorage::kBf16 : PanelStorage::kF32;
+    return can_hold(*storage_.all, source) ? *storage_.all : PanelStorage::kF32;
   }
 
   WeightId add_integers(const DraftNode& node, model::Weight weight, Recipe recipe) {
@@ -334,7 +337,7 @@ class Emitter {
 
   const Draft& draft_;
   model::Graph& graph_;
-  std::optional<kernels::PanelStorage> storage_;
+  const Storage& storage_;
   std::vector<TensorId> tensor_of_;
   std::vector<Recipe> recipes_;
   std::map<const std::byte*, std::vector<std::size_t>> by_data_;
@@ -354,9 +357,15 @@ bool same(const Recipe& a, const Recipe& b) {
          a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
 }
 
-std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage) {
-  return Emitter(draft, graph, storage).run();
+bool can_hold(kernels::PanelStorage storage, const PackSource& source) noexcept {
+  using kernels::PanelStorage;
+  constexpr float kBeyondF16 = 65520.0f;  // the least that rounds to an infinite f16
+  if (storage == PanelStorage::kF32 || storage == PanelStorage::kBf16) return true;
+  const float largest = kernels::largest_magnitude(source);
+  return std::isfinite(largest) && (storage == PanelStorage::kInt8 || largest < kBeyondF16);
 }
+
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, const Storage& storage) { return Emitter(draft, graph, storage).run(); }
 
 Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   Recipe& recipe = recipes_[id.index()];

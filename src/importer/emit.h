@@ -1,7 +1,9 @@
 // A laid-out Draft to the model::Graph that is stored, and its weights to packed bytes, a run of panels at a time.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sluice/kernels/packing.h"
@@ -22,6 +24,7 @@ struct Recipe {
   kernels::IntegerSource integers;      // kIntegers, beside `source`
   std::span<const std::byte> values;    // kValues: biases, scales, shifts, tables; the rest of the weight is zero
   Constant constant;                    // kConstant, in physical order
+  bool may_round = false;               // kPanels of floats: its node takes narrower ones, and they are large enough to gain by it
 };
 
 /// Do both pack the same values from the same place? (Not for kValues, whose values are their own.)
@@ -41,8 +44,16 @@ class Packer final : public model::WeightProducer {
 /// Where the trained values of a node with panels lie, as those of its layout count them.
 kernels::PackSource pack_source_of(const DraftNode& node);
 
-/// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights. `storage`: of panels, where the file does not
-/// decide it; nothing: as the file has them, f16 or f32.
-std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, std::optional<kernels::PanelStorage> storage = {});
+/// Can panels of this storage hold the values? Infinite ones they cannot, and those with f16 none that becomes infinite.
+bool can_hold(kernels::PanelStorage storage, const kernels::PackSource& source) noexcept;
+
+/// What panels of floats hold.
+struct Storage {
+  std::optional<kernels::PanelStorage> all;  // where the file does not decide it; nothing: as the file has them
+  std::map<std::string, kernels::PanelStorage, std::less<>> by_name = {};  // of these weights, instead
+};
+
+/// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights.
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, const Storage& storage = {});
 
 }  // namespace sluice::importer

@@ -162,6 +162,12 @@ void pack_panels(const PackSource& source, PanelRange p, std::span<std::byte> ou
   }
 }
 
+std::string_view name_of(PanelStorage storage) noexcept {
+  constexpr std::array<std::string_view, kPanelStorages> kNames{"f32", "bf16", "f16", "int8", "int4"};
+  const auto i = static_cast<std::size_t>(storage);
+  return i < kNames.size() ? kNames[i] : std::string_view();
+}
+
 model::PanelLayout layout_of(PanelStorage storage) noexcept {
   model::PanelLayout layout{.layout = model::WeightLayout::kPanels};
   switch (storage) {

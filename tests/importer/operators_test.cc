@@ -283,3 +283,15 @@ TEST_CASE("what is not supported is named, each with what comes nearest") {
   CHECK(r.report.problems[2].message.find("strings") != std::string::npos);
   CHECK(r.report.problems[2].opset == 13);
 }
+
+TEST_CASE("types that an operator does not take are named when the file is converted, axes of the run time or not") {
+  constexpr int kU64 = 13, kI64 = 7;
+  OnnxBuilder b(18);
+  b.input("x", {3, 4}, kU64).input("axes", {1}, kI64);
+  b.node("ReduceMax", {"x", "axes"}, {"late"}).node("ReduceSum", {"x"}, {"all"}).node("Add", {"x", "x"}, {"sum"});
+  b.output("late").output("all").output("sum");
+  Run r(b);
+  REQUIRE_FALSE(r.status);
+  REQUIRE(r.report.problems.size() == 3);
+  for (const importer::Problem& problem : r.report.problems) CHECK(problem.message.find("does not take (u64") != std::string::npos);
+}

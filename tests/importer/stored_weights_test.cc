@@ -129,3 +129,24 @@ TEST_CASE("weights that f16 cannot hold stay f32") {
   options.weights = PanelStorage::kBf16;
   CHECK(converted(folder, b, "large", options)->graph().weights[0].panel_layout.dtype == DType::kBF16);
 }
+
+TEST_CASE("steps of few pixels, which multiply by 16 bits as they lie, have the bits of the floats that these stand for") {
+  const TemporaryFolder folder;
+  const std::pair<PanelStorage, float (*)(float)> kStorages[] = {{PanelStorage::kBf16, as_bf16}, {PanelStorage::kF16, as_f16}};
+  for (const auto& [storage, round] : kStorages)
+    for (std::int64_t rows = 1; rows <= 6; ++rows) {
+      const auto dense = [&](float (*rounding)(float)) {
+        Floats values = uneven(301 * 90, 0.05f);  // an odd depth, five panels and a part of one
+        for (float& value : values) value = rounding(value);
+        OnnxBuilder b(13);
+        b.input("x", {rows, 301}).initializer(tensor("w", {301, 90}, values)).initializer(tensor("b", {90}, uneven(90, 0.3f)));
+        b.node("MatMul", {"x", "w"}, {"m"}).node("Add", {"m", "b"}, {"a"}).node("Sigmoid", {"a"}, {"y"});
+        return b.output("y");
+      };
+      importer::ConvertOptions options;
+      options.weights = storage;
+      const Values inputs{uneven(rows * 301, 1.0f)};
+      const Values want = outputs(converted(folder, dense(round), "rounded"), inputs, {});
+      CHECK(outputs(converted(folder, dense(as_given), "stored", options), inputs, {}) == want);
+    }
+}

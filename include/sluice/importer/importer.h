@@ -66,6 +66,8 @@ struct ConvertOptions {
   bool exact = false;                            // --numerics exact: every node of the class kExact, no Winograd
   bool fuse = true;                              // off: one node an operator (tests)
   std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
+  /// --weights auto: what those of these weights hold, by name, whatever `weights` says (weight_choice.h).
+  std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms;
   double prune = 0;                              // --prune: this share of the blocks of each weight that gains by it are left out
   bool sparse = true;                            // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
   model::Preprocess preprocess;                  // written as metadata when present

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "sluice/core/dtype.h"
@@ -23,6 +24,10 @@ enum class PanelStorage : std::uint8_t {
   kInt8,  // whole numbers from -127 to 127 times one scale for each output
   kInt4,  // from -8 to 7 times one f16 scale for each 32 values of an output, in the order of its panel: that of the least squared error
 };
+inline constexpr std::size_t kPanelStorages = 5;
+
+/// As `convert --weights` has it: "f32", "bf16" and so on; empty behind the last.
+std::string_view name_of(PanelStorage storage) noexcept;
 
 /// Strided access to values that somebody else owns (a mapped ONNX file). Strides count elements; 0 repeats one value.
 ///

@@ -6,6 +6,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_file.h"
 #include "sluice/operators/validate.h"
+#include "src/cli/convert/choose_weights.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
@@ -24,6 +26,7 @@
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/refuse_words.h"
+#include "src/cli/scratch_folder.h"
 #include "src/cli/text.h"
 #include "src/cli/words.h"
 
@@ -39,7 +42,7 @@ struct CommandLine {
   std::string code = "none";
   std::string sparse = "auto";
   double prune = 0;
-  std::string io_limit;
+  WeightTarget target;
   std::string encrypt;
   bool without_weights = false;
   bool made_up_weights = false;
@@ -47,16 +50,19 @@ struct CommandLine {
   bool quiet = false;
 };
 
+constexpr const char* kAutoWeights = "auto";
+
+std::vector<std::string> storage_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kernels::kPanelStorages; ++i) names.emplace_back(name_of(static_cast<kernels::PanelStorage>(i)));
+  return names;
+}
+
 std::optional<kernels::PanelStorage> storage_of(const std::string& name) {
-  using kernels::PanelStorage;
-  constexpr std::pair<std::string_view, PanelStorage> kNames[] = {{"f32", PanelStorage::kF32},
-                                                                  {"bf16", PanelStorage::kBf16},
-                                                                  {"f16", PanelStorage::kF16},
-                                                                  {"int8", PanelStorage::kInt8},
-                                                                  {"int4", PanelStorage::kInt4}};
-  for (const auto& [word, storage] : kNames)
-    if (name == word) return storage;
-  return std::nullopt;
+  const std::vector<std::string> names = storage_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<kernels::PanelStorage>(found - names.begin());
 }
 
 importer::Coding coding_of(const std::string& name) {
@@ -112,6 +118,40 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"problems", json_of_problems(report.problems)}};
 }
 
+void print_report(const CommandLine& line, const importer::ConvertReport& report) {
+  fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
+             format_bytes(report.weight_bytes));
+  if (report.sparse_weights != 0)
+    fmt::print("  {} of them sparse: {} in place of {}\n", report.sparse_weights, format_bytes(report.sparse_bytes),
+               format_bytes(report.sparse_dense_bytes));
+  print_pruned(report);
+  if (report.coded_bytes != Bytes())
+    fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
+  for (const model::Dimension& dimension : report.dimensions)
+    fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
+  if (!report.dimensions.empty())
+    fmt::print("  {} graphs of {} structure{}, {} of weights for some of them only\n", report.graphs, report.forms,
+               report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
+}
+
+bool chooses_weights(const CommandLine& line) { return line.weights == kAutoWeights; }
+
+/// Of --weights auto: the form of each weight into `options`. Else nothing.
+Status choose_forms(const CommandLine& line, importer::ConvertOptions& options, importer::WeightChoice& choice,
+                    importer::ConvertReport& report) {
+  if (!chooses_weights(line)) return {};
+  constexpr int kUsualPlans = 36;  // a search of 8 to 10, then those for steps that are taken back
+  std::unique_ptr<Progress> progress;
+  if (!line.quiet && !line.json) progress = std::make_unique<Progress>("weights", kUsualPlans);
+  const auto price = price_by_plans(line.target, [&](int plans) {
+    if (progress) progress->update(static_cast<std::uint64_t>(std::min(plans, kUsualPlans)), [&] { return fmt::format("plan {}", plans); });
+  });
+  const ScratchFolder folder("sluice-convert");
+  const Status chosen = importer::choose_weights(line.onnx, folder.file("model.sluice"), options, price, choice, report);
+  for (const importer::ChosenWeight& weight : choice.weights) options.weight_forms[weight.name] = weight.storage;
+  return chosen;
+}
+
 int convert_file(const CommandLine& line) {
   importer::ConvertOptions options;
   apply(line.import, options);
@@ -122,7 +162,7 @@ int convert_file(const CommandLine& line) {
   options.code = coding_of(line.code);
   options.sparse = line.sparse == "auto";
   options.prune = line.prune;
-  if (!line.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.io_limit);
+  if (!line.target.io_limit.empty()) options.disk_bytes_per_second = parse_disk_rate(line.target.io_limit);
   model::Key key;
   if (!line.encrypt.empty()) {
     std::error_code error;
@@ -132,8 +172,9 @@ int convert_file(const CommandLine& line) {
     options.key = &key;
   }
   importer::ConvertReport report;
-  Status converted;
-  {
+  importer::WeightChoice choice;
+  Status converted = choose_forms(line, options, choice, report);
+  if (converted) {
     std::unique_ptr<Progress> progress;
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
@@ -147,21 +188,14 @@ int convert_file(const CommandLine& line) {
   if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
   if (!converted && converted.error().code == ErrorCode::kInvalidModel && model::ModelFile::open(line.onnx, operators::validate_node))
     fmt::print(stderr, "sluice-convert: {} is a model file already: sluice run {}\n", line.onnx, line.onnx);
-  if (line.json) print_json("sluice convert", json_of(line, report, status));
+  if (line.json) {
+    Json json = json_of(line, report, status);
+    if (converted && chooses_weights(line)) json["choice"] = json_of_choice(line.target, choice);
+    print_json("sluice convert", json);
+  }
   if (converted && !line.json && !line.quiet) {
-    fmt::print("{}: {} ONNX nodes became {}, {} of weights\n", line.model, report.onnx_nodes, report.nodes,
-               format_bytes(report.weight_bytes));
-    if (report.sparse_weights != 0)
-      fmt::print("  {} of them sparse: {} in place of {}\n", report.sparse_weights, format_bytes(report.sparse_bytes),
-                 format_bytes(report.sparse_dense_bytes));
-    print_pruned(report);
-    if (report.coded_bytes != Bytes())
-      fmt::print("  {} of them coded: a file of {}\n", format_bytes(report.coded_bytes), format_bytes(report.file_bytes));
-    for (const model::Dimension& dimension : report.dimensions)
-      fmt::print("  {}: {}, to be bound with --dim when the model is opened\n", dimension.name, model::extents_text(dimension.extents));
-    if (!report.dimensions.empty())
-      fmt::print("  {} graphs of {} structure{}, {} of weights for some of them only\n", report.graphs, report.forms,
-                 report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
+    print_report(line, report);
+    if (chooses_weights(line)) print_choice(line.target, choice);
   }
   finish_stdout();
   return status;
@@ -191,11 +225,20 @@ int dispatch(int argc, char** argv) {
                  "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
-  app.add_option(
-         "--weights", line.weights,
-         "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
-         "scale an output) or int4 (one scale for 32 values)")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8", "int4"}));
+  std::vector<std::string> forms = storage_names();
+  forms.emplace_back(kAutoWeights);
+  CLI::Option* const weights =
+      app.add_option(
+             "--weights", line.weights,
+             "what panels of weights hold: the file's own values, f16 or f32 (the default), or these rounded to f32, bf16, f16, int8 (one "
+             "scale an output) or int4 (one scale for 32 values), or auto: to each its own, with the least noise that lets a run in "
+             "--for-budget hide its reading")
+          ->check(CLI::IsMember(forms));
+  app.add_option("--for-budget", line.target.budget, "the budget that --weights auto chooses for, as --budget of `sluice run`: 48MiB")
+      ->needs(weights);
+  app.add_option("--profile", line.target.profile,
+                 "the device that --weights auto chooses for: a file, or none (default: what `sluice profile` wrote)")
+      ->needs(weights);
   app.add_option("--code", line.code,
                  "entropy-codes weights, which stay the same: fast: those that shrink by a tenth; small: all that shrink; auto: those that "
                  "come sooner from the disk of --io-limit")
@@ -212,7 +255,9 @@ int dispatch(int argc, char** argv) {
          "this share of the blocks of 16 outputs x 1 input become zeros, the least by their sums of squares, of each weight that kernels "
          "are then faster with; no data is looked at")
       ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--io-limit", line.io_limit, "the rate of the disk that --code auto codes for; default: 1.5GB/s");
+  app.add_option("--io-limit", line.target.io_limit,
+                 "the rate of the disk that --code auto codes for (default: 1.5GB/s) and --weights auto chooses for (default: the "
+                 "profile's)");
   app.add_option("--encrypt", line.encrypt, "KEYFILE, 32 bytes: encrypts the model, which whoever opens it then gives with --key")
       ->check([](const std::string& path) { return path.empty() ? std::string("wants the file of a key") : std::string(); });
   app.add_flag("--without-weights", line.without_weights,
@@ -232,6 +277,8 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-convert", app, "sluice convert", error);
   }
+  if (chooses_weights(line) && line.target.budget.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
   return convert_file(line);
 }
 

@@ -10,16 +10,14 @@
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/narrow.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/tile_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::CappedTag<float, 16>;
-using V = hn::Vec<D>;
-inline constexpr int kVectorLanes = static_cast<int>(HWY_LANES(float) < 16 ? HWY_LANES(float) : 16);
 
 template <class T>
 HWY_INLINE const T* as(const std::byte* from) {
@@ -111,6 +109,83 @@ void widen_few_bits(const std::byte* panel, std::int64_t group, std::int64_t fir
   }
 }
 
+struct LoadBf16 {
+  HWY_INLINE V operator()(const std::uint16_t* at) const {
+    const hn::Rebind<std::uint16_t, D> halves;
+    const hn::Rebind<std::uint32_t, D> words;
+    return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, at))));
+  }
+};
+struct LoadF16 {
+  HWY_INLINE V operator()(const std::uint16_t* at) const {
+    const hn::Rebind<hwy::float16_t, D> halves;
+    return hn::PromoteTo(D(), hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(at)));
+  }
+};
+
+/// Two values of 16 lanes are a line: how many values ahead lines are fetched, each once. Memory is some hundred products away.
+constexpr std::int64_t kValuesAhead = 64;
+
+/// Panels [p, p + kPanels) of 16 bits as they lie.
+template <class Load, int kRows, int kPanels>
+HWY_NOINLINE void stored_tile(const TileRows& rows, const TileJob& job, int p) {
+  constexpr int kVectors = kPanels * kPanelVectors;
+  const Load load;
+  const std::int64_t panel_halves = job.panel_floats * 2;
+  const auto* from = reinterpret_cast<const std::uint16_t*>(job.panels) + p * panel_halves + job.first_value * 16;
+  V acc[kRows][kVectors];
+  clear(acc);
+  for (std::int64_t s = 0; s < job.segments; ++s) {
+    const std::int64_t offset = job.segment_offsets[s];
+    const auto multiply = [&](std::int64_t k) HWY_ATTR {
+      V weights[kVectors];
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) weights[v] = load(from + v / kPanelVectors * panel_halves + v % kPanelVectors * kVectorLanes);
+      HWY_UNROLL(4)
+      for (int m = 0; m < kRows; ++m) {
+        const V input = hn::Set(D(), rows.a[m][offset + k]);
+        HWY_UNROLL(8)
+        for (int v = 0; v < kVectors; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
+      }
+      from += 16;
+    };
+    std::int64_t k = 0;
+    for (; k + 2 <= job.depth; k += 2) {
+      HWY_UNROLL(4)
+      for (int panel = 0; panel < kPanels; ++panel) __builtin_prefetch(from + panel * panel_halves + kValuesAhead * 16, 0, 3);
+      multiply(k);
+      multiply(k + 1);
+    }
+    if (k < job.depth) multiply(k);
+  }
+  finish(acc, rows, job, std::int64_t{p} * 16);
+}
+
+/// As many chains as hide the latency of an FMA, where there are registers for them.
+constexpr int kStoredPanels = 4;
+constexpr int kStoredRows = kVectorLanes < 16 ? 1 : 4;
+
+template <class Load, int kRows>
+void run_stored_rows(const TileRows& rows, const TileJob& job) {
+  int p = 0;
+  for (; p + kStoredPanels <= job.panel_count; p += kStoredPanels) stored_tile<Load, kRows, kStoredPanels>(rows, job, p);
+  for (; p < job.panel_count; ++p) stored_tile<Load, kRows, 1>(rows, job, p);
+}
+
+template <class Load>
+void run_stored(const TileRows& rows, const TileJob& job) noexcept {
+  if constexpr (kStoredRows > 1) {
+    if (rows.count == 2) return run_stored_rows<Load, 2>(rows, job);
+    if (rows.count == 3) return run_stored_rows<Load, 3>(rows, job);
+    if (rows.count == 4) return run_stored_rows<Load, 4>(rows, job);
+  }
+  run_stored_rows<Load, 1>(rows, job);
+}
+
+/// By NarrowForm. Integers and their scales take more instructions than the FMAs beside them.
+constexpr std::array<decltype(TileTable::stored), kNarrowForms> kStored{
+    nullptr, nullptr, nullptr, run_stored<LoadBf16>, run_stored<LoadF16>, nullptr};
+
 /// By NarrowForm.
 constexpr std::array<Widen, kNarrowForms> kWiden{widen_eight_bits, widen_few_bits<4>, widen_few_bits<2>,
                                                  widen_bf16,       widen_f16,         widen_few_bits<4, true>};
@@ -127,7 +202,10 @@ namespace {
 
 constexpr std::size_t kIsas = 4;
 
-const std::array<Widen, kNarrowForms>& widens(Isa isa) noexcept {SLUICE_RETURN_FOR_ISA(isa, kWiden)}
+const std::array<Widen, kNarrowForms>& widens(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, kWiden) }
+
+const std::array<decltype(TileTable::stored), kNarrowForms>& stored_tiles(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, kStored) }
+int stored_rows(Isa isa) noexcept {SLUICE_RETURN_FOR_ISA(isa, kStoredRows)}
 
 std::array<TileTable, kNarrowForms * kIsas> narrow_tables() noexcept {
   std::array<TileTable, kNarrowForms * kIsas> tables;
@@ -138,6 +216,8 @@ std::array<TileTable, kNarrowForms * kIsas> narrow_tables() noexcept {
     tables[i] = tile_table(isa);
     tables[i].short_products = 0;  // short sums are formed as others are
     tables[i].widen = widens(isa)[i % kNarrowForms];
+    tables[i].stored = stored_tiles(isa)[i % kNarrowForms];
+    if (tables[i].stored != nullptr) tables[i].stored_rows = stored_rows(isa);
   }
   return tables;
 }
@@ -155,13 +235,12 @@ struct RoomSizes {
   int tiles = 0;
 
   explicit RoomSizes(const NarrowStep& step) noexcept {
-    const std::int64_t most = step.pixels <= kFewPixels ? kWidenedFloatsOfFew : kWidenedFloats;
     const std::int64_t whole = step.geometry.values * kMostGranule * kPanelLanes;
-    floats = std::min(whole, most);
+    floats = std::min(whole, kWidenedFloats);
     // Tiles wait where panels are widened in turn: parts of them, or all of a few of a larger block, whose sums are finished at once.
-    if (whole <= most && step.block_panels <= kMostGranule) return;
+    if (whole <= kWidenedFloats && step.block_panels <= kMostGranule) return;
     tiles = static_cast<int>(std::min<std::int64_t>(kHeldTiles, step.pixels));
-    if (whole > most) sums = std::min<std::int64_t>(kHeldTiles * kTileSums, step.pixels * kMostGranule * kPanelLanes);
+    if (whole > kWidenedFloats) sums = std::min<std::int64_t>(kHeldTiles * kTileSums, step.pixels * kMostGranule * kPanelLanes);
   }
   std::uint64_t bytes() const noexcept {
     const std::uint64_t values = static_cast<std::uint64_t>(floats + sums) * sizeof(float);
@@ -191,6 +270,7 @@ NarrowRooms::NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::by
     NarrowRoom& made = *room(thread);
     made.held_panel = -1;
     made.floats = sizes.floats;
+    made.stored = tiles.stored != nullptr && step.pixels <= tiles.stored_rows;
     made.widened = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&made) + sizeof(NarrowRoom));
     made.sums = made.widened + sizes.floats;
     made.tiles = reinterpret_cast<TileRows*>(made.sums + sizes.sums);
@@ -208,6 +288,7 @@ void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
   for (shift_ = 0; shift_ < 3 && (job.values * 16 * std::int64_t{sizeof(float)} >> (shift_ + 1)) >= stored; ++shift_) {
   }
   job.next_shift = shift_;
+  if (room_->stored) return;
   whole_ = products * 16 * job.panel_count <= room_->floats;
   if (!whole_ || products == 0) return;
   if (room_->held_panel != first_panel || room_->held_value != job.first_value) {
@@ -223,6 +304,7 @@ void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
 }
 
 void TileRunner::run_narrow(const TileRows& rows, const TileJob& job) noexcept {
+  if (room_->stored) return tiles_.stored(rows, job);
   if (whole_) return tiles_.panels(rows, job);
   room_->tiles[count_++] = rows;
   if (count_ == room_->most_tiles) run_held(job);
@@ -274,8 +356,9 @@ void TileRunner::run_part(const TileJob& job, TileJob part, int first, std::int6
   const auto* const panels = reinterpret_cast<const std::byte*>(job.panels) + first * panel_bytes;
   for (int p = 0; p < part.panel_count; ++p)
     tiles_.widen(panels + p * panel_bytes, job.k_group, job.first_value + value, values, room_->widened + p * values * 16);
-  // What follows the part in the same panels, or, behind their end, in others: the tiles bring it to L2.
-  const auto* const next = panels + (job.first_value + value + values) * panel_bytes / std::max<std::int64_t>(1, job.values);
+  // What follows the part in the same panels, or the beginning of those behind them: the tiles bring it to L2.
+  const std::int64_t behind = (job.first_value + value + values) * panel_bytes / std::max<std::int64_t>(1, job.values);
+  const auto* const next = panels + (part.ends ? part.panel_count * panel_bytes : behind);
   part.next_panel_floats = job.panel_floats;
   part.next_shift = shift_;
   if (count_ < kTilesOfPrefetch) {

@@ -6,6 +6,9 @@
 //
 // Sums that are not finished wait between the parts.
 //
+// A step of so few pixels that each weight is used but once or a few times is bound by memory: there values become floats in registers, in
+// the loop that multiplies by them.
+//
 // So each output is the chain of fused multiply-adds that it would be over a panel of those floats, bit for bit, and tiles take as long.
 #pragma once
 
@@ -30,11 +33,10 @@ Widen widen_of(Isa isa, NarrowForm form) noexcept;
 /// The tiles of f32 panels, and `widen` before them. TileJob::panels points at bytes, panel_floats counts 4 of them.
 const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept;
 
-/// Panels of a block that are widened whole, if their floats are no more than these: they are read from L2 as panels of f32 are.
-inline constexpr std::int64_t kWidenedFloats = 576 * 32;
-/// The same for steps of few pixels, whose tiles wait for memory: in parts, with unfinished sums that are few.
-inline constexpr std::int64_t kFewPixels = 64;
-inline constexpr std::int64_t kWidenedFloatsOfFew = 128 * 32;
+/// Panels of a block that are widened whole, if their floats are no more than these: they are read from L2 as panels of f32 are. What is
+/// longer goes in parts, and each part costs its tiles their sums in and out (of 576 x 32 floats, ViT-B/16 took 1.04 of the time with f32
+/// where it takes 1.00; of 128 x 32 GPT-2 took 1.09, now 1.01).
+inline constexpr std::int64_t kWidenedFloats = 1024 * 32;
 /// Where they are more, tiles that share a part: enough that widening takes a fiftieth of their time, and few enough for their sums to stay
 /// near.
 inline constexpr int kHeldTiles = 16;
@@ -47,6 +49,7 @@ struct alignas(64) NarrowRoom {
   std::int64_t held_panel;  // what `widened` holds: the first panel and the first value; -1: nothing
   std::int64_t held_value;
   std::int64_t floats;
+  bool stored;  // tiles multiply by panels as they lie, and nothing is widened
   float* widened;
   float* sums;  // of all tiles that wait; none of these where panels are widened whole
   TileRows* tiles;

@@ -89,6 +89,8 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
   const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
   units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, tiles / units.parts);
+  // A part of narrow panels is widened once for the tiles that wait together: shorter runs would widen it again for each few tiles.
+  if (table.widen != nullptr) units.runs = ceil_div(ceil_div(tiles, units.parts), std::int64_t{kHeldTiles});
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();

@@ -109,6 +109,9 @@ struct TileTable {
   int lane_rows = 1;       // of a full tile with lanes
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   Widen widen = nullptr;  // of narrow panels, before `panels` multiply by them (narrow.h); null: of f32
+  // As `panels`, over narrow ones as they lie: of tiles of up to `stored_rows`, whose sums begin and end in them. Null: there is none.
+  void (*stored)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  int stored_rows = 0;
   // As `panels`, tile by tile, for short sums; job.next_part is that of the first.
   void (*short_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;

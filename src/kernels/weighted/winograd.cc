@@ -29,9 +29,13 @@ const std::byte* raw_panel(const KernelCall& call, std::int64_t panel) noexcept 
   return weight.data + (panel - weight.panels.begin) * static_cast<std::int64_t>(conv_of(call).weighted.panels.panel_bytes.count());
 }
 
-/// Of f32.
+/// Channels `k` as they are stored; of narrow panels, the lines where they lie, for fetching alone.
 RawPanels raw_panels(const KernelCall& call, std::int64_t panel, Interval<std::int64_t> k) noexcept {
-  return {reinterpret_cast<const float*>(raw_panel(call, panel)) + k.begin * kLanes, conv_of(call).group_depth() * kLanes, k.size()};
+  constexpr std::int64_t kFloat = sizeof(float), kLine = kLanes * kFloat;
+  const PanelGeometry& geometry = conv_of(call).weighted.panels;
+  const std::int64_t value = static_cast<std::int64_t>(geometry.panel_bytes.count()) / geometry.values;  // of 16 lanes
+  return {reinterpret_cast<const float*>(raw_panel(call, panel) + k.begin * value), conv_of(call).group_depth() * value / kFloat,
+          ceil_div(k.size() * value, kLine)};
 }
 
 /// Transforms channels `k` of a raw panel. `u`: where those of the first of them lie.
@@ -114,9 +118,8 @@ class Worker {
       transform_panel(call_, loops_, p, k, u() + (p - panels.begin) * kPoints * cut_.memory.u_point, cut_.memory.u_point);
   }
 
-  /// What is transformed after channels `k` of `pair`, if it is as much. Narrow panels come without: they are half as long.
+  /// What is transformed after channels `k` of `pair`, if it is as much.
   RawPanels raw_after(PanelRange run, PanelRange pair, Interval<std::int64_t> k) const noexcept {
-    if (loops_.widen != nullptr) return {};
     if (k.end + k.size() <= cut_.depth) return raw_panels(call_, pair.begin, {k.end, k.end + k.size()});
     if (k.end == cut_.depth && pair.end + pair.size() <= run.end) return raw_panels(call_, pair.end, {0, k.size()});
     return {};
@@ -154,7 +157,7 @@ class Worker {
         transform_weights(pair, {k, k + job.depth});
         job.next = raw_after(run, pair, {k, k + job.depth});
       }
-      if (last && k + job.depth == cut_.depth && loops_.widen == nullptr) job.next = next_step(job.depth);
+      if (last && k + job.depth == cut_.depth) job.next = next_step(job.depth);
       loops_.multiply(job);
       job.v += job.depth;
       if (derived) job.u += job.depth * kLanes;

@@ -10,6 +10,7 @@ namespace {
 /// Axes that come at run time: each may be folded or not, but how many are listed is known.
 PlainRefusal bound(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) noexcept {
   if (!node.has(0)) return kMissingInput;
+  if (!takes(node)) return kWrongType;
   const Shape& in = node.in(0).shape;
   out = {node.in(0).dtype, in};
   axes = static_cast<std::uint8_t>((1u << in.rank()) - 1u);

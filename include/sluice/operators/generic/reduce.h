@@ -33,11 +33,17 @@ inline bool folded_axes(const PlainNode& node, std::uint32_t& axes) noexcept {
   return true;
 }
 
+/// The node's first input is there.
+inline bool takes(const PlainNode& node) noexcept {
+  const DType dtype = node.in(0).dtype;
+  const bool order = fold_of(node) == Fold::kMax || fold_of(node) == Fold::kMin;
+  return is_number(dtype) || (order && dtype == DType::kBool);
+}
+
 inline PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   const PlainTensor& x = node.in(0);
-  const bool order = fold_of(node) == Fold::kMax || fold_of(node) == Fold::kMin;
-  if (!is_number(x.dtype) && !(order && x.dtype == DType::kBool)) return kWrongType;
+  if (!takes(node)) return kWrongType;
   std::uint32_t axes = 0;
   if (!folded_axes(node, axes)) return kWrongAxis;
   Dims dims;
