@@ -36,6 +36,8 @@ Choice choose_products(const Graph& graph, const Node& node) {
     return {.refused = "its weights lie in fewer bits and are widened by a run; convert without --weights to emit it"};
   if (layout.layout == WeightLayout::kSparse || layout.side != PanelSide::kOutputs)
     return {.refused = "no portable kernel reads such panels"};
+  if (integers && !node.epilogue.has_residual && node.inputs.size() > 1)
+    return {.refused = "its scale comes at run time, for which no portable kernel is written"};
   if (node.op == OpKind::kDense) return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
   if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
   if (node.as<model::ConvAttributes>().depthwise()) return {integers ? Kernel::kDepthwiseU8 : Kernel::kDepthwiseF32};
@@ -56,6 +58,12 @@ Choice choose_pool(const Graph& graph, const Node& node) {
 }
 
 bool has_code(Function function) { return function != Function::kSqrt && function != Function::kFloor && function != Function::kCeil; }
+
+Choice choose_matmul(const Graph&, const Node& node) {
+  if (node.numeric == NumericClass::kInt8)
+    return {.refused = "multiplies two activations of bytes, for which no portable kernel is written"};
+  return {Kernel::kMatMul};
+}
 
 Choice choose_binary(const Graph& graph, const Node& node) {
   const auto function = node.as<model::BinaryAttributes>().function;
@@ -111,7 +119,7 @@ constexpr Chooser kChoosers[] = {
     {OpKind::kResize, choose_resize},
     {OpKind::kSlice, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
     {OpKind::kTranspose, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
-    {OpKind::kMatMul, choose_by_class<Kernel::kMatMul, Kernel::kMatMul>},
+    {OpKind::kMatMul, choose_matmul},
 };
 
 Choice choose(const Graph& graph, const Node& node) {

@@ -316,7 +316,8 @@ class Emitter {
       const std::int64_t lanes = graph_.weight(made.weights[0]).panels * model::kPanelLanes;
       if (node.integers) {
         made.weights.push_back(add_values(node.name + ":bias", node.integers->bias, lanes, DType::kI32));
-        made.weights.push_back(add_values(node.name + ":multipliers", node.integers->multipliers, lanes));
+        if (draft_.value(node.output).dtype != DType::kI32)
+          made.weights.push_back(add_values(node.name + ":multipliers", node.integers->multipliers, lanes));
       } else if (node.epilogue.has_bias) {
         made.weights.push_back(add_values(node.name + ":bias", node.bias, lanes));
       }

@@ -42,19 +42,6 @@ ValueId scaled(NodeContext& c, ValueId x, float factor) {
   return c.add_binary(BinaryFunction::kMul, x, c.add_constant(make_fill(Shape{}, factor)));
 }
 
-/// MatMul of two run-time values (or one and a constant that no panel takes).
-ValueId add_matmul(NodeContext& c, ValueId a, ValueId b) {
-  const Shape sa = c.shape(a), sb = c.shape(b);
-  if (sa.back() != sb[sb.rank() - 2]) c.malformed("shapes " + sa.to_string() + " and " + sb.to_string() + " do not multiply");
-  Shape batch_a = sa, batch_b = sb;
-  batch_a[sa.rank() - 2] = batch_a[sa.rank() - 1] = 1;
-  batch_b[sb.rank() - 2] = batch_b[sb.rank() - 1] = 1;
-  Shape out = broadcast_shape(batch_a, batch_b);
-  out[out.rank() - 2] = sa[sa.rank() - 2];
-  out[out.rank() - 1] = sb.back();
-  return c.add(OpKind::kMatMul, {a, b}, out);
-}
-
 /// [out features] of a constant that broadcasts over rows; empty when it does not.
 std::vector<float> as_row_bias(const Constant& constant, std::int64_t n) {
   const Shape& s = constant.shape;
@@ -100,6 +87,18 @@ ValueId add_dense_layers(NodeContext& c, ValueId a, const std::string& name, con
 }
 
 }  // namespace
+
+ValueId add_matmul(NodeContext& c, ValueId a, ValueId b) {
+  const Shape sa = c.shape(a), sb = c.shape(b);
+  if (sa.back() != sb[sb.rank() - 2]) c.malformed("shapes " + sa.to_string() + " and " + sb.to_string() + " do not multiply");
+  Shape batch_a = sa, batch_b = sb;
+  batch_a[sa.rank() - 2] = batch_a[sa.rank() - 1] = 1;
+  batch_b[sb.rank() - 2] = batch_b[sb.rank() - 1] = 1;
+  Shape out = broadcast_shape(batch_a, batch_b);
+  out[out.rank() - 2] = sa[sa.rank() - 2];
+  out[out.rank() - 1] = sb.back();
+  return c.add(OpKind::kMatMul, {a, b}, out);
+}
 
 void lower_gemm(NodeContext& c) {
   ValueId a = c.float_input(0), b = c.float_input(1);

@@ -25,19 +25,24 @@ bool is_run_time_bytes(const NodeContext& c, std::size_t at) {
   return c.has_input(at) && is_byte(c.run_time_type(c.input(at))) && c.input_constant(at) == nullptr && !c.bounded(c.input(at));
 }
 
-/// Do the bytes of a weight less their zero points stay bytes, and its sums 32 bits?
-bool fits(const NodeContext& c, std::size_t at, int channels) {
+}  // namespace
+
+bool bytes_fit(const NodeContext& c, std::size_t at, std::size_t zero_at, int channels) {
   const Constant* w = c.input_constant(at);
   if (w == nullptr || !is_byte(w->dtype) || w->bits != 8 || w->elements() == 0 || w->elements() > kMaxFoldedElements * 256) return false;
   constexpr std::int64_t kMostProducts = INT32_MAX / (255 * 128);
   if (w->elements() / w->shape[channels] > kMostProducts - 1) return false;
-  if (!c.has_input(at + 2)) return w->dtype == DType::kI8;
-  const std::vector<std::int64_t> zeros = integers(*c.input_constant(at + 2));
+  if (!c.has_input(zero_at)) return w->dtype == DType::kI8;
+  if (c.input_constant(zero_at) == nullptr) return false;
+  const std::vector<std::int64_t> zeros = integers(*c.input_constant(zero_at));
+  if (zeros.size() != 1 && zeros.size() != static_cast<std::size_t>(w->shape[channels])) return false;
   if (std::all_of(zeros.begin(), zeros.end(), [&](std::int64_t zero) { return zero == (w->dtype == DType::kU8 ? 128 : 0); })) return true;
   if (zeros.size() != 1 || w->elements() > kMaxFoldedElements) return false;
   const std::vector<std::int64_t> values = integers(*w);
   return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v - zeros[0] >= -128 && v - zeros[0] <= 127; });
 }
+
+namespace {
 
 ValueId optional_input(const NodeContext& c, std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); }
 
@@ -70,7 +75,7 @@ bool is_bias(const NodeContext& c, std::size_t at, std::int64_t channels) {
 
 /// x, its scale and zero point, w the same, y's scale and zero point, a bias.
 bool lower_integer_conv(NodeContext& c) {
-  if (!is_run_time_bytes(c, 0) || !c.has_input(3) || c.input_shape(3).rank() < 3 || !fits(c, 3, 0)) return false;
+  if (!is_run_time_bytes(c, 0) || !c.has_input(3) || c.input_shape(3).rank() < 3 || !bytes_fit(c, 3, 5, 0)) return false;
   const std::int64_t channels = c.input_shape(3)[0];
   if (!is_linear(c, 1, 1) || !is_linear(c, 4, channels) || !is_linear(c, 6, 1) || !is_bias(c, 8, channels)) return false;
   std::vector<ValueId> inputs{real(c, 0), real(c, 3)};
@@ -82,9 +87,13 @@ bool lower_integer_conv(NodeContext& c) {
 }
 
 bool lower_integer_matmul(NodeContext& c) {
-  if (!is_run_time_bytes(c, 0) || !c.has_input(3) || c.input_shape(3).rank() != 2 || c.input_shape(0).rank() < 2 || !fits(c, 3, 1))
+  if (!is_run_time_bytes(c, 0) || !c.has_input(3) || c.input_shape(0).rank() < 2 || !is_linear(c, 1, 1) || !is_linear(c, 6, 1))
     return false;
-  if (!is_linear(c, 1, 1) || !is_linear(c, 4, c.input_shape(3)[1]) || !is_linear(c, 6, 1)) return false;
+  if (is_run_time_bytes(c, 3)) {
+    if (!is_linear(c, 4, 1)) return false;
+  } else if (c.input_shape(3).rank() != 2 || !bytes_fit(c, 3, 5, 1) || !is_linear(c, 4, c.input_shape(3)[1])) {
+    return false;
+  }
   const ValueId x = real(c, 0);
   set_bytes(c, add_product(c, x, real(c, 3, 1)), 6);
   return true;
@@ -94,7 +103,7 @@ bool lower_integer_matmul(NodeContext& c) {
 bool lower_integer_gemm(NodeContext& c) {
   const bool turned = c.integer("transB", 0) != 0;
   if (c.integer("transA", 0) != 0 || c.real("alpha", 1.0f) != 1.0f || !is_run_time_bytes(c, 0) || !c.has_input(3)) return false;
-  if (c.input_shape(0).rank() != 2 || c.input_shape(3).rank() != 2 || !fits(c, 3, turned ? 0 : 1)) return false;
+  if (c.input_shape(0).rank() != 2 || c.input_shape(3).rank() != 2 || !bytes_fit(c, 3, 5, turned ? 0 : 1)) return false;
   const std::int64_t channels = c.input_shape(3)[turned ? 0 : 1];
   if (!is_linear(c, 1, 1) || !is_linear(c, 4, channels) || !is_bias(c, 6, channels) || (c.has_input(7) && !is_linear(c, 7, 1)))
     return false;

@@ -1,6 +1,6 @@
-// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, whose weight is a constant larger than
-// the tensors beside it: products over panels of 8 bits, which slice and stream, in place of the plain operator, which needs all of it at
-// once.
+// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, where lower_run_time.cc and
+// lower_qlinear.cc do not make integers of them, and the weight is a constant: products over panels of 8
+// bits, which slice and stream, in place of the plain operator, which needs all of it at once.
 //
 //     x - zero, as f32 --dense or conv over (w - zero)--> sums --> i32, + bias --> f32 * scale --> rounded
 //
@@ -60,11 +60,6 @@ class ByteLowering {
     made.values = dequantised(q, std::vector<float>(zeros.size(), 1.0f), zeros, order);
     made.parts = cut(*made.values.quantised, q.shape, outputs, inputs);
     return made;
-  }
-
-  /// The plain operator takes less memory where the tensors beside the weight are the larger.
-  void demand_large_weight(const Constant& weight, ValueId x, std::int64_t outputs) const {
-    if (weight.elements() < 4 * (c_.shape(x).element_count() + outputs)) c_.refuse("a weight that is smaller than the tensors beside it");
   }
 
   ValueId whole(ValueId sums) const { return add_plain(c_, "Cast", {sums}, {{kInt32}}); }
@@ -140,11 +135,11 @@ ValueId sum_of_parts(NodeContext& c, const ByteLowering& bytes, const ByteWeight
 }
 
 ValueId matrix_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  if (const auto sums = run_time_matrix_sums(c, x_at, x_zero, w_at, w_zero)) return *sums;
   const Constant& q = c.require_constant(w_at, "the weight");
   const Shape x_shape = c.input_shape(x_at);
   if (q.shape.rank() != 2 || x_shape.rank() < 2 || x_shape.back() != q.shape[0] || c.constant(c.input(x_at)) != nullptr)
     c.refuse("a product that is no dense layer");
-  bytes.demand_large_weight(q, c.input(x_at), x_shape.element_count() / x_shape.back() * q.shape[1]);
   const ByteWeight weight = bytes.weight(w_at, w_zero, 1, 0);
   const ValueId x = bytes.centred(x_at, x_zero);
   return sum_of_parts(c, bytes, weight, [&](std::int64_t begin, std::int64_t end) {
@@ -154,13 +149,12 @@ ValueId matrix_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at,
 }
 
 ValueId image_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  if (const auto sums = run_time_image_sums(c, x_at, x_zero, w_at, w_zero)) return *sums;
   const Constant& q = c.require_constant(w_at, "the weight");
   const Shape x_shape = c.input_shape(x_at);
   if (c.integer("group", 1) != 1 || (q.shape.rank() != 3 && q.shape.rank() != 4) || x_shape.rank() != q.shape.rank() ||
       q.shape[1] != x_shape[1] || c.constant(c.input(x_at)) != nullptr)
     c.refuse("a convolution of this form");
-  // What it gives has about as many pixels as its input.
-  bytes.demand_large_weight(q, c.input(x_at), x_shape.element_count() / x_shape[1] * q.shape[0]);
   const ByteWeight weight = bytes.weight(w_at, w_zero, 0, 1);
   const ValueId x = bytes.centred(x_at, x_zero);
   return sum_of_parts(c, bytes, weight, [&](std::int64_t begin, std::int64_t end) {
@@ -170,6 +164,7 @@ ValueId image_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at, 
 
 /// The same where the weight may also be small or computed: then the plain operator's.
 ValueId matrix_sums_or_plain(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  if (const auto sums = run_time_matrix_sums(c, x_at, x_zero, w_at, w_zero)) return *sums;
   const Constant* w = c.input_constant(w_at);
   const Shape x = c.input_shape(x_at);
   const bool large = w != nullptr && w->shape.rank() == 2 && x.rank() >= 2 && c.input_constant(x_at) == nullptr &&

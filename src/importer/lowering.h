@@ -152,6 +152,8 @@ std::span<const OperatorEntry> contrib_table() noexcept;
 
 /// MatMul: a dense layer where `b` is a constant matrix.
 ValueId add_product(NodeContext& c, ValueId a, ValueId b);
+/// One of two run-time values of two axes at least, or of one and a constant that no panel takes.
+ValueId add_matmul(NodeContext& c, ValueId a, ValueId b);
 
 /// Rows of a constant table, along its first axis, by indices known at run time; `table` has the values, `name` its initialiser.
 ValueId add_embedding(NodeContext& c, const Constant& table, const std::string& name, ValueId indices);
@@ -163,6 +165,12 @@ ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::s
 bool lower_integer_conv(NodeContext& c);
 bool lower_integer_matmul(NodeContext& c);
 bool lower_integer_gemm(NodeContext& c);
+
+/// Is the weight at `at` of bytes that stay bytes less their constant zero points, and its sums 32 bits? Channels are places of an axis.
+bool bytes_fit(const NodeContext& c, std::size_t at, std::size_t zero_at, int channels);
+/// Sums of products of bytes whose zero points come at run time (lower_run_time.cc). Nothing: not of a form that stays exact.
+std::optional<ValueId> run_time_matrix_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero);
+std::optional<ValueId> run_time_image_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero);
 
 /// The shape that numpy broadcasting gives; refuses shapes that do not fit.
 Shape broadcast_shape(const Shape& a, const Shape& b);

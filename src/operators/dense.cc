@@ -43,11 +43,27 @@ std::uint64_t dense_macs(const Graph& graph, const Node& node) noexcept {
 
 // ---- matmul: [..., M, K] x [..., K, N] -> [..., M, N], leading axes broadcast
 
+/// Of bytes: u8 of a scale each, or of zero points and perhaps a scale that come at run time.
+Status check_integer_matmul(const NodeCheck& check) {
+  const std::size_t count = check.node().inputs.size();
+  const DType out = check.output().dtype;
+  SLUICE_RETURN_IF_ERROR(check.operands(count == 4 || count == 5 ? count : 2, 0));
+  if (count == 2) return check.integers(out != DType::kF32);
+  for (std::size_t i = 0; i < 4; ++i)
+    if (check.input(i).dtype != DType::kU8 || (i > 1 && check.input(i).shape.element_count() != 1))
+      return check.invalid("G2: matrices of bytes and their zero points are u8, and a zero point is one value");
+  if (out != (count == 5 ? DType::kF32 : DType::kI32)) return check.invalid("G2: products of bytes are i32, or f32 with a scale");
+  if (count == 4) return {};
+  const std::int64_t scales = check.input(4).shape.element_count();
+  if (check.input(4).dtype == DType::kF32 && (scales == 1 || scales == check.output().shape.back())) return {};
+  return check.invalid("G2: a scale of the run time is one f32, or one for each column");
+}
+
 Status validate_matmul(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   if (check.attributes<std::monostate>() == nullptr) return check.invalid("G2: a matrix product has no attributes");
-  SLUICE_RETURN_IF_ERROR(check.operands(2, 0));
-  SLUICE_RETURN_IF_ERROR(check.f32());
+  SLUICE_RETURN_IF_ERROR(check.integer() ? check_integer_matmul(check) : check.operands(2, 0));
+  if (!check.integer()) SLUICE_RETURN_IF_ERROR(check.f32());
   const Shape &a = check.input(0).shape, &b = check.input(1).shape;
   if (a.rank() < 2 || b.rank() < 2) return check.invalid("G2: a matrix product is of matrices");
   SLUICE_RETURN_IF_ERROR(check_broadcast(check, 2));
@@ -65,6 +81,7 @@ std::optional<Shape> infer_matmul(const Graph& graph, const Node& node) noexcept
 }
 
 AxisRelations relate_matmul(const Graph& graph, const Node& node, std::size_t input) noexcept {
+  if (input > 1) return relate_along_last(graph, node, input);  // zero points and a scale
   const Shape &in = shape_of_input(graph, node, input), &out = shape_of_output(graph, node);
   AxisRelations axes(in.rank());
   for (int axis = 0; axis < in.rank() - 2; ++axis) axes[axis] = relate_broadcast(in, out, axis);
@@ -74,6 +91,7 @@ AxisRelations relate_matmul(const Graph& graph, const Node& node, std::size_t in
 }
 
 Reduction matmul_reduction(const Graph& graph, const Node& node) noexcept {
+  if (node.numeric == NumericClass::kInt8) return {};
   const Shape &a = shape_of_input(graph, node, 0), &b = shape_of_input(graph, node, 1);
   return {.input_axis = a.rank() - 1, .second_axis = b.rank() - 2, .extent = a.back()};
 }
@@ -107,6 +125,7 @@ constexpr OperatorDefinition kMatMul = {
     .kind = OpKind::kMatMul,
     .attributes = kAlternative<std::monostate>,
     .inputs = 2,
+    .integers = Integers::kSome,
     .validate = validate_matmul,
     .infer = infer_matmul,
     .relate_input = relate_matmul,

@@ -67,11 +67,24 @@ Status NodeCheck::products() const {
     SLUICE_RETURN_IF_ERROR(operands(1, node_.epilogue.has_bias ? 2 : 1));
     return f32();
   }
+  if (!node_.epilogue.has_residual && node_.inputs.size() > 1) return run_time_products();
   const bool sums = output().dtype == DType::kI32;
   SLUICE_RETURN_IF_ERROR(operands(1, sums ? 2 : 3));
   if (!node_.epilogue.has_bias || (node_.epilogue.has_residual && output().dtype != DType::kU8))
     return invalid("G4: products of integers have a bias, and a residual only where they are rounded to u8");
   return integers(!sums && output().dtype != DType::kF32);
+}
+
+Status NodeCheck::run_time_products() const {
+  const bool scaled = node_.inputs.size() == 3;
+  SLUICE_RETURN_IF_ERROR(operands(scaled ? 3 : 2, scaled ? 3 : 2));
+  if (!node_.epilogue.has_bias) return invalid("G4: products of integers have a bias");
+  const bool typed = input(0).dtype == DType::kU8 && input(1).dtype == DType::kU8 && input(1).shape.element_count() == 1;
+  if (!typed || output().dtype != (scaled ? DType::kF32 : DType::kI32))
+    return invalid("G2: integers whose zero point comes at run time are u8, and so is it; they give i32, or f32 with a scale");
+  const std::int64_t scales = scaled ? input(2).shape.element_count() : 1;
+  if (!scaled || (input(2).dtype == DType::kF32 && (scales == 1 || scales == output().shape.back()))) return {};
+  return invalid("G2: a scale of the run time is one f32, or one for each channel");
 }
 
 Status NodeCheck::residual() const {

@@ -86,6 +86,8 @@ class NodeCheck {
 
  private:
   Status integer_activation() const;
+  /// Of the class int8, with inputs behind the values: a zero point, and perhaps a scale.
+  Status run_time_products() const;
 
   const Graph& graph_;
   const Node& node_;

@@ -168,8 +168,9 @@ AxisRelation relate_channels_of(const ConvAttributes& a) noexcept {
   return a.depthwise() ? same(3) : blocks(3, a.out_channels / a.groups, a.in_channels / a.groups);
 }
 
-AxisRelations relate_conv(const Graph&, const Node& node, std::size_t) noexcept {
+AxisRelations relate_conv(const Graph& graph, const Node& node, std::size_t input) noexcept {
   const auto& a = node.as<ConvAttributes>();
+  if (input > 0) return relate_along_last(graph, node, input);  // a zero point or scale of the run time
   AxisRelations axes(4);
   axes[0] = same(0);
   axes[1] = relate(rows_of(a.window), 1);

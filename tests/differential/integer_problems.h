@@ -107,7 +107,17 @@ struct ProductOf {
   bool residual = false;
   model::Activation activation;
   float larger = 1.0f;  // multipliers
+  int run_time = 0;     // 1: the input's zero point comes at run time; 2: a scale too; 3: one for each channel
 };
+
+/// Bytes or floats that come at run time behind the other inputs.
+template <class T>
+void add_run_time_input(Problem& p, DType dtype, const std::vector<T>& values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  p.graph.tensors.push_back({.name = "in" + std::to_string(p.inputs.size()), .dtype = dtype, .shape = shape, .weight = {}});
+  p.node().inputs.push_back(TensorId(p.graph.tensors.size() - 1));
+  p.inputs.push_back(bytes_of(values));
+}
 
 /// Weights, bias and multipliers that spread the sums over somewhat more than the range of u8.
 inline void add_products(Problem& p, IntegerWeight w, const Shape& out, const ProductOf& how, std::mt19937& random) {
@@ -124,11 +134,18 @@ inline void add_products(Problem& p, IntegerWeight w, const Shape& out, const Pr
     for (std::size_t i = 0; i < static_cast<std::size_t>(w.taps * w.depth); ++i)
       sum += w.values[n * static_cast<std::size_t>(w.taps * w.depth) + i];
     bias[n] = static_cast<std::int32_t>(random() % 2001) - 1000 - static_cast<std::int32_t>(sum) * how.zero_in;
+    if (how.run_time > 0) bias[n] = static_cast<std::int32_t>(sum);
     multipliers[n] = static_cast<float>(60 + random() % 80) / spread * how.larger;
   }
   add_plain_values(p, DType::kI32, bias);
   if (how.out != DType::kI32) add_plain_values(p, DType::kF32, multipliers);
   p.node().epilogue = {true, how.residual, how.activation};
+  if (how.run_time > 0) {
+    p.graph.tensors[p.node().inputs[0].index()].quantisation = model::kNoQuantisation;
+    add_run_time_input(p, DType::kU8, std::vector<std::uint8_t>{static_cast<std::uint8_t>(how.zero_in)});
+    const std::size_t scales = how.run_time == 3 ? static_cast<std::size_t>(out.back()) : 1;
+    if (how.run_time > 1) add_run_time_input(p, DType::kF32, std::vector<float>(multipliers.begin(), multipliers.begin() + scales));
+  }
   if (how.residual) {
     add_integer_input(p, out, {0.031f, 77}, how.drawn, random);
     p.node().quantisation = add_quantisation(p, 0.027f, 130);
@@ -158,6 +175,22 @@ inline Problem integer_dense(const Shape& in, std::int64_t outputs, const Produc
   Shape out = in;
   out[in.rank() - 1] = outputs;
   add_products(p, {.outputs = outputs, .depth = in.back(), .outputs_per_group = outputs}, out, how, random);
+  return p;
+}
+
+/// A product of two activations. `zero_b` is the right one's zero point; `how` says the left one's.
+inline Problem integer_matmul(const Shape& a, const Shape& b, const Shape& out, std::int32_t zero_b, const ProductOf& how = {}) {
+  std::mt19937 random(static_cast<unsigned>(a.element_count() + b.element_count() * 3));
+  Problem p = integer_node(model::OpKind::kMatMul, std::monostate());
+  const float spread = 70.0f * 70.0f * std::sqrt(static_cast<float>(a.back()));
+  add_integer_input(p, a, {100.0f / spread, how.zero_in}, how.drawn, random);
+  add_integer_input(p, b, {0.041f, zero_b}, how.drawn, random);
+  if (how.run_time > 0) {
+    for (const std::int32_t zero : {how.zero_in, zero_b})
+      add_run_time_input(p, DType::kU8, std::vector<std::uint8_t>{static_cast<std::uint8_t>(zero)});
+    if (how.run_time > 1) add_run_time_input(p, DType::kF32, std::vector<float>(how.run_time == 3 ? out.back() : 1, 0.37f));
+  }
+  set_output(p, out, how.out, {0.041f, how.zero_out});
   return p;
 }
 

@@ -102,6 +102,35 @@ TEST_CASE("integer products end as u8 in a range, behind a residual, as f32 or a
   }
 }
 
+TEST_CASE("integer products take zero point and scale at run time") {
+  const std::vector<Cut> cuts{{}, {.rows = 3, .panels = 1, .threads = 2, .pixel_gap = 4}};
+  for (const ProductOf& how : {ProductOf{.out = DType::kI32, .run_time = 1}, ProductOf{.out = DType::kI32, .zero_in = 0, .run_time = 1},
+                               ProductOf{.out = DType::kF32, .zero_in = 255, .run_time = 2}, ProductOf{.out = DType::kF32, .run_time = 3},
+                               ProductOf{.out = DType::kF32, .activation = {model::Function::kRelu}, .run_time = 2}}) {
+    check_all(integer_dense(Shape{14, 40}, 37, how), cuts);
+    check_all(integer_conv(conv(square(9, 1), 24, 70), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 12, 50), 2, how), cuts);
+    check_all(integer_conv(conv(square(7, 3), 6, 48, 2), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 40, 40, 40), 1, how), cuts);
+  }
+}
+
+TEST_CASE("integer products of two activations have the bits of the generic kernel") {
+  for (std::int64_t m : {1, 2, 13, 30})
+    for (std::int64_t k : {1, 4, 7, 64, 130})
+      for (std::int64_t n : {1, 16, 33, 100})
+        for (std::int32_t zero : {128, 0, 201})
+          check_all(integer_matmul(Shape{m, k}, Shape{k, n}, Shape{m, n}, zero, {.zero_in = zero == 201 ? 0 : 119}));
+  const Shape a{2, 3, 17, 24}, b{2, 3, 24, 40}, out{2, 3, 17, 40};
+  for (const ProductOf& how : {ProductOf{}, ProductOf{.zero_in = 255, .drawn = Drawn::kExtremes}, ProductOf{.out = DType::kF32},
+                               ProductOf{.out = DType::kI32, .run_time = 1}, ProductOf{.out = DType::kF32, .run_time = 2},
+                               ProductOf{.out = DType::kF32, .run_time = 3}}) {
+    check_all(integer_matmul(a, b, out, 131, how));
+    check_all(integer_matmul(a, Shape{3, 24, 40}, out, 0, how));
+    check_all(integer_matmul(Shape{17, 24}, b, out, 255, how));
+  }
+}
+
 TEST_CASE("integer sums whose multiples leave 32 bits end at the bounds of the range") {
   for (float larger : {1e4f, 1e9f, 1e30f})
     for (bool residual : {false, true}) {

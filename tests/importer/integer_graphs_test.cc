@@ -397,6 +397,107 @@ QdqBuilder network(bool last_rounded = false) {
 
 }  // namespace
 
+TEST_CASE("bytes whose scale comes at run time are multiplied by one node, which scales them and adds the bias") {
+  struct Dynamic {
+    const char* what;
+    std::function<void(QdqBuilder&)> build;
+    OpKind op;
+    std::size_t nodes;
+    Ints input;
+  };
+  const auto quantised = [](QdqBuilder& b, const std::string& x) { b.node("DynamicQuantizeLinear", {x}, {x + "_q", x + "_s", x + "_z"}); };
+  const auto scaled = [](QdqBuilder& b, const std::string& sums, const std::string& scale) {
+    b.node("Cast", {sums}, {"reals"}, {attribute("to", std::int64_t{1})});
+    b.initializer(tensor("w_s", {}, Floats{0.01f})).node("Mul", {scale, "w_s"}, {"factor"});
+    b.node("Mul", {"reals", "factor"}, {"scaled"});
+  };
+  const Dynamic cases[] = {
+      {"MatMulInteger",
+       [&](QdqBuilder& b) {
+         quantised(b, "x");
+         b.byte_weight("w", {24, 20}, -1, false, 128);
+         b.node("MatMulInteger", {"x_q", "w_bytes", "x_z", "w_zero"}, {"sums"});
+         scaled(b, "sums", "x_s");
+         b.weight("bias", {20}, 0.1f).node("Add", {"bias", "scaled"}, {"y"});
+       },
+       OpKind::kDense,
+       1,
+       {2, 9, 24}},
+      {"ConvInteger",
+       [&](QdqBuilder& b) {
+         quantised(b, "x");
+         b.byte_weight("w", {20, 8, 3, 3}, -1);
+         b.node("ConvInteger", {"x_q", "w_bytes", "x_z"}, {"sums"}, window(3, 1));
+         scaled(b, "sums", "x_s");
+         b.weight("bias", {1, 20, 1, 1}, 0.1f).node("Add", {"scaled", "bias"}, {"r"}).node("Relu", {"r"}, {"y"});
+       },
+       OpKind::kConv,
+       1,
+       {1, 8, 9, 10}},
+      {"depthwise ConvInteger",
+       [&](QdqBuilder& b) {
+         quantised(b, "x");
+         b.byte_weight("w", {8, 1, 3, 3}, -1);
+         b.node("ConvInteger", {"x_q", "w_bytes", "x_z"}, {"sums"}, window(3, 1, 1, 8));
+         scaled(b, "sums", "x_s");
+         b.node("Identity", {"scaled"}, {"y"});
+       },
+       OpKind::kConv,
+       1,
+       {1, 8, 9, 10}},
+      {"two activations",
+       [&](QdqBuilder& b) {
+         b.input("x2", {2, 24, 20});
+         quantised(b, "x");
+         quantised(b, "x2");
+         b.node("MatMulInteger", {"x_q", "x2_q", "x_z", "x2_z"}, {"sums"}).node("Mul", {"x_s", "x2_s"}, {"both"});
+         scaled(b, "sums", "both");
+         b.node("Identity", {"scaled"}, {"y"});
+       },
+       OpKind::kMatMul,
+       1,
+       {2, 9, 24}},
+      {"sums that something else reads",
+       [&](QdqBuilder& b) {
+         quantised(b, "x");
+         b.byte_weight("w", {24, 20}, -1);
+         b.node("MatMulInteger", {"x_q", "w_bytes", "x_z"}, {"sums"});
+         scaled(b, "sums", "x_s");
+         b.node("Cast", {"sums"}, {"again"}, {attribute("to", std::int64_t{1})}).node("Add", {"again", "scaled"}, {"y"});
+       },
+       OpKind::kDense,
+       1,
+       {2, 9, 24}},
+  };
+  for (const Dynamic& each : cases) {
+    INFO(each.what);
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", each.input).output("y");
+    each.build(b);
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    CHECK(count(fused->graph(), each.op) == each.nodes);
+    const std::vector<std::byte> got = outputs_of(fused);
+    CHECK(reals_of(got) == reals_of(outputs_of(plain)));
+    SessionOptions two_threads;
+    two_threads.threads = 2;
+    CHECK(outputs_of(fused, two_threads) == got);
+  }
+}
+
+TEST_CASE("products of two activations between bytes are integers") {
+  for (const bool rounded : {true, false}) {
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", {2, 3, 9, 24}).input("x2", {2, 3, 24, 20}).output("y");
+    b.node("MatMul", {b.pair("x", kSignedIn), b.pair("x2", {0.03f, 99})}, {"p"});
+    b.node("Identity", {rounded ? b.pair("p", {0.4f, 117}) : "p"}, {"y"});
+    const auto fused = converted(folder, b), plain = converted(folder, b, false);
+    CHECK(count(fused->graph(), OpKind::kMatMul) == 1);
+    check_alike(reals_of(outputs_of(fused)), reals_of(outputs_of(plain)), rounded ? 0.4f : 1e-2f);
+  }
+}
+
 TEST_CASE("a network of bytes has one node of reals at each end, or none") {
   const TemporaryFolder folder;
   const auto fused = converted(folder, network()), plain = converted(folder, network(), false);

@@ -90,6 +90,7 @@ inline constexpr KernelId kIntegerBinary{211};
 inline constexpr KernelId kIntegerTable{212};
 inline constexpr KernelId kIntegerQuantize{213};
 inline constexpr KernelId kIntegerDequantize{214};
+inline constexpr KernelId kIntegerMatMul{215};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

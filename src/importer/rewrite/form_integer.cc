@@ -13,6 +13,8 @@
 #include <memory>
 #include <tuple>
 
+#include "sluice/kernels/kernel.h"
+#include "sluice/kernels/plain.h"
 #include "sluice/kernels/reference.h"
 #include "sluice/operators/parameters/integer.h"
 #include "src/importer/rewrite/integer_products.h"
@@ -20,6 +22,7 @@
 #include "src/importer/rewrite/movement.h"
 #include "src/importer/rewrite/rewrite.h"
 #include "src/kernels/generic/arithmetic.h"
+#include "src/operators/generic/table.h"
 
 namespace sluice::importer {
 namespace {
@@ -66,7 +69,7 @@ class FormInteger {
   void place(std::size_t n) {
     const DraftNode& node = source_[n];
     if (const auto scale = byte_scale_of(draft_, node)) return is_quantise(node) ? place_quantise(n, *scale) : place_dequantise(n, *scale);
-    if (move(node) || multiply(node)) return;
+    if (move(node) || multiply(node) || multiply_activations(node)) return;
     note_function(node);
     if (combine(node) || average(node)) return;
     push(node);
@@ -210,6 +213,7 @@ class FormInteger {
       known_[node.output] = {k->bytes, false, std::make_shared<Results>(results)};
       return;
     }
+    if (node.op == OpKind::kPlain) return note_plain_function(node);
     if (node.op != OpKind::kBinary || node.epilogue.activation.function != Function::kNone) return;
     const Known *a = operand(node, 0), *b = operand(node, 1);
     const auto x = number(node.inputs[0]), y = number(node.inputs[1]);
@@ -221,6 +225,22 @@ class FormInteger {
     b != nullptr ? right = results_of(*b) : (right.fill(*y), right);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = kernels::generic::apply(node.as_binary(), left[i], right[i]);
     known_[node.output] = {bytes, false, std::make_shared<Results>(left)};
+  }
+  /// One of the long tail's functions of one value: its kernel computes the results.
+  void note_plain_function(const DraftNode& node) {
+    const auto& attributes = *std::get_if<model::PlainAttributes>(&node.attributes);
+    const kernels::PlainOperator* op = kernels::find_plain(attributes.op);
+    const auto functions = operators::generic::unary_operators();
+    const bool of_one = std::any_of(functions.begin(), functions.end(), [&](const kernels::PlainOperator& f) { return &f == op; });
+    const Known* k = of_one && draft_.value(node.output).dtype == DType::kF32 ? known(node.inputs[0]) : nullptr;
+    if (k == nullptr) return;
+    Results from = results_of(*k), results{};
+    const Shape shape{static_cast<std::int64_t>(from.size())};
+    const kernels::PlainTensor in{DType::kF32, shape, reinterpret_cast<std::byte*>(from.data())};
+    const kernels::PlainTensor out{DType::kF32, shape, reinterpret_cast<std::byte*>(results.data())};
+    const kernels::PlainNode plain(*op, kernels::form_of(attributes), std::span(&in, 1));
+    if (kernels::generic_kernel(*op).run(plain, out, nullptr) != nullptr) return;
+    known_[node.output] = {k->bytes, false, std::make_shared<Results>(results)};
   }
   /// An operand that is a function of bytes at the output's places.
   const Known* operand(const DraftNode& node, std::size_t i) const {
@@ -311,21 +331,42 @@ class FormInteger {
     return true;
   }
 
+  /// Products of two activations, or of one and a constant of one scale that no panel takes.
+  bool multiply_activations(DraftNode node) {
+    if (node.op != OpKind::kMatMul || node.numeric == NumericClass::kInt8) return false;
+    constexpr std::int64_t kMostFactors = INT32_MAX / (255 * 255);
+    if (draft_.value(node.inputs[0]).shape.back() > kMostFactors) return false;
+    const auto operands = byte_operands(node);
+    const auto target = target_of(node.output, false);
+    if (!operands) return false;
+    node.inputs = *operands;
+    node.numeric = NumericClass::kInt8;
+    target ? push_rounded(std::move(node), *target) : draft_.nodes.push_back(std::move(node));
+    return true;
+  }
+
+  /// The bytes of all inputs, which stand for them as they are; constants of one scale get some.
+  std::optional<std::vector<ValueId>> byte_operands(const DraftNode& node) {
+    std::vector<ValueId> operands;
+    for (const ValueId input : node.inputs) {
+      const auto bytes = bytes_of(input);
+      const auto constant = bytes || !draft_.value(input).constant ? std::nullopt : byte_constant(*draft_.value(input).constant);
+      if (!bytes && !constant) return std::nullopt;
+      operands.push_back(bytes ? *bytes : add_bytes(draft_.value(input), constant->scale));
+      if (constant) draft_.value(operands.back()).constant = constant->values;
+    }
+    return operands;
+  }
+
   /// Functions of two values.
   bool combine(DraftNode node) {
     if (node.op != OpKind::kBinary || node.epilogue.activation.function != Function::kNone || known(node.output) != nullptr) return false;
     const BinaryFunction function = node.as_binary();
     const auto target = target_of(node.output);
     if (!target || function == BinaryFunction::kPrelu || function == BinaryFunction::kPow) return false;
-    std::vector<ValueId> operands;
-    for (const ValueId input : node.inputs) {
-      const auto bytes = bytes_of(input);
-      const auto constant = bytes || !draft_.value(input).constant ? std::nullopt : byte_constant(*draft_.value(input).constant);
-      if (!bytes && !constant) return false;
-      operands.push_back(bytes ? *bytes : add_bytes(draft_.value(input), constant->scale));
-      if (constant) draft_.value(operands.back()).constant = constant->values;
-    }
-    node.inputs = operands;
+    const auto operands = byte_operands(node);
+    if (!operands) return false;
+    node.inputs = *operands;
     push_rounded(std::move(node), *target);
     return true;
   }

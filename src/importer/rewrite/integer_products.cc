@@ -53,6 +53,18 @@ class Products {
     return made;
   }
 
+  std::optional<IntegerProducts> make_for_run_time() {
+    IntegerProducts made;
+    keep_values(made);
+    for (std::int64_t n = 0; n < where_.outputs; ++n) {
+      const Channel channel = channel_of(n);
+      if (!channel.sound || kLargestByte * channel.sizes > kLargestSum) return std::nullopt;
+      made.bias.push_back(static_cast<std::int32_t>(channel.sum));
+    }
+    made.multipliers.resize(made.bias.size());
+    return made;
+  }
+
  private:
   /// The file's own values where no zero point moves them.
   void keep_values(IntegerProducts& made) {
@@ -95,8 +107,20 @@ class Products {
 
 }  // namespace
 
+namespace {
+
+bool has_bytes(const DraftNode& node) noexcept {
+  return node.panels && node.panels->values.quantised != nullptr && node.panels->values.dtype == DType::kF32;
+}
+
+}  // namespace
+
+std::optional<IntegerProducts> run_time_products(const DraftNode& node) {
+  return has_bytes(node) ? Products(node).make_for_run_time() : std::nullopt;
+}
+
 std::optional<IntegerProducts> integer_products(const DraftNode& node, const ByteScale& in, const std::optional<ByteScale>& out) {
-  if (!node.panels || node.panels->values.quantised == nullptr || node.panels->values.dtype != DType::kF32) return std::nullopt;
+  if (!has_bytes(node)) return std::nullopt;
   return Products(node).make(in, out);
 }
 

@@ -11,6 +11,10 @@ namespace sluice::importer {
 /// node computes: its weight is not one of bytes with one scale a channel, or a sum could leave 32 bits.
 std::optional<IntegerProducts> integer_products(const DraftNode& node, const ByteScale& in, const std::optional<ByteScale>& out);
 
+/// `node` over bytes whose zero point comes at run time, with a bias of zeros: the bytes of its weight, which stand for themselves less
+/// their zero points, and the sum of each output channel's in place of a bias.
+std::optional<IntegerProducts> run_time_products(const DraftNode& node);
+
 /// A constant of bytes with one scale as u8 and that scale; nothing: it is none.
 struct ByteConstant {
   Constant values;

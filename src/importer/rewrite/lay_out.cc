@@ -165,7 +165,8 @@ class Layout {
 
   void place_image(DraftNode node) {
     const Perm last = channels_last(rank(node.inputs[0]));
-    for (ValueId& input : node.inputs) input = require(input, last);
+    for (ValueId& input : node.inputs)
+      if (rank(input) == rank(node.inputs[0])) input = require(input, last);  // others are of the run time, one value or one a channel
     out(node).layout = last;
     if (node.op == OpKind::kResize) permute_axes(node, last);
     push(std::move(node));
@@ -193,7 +194,8 @@ class Layout {
       node.panels->k_inner_stride = in.scramble_stride;
     }
     node.inputs[0] = require(node.inputs[0], wanted);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) node.inputs[i] = require(node.inputs[i], wanted);
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      if (rank(node.inputs[i]) > 1) node.inputs[i] = require(node.inputs[i], wanted);  // a residual; others as for images
     out(node).layout = wanted;
     push(std::move(node));
   }

@@ -44,8 +44,9 @@ void ensure_step(Draft& draft) {
 void rewrite(Draft& draft, bool fuse) {
   compact(draft);
   if (fuse) {
-    for (const auto pass : {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine,
-                            hoist_quantise, form_integer, fuse_tables, fold_padding, drop_idle_taps, fuse_residual, fuse_activation}) {
+    for (const auto pass :
+         {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine, hoist_quantise,
+          form_integer, scale_sums, fuse_tables, fold_padding, drop_idle_taps, fuse_residual, fuse_activation}) {
       pass(draft);
       compact(draft);
     }

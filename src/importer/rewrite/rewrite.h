@@ -24,6 +24,8 @@ void fold_affine(Draft& draft);
 void hoist_quantise(Draft& draft);
 /// DequantizeLinear -> operator -> QuantizeLinear becomes one node of the class int8.
 void form_integer(Draft& draft);
+/// What multiplies and adds to i32 sums of integers whose scale comes at run time becomes part of the node that makes them.
+void scale_sums(Draft& draft);
 /// Tables that follow each other become one; those that cut a range become part of the node before.
 void fuse_tables(Draft& draft);
 /// Taps of a convolution that meet padding alone go, as they do where a map is smaller than the reach of its kernel.

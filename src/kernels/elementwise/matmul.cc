@@ -5,7 +5,7 @@
 #include "src/kernels/elementwise/product.h"
 #include "src/kernels/elementwise/steps.h"
 #include "src/kernels/reference/kernels.h"
-#include "src/kernels/reference/walk.h"
+#include "src/kernels/reference/matrix_lines.h"
 
 namespace sluice::kernels::elementwise {
 namespace {
@@ -18,45 +18,15 @@ std::int64_t block_columns(std::int64_t depth, std::int64_t n) noexcept {
   return std::min(n, std::max<std::int64_t>(1, kBlockFloats / std::max<std::int64_t>(1, depth) / kBlockColumns) * kBlockColumns);
 }
 
-/// One line of the output: (batch, m), counted over all batches.
-class Lines {
- public:
-  explicit Lines(const KernelCall& call) noexcept : left_(call.inputs[0]), right_(call.inputs[1]), out_(call.outputs[0]) {}
-
-  /// Lines of one batch.
-  std::int64_t batch() const noexcept { return out_.shape[out_.shape.rank() - 2]; }
-  float* out(std::int64_t line) const noexcept { return out_.view.at<float>(line / out_.view.pixels, line % out_.view.pixels); }
-  const float* left(std::int64_t line) const noexcept {
-    return reinterpret_cast<const float*>(reference::address(left_, reference::broadcast_index(left_.shape, index(line), rank())));
-  }
-  /// The right matrix of that line's batch.
-  const float* right(std::int64_t line) const noexcept {
-    reference::Index at = reference::broadcast_index(right_.shape, index(line), rank());
-    at[static_cast<std::size_t>(right_.shape.rank() - 2)] = 0;
-    return reinterpret_cast<const float*>(reference::address(right_, at));
-  }
-
- private:
-  int rank() const noexcept { return out_.shape.rank(); }
-  reference::Index index(std::int64_t line) const noexcept {
-    return reference::index_at(out_.shape, line / out_.view.pixels, line % out_.view.pixels);
-  }
-
-  const Operand& left_;
-  const Operand& right_;
-  const Operand& out_;
-};
-
 }  // namespace
 
 void matmul_step(const KernelCall& call, ProductRun product) noexcept {
   const RowView& right = call.inputs[1].view;
   // Rows of a ring do not lie at one distance.
   if (right.ring_rows != 0) return reference::matmul(call);
-  const Lines lines(call);
+  const reference::MatrixLines lines(call);
   const RowView& out = call.outputs[0].view;
   const Interval<std::int64_t> all{call.rows.begin * out.pixels, call.rows.end * out.pixels};
-  const std::int64_t right_pitch = call.inputs[1].shape.rank() == 4 ? right.pixel_pitch : right.row_pitch;
 
   const std::int64_t depth = call.inputs[0].view.channels, columns = block_columns(depth, out.channels);
   const std::int64_t tiles = ceil_div(all.size(), kMaxProductRows), blocks = ceil_div(out.channels, std::max<std::int64_t>(1, columns));
@@ -66,14 +36,14 @@ void matmul_step(const KernelCall& call, ProductRun product) noexcept {
     const std::int64_t first = all.begin + index % tiles * kMaxProductRows;
     const std::int64_t end = std::min(all.end, first + kMaxProductRows);
     for (std::int64_t line = first; line < end;) {
-      ProductTile tile{.right = lines.right(line) + column,
-                       .right_pitch = right_pitch / std::int64_t{sizeof(float)},
+      ProductTile tile{.right = reinterpret_cast<const float*>(lines.right(line)) + column,
+                       .right_pitch = lines.right_pitch() / std::int64_t{sizeof(float)},
                        .depth = depth,
                        .n = std::min(columns, out.channels - column)};
       const std::int64_t batch_end = (line / lines.batch() + 1) * lines.batch();
       for (; line < std::min(end, batch_end); ++line, ++tile.rows) {
-        tile.left[tile.rows] = lines.left(line);
-        tile.out[tile.rows] = lines.out(line) + column;
+        tile.left[tile.rows] = reinterpret_cast<const float*>(lines.left(line));
+        tile.out[tile.rows] = reinterpret_cast<float*>(lines.out(line)) + column;
       }
       product(tile);
     }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "src/kernels/integer/interleave.h"
 #include "src/kernels/weighted/inside.h"
 
 namespace sluice::kernels::integer {
@@ -12,33 +13,17 @@ constexpr std::int64_t kWidestLanes = 64;  // bytes of a vector
 std::int64_t fours_of(const Window& w) noexcept { return ceil_div(w.taps(), 4); }
 std::int64_t group_bytes(const Window& w, std::int64_t lanes) noexcept { return (fours_of(w) + 2) * 4 * lanes; }
 
-/// The workspace: prepared groups, then a pixel of padding.
+/// The workspace: prepared groups, a pixel of padding, then the terms of a step whose zero point comes at run time.
 std::int64_t prepared_bytes(const Window& w, std::int64_t channels) noexcept {
   // No width takes more: vectors are halves of wider ones.
   return ceil_div(channels, kWidestLanes) * group_bytes(w, kWidestLanes);
 }
 std::int64_t padding_bytes(std::int64_t channels) noexcept { return (ceil_div(channels, kWidestLanes) + 1) * kWidestLanes; }
 
-using Sixteen = std::uint8_t __attribute__((vector_size(16)));
-
-Sixteen load_lanes(const std::int8_t* from) noexcept {
-  Sixteen lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
-}
-
-/// Puts the bytes of four taps of a panel side by side, a lane's four after each other; `j`th quarter of the lanes to quarters[j].
-void interleave(const Sixteen (&t)[4], std::byte* const (&quarters)[4]) noexcept {
-  const auto low = [](Sixteen a, Sixteen b) {
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  };
-  const auto high = [](Sixteen a, Sixteen b) {
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-  };
-  // Twice: of 0 2 and 1 3, then of the results, gives 0 1 2 3.
-  const Sixteen low02 = low(t[0], t[2]), low13 = low(t[1], t[3]), high02 = high(t[0], t[2]), high13 = high(t[1], t[3]);
-  const Sixteen all[4] = {low(low02, low13), high(low02, low13), low(high02, high13), high(high02, high13)};
-  for (int j = 0; j < 4; ++j) std::memcpy(quarters[j], &all[j], sizeof all[j]);
+std::byte* terms_room(const KernelCall& call) noexcept {
+  const auto& conv = call.parameters<IntegerConvolutionParameters>();
+  const std::int64_t channels = call.channels.size();
+  return call.workspace + prepared_bytes(conv.window, channels) + padding_bytes(channels);
 }
 
 /// Prepares the panels of the step's channels for vectors of `lanes` bytes.
@@ -49,8 +34,10 @@ void prepare(const KernelCall& call, std::int64_t lanes) noexcept {
   const WeightOperand& weight = call.weights[0];
   const auto panel_bytes = static_cast<std::int64_t>(weight.panel_bytes.count());
   const std::int64_t first = call.channels.begin / kPanelLanes;
-  const auto* bias = call.weights[1].data + call.channels.begin * 4;
-  const auto* multipliers = call.weights[2].data + call.channels.begin * 4;
+  const Terms terms = terms_of(call, terms_room(call));
+  const auto* bias = reinterpret_cast<const std::byte*>(terms.bias + (call.channels.begin - terms.first));
+  const auto* multipliers =
+      terms.multipliers == nullptr ? nullptr : reinterpret_cast<const std::byte*>(terms.multipliers + (call.channels.begin - terms.first));
   for (std::int64_t p = 0; p < ceil_div(panels, blocks) * blocks; ++p) {
     std::byte* const group = call.workspace + p / blocks * group_bytes(conv.window, lanes);
     const auto place = [&](std::int64_t four, std::int64_t j) { return group + (four * 4 + j) * lanes + p % blocks * 16; };
@@ -65,7 +52,7 @@ void prepare(const KernelCall& call, std::int64_t lanes) noexcept {
     for (std::int64_t j = 0; j < 4; ++j) {
       const std::int64_t from = (p * kPanelLanes + j * 4) * 4;
       there ? std::memcpy(place(fours, j), bias + from, 16) : std::memset(place(fours, j), 0, 16);
-      there ? std::memcpy(place(fours + 1, j), multipliers + from, 16) : std::memset(place(fours + 1, j), 0, 16);
+      there&& multipliers != nullptr ? std::memcpy(place(fours + 1, j), multipliers + from, 16) : std::memset(place(fours + 1, j), 0, 16);
     }
   }
 }
@@ -89,6 +76,7 @@ class RowRunner {
     run.prepared = call_.workspace + groups.begin * group_bytes(w, table_.lane_bytes);
     run.channels = std::min(groups.end * table_.lane_bytes, call_.channels.size()) - first;
     run.range = conv_.weighted.epilogue.range;
+    run.type = call_.outputs[0].view.dtype;
     for (std::int64_t x = 0; x < w.out_w;) {
       const bool inside = inner_.contains(x);
       run.count = inside ? inner_.end - x : 1;
@@ -122,7 +110,7 @@ class RowRunner {
     }
     run.taps = taps;
     run.steps = steps;
-    run.out = out.at<std::uint8_t>(row, x) + channel;
+    run.out = out.at<std::byte>(row, x) + channel * static_cast<std::int64_t>(size_of(out.dtype));
     run.out_step = out.pixel_pitch;
     table_.lane_run(run);
   }
@@ -142,15 +130,15 @@ bool takes_lanes(const IntegerConvolutionParameters& conv) noexcept {
 
 Bytes depthwise_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const std::int64_t channels = extent.channels.size();
-  return Bytes(static_cast<std::uint64_t>(prepared_bytes(conv.window, channels) + padding_bytes(channels)));
+  return Bytes(static_cast<std::uint64_t>(prepared_bytes(conv.window, channels) + padding_bytes(channels))) +
+         terms_workspace(conv.weighted, extent.channels);
 }
 
 void run_depthwise(const KernelCall& call, const TileTable& table) noexcept {
   const auto& conv = call.parameters<IntegerConvolutionParameters>();
   const std::int64_t channels = call.channels.size(), threads = thread_count(call);
   prepare(call, table.lane_bytes);
-  std::memset(call.workspace + prepared_bytes(conv.window, channels), conv.weighted.epilogue.zero_in,
-              static_cast<std::size_t>(padding_bytes(channels)));
+  std::memset(call.workspace + prepared_bytes(conv.window, channels), zero_of(call), static_cast<std::size_t>(padding_bytes(channels)));
   const RowRunner runner(call, table);
   // Rows that are too few for all threads are shared by groups of channels.
   const std::int64_t groups = ceil_div(channels, std::int64_t{table.lane_bytes});
@@ -158,6 +146,7 @@ void run_depthwise(const KernelCall& call, const TileTable& table) noexcept {
   for_each_unit(call, call.rows.size() * parts, [&](std::int64_t unit, int) noexcept {
     runner.run(call.rows.begin + unit / parts, even_part({0, groups}, unit % parts, parts));
   });
+  finish_floats(call, table.isa);
 }
 
 }  // namespace sluice::kernels::integer

@@ -1,4 +1,4 @@
-// Depthwise convolutions to u8: taps in fours, so that the sums of four products serve here too.
+// Depthwise convolutions: taps in fours, so that the sums of four products serve here too.
 //
 // Bytes of four taps are interleaved channel by channel, a vector from each tap; the weights come so prepared. With B bytes a vector, a
 // group is B channels, whose sums lie in four vectors: dword i of 128-bit block b in vector j is channel 16 b + 4 j + i of the group, which

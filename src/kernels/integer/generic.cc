@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "src/kernels/generic/arithmetic.h"
+#include "src/kernels/integer/matmul.h"
 #include "src/kernels/integer/rounding.h"
+#include "src/kernels/integer/walk.h"
 #include "src/kernels/reference/functions.h"
+#include "src/kernels/reference/matrix_lines.h"
 #include "src/kernels/reference/pool_window.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
@@ -56,12 +59,13 @@ class Finish {
   /// Sums wrap round: a model must not be able to stop the process.
   void operator()(std::uint32_t products, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
     const RowView& out = call_.outputs[0].view;
-    const auto sum = static_cast<std::int32_t>(products + static_cast<std::uint32_t>(bias_[n]));
+    const auto addend = static_cast<std::uint32_t>(bias_[n]);
+    const auto sum = static_cast<std::int32_t>(epilogue_.run_time == 0 ? products + addend : products - zero_of(call_) * addend);
     if (out.dtype == DType::kI32) {
       out.at<std::int32_t>(row, pixel)[n] = sum;
       return;
     }
-    const float value = static_cast<float>(sum) * multipliers_[n];
+    const float value = epilogue_.run_time == 0 ? static_cast<float>(sum) * multipliers_[n] : scaled_at_run_time(sum, n);
     if (out.dtype == DType::kF32)
       out.at<float>(row, pixel)[n] = reference::apply(epilogue_.activation, value);
     else
@@ -69,6 +73,12 @@ class Finish {
   }
 
  private:
+  float scaled_at_run_time(std::int32_t sum, std::int64_t n) const noexcept {
+    const Operand& scale = call_.inputs[2];
+    const float real = static_cast<float>(sum) * scale.view.at<const float>(0)[scale.shape.element_count() == 1 ? 0 : n];
+    return real + multipliers_[n];  // which are the bias
+  }
+
   float with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
     const IntegerEpilogue& e = epilogue_;
     const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n];
@@ -94,6 +104,7 @@ void conv(const KernelCall& call) noexcept {
   const Window& w = a.window;
   const RowView& in = call.inputs[0].view;
   const std::int64_t depth = a.group_depth();
+  const std::uint8_t zero = zero_of(call);
   const Panels weights(call.weights[0], a.weighted.panels, depth);
   const Finish finish(call);
   for_pixels(call, [&](std::int64_t row, std::int64_t x) {
@@ -105,7 +116,7 @@ void conv(const KernelCall& call) noexcept {
         const std::int64_t ix = x * w.stride_w - w.pad_left + tap % w.kernel_w * w.dilation_w;
         const bool padded = !inside(iy, w.in_h) || !inside(ix, w.in_w);
         const auto* pixel = padded ? nullptr : in.at<const std::uint8_t>(row / w.out_h * w.in_h + iy, ix) + first;
-        for (std::int64_t k = 0; k < depth; ++k) sum += product(padded ? a.weighted.epilogue.zero_in : pixel[k], weights.at(n, tap, k));
+        for (std::int64_t k = 0; k < depth; ++k) sum += product(padded ? zero : pixel[k], weights.at(n, tap, k));
       }
       finish(sum, row, x, n);
     }
@@ -124,6 +135,35 @@ void dense(const KernelCall& call) noexcept {
       finish(sum, row, x, n);
     }
   });
+}
+
+void matmul(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerMatMulParameters>();
+  const reference::MatrixLines lines(call);
+  const MatMulZeros zeros = zeros_of(call);
+  const RowView& out = call.outputs[0].view;
+  for (std::int64_t line = call.rows.begin * out.pixels; line < call.rows.end * out.pixels; ++line) {
+    const auto* left = reinterpret_cast<const std::uint8_t*>(lines.left(line));
+    for (std::int64_t n = 0; n < p.columns; ++n) {
+      std::uint32_t products = 0;
+      for (std::int64_t k = 0; k < p.depth; ++k) {
+        const auto right = std::to_integer<std::int32_t>(lines.right(line, k)[n]);
+        products += static_cast<std::uint32_t>((left[k] - zeros.a) * (right - zeros.b));
+      }
+      const auto sum = static_cast<std::int32_t>(products);
+      if (out.dtype == DType::kI32) {
+        reinterpret_cast<std::int32_t*>(lines.out(line))[n] = sum;
+        continue;
+      }
+      float factor = p.multiplier;
+      if (p.run_time == 3) factor = call.inputs[4].view.at<const float>(0)[call.inputs[4].shape.element_count() == 1 ? 0 : n];
+      const float value = static_cast<float>(sum) * factor;
+      if (out.dtype == DType::kF32)
+        reinterpret_cast<float*>(lines.out(line))[n] = value;
+      else
+        reinterpret_cast<std::uint8_t*>(lines.out(line))[n] = to_u8(value, p.range);
+    }
+  }
 }
 
 void pool(const KernelCall& call) noexcept {

@@ -7,6 +7,7 @@ namespace sluice::kernels::integer::generic {
 
 void conv(const KernelCall& call) noexcept;  // any groups; depthwise too
 void dense(const KernelCall& call) noexcept;
+void matmul(const KernelCall& call) noexcept;
 void pool(const KernelCall& call) noexcept;
 void table(const KernelCall& call) noexcept;
 void binary(const KernelCall& call) noexcept;

@@ -9,6 +9,7 @@
 #include "src/kernels/integer/depthwise.h"
 #include "src/kernels/integer/elementwise.h"
 #include "src/kernels/integer/generic.h"
+#include "src/kernels/integer/matmul.h"
 #include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
 #include "src/kernels/resolve.h"
@@ -35,6 +36,12 @@ bool multiplies_panels(const Graph& graph, const Node& node) noexcept {
   if (!has_type(graph, node.inputs[0], DType::kU8) || node.weights.size() < weights) return false;
   const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
   return layout.dtype == DType::kI8 && layout.scale == PanelScale::kNone && (out == DType::kI32 || out == DType::kF32 || out == DType::kU8);
+}
+
+bool multiplies_bytes(const Graph& graph, const Node& node) noexcept {
+  const DType out = graph.tensor(node.outputs[0]).dtype;
+  return has_type(graph, node.inputs[0], DType::kU8) && has_type(graph, node.inputs[1], DType::kU8) &&
+         (out == DType::kU8 || out == DType::kF32 || out == DType::kI32);
 }
 
 bool begins(const Graph& graph, const Node& node) noexcept {
@@ -90,6 +97,8 @@ constexpr std::array kGeneric = {
         {"integer/generic_conv", OpKind::kConv, multiplies_panels, residual_in_place, true}),
     generic<integer::dense_parameters, integer::generic::dense>(
         {"integer/generic_dense", OpKind::kDense, multiplies_panels, residual_in_place, true}),
+    generic<integer::matmul_parameters, integer::generic::matmul>(
+        {"integer/generic_matmul", OpKind::kMatMul, multiplies_bytes, none_in_place, false, false}),
     generic<integer::pool_parameters, integer::generic::pool>({"integer/generic_pool", OpKind::kPool}),
     generic<integer::table_parameters, integer::generic::table>({"integer/generic_table", OpKind::kUnary, all_are_u8, full_shape_inputs}),
     generic<integer::binary_parameters, integer::generic::binary>(
@@ -114,10 +123,8 @@ bool fills_panels(const operators::IntegerConvolutionParameters& conv) noexcept 
 bool is_pointwise(const operators::IntegerConvolutionParameters& conv) noexcept {
   return fills_panels(conv) && integer::reads_in_place(conv);
 }
-/// Depthwise, to u8.
 bool fits_lanes(const Graph& graph, const Node& node) noexcept {
-  return multiplies_panels(graph, node) && has_type(graph, node.outputs[0], DType::kU8) &&
-         graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kDepthwise &&
+  return multiplies_panels(graph, node) && graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kDepthwise &&
          integer::takes_lanes(integer::convolution_parameters(graph, node));
 }
 
@@ -150,16 +157,20 @@ KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   return descriptor;
 }
 
-constexpr std::size_t kFastKernels = 9;
+constexpr std::size_t kFastKernels = 10;
 
 std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
-      convolution<integer::run_pointwise>(kernel_id::kIntegerPointwise, "integer/pointwise", convolution_fits<is_pointwise>),
+      with_workspace<integer::pointwise_workspace>(
+          convolution<integer::run_pointwise>(kernel_id::kIntegerPointwise, "integer/pointwise", convolution_fits<is_pointwise>)),
       with_workspace<integer::strips_workspace>(
           convolution<integer::run_strips>(kernel_id::kIntegerDirect, "integer/direct", convolution_fits<fills_panels>)),
       with_workspace<integer::depthwise_workspace>(
           convolution<integer::run_depthwise>(kernel_id::kIntegerDepthwise, "integer/depthwise", fits_lanes)),
-      fast<integer::dense_parameters, integer::run_dense>(kernel_id::kIntegerDense, "integer/dense", OpKind::kDense, multiplies_panels),
+      with_workspace<integer::dense_workspace>(fast<integer::dense_parameters, integer::run_dense>(
+          kernel_id::kIntegerDense, "integer/dense", OpKind::kDense, multiplies_panels)),
+      with_workspace<integer::matmul_workspace>(fast<integer::matmul_parameters, integer::run_matmul>(
+          kernel_id::kIntegerMatMul, "integer/matmul", OpKind::kMatMul, multiplies_bytes)),
       fast<integer::pool_parameters, integer::run_pool_step>(kernel_id::kIntegerPool, "integer/pool", OpKind::kPool, pool_fits),
       fast<integer::binary_parameters, integer::run_binary_step>(kernel_id::kIntegerBinary, "integer/binary", OpKind::kBinary, binary_fits),
       fast<integer::table_parameters, integer::run_table_step>(kernel_id::kIntegerTable, "integer/table", OpKind::kUnary, all_are_u8),

@@ -11,6 +11,11 @@ SLUICE_INLINE Quads interleaved(V::ByteVector t0, V::ByteVector t1, V::ByteVecto
   return {{V::low_pairs(low01, low23), V::high_pairs(low01, low23), V::low_pairs(high01, high23), V::high_pairs(high01, high23)}};
 }
 
+/// What a run gives: bytes, of multipliers that are `small` or of any; or sums as they are or times the multiplier.
+enum class Results { kSmallBytes, kBytes, kWide };
+template <Results kResults>
+inline constexpr std::int64_t kOutBytes = kResults == Results::kWide ? 4 : 1;
+
 /// The weights of a group and what becomes of its sums.
 struct Group {
   const std::int8_t* weights;
@@ -31,19 +36,36 @@ struct Group {
     for (int j = 0; j < 4; ++j)
       sums[j] = V::dot_exact(sums[j], V::values_of(quads.quarter[j]), V::weights(weights + (four * 4 + j) * V::kBytes));
   }
-  template <bool kSmall>
-  SLUICE_INLINE void store(V::Sums (&sums)[4], std::uint8_t* out, std::int64_t live) const {
+  template <Results kResults>
+  SLUICE_INLINE void store(V::Sums (&sums)[4], const LaneRun& run, std::byte* out, std::int64_t live) const {
+    if constexpr (kResults == Results::kWide) {
+      store_wide(sums, run, out, live);
+    } else {
+      SLUICE_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        const V::Reals multiplier = V::load(multipliers_of(j));
+        sums[j] = kResults == Results::kSmallBytes ? V::packable_small(sums[j], multiplier) : V::packable(sums[j], multiplier);
+      }
+      V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), reinterpret_cast<std::uint8_t*>(out), live);
+    }
+  }
+  /// Four neighbouring channels are 128 bits of a vector.
+  SLUICE_INLINE void store_wide(V::Sums (&sums)[4], const LaneRun& run, std::byte* out, std::int64_t live) const {
+    std::int32_t lanes[4][V::kLanes];
     SLUICE_UNROLL
     for (int j = 0; j < 4; ++j) {
-      const V::Reals multiplier = V::load(multipliers_of(j));
-      sums[j] = kSmall ? V::packable_small(sums[j], multiplier) : V::packable(sums[j], multiplier);
+      if (run.type == DType::kF32) sums[j] = V::bits(V::times(V::reals(sums[j]), V::load(multipliers_of(j))));
+      V::store(sums[j], lanes[j], V::kLanes);
     }
-    V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out, live);
+    for (std::int64_t c = 0; c < live && c < V::kBytes; c += 4) {
+      const std::int64_t bytes = (live - c < 4 ? live - c : 4) * 4;
+      __builtin_memcpy(out + c * 4, lanes[c / 4 % 4] + c / 16 * 4, static_cast<std::size_t>(bytes));
+    }
   }
 };
 
 /// One group of channels, all pixels, any taps.
-template <bool kSmall>
+template <Results kResults>
 SLUICE_INLINE void group_run(const LaneRun& run, const Group& group, std::int64_t channel) {
   constexpr int kMostTaps = 64;
   const std::uint8_t* taps[kMostTaps];
@@ -58,7 +80,7 @@ SLUICE_INLINE void group_run(const LaneRun& run, const Group& group, std::int64_
       };
       group.add(sums, interleaved(tap(0), tap(1), tap(2), tap(3)), four);
     }
-    group.store<kSmall>(sums, run.out + i * run.out_step + channel, run.channels - channel);
+    group.store<kResults>(sums, run, run.out + i * run.out_step + channel * kOutBytes<kResults>, run.channels - channel);
   }
 }
 
@@ -86,30 +108,35 @@ struct NineTaps {
 };
 
 /// As group_run, of `even_rows`: three pointers.
-template <bool kSmall>
+template <Results kResults>
 SLUICE_INLINE void group_run_three(const LaneRun& run, const Group& group, std::int64_t channel) {
   const std::uint8_t* rows[3] = {run.taps[0] + channel, run.taps[3] + channel, run.taps[6] + channel};
   const std::int64_t column_steps[3] = {run.taps[1] - run.taps[0], run.taps[4] - run.taps[3], run.taps[7] - run.taps[6]};
-  std::uint8_t* out = run.out + channel;
+  std::byte* out = run.out + channel * kOutBytes<kResults>;
   const NineTaps taps(group);
   for (std::int64_t i = 0; i < run.count; ++i, out += run.out_step) {
     V::Sums sums[4] = {group.start(0), group.start(1), group.start(2), group.start(3)};
     taps.add(sums, rows, column_steps);
-    group.store<kSmall>(sums, out, run.channels - channel);
+    group.store<kResults>(sums, run, out, run.channels - channel);
     SLUICE_UNROLL
     for (int ky = 0; ky < 3; ++ky) rows[ky] += run.steps[3 * ky];
   }
 }
 
-template <bool kSmall>
+template <Results kResults>
 SLUICE_INLINE void group_run_of(const LaneRun& run, const Group& group, std::int64_t channel) {
-  run.even_rows ? group_run_three<kSmall>(run, group, channel) : group_run<kSmall>(run, group, channel);
+  run.even_rows ? group_run_three<kResults>(run, group, channel) : group_run<kResults>(run, group, channel);
 }
 
 void run_lanes(const LaneRun& run) noexcept {
   const std::byte* prepared = run.prepared;
   for (std::int64_t channel = 0; channel < run.channels; channel += V::kBytes, prepared += (run.fours + 2) * 4 * V::kBytes) {
     const Group group(run, prepared, run.fours);
-    V::template small<4>(group.multipliers_of(0)) ? group_run_of<true>(run, group, channel) : group_run_of<false>(run, group, channel);
+    if (run.type != DType::kU8)
+      group_run_of<Results::kWide>(run, group, channel);
+    else if (V::template small<4>(group.multipliers_of(0)))
+      group_run_of<Results::kSmallBytes>(run, group, channel);
+    else
+      group_run_of<Results::kBytes>(run, group, channel);
   }
 }

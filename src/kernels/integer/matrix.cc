@@ -63,11 +63,12 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
 }
 
 /// One unit: its tiles, pixel after pixel.
-void run_unit(const KernelCall& call, const TileTable& table, const Reading& reading, const Cut& cut, const UnitPlace& place) noexcept {
+void run_unit(const KernelCall& call, const TileTable& table, const Reading& reading, const Cut& cut, const Terms& terms,
+              const UnitPlace& place) noexcept {
   const Block block = cut.blocks[place.block];
   const auto run = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
   const std::int64_t no_offset = 0;
-  TileJob job = job_of(call, block);
+  TileJob job = job_of(call, block, terms);
   job.segment_offsets = &no_offset;
   job.depth = ceil_div(reading.depth, 4);
   const RowView& in = call.inputs[0].view;
@@ -89,8 +90,10 @@ void run_unit(const KernelCall& call, const TileTable& table, const Reading& rea
 
 void run(const KernelCall& call, const TileTable& table, const Reading& reading) noexcept {
   const Cut cut = cut_step(call, reading, table, thread_count(call));
-  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { run_unit(call, table, reading, cut, cut.units[unit]); });
-  activate_floats(call, table.isa);
+  const Terms terms = terms_of(call, call.workspace);
+  for_each_unit(call, cut.units.count(),
+                [&](std::int64_t unit, int) noexcept { run_unit(call, table, reading, cut, terms, cut.units[unit]); });
+  finish_floats(call, table.isa);
 }
 
 Isa isa_of(DotIsa isa) noexcept {
@@ -110,19 +113,51 @@ Isa isa_of(DotIsa isa) noexcept {
   return Isa::kScalar;
 }
 
+/// Values for a step's channels, and those that a panel of a group may have behind the last.
+std::int64_t lanes_of(ChannelRange channels) noexcept { return (ceil_div(channels.size(), kPanelLanes) + 1) * kPanelLanes; }
+
 }  // namespace
 
-void activate_floats(const KernelCall& call, DotIsa isa) noexcept {
+void finish_floats(const KernelCall& call, DotIsa isa) noexcept {
   const RowView& out = call.outputs[0].view;
-  const Activation& activation = weighted_of(call).epilogue.activation;
-  if (out.dtype != DType::kF32 || activation.function == Function::kNone) return;
+  const operators::IntegerEpilogue& epilogue = weighted_of(call).epilogue;
+  const bool activates = epilogue.activation.function != Function::kNone;
+  if (out.dtype != DType::kF32 || (!activates && epilogue.run_time == 0)) return;
   const elementwise::RunTable& runs = elementwise::run_table(isa_of(isa));
+  const float* const bias = epilogue.run_time == 0 ? nullptr : reinterpret_cast<const float*>(call.weights[2].data) + call.channels.begin;
   for_each_unit(call, call.rows.size(), [&](std::int64_t i, int) noexcept {
     for (std::int64_t x = 0; x < out.pixels; ++x) {
       float* const values = out.at<float>(call.rows.begin + i, x) + call.channels.begin;
-      runs.unary(activation, values, values, call.channels.size());
+      for (std::int64_t c = 0; bias != nullptr && c < call.channels.size(); ++c) values[c] += bias[c];
+      if (activates) runs.unary(epilogue.activation, values, values, call.channels.size());
     }
   });
+}
+
+Bytes terms_workspace(const IntegerWeightedParameters& weighted, ChannelRange channels) noexcept {
+  if (weighted.epilogue.run_time == 0) return Bytes();
+  const std::int64_t lanes = lanes_of(channels);
+  return Bytes(static_cast<std::uint64_t>(lanes) * (sizeof(std::int32_t) + sizeof(float)));
+}
+
+Terms terms_of(const KernelCall& call, std::byte* room) noexcept {
+  const auto* const sums = reinterpret_cast<const std::int32_t*>(call.weights[1].data);
+  if (weighted_of(call).epilogue.run_time == 0)
+    return {sums, call.weights.size() > 2 ? reinterpret_cast<const float*>(call.weights[2].data) : nullptr};
+  const ChannelRange channels = call.channels;
+  const std::int64_t lanes = lanes_of(channels);
+  const std::uint32_t zero = zero_of(call);
+  auto* const bias = reinterpret_cast<std::int32_t*>(room);
+  auto* const multipliers = reinterpret_cast<float*>(bias + lanes);
+  std::fill_n(bias, lanes, 0);
+  for (std::int64_t n = 0; n < channels.size(); ++n)
+    bias[n] = static_cast<std::int32_t>(0u - zero * static_cast<std::uint32_t>(sums[channels.begin + n]));
+  if (call.inputs.size() < 3) return {bias, nullptr, channels.begin};
+  const auto* const scale = call.inputs[2].view.at<const float>(0);
+  const std::int64_t step = call.inputs[2].shape.element_count() == 1 ? 0 : 1;
+  std::fill_n(multipliers, lanes, 0.0f);
+  for (std::int64_t n = 0; n < channels.size(); ++n) multipliers[n] = scale[(channels.begin + n) * step];
+  return {bias, multipliers, channels.begin};
 }
 
 bool groups_fill_panels(const IntegerConvolutionParameters& conv) noexcept {
@@ -133,6 +168,13 @@ bool reads_in_place(const IntegerConvolutionParameters& conv) noexcept {
   const Window& w = conv.window;
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
   return w.taps() == 1 && inside && groups_fill_panels(conv);
+}
+
+Bytes pointwise_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return terms_workspace(conv.weighted, extent.channels);
+}
+Bytes dense_workspace(const IntegerDenseParameters& dense, const StepExtent& extent) noexcept {
+  return terms_workspace(dense.weighted, extent.channels);
 }
 
 void run_pointwise(const KernelCall& call, const TileTable& table) noexcept {

@@ -12,7 +12,9 @@ bool reads_in_place(const IntegerConvolutionParameters& conv) noexcept;
 /// One group, or groups that fill whole panels each.
 bool groups_fill_panels(const IntegerConvolutionParameters& conv) noexcept;
 
+Bytes dense_workspace(const IntegerDenseParameters& dense, const StepExtent& extent) noexcept;
 void run_dense(const KernelCall& call, const TileTable& table) noexcept;
+Bytes pointwise_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_pointwise(const KernelCall& call, const TileTable& table) noexcept;
 
 Bytes strips_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept;

@@ -46,6 +46,7 @@ operators::IntegerWeightedParameters weighted_parameters(const Graph& graph, con
   operators::IntegerEpilogue& epilogue = weighted.epilogue;
   epilogue.zero_in = scale_of(graph, node.inputs[0]).zero;
   epilogue.activation = node.epilogue.activation;
+  if (!node.epilogue.has_residual) epilogue.run_time = static_cast<std::uint8_t>(node.inputs.size() - 1);
   if (graph.tensor(node.outputs[0]).dtype != DType::kU8) return weighted;
   epilogue.range = range_of(graph, node);
   epilogue.scale = scale_of(graph, node.outputs[0]).scale;
@@ -71,6 +72,21 @@ operators::IntegerConvolutionParameters convolution_parameters(const Graph& grap
 operators::IntegerDenseParameters dense_parameters(const Graph& graph, const Node& node) noexcept {
   const auto& a = node.as<model::DenseAttributes>();
   return {weighted_parameters(graph, node), a.in_features, a.out_features};
+}
+
+operators::IntegerMatMulParameters matmul_parameters(const Graph& graph, const Node& node) noexcept {
+  const Shape &a = graph.tensor(node.inputs[0]).shape, &out = graph.tensor(node.outputs[0]).shape;
+  operators::IntegerMatMulParameters p{.depth = a.back(), .columns = out.back()};
+  p.run_time = static_cast<std::uint8_t>(node.inputs.size() - 2);
+  if (p.run_time != 0) return p;
+  const Scale left = scale_of(graph, node.inputs[0]), right = scale_of(graph, node.inputs[1]);
+  p.zero_a = left.zero;
+  p.zero_b = right.zero;
+  p.multiplier = left.scale * right.scale;
+  if (graph.tensor(node.outputs[0]).dtype != DType::kU8) return p;
+  p.range = range_of(graph, node);
+  p.multiplier /= scale_of(graph, node.outputs[0]).scale;
+  return p;
 }
 
 operators::IntegerPoolParameters pool_parameters(const Graph& graph, const Node& node) noexcept {

@@ -8,6 +8,7 @@ namespace sluice::kernels::integer {
 
 operators::IntegerConvolutionParameters convolution_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerDenseParameters dense_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::IntegerMatMulParameters matmul_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerPoolParameters pool_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerTableParameters table_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerBinaryParameters binary_parameters(const model::Graph& graph, const model::Node& node) noexcept;

@@ -88,7 +88,7 @@ void run_tiles(const KernelCall& call, const TileTable& table, const StripPlan& 
 }  // namespace
 
 Bytes strips_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return strip_workspace(cut_of(conv, extent).strip, extent.threads);
+  return strip_workspace(cut_of(conv, extent).strip, extent.threads) + terms_workspace(conv.weighted, extent.channels);
 }
 
 void run_strips(const KernelCall& call, const TileTable& table) noexcept {
@@ -99,6 +99,8 @@ void run_strips(const KernelCall& call, const TileTable& table) noexcept {
   const StripPlan& plan = cut.strip;
   const OutAreas areas(call.rows, w, plan);
   const Strips strips(call.workspace, plan, threads);
+  const Terms terms = terms_of(call, call.workspace + strip_workspace(plan, threads).count());
+  const int zero = zero_of(call);
   set_segments(w, plan, strips.segment_offsets(0));
   for (std::int64_t s = 0; s < plan.segments; ++s) strips.segment_offsets(0)[s] *= kWord;
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
@@ -109,16 +111,16 @@ void run_strips(const KernelCall& call, const TileTable& table) noexcept {
     if (!strips.holds(thread, block.group * areas.count() + place.run)) {
       for_each_area(w, area, plan, [&](const StripArea& part, std::int64_t first) noexcept {
         fill_bytes(call.inputs[0].view, w, part, block.group * conv.group_depth(), conv.group_depth(), plan.in_columns * plan.depth * kWord,
-                   conv.weighted.epilogue.zero_in, strip + first * plan.depth * kWord);
+                   zero, strip + first * plan.depth * kWord);
       });
     }
-    TileJob job = job_of(call, block);
+    TileJob job = job_of(call, block, terms);
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
     run_tiles(call, table, plan, area, strip, block, job);
   });
-  activate_floats(call, table.isa);
+  finish_floats(call, table.isa);
 }
 
 }  // namespace sluice::kernels::integer

@@ -17,6 +17,14 @@ struct Tile {
       SLUICE_UNROLL
       for (int m = 0; m < kRows; ++m) sums[m][v] = start;
     }
+    if (rows.starts != nullptr) {
+      SLUICE_UNROLL
+      for (int m = 0; m < kRows; ++m) {
+        const V::Sums start = V::set_sum(rows.starts[m]);
+        SLUICE_UNROLL
+        for (int v = 0; v < kVectors; ++v) sums[m][v] = V::plus(sums[m][v], start);
+      }
+    }
     V::Correction correction[kVectors];
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v) correction[v] = V::no_correction();

@@ -3,7 +3,8 @@
 // A *tile* is a few output pixels times all panels of a block; its rows are addressed by pointer, so it does not care whether pixels are
 // neighbours, on different image rows, or in a ring. With k counting groups of four values of a segment, and 32-bit sums that wrap round:
 //
-//     sum[row][lane] = bias[lane] + sum over segments s, k < depth, j < 4, of a[row][segment_offsets[s] + 4 k + j] * weight(s, k, lane, j)
+//     sum[row][lane] = bias[lane] + start[row] + sum over segments s, k < depth, j < 4, of a[row][segment_offsets[s] + 4 k + j] * weight(s,
+//     k, lane, j)
 //
 // Sums are exact, so their order is free. What becomes of them says operators::IntegerEpilogue.
 #pragma once
@@ -28,6 +29,7 @@ struct TileRows {
   const std::uint8_t* a[kMaxTileRows];
   std::byte* out[kMaxTileRows];
   const std::uint8_t* residual[kMaxTileRows];
+  const std::int32_t* starts = nullptr;  // what each row's sums begin with beside the bias; null: nothing
 };
 
 /// What happens to sums, from the first channel of a block on. Bias and multipliers may be read for whole panels.
@@ -57,11 +59,12 @@ struct LaneRun {
   std::int64_t fours = 0;  // of taps
   bool even_rows = false;  // 3x3 taps, those of a row one distance apart and with one step
   std::int64_t count = 0;  // of pixels
-  std::uint8_t* out = nullptr;
-  std::int64_t out_step = 0;
+  std::byte* out = nullptr;
+  std::int64_t out_step = 0;  // in bytes
   const std::byte* prepared = nullptr;
   std::int64_t channels = 0;
   IntegerRange range;
+  DType type = DType::kU8;  // of the output: f32 and i32 as in Finish
 };
 
 /// Values of an operand along a run: step 1, or 0 for one value repeated.

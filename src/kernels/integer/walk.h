@@ -22,8 +22,27 @@ inline const IntegerWeightedParameters& weighted_of(const KernelCall& call) noex
   return call.parameters<IntegerWeightedParameters>();
 }
 
+/// What is added to a step's sums and what they are multiplied by, from channel `first` of the tensor on.
+struct Terms {
+  const std::int32_t* bias = nullptr;
+  const float* multipliers = nullptr;  // null: the output is i32
+  std::int64_t first = 0;
+};
+
+/// Bytes that `terms_of` writes for a step.
+Bytes terms_workspace(const IntegerWeightedParameters& weighted, ChannelRange channels) noexcept;
+
+/// The weights that say so or, where zero point and scale come at run time, what they make of them for the step's channels, at `room`.
+Terms terms_of(const KernelCall& call, std::byte* room) noexcept;
+
+/// What padding reads.
+inline std::uint8_t zero_of(const KernelCall& call) noexcept {
+  const operators::IntegerEpilogue& epilogue = weighted_of(call).epilogue;
+  return epilogue.run_time == 0 ? epilogue.zero_in : *call.inputs[1].view.at<const std::uint8_t>(0);
+}
+
 /// The parts of a tile job that do not depend on how inputs are read.
-inline TileJob job_of(const KernelCall& call, const Block& block) noexcept {
+inline TileJob job_of(const KernelCall& call, const Block& block, const Terms& terms) noexcept {
   const IntegerWeightedParameters& weighted = weighted_of(call);
   const WeightOperand& weight = call.weights[0];
   TileJob job;
@@ -31,8 +50,8 @@ inline TileJob job_of(const KernelCall& call, const Block& block) noexcept {
   job.panels = reinterpret_cast<const std::int8_t*>(weight.data) + (block.first_panel - weight.panels.begin) * job.panel_bytes;
   job.panel_count = block.panels;
   job.last_lanes = block.last_lanes;
-  job.finish.bias = reinterpret_cast<const std::int32_t*>(call.weights[1].data) + block.channel;
-  if (call.weights.size() > 2) job.finish.multipliers = reinterpret_cast<const float*>(call.weights[2].data) + block.channel;
+  job.finish.bias = terms.bias + (block.channel - terms.first);
+  if (terms.multipliers != nullptr) job.finish.multipliers = terms.multipliers + (block.channel - terms.first);
   job.finish.epilogue = &weighted.epilogue;
   job.finish.out = call.outputs[0].view.dtype;
   return job;
@@ -94,7 +113,7 @@ class PixelWalk {
   const std::uint8_t* residual_ = nullptr;
 };
 
-/// Outputs of f32 have no function yet when tiles are done.
-void activate_floats(const KernelCall& call, DotIsa isa) noexcept;
+/// Outputs of f32 have no function yet when tiles are done, nor a bias whose scale came at run time.
+void finish_floats(const KernelCall& call, DotIsa isa) noexcept;
 
 }  // namespace sluice::kernels::integer

@@ -1,9 +1,11 @@
 // Between reals and the integers that stand for them: y = saturate(round(x / scale) + zero_point).
 #include "sluice/operators/generic/quantize.h"
 
+#include "src/kernels/integer/tile.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::quantize;
@@ -51,17 +53,19 @@ PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::
 PlainRefusal run_dynamic(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t count = x.count();
+  const auto* const values = x.as<const float>();
+  const VectorTable& vectors = vector_table(active_isa());
   float low = 0, high = 0;  // zero must have a place of its own
-  for (std::int64_t i = 0; i < count; ++i) {
-    low = std::min(low, x.as<const float>()[i]);
-    high = std::max(high, x.as<const float>()[i]);
+  if (count > 0) {
+    low = std::min(low, vectors.extreme(false, values, count));
+    high = std::max(high, vectors.extreme(true, values, count));
   }
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const std::int64_t zero = whole(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
   if (node.result() == 1) *out.as<float>() = scale;
   if (node.result() == 2) *out.as<std::uint8_t>() = static_cast<std::uint8_t>(zero);
   if (node.result() == 0)
-    for (std::int64_t i = 0; i < count; ++i) store_quantized(out, i, x.as<const float>()[i] / scale, zero);
+    integer::table_of(active_isa()).quantize({scale, static_cast<std::uint8_t>(zero)}, values, out.as<std::uint8_t>(), count);
   return nullptr;
 }
 

@@ -33,8 +33,14 @@ struct IntegerRange {
 ///
 ///     t = u8(float(sum) * multiplier, sum_zero)
 ///     y = u8(((t - sum_zero) * sum_scale + (residual - residual_zero) * residual_scale) / scale)
+///
+/// Where zero point and scale come at run time they are inputs behind the values, a u8 and one f32 or one a channel:
+///
+///     sum = sum of (x - zero) * w                   i32, where no scale comes
+///     y   = float(sum) * scale + bias
 struct IntegerEpilogue {
-  std::uint8_t zero_in = 0;  // what padding reads
+  std::uint8_t zero_in = 0;   // what padding reads
+  std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, the scale too
   IntegerRange range;
   bool has_residual = false;
   std::uint8_t sum_zero = 0;
@@ -45,7 +51,8 @@ struct IntegerEpilogue {
   Activation activation;  // of f32 outputs
 };
 
-/// Weights are i8 panels; weights[1] has the bias as i32, the input's zero point in it, weights[2] the multipliers, both by channel.
+/// Weights are i8 panels; weights[1] has the bias as i32, the input's zero point in it, weights[2] the multipliers, both by channel. With a
+/// zero point of the run time they are the sums of each channel's weights and the f32 bias.
 struct IntegerWeightedParameters {
   PanelGeometry panels;
   IntegerEpilogue epilogue;
@@ -68,6 +75,19 @@ struct IntegerDenseParameters {
   IntegerWeightedParameters weighted;
   std::int64_t in_features = 0;   // K
   std::int64_t out_features = 0;  // N
+};
+
+/// Products of two activations, [..., M, K] x [..., K, N] with leading axes broadcast: i32 sums of (a - zero_a) * (b - zero_b), or times
+/// the multiplier f32, or rounded to u8. Zero points of the run time are inputs 2 and 3, u8; input 4 is their scale, one f32 or one a
+/// column.
+struct IntegerMatMulParameters {
+  std::int64_t depth = 0;    // K
+  std::int64_t columns = 0;  // N
+  IntegerRange range;
+  std::uint8_t zero_a = 0;
+  std::uint8_t zero_b = 0;
+  std::uint8_t run_time = 0;  // inputs that come at run time
+  float multiplier = 1.0f;
 };
 
 /// The largest of a window, or u8(float(sum of x - zero_in) * (ratio / count)).
@@ -100,6 +120,7 @@ struct IntegerBorderParameters {
 
 static_assert(kIsParameters<IntegerConvolutionParameters> && offsetof(IntegerConvolutionParameters, weighted) == 0);
 static_assert(kIsParameters<IntegerDenseParameters> && offsetof(IntegerDenseParameters, weighted) == 0);
+static_assert(kIsParameters<IntegerMatMulParameters>);
 static_assert(kIsParameters<IntegerPoolParameters> && kIsParameters<IntegerBinaryParameters>);
 static_assert(kIsParameters<IntegerTableParameters> && kIsParameters<IntegerBorderParameters>);
 

@@ -1,0 +1,97 @@
+// MatMulInteger and ConvInteger as products of the class int8 whose zero point comes at run time (operators/parameters/integer.h): the
+// weight as bytes less its zero points, in panels. scale_sums (rewrite/rewrite.h) adds what usually follows, a scale and a bias.
+//
+//     x, zero point --kDense or kConv over w - zero--> i32
+//     a, b, their zero points --kMatMul--> i32
+//
+// What is not of this form is left to the lowerings in floats (lower_quantised.cc) or to the plain operators.
+#include <optional>
+#include <span>
+
+#include "src/importer/lower_plain.h"
+#include "src/importer/quantised.h"
+#include "src/importer/rewrite/integer_products.h"
+
+namespace sluice::importer {
+namespace {
+
+constexpr std::int64_t kMostFactors = INT32_MAX / (255 * 255);  // products of two bytes whose sum holds in 32 bits
+
+bool is_u8(const NodeContext& c, std::size_t at) {
+  return c.has_input(at) && c.run_time_type(c.input(at)) == DType::kU8 && c.input_constant(at) == nullptr && !c.bounded(c.input(at));
+}
+/// A zero point of the run time, or one that is known.
+bool is_zero(const NodeContext& c, std::size_t at) {
+  return !c.has_input(at) || (c.run_time_type(c.input(at)) == DType::kU8 && c.input_shape(at).element_count() == 1);
+}
+ValueId zero_of(NodeContext& c, std::size_t at) {
+  if (c.has_input(at)) return c.input_shape(at) == Shape{1} ? c.input(at) : c.add_reshape(c.input(at), Shape{1});
+  const std::int64_t none = 0;
+  return c.add_constant(make_constant(Shape{1}, std::span(&none, 1), DType::kU8));
+}
+
+/// The weight at `at` as floats that stand for its bytes less their zeros.
+Constant whole_weight(NodeContext& c, std::size_t at, std::size_t zero, int channels) {
+  const Constant& q = *c.input_constant(at);
+  std::vector<float> zeros(1, 0.0f);
+  if (c.has_input(zero)) zeros = floats(*c.input_constant(zero));
+  const kernels::ScaleOrder order{.inner = q.shape.count(channels + 1, q.shape.rank()), .extent = static_cast<std::int64_t>(zeros.size())};
+  return dequantised(q, std::vector<float>(zeros.size(), 1.0f), zeros, order);
+}
+
+/// The last node of a kind, which was made for floats, gives i32 of bytes.
+void make_integer(NodeContext& c, model::OpKind op, ValueId zero) {
+  std::vector<DraftNode>& nodes = c.draft().nodes;
+  std::size_t n = nodes.size() - 1;
+  for (; nodes[n].op != op; --n) c.draft().value(nodes[n].output).dtype = DType::kI32;  // it was only reshaped
+  DraftNode& node = nodes[n];
+  node.integers = run_time_products(node);
+  if (!node.integers) c.refuse("a weight whose values less their zero points are no bytes");
+  node.numeric = model::NumericClass::kInt8;
+  node.epilogue.has_bias = true;
+  node.inputs.push_back(zero);
+  c.draft().value(node.output).dtype = DType::kI32;
+}
+
+/// Of two activations, or of one and a weight that its zero point moves out of 8 bits.
+std::optional<ValueId> run_time_products_of_bytes(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at,
+                                                  std::size_t w_zero) {
+  const ValueId x = c.input(x_at), w = c.input(w_at);
+  const Shape a = c.shape(x), b = c.shape(w);
+  if (c.run_time_type(w) != DType::kU8 || c.bounded(w) || !is_zero(c, w_zero) || b.rank() < 2 || b.element_count() == 0)
+    return std::nullopt;
+  if (a.back() != b[b.rank() - 2] || a.back() > kMostFactors) return std::nullopt;
+  const ValueId zeros[] = {zero_of(c, x_zero), zero_of(c, w_zero)};
+  const ValueId y = add_matmul(c, x, w);
+  DraftNode& node = c.last_node();
+  node.numeric = model::NumericClass::kInt8;
+  node.inputs.insert(node.inputs.end(), std::begin(zeros), std::end(zeros));
+  c.draft().value(y).dtype = DType::kI32;
+  return y;
+}
+
+}  // namespace
+
+std::optional<ValueId> run_time_matrix_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  if (!is_u8(c, x_at) || !is_zero(c, x_zero) || c.input_shape(x_at).rank() < 2) return std::nullopt;
+  const Constant* w = c.input_constant(w_at);
+  if (w == nullptr || w->shape.rank() != 2 || w->shape[0] != c.input_shape(x_at).back() || !bytes_fit(c, w_at, w_zero, 1))
+    return run_time_products_of_bytes(c, x_at, x_zero, w_at, w_zero);
+  const ValueId zero = zero_of(c, x_zero);
+  const ValueId y = add_product(c, c.input(x_at), c.add_constant(whole_weight(c, w_at, w_zero, 1)));
+  make_integer(c, model::OpKind::kDense, zero);
+  return y;
+}
+
+std::optional<ValueId> run_time_image_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  const Constant* w = c.input_constant(w_at);
+  if (!is_u8(c, x_at) || !is_zero(c, x_zero) || w == nullptr || !bytes_fit(c, w_at, w_zero, 0)) return std::nullopt;
+  const int rank = w->shape.rank();
+  if ((rank != 3 && rank != 4) || c.input_shape(x_at).rank() != rank) return std::nullopt;
+  const ValueId zero = zero_of(c, x_zero);
+  const ValueId y = add_conv(c, c.input(x_at), whole_weight(c, w_at, w_zero, 0), c.draft().value(c.input(w_at)).name);
+  make_integer(c, model::OpKind::kConv, zero);
+  return y;
+}
+
+}  // namespace sluice::importer
