@@ -70,6 +70,7 @@ enum class Kernel : std::uint8_t {
   kLayerNorm,
   kConcat,
   kResize,
+  kPad,
   kCopy,
   kMatMul,
 };

@@ -1,13 +1,18 @@
 /* Convolutions and dense layers of bytes, any groups: sums of u8 x i8 are exact, so every order gives the same.
  *
- * Weights lie [output][tap][input]. A window of more than one tap is gathered into `scratch` first. */
+ * Weights lie [output][tap][input]. A window of more than one tap is gathered into `scratch` first. Where the compiler says that the CPU
+ * has Helium, eight products go at a time, with the DSP extension two: the sums wrap alike, so the bits are the same. */
 #ifndef SLUICE_PORTABLE_CONV_U8_H
 #define SLUICE_PORTABLE_CONV_U8_H
 
 #include "sluice/portable/finish_u8.h"
+#include "sluice/portable/functions.h"
 #include "sluice/portable/window.h"
 
-#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32)
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#define SLUICE_HAS_HELIUM 1
+#elif defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32)
 #include <arm_acle.h>
 #define SLUICE_HAS_SMLAD 1
 #endif
@@ -24,10 +29,22 @@ typedef struct sluice_conv_u8 {
   uint8_t zero_in;
   uint8_t direct; /* one tap, no padding, one group: nothing to gather */
   uint8_t out;
+  float (*apply)(const sluice_function *function, float value); /* of floats that come out */
+  sluice_function activation;
 } sluice_conv_u8;
 
 SLUICE_FN uint32_t sluice_products_u8(const uint8_t *x, const int8_t *w, uint32_t depth, uint32_t sum) {
   uint32_t k = 0;
+#if defined(SLUICE_HAS_HELIUM)
+  int32_t signed_sum = (int32_t)sum;
+  for (; k + 8 <= depth; k += 8)
+    signed_sum = vmladavaq_s16(signed_sum, vreinterpretq_s16_u16(vldrbq_u16(x + k)), vldrbq_s16(w + k));
+  if (k < depth) {
+    const mve_pred16_t left = vctp16q(depth - k); /* lanes behind the end load nothing and add nothing */
+    signed_sum = vmladavaq_s16(signed_sum, vreinterpretq_s16_u16(vldrbq_z_u16(x + k, left)), vldrbq_z_s16(w + k, left));
+  }
+  return (uint32_t)signed_sum;
+#else
 #if defined(SLUICE_HAS_SMLAD)
   for (; k + 4 <= depth; k += 4) {
     uint32_t x4, w4;
@@ -42,6 +59,7 @@ SLUICE_FN uint32_t sluice_products_u8(const uint8_t *x, const int8_t *w, uint32_
 #endif
   for (; k < depth; ++k) sum += (uint32_t)(x[k] * w[k]);
   return sum;
+#endif
 }
 
 SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint32_t n, uint8_t *out, const uint8_t *residual) {
@@ -50,7 +68,7 @@ SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint3
   if (p->out == SLUICE_OUT_U8) {
     out[n] = sluice_finish_to_u8(&p->finish, sum, n, residual);
   } else if (p->out == SLUICE_OUT_F32) {
-    value = (float)sum * p->finish.multipliers[n];
+    value = p->apply(&p->activation, (float)sum * p->finish.multipliers[n]);
     memcpy(out + 4 * n, &value, sizeof value);
   } else {
     memcpy(out + 4 * n, &sum, sizeof sum);

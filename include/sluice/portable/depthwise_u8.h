@@ -7,6 +7,16 @@
 /* Channels whose sums are kept at a time. */
 #define SLUICE_SUMS 16u
 
+#if defined(SLUICE_HAS_HELIUM)
+SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, uint8_t zero, const int8_t *w, uint32_t count) {
+  uint32_t c;
+  for (c = 0; c + 4 <= count; c += 4) {
+    const int32x4_t values = x == NULL ? vdupq_n_s32(zero) : vreinterpretq_s32_u32(vldrbq_u32(x + c));
+    vst1q_u32(sums + c, vaddq_u32(vld1q_u32(sums + c), vreinterpretq_u32_s32(vmulq_s32(values, vldrbq_s32(w + c)))));
+  }
+  for (; c < count; ++c) sums[c] += (uint32_t)((x != NULL ? x[c] : zero) * w[c]);
+}
+#else
 SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, uint8_t zero, const int8_t *w, uint32_t count) {
   uint32_t c;
   if (x != NULL)
@@ -14,6 +24,7 @@ SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, uint8_t zero,
   else
     for (c = 0; c < count; ++c) sums[c] += (uint32_t)(zero * w[c]);
 }
+#endif
 
 SLUICE_FN void sluice_run_depthwise_u8(const sluice_task *task) {
   const sluice_stage *stage = task->stage;
