@@ -29,6 +29,10 @@ void save_profiles(std::span<const profiler::DeviceProfile> profiles, const std:
 std::string text_of_profiles(std::span<const profiler::DeviceProfile> profiles);
 std::vector<profiler::DeviceProfile> parse_profiles(const std::string& text, const std::string& path);
 
+/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: what stands before the time of
+/// each sample, and what stands behind the last. Samples are sorted by kernel; rates are fitted when the text is read.
+std::vector<std::string> pieces_of_profile(const profiler::DeviceProfile& profile);
+
 /// That of so many threads; where there is none, the first without its kernels: its rates of reading hold.
 profiler::DeviceProfile profile_for_threads(std::vector<profiler::DeviceProfile> profiles, int threads);
 

@@ -35,7 +35,35 @@ sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
 string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
 sluice(0 emit ${reader} --dim W=64 --ram ${CMAKE_MATCH_1} -o least)
 
+# A measurer prints a profile that plan and predict take: of all kernels, and of those of a model
+sluice(0 emit --measure -o measurer --json)
+expect_documented_keys()
+execute_process(COMMAND cc -std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror measure.c -o measure
+  WORKING_DIRECTORY ${WORK_DIR}/measurer COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 emit ${reader} --dim W=64 --measure --ram 8KiB -o measurer_of_model)
+execute_process(COMMAND cc -std=c99 -O1 measure.c -o measure WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ./measure WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model OUTPUT_FILE ${WORK_DIR}/measurer_of_model/device.json COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 predict ${reader} --dim W=64 --profile measurer_of_model/device.json --threads 1 --json)
+json(measured measured)
+json(latency latency_ms)
+if(NOT measured OR NOT latency GREATER 0)
+  message(FATAL_ERROR "a measurer's profile is not used: ${out}")
+endif()
+sluice(0 plan reader.sluice --dim W=64 --profile measurer_of_model/device.json --threads 1)
+if(out MATCHES "assumed")
+  message(FATAL_ERROR "a measurer's profile is not used: ${out}")
+endif()
+
+# Refusals of the measurer
+sluice(1 emit --measure --ram smallest -o x)
+expect_match("${err}" "--ram: is a size with --measure")
+sluice(4 emit --measure --ram 8 -o x)
+expect_match("${err}" "works is [0-9]+ bytes")
+
 # Words that make no sense
+sluice(1 emit --ram smallest -o x)
+expect_match("${err}" "model: is needed")
+sluice(1 emit absent.onnx --ram smallest --input sideways -o x)
 sluice(1 emit ${reader} --dim W=64 -o x)
 sluice(1 emit ${reader} --dim W=64 --ram much -o x)
 sluice(1 emit ${reader} --ram smallest -o x)
