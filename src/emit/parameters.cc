@@ -328,8 +328,10 @@ std::string ParameterWriter::pad(std::size_t stage, const Node& node) {
   for (std::int64_t c = 0; c < out.shape.back(); ++c)
     for (std::size_t i = 0; i < size_of(out.dtype); ++i) border.push_back(static_cast<std::uint8_t>(element[i]));
   const std::string rows = array(stage, "rows", sources(1)), pixels = array(stage, "pixels", sources(2));
-  const std::uint64_t bytes = border.size();
-  return braced(rows, pixels, array(stage, "border", border), unsigned_num(bytes));
+  const bool channels_keep = p.before[3] == 0 && in.shape[3] == out.shape[3];
+  const std::string channels = channels_keep ? "NULL" : array(stage, "channels", sources(3));
+  return braced(rows, pixels, channels, array(stage, "border", border), num(out.shape[3]),
+                num(static_cast<std::int64_t>(size_of(out.dtype))));
 }
 
 namespace {

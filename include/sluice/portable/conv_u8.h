@@ -69,22 +69,26 @@ SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint3
     out[n] = sluice_finish_to_u8(&p->finish, sum, n, residual);
   } else if (p->out == SLUICE_OUT_F32) {
     value = p->apply(&p->activation, (float)sum * p->finish.multipliers[n]);
-    memcpy(out + 4 * n, &value, sizeof value);
+    memcpy(out + (size_t)n * 4, &value, sizeof value);
   } else {
-    memcpy(out + 4 * n, &sum, sizeof sum);
+    memcpy(out + (size_t)n * 4, &sum, sizeof sum);
   }
+}
+
+/* Without a residual this is the first input, and nobody reads it. */
+SLUICE_FN const uint8_t *sluice_residual_u8(const sluice_task *task, const sluice_conv_u8 *p, uint32_t pixel) {
+  return sluice_at(task->arena, &task->stage->inputs[p->finish.has_residual].view, task->row, pixel);
 }
 
 SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
   const sluice_stage *stage = task->stage;
   const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
   const uint32_t values = (uint32_t)(p->window.kernel_h * p->window.kernel_w) * p->depth;
-  const uint8_t *residual = NULL;
   uint32_t pixel, group, n;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t *residual = sluice_residual_u8(task, p, pixel);
     const int8_t *w = p->weights;
-    if (p->finish.has_residual) residual = sluice_at(task->arena, &stage->inputs[1].view, task->row, pixel);
     for (group = 0; group < p->groups; ++group) {
       const uint8_t *x = task->arena + p->scratch;
       if (p->direct)
