@@ -129,14 +129,14 @@ std::string ParameterWriter::stand_in(std::int64_t count) {
 }
 
 std::string ParameterWriter::stand_ins() const {
-  std::vector<float> floats(static_cast<std::size_t>(std::max<std::int64_t>(stand_in_floats_, 1)));
+  std::vector<float> floats(static_cast<std::size_t>(stand_in_floats_));
   std::uint32_t random = 1;
   for (float& value : floats) {
     random = random * 1664525u + 1013904223u;
     value = static_cast<float>(random >> 8) * 0x1p-23f - 1.0f;
   }
-  return c_array("any_floats", floats) +
-         c_array("any_sums", std::vector<std::int32_t>(static_cast<std::size_t>(std::max<std::int64_t>(stand_in_sums_, 1)), 100));
+  const std::vector<std::int32_t> sums(static_cast<std::size_t>(stand_in_sums_), 100);
+  return (floats.empty() ? std::string() : c_array("any_floats", floats)) + (sums.empty() ? std::string() : c_array("any_sums", sums));
 }
 
 /// The first `count` values of a weight without panels.

@@ -54,6 +54,29 @@ if(out MATCHES "assumed")
   message(FATAL_ERROR "a measurer's profile is not used: ${out}")
 endif()
 
+# The same on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
+find_program(arm_gcc arm-none-eabi-gcc)
+find_program(arm_qemu qemu-system-arm)
+if(arm_gcc AND arm_qemu)
+  set(board ${SOURCE_DIR}/examples/microcontroller)
+  execute_process(COMMAND ${arm_gcc} -std=c99 -Os -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -DSLUICE_CLOCK_HZ=25000000 -Wall -Wextra
+      -Wpedantic -Wconversion -Werror -ffunction-sections -fdata-sections -nostartfiles --specs=nano.specs -Wl,--gc-sections
+      -Wl,--defsym=CONSTANTS=0x10000,--defsym=CONSTANTS_SIZE=0x3f0000,--defsym=CODE_SIZE=0x10000 -T ${board}/board.ld ${board}/start.c
+      measure.c -o board
+    WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${arm_qemu} -M mps2-an386 -icount shift=0 -display none -nodefaults -serial null -semihosting-config
+      enable=on,target=native -kernel board
+    WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model ERROR_FILE ${WORK_DIR}/measurer_of_model/board.log COMMAND_ERROR_IS_FATAL ANY)
+  sluice(0 predict ${reader} --dim W=64 --profile measurer_of_model/board.log --threads 1 --json)
+  json(measured measured)
+  json(board_latency latency_ms)
+  if(NOT measured OR NOT board_latency GREATER latency)
+    message(FATAL_ERROR "a board at 25 MHz takes ${board_latency} ms, this machine ${latency}")
+  endif()
+else()
+  message(STATUS "SKIPPED: the measurer on a board: arm-none-eabi-gcc or qemu-system-arm is not installed")
+endif()
+
 # Refusals of the measurer
 sluice(1 emit --measure --ram smallest -o x)
 expect_match("${err}" "--ram: is a size with --measure")
