@@ -93,6 +93,14 @@ Choice choose_by_class(const Graph&, const Node& node) {
   return {node.numeric == NumericClass::kInt8 ? kIntegers : kFloats};
 }
 
+/// Rows of one pixel, all inputs made by the run.
+Choice choose_attention(const Graph& graph, const Node& node) {
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  if (node.inputs.size() != 3 || out.rank() == 4 || type_of(graph, node.outputs[0]) != DType::kF32)
+    return {.refused = "attention with a cache or a mask, or over images, has no portable kernel"};
+  return {Kernel::kAttention};
+}
+
 Choice choose_concat(const Graph& graph, const Node& node) {
   if (node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank()) return {Kernel::kConcat};
   return {.refused = "only channels are joined by a portable kernel"};
@@ -119,6 +127,7 @@ constexpr Chooser kChoosers[] = {
     {OpKind::kPad, choose_pad},
     {OpKind::kSlice, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
     {OpKind::kTranspose, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
+    {OpKind::kAttention, choose_attention},
     {OpKind::kMatMul, choose_by_class<Kernel::kMatMul, Kernel::kMatMul>},
 };
 
@@ -173,7 +182,7 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 
 // Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 22> kCodes = {{
+  static constexpr std::array<KernelCode, 23> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
       {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 304}},
       {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {384, 480}},
@@ -196,6 +205,7 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
       {"sluice_run_copy", "sluice_copy", "copies.h", {160, 144}},
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
+      {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
   }};
   return kCodes[static_cast<std::size_t>(kernel)];
 }

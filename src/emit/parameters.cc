@@ -102,6 +102,8 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
       return copy(stage, node);
     case Kernel::kMatMul:
       return matmul(stage, node);
+    case Kernel::kAttention:
+      return attention(node);
     case Kernel::kReadRow:
       break;
   }
@@ -377,6 +379,11 @@ std::string ParameterWriter::copy(std::size_t stage, const Node& node) {
   const std::string extents = array(stage, "extents", leading_extents(out.shape)), strides = array(stage, "steps", steps);
   return braced(extents, strides, num(start), num(last), num(out.shape.back()), num(static_cast<std::int64_t>(steps.size())),
                 num(static_cast<std::int64_t>(size_of(out.dtype))));
+}
+
+std::string ParameterWriter::attention(const Node& node) {
+  const operators::AttentionParameters p = kernels::attention_parameters(graph_, node);
+  return braced(num(p.heads), num(p.depth), num(p.width), num(p.queries), num(p.keys), num(p.causal ? 1 : 0), c_float(p.scale));
 }
 
 std::string ParameterWriter::matmul(std::size_t stage, const Node& node) {

@@ -42,6 +42,7 @@ class ParameterWriter {
   std::string concat(std::size_t stage, const model::Node& node);
   std::string resize(std::size_t stage, const model::Node& node);
   std::string pad(std::size_t stage, const model::Node& node);
+  std::string attention(const model::Node& node);
   std::string copy(std::size_t stage, const model::Node& node);
   std::string matmul(std::size_t stage, const model::Node& node);
 

@@ -157,6 +157,25 @@ TEST_CASE("norms, products and moved values of floats") {
   check_emission(b);
 }
 
+TEST_CASE("attention of heads") {
+  OnnxBuilder b(17);
+  b.input("x", {1, 9, 12}).output("y");
+  b.initializer(tensor("heads", {4}, Ints{1, 9, 3, 4})).initializer(tensor("joined", {3}, Ints{1, 9, 12}));
+  b.initializer(tensor("scale", {}, Floats{0.5f}));
+  for (const std::string name : {"q", "k", "v"}) {
+    b.weight("w" + name, {12, 12}).node("MatMul", {"x", "w" + name}, {name + "0"}).node("Reshape", {name + "0", "heads"}, {name + "1"});
+    b.node("Transpose", {name + "1"}, {name}, {attribute("perm", name == "k" ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3})});
+  }
+  b.node("MatMul", {"q", "k"}, {"products"}).node("Mul", {"products", "scale"}, {"scores"});
+  b.node("Softmax", {"scores"}, {"shares"}, {attribute("axis", std::int64_t{-1})}).node("MatMul", {"shares", "v"}, {"mixed"});
+  b.node("Transpose", {"mixed"}, {"turned"}, {attribute("perm", Ints{0, 2, 1, 3})}).node("Reshape", {"turned", "joined"}, {"y"});
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(made);
+  CHECK(made->source.find("sluice_run_attention, ") != std::string::npos);
+  check_emission(b);
+}
+
 TEST_CASE("two inputs are held") {
   OnnxBuilder b(13);
   b.input("a", {1, 4, 5, 6}).input("b", {1, 4, 5, 6}).output("y").node("Max", {"a", "b"}, {"y"});

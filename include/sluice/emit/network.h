@@ -73,6 +73,7 @@ enum class Kernel : std::uint8_t {
   kPad,
   kCopy,
   kMatMul,
+  kAttention,
 };
 
 struct Stage {
