@@ -2,29 +2,22 @@
 // the program beside this one, into a file that is gone when the answer is there.
 #include "sluice/engine/predictor.h"
 #include "sluice/kernels/registry.h"
-#include "src/cli/bench/child.h"
 #include "src/cli/commands.h"
+#include "src/cli/converted.h"
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
 #include "src/cli/profile_file.h"
-#include "src/cli/scratch_folder.h"
 #include "src/cli/session_options.h"
-#include "src/cli/sibling.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
 
 std::shared_ptr<const Model> open_onnx(const PredictOptions& options, const std::string& path) {
-  const ScratchFolder folder("sluice-predict");
-  const std::string made = folder.file("model.sluice");
-  std::vector<std::string> words = {path, "-o", made, "--without-weights", "--quiet", "--numerics", options.numerics};
-  if (!options.weights.empty()) words.insert(words.end(), {"--weights", options.weights});
-  for (const std::string& dim : options.budget.dims) words.insert(words.end(), {"--dim", dim});
-  bench_detail::check_succeeded(bench_detail::run_program(sibling_program("sluice-convert"), "sluice-convert", words));
-  return open_model(made, {});
+  const ConvertedModel made(path, {options.budget.dims, options.numerics, options.weights, true});
+  return open_model(made.path(), {});
 }
 
 /// A model and what to ask of it.
@@ -40,7 +33,8 @@ struct Answer {
 };
 
 Question question_of(const PredictOptions& given, const std::string& path, const FoundProfile& profile) {
-  Question question{path, is_onnx(path) ? open_onnx(given, path) : open_model(path, given.budget.dims, given.budget.key), session_options(given.budget)};
+  Question question{path, is_onnx(path) ? open_onnx(given, path) : open_model(path, given.budget.dims, given.budget.key),
+                    session_options(given.budget)};
   question.options.repeat = !given.cold;
   question.options.profile = profile.get();
   return question;

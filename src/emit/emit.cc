@@ -9,16 +9,6 @@
 namespace sluice::emit {
 namespace {
 
-/// NAME_run and the walk, as arm-none-eabi-gcc states it at -O2 and -Os for Cortex-M4, M7 and M55, whichever is most, and what an exception
-/// would push is left to who allows it. scripts/emit-test compares with what emulators show.
-constexpr std::uint64_t kWalkStackBytes = 176;
-
-std::uint64_t stack_bound(const Network& network) {
-  std::uint64_t kernels = 0;
-  for (const Stage& stage : network.stages) kernels = std::max(kernels, code_of(stage.kernel).stack_bytes);
-  return kWalkStackBytes + kernels;
-}
-
 Error too_small(const std::string& name, std::uint64_t needed, std::uint64_t given) {
   return make_error(ErrorCode::kBudgetTooSmall, name, "arena and stack of the emitted code", needed, given);
 }
@@ -38,7 +28,8 @@ Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options)
   const model::Graph& graph = model.graph();
   Emission made;
   SLUICE_ASSIGN_OR_RETURN(made.network, make_network(graph, options.network));
-  made.stack_bound_bytes = stack_bound(made.network);
+  const StackBytes stack = stack_bound(graph, made.network);
+  made.stack_bound_bytes = stack.narrow;
   SLUICE_ASSIGN_OR_RETURN(const MemoryPlan plan, plan_for(made.network, options, made.stack_bound_bytes));
   made.arena_bytes = plan.arena_bytes;
   made.lower_bound_bytes = plan.lower_bound_bytes;
@@ -47,7 +38,7 @@ Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options)
   made.weight_bytes = parameters.weight_bytes;
   made.constant_bytes = parameters.constant_bytes;
   made.source = write_source(graph, options, made.network, plan, parameters.text);
-  made.header = write_header(graph, options, made.network, plan, made.stack_bound_bytes);
+  made.header = write_header(graph, options, made.network, plan, stack);
   return made;
 }
 

@@ -1,5 +1,6 @@
 #include "src/emit/kernels.h"
 
+#include <algorithm>
 #include <array>
 
 #include "sluice/operators/definition.h"
@@ -89,9 +90,23 @@ Choice choose_resize(const Graph& graph, const Node& node) {
   return {Kernel::kResize};
 }
 
+Choice choose_pad(const Graph& graph, const Node& node) {
+  if (!one_image(graph, node) || graph.tensor(node.inputs[0]).shape[0] != 1)
+    return {.refused = "pads what is no image, for which there is no portable kernel"};
+  return {Kernel::kPad};
+}
+
 template <Kernel kIntegers, Kernel kFloats>
 Choice choose_by_class(const Graph&, const Node& node) {
   return {node.numeric == NumericClass::kInt8 ? kIntegers : kFloats};
+}
+
+/// Rows of one pixel, all inputs made by the run.
+Choice choose_attention(const Graph& graph, const Node& node) {
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  if (node.inputs.size() != 3 || out.rank() == 4 || type_of(graph, node.outputs[0]) != DType::kF32)
+    return {.refused = "attention with a cache or a mask, or over images, has no portable kernel"};
+  return {Kernel::kAttention};
 }
 
 Choice choose_concat(const Graph& graph, const Node& node) {
@@ -117,8 +132,10 @@ constexpr Chooser kChoosers[] = {
     {OpKind::kDequantize, choose_by_class<Kernel::kDequantize, Kernel::kDequantize>},
     {OpKind::kConcat, choose_concat},
     {OpKind::kResize, choose_resize},
+    {OpKind::kPad, choose_pad},
     {OpKind::kSlice, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
     {OpKind::kTranspose, choose_by_class<Kernel::kCopy, Kernel::kCopy>},
+    {OpKind::kAttention, choose_attention},
     {OpKind::kMatMul, choose_matmul},
 };
 
@@ -171,31 +188,72 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
   return stage;
 }
 
+// Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 21> kCodes = {{
-      {"sluice_read_row", "", "rows.h", 32},
-      {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", 208},
-      {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", 256},
-      {"sluice_run_pool_u8", "sluice_pool_u8", "pool_u8.h", 208},
-      {"sluice_run_fold_u8", "sluice_pool_u8", "pool_u8.h", 160},
-      {"sluice_run_table_u8", "sluice_table_u8", "values_u8.h", 80},
-      {"sluice_run_binary_u8", "sluice_binary_u8", "values_u8.h", 160},
-      {"sluice_run_quantize", "sluice_border", "values_u8.h", 80},
-      {"sluice_run_dequantize", "sluice_border", "values_u8.h", 80},
-      {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", 256},
-      {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", 256},
-      {"sluice_run_pool_f32", "sluice_pool_f32", "pool_f32.h", 304},
-      {"sluice_run_fold_f32", "sluice_pool_f32", "pool_f32.h", 192},
-      {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", 192},
-      {"sluice_run_binary_f32", "sluice_binary_f32", "values_f32.h", 208},
-      {"sluice_run_softmax", "sluice_softmax", "rows_f32.h", 256},
-      {"sluice_run_layer_norm", "sluice_layer_norm", "rows_f32.h", 320},
-      {"sluice_run_concat", "sluice_concat", "copies.h", 96},
-      {"sluice_run_resize", "sluice_resize", "copies.h", 96},
-      {"sluice_run_copy", "sluice_copy", "copies.h", 112},
-      {"sluice_run_matmul", "sluice_matmul", "matmul.h", 144},
+  static constexpr std::array<KernelCode, 23> kCodes = {{
+      {"sluice_read_row", "", "rows.h", {96, 48}},
+      {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 304}},
+      {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {384, 480}},
+      {"sluice_run_pool_u8", "sluice_pool_u8", "pool_u8.h", {200, 192}},
+      {"sluice_run_fold_u8", "sluice_pool_u8", "pool_u8.h", {176, 192}},
+      {"sluice_run_table_u8", "sluice_table_u8", "values_u8.h", {120, 80}},
+      {"sluice_run_binary_u8", "sluice_binary_u8", "values_u8.h", {176, 144}},
+      {"sluice_run_quantize", "sluice_border", "values_u8.h", {144, 96}},
+      {"sluice_run_dequantize", "sluice_border", "values_u8.h", {144, 112}},
+      {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", {256, 336}},
+      {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", {224, 224}},
+      {"sluice_run_pool_f32", "sluice_pool_f32", "pool_f32.h", {296, 336}},
+      {"sluice_run_fold_f32", "sluice_pool_f32", "pool_f32.h", {208, 216}},
+      {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", {440, 320}},
+      {"sluice_run_binary_f32", "sluice_binary_f32", "values_f32.h", {424, 368}},
+      {"sluice_run_softmax", "sluice_softmax", "rows_f32.h", {432, 304}},
+      {"sluice_run_layer_norm", "sluice_layer_norm", "rows_f32.h", {360, 368}},
+      {"sluice_run_concat", "sluice_concat", "copies.h", {128, 144}},
+      {"sluice_run_resize", "sluice_resize", "copies.h", {128, 160}},
+      {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
+      {"sluice_run_copy", "sluice_copy", "copies.h", {160, 144}},
+      {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
+      {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
   }};
   return kCodes[static_cast<std::size_t>(kernel)];
+}
+
+bool is_simple(const Activation& a) {
+  return a.function == Function::kNone || a.function == Function::kRelu || a.function == Function::kClip;
+}
+
+namespace {
+
+bool calls_by_pointer(Kernel kernel) {
+  constexpr Kernel kThose[] = {Kernel::kConvU8,       Kernel::kDepthwiseU8, Kernel::kConvF32,
+                               Kernel::kDepthwiseF32, Kernel::kPoolF32,     Kernel::kFoldF32};
+  return std::find(std::begin(kThose), std::end(kThose), kernel) != std::end(kThose);
+}
+
+/// What functions of one value take in the emitted file: all of them, those without an exponential, or there are none.
+StackBytes functions_of(const Graph& graph, const Network& network) {
+  constexpr StackBytes kAll{288, 192}, kSimple{80, 8};
+  StackBytes most;
+  for (const Stage& stage : network.stages) {
+    if (stage.kernel == Kernel::kUnaryF32 || stage.kernel == Kernel::kBinaryF32) return kAll;
+    if (!calls_by_pointer(stage.kernel) || network.storages[stage.storage].dtype != DType::kF32) continue;
+    if (!is_simple(graph.node(stage.node).epilogue.activation)) return kAll;
+    most = kSimple;
+  }
+  return most;
+}
+
+}  // namespace
+
+StackBytes stack_bound(const Graph& graph, const Network& network) {
+  constexpr StackBytes kWalk{216, 304};
+  const StackBytes functions = functions_of(graph, network);
+  StackBytes most;
+  for (const Stage& stage : network.stages) {
+    const StackBytes own = code_of(stage.kernel).stack, below = calls_by_pointer(stage.kernel) ? functions : StackBytes{};
+    most = {std::max(most.narrow, own.narrow + below.narrow), std::max(most.wide, own.wide + below.wide)};
+  }
+  return {kWalk.narrow + most.narrow, kWalk.wide + most.wide};
 }
 
 }  // namespace sluice::emit

@@ -1,11 +1,14 @@
 #include "src/emit/parameters.h"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "src/emit/kernels.h"
 #include "src/emit/text.h"
 #include "src/emit/weights.h"
 #include "src/kernels/integer/parameters.h"
+#include "src/kernels/reference/padding.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/resolve.h"
 
@@ -28,11 +31,7 @@ std::string zero_of(std::uint8_t zero) { return range_of({.zero = zero}); }
 
 std::string function_of(const Activation& a) { return braced(num(static_cast<int>(a.function)), c_float(a.a), c_float(a.b)); }
 
-/// Networks of nothing but Relu and Clip have no exponential in their code.
-const char* apply_of(const Activation& a) {
-  const bool simple = a.function == Function::kNone || a.function == Function::kRelu || a.function == Function::kClip;
-  return simple ? "sluice_apply_simple" : "sluice_apply";
-}
+const char* apply_of(const Activation& a) { return is_simple(a) ? "sluice_apply_simple" : "sluice_apply"; }
 
 constexpr Window kOnePixel{};
 
@@ -97,10 +96,14 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
       return concat(stage, node);
     case Kernel::kResize:
       return resize(stage, node);
+    case Kernel::kPad:
+      return pad(stage, node);
     case Kernel::kCopy:
       return copy(stage, node);
     case Kernel::kMatMul:
       return matmul(stage, node);
+    case Kernel::kAttention:
+      return attention(node);
     case Kernel::kReadRow:
       break;
   }
@@ -115,11 +118,35 @@ std::string ParameterWriter::array(std::size_t stage, const char* what, const st
   return name;
 }
 
+/// Bytes are read from floats: any will do.
+template <class T>
+std::string ParameterWriter::stand_in(std::int64_t count) {
+  if constexpr (std::is_same_v<T, std::int32_t>) {
+    stand_in_sums_ = std::max(stand_in_sums_, count);
+    return "any_sums";
+  } else {
+    stand_in_floats_ = std::max(stand_in_floats_, (count * static_cast<std::int64_t>(sizeof(T)) + 3) / 4);
+    return std::is_same_v<T, float> ? std::string("any_floats") : std::string("(const ") + c_type<T>() + " *)(const void *)any_floats";
+  }
+}
+
+std::string ParameterWriter::stand_ins() const {
+  std::vector<float> floats(static_cast<std::size_t>(stand_in_floats_));
+  std::uint32_t random = 1;
+  for (float& value : floats) {
+    random = random * 1664525u + 1013904223u;
+    value = static_cast<float>(random >> 8) * 0x1p-23f - 1.0f;
+  }
+  const std::vector<std::int32_t> sums(static_cast<std::size_t>(stand_in_sums_), 100);
+  return (floats.empty() ? std::string() : c_array("any_floats", floats)) + (sums.empty() ? std::string() : c_array("any_sums", sums));
+}
+
 /// The first `count` values of a weight without panels.
 template <class T>
 Result<std::string> ParameterWriter::plain_weight(std::size_t stage, const Node& node, std::size_t weight, const char* what,
                                                   std::int64_t count) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, node.weights[weight]));
+  if (model_ == nullptr) return stand_in<T>(count);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, node.weights[weight]));
   std::vector<T> values(static_cast<std::size_t>(count));
   if (raw.size() < values.size() * sizeof(T)) return fail(refusal(node, "a weight of it is shorter than its channels"));
   std::memcpy(values.data(), raw.data(), values.size() * sizeof(T));
@@ -129,7 +156,8 @@ Result<std::string> ParameterWriter::plain_weight(std::size_t stage, const Node&
 template <class T>
 Result<std::string> ParameterWriter::panels(std::size_t stage, const Node& node, std::int64_t outputs, std::int64_t taps,
                                             std::int64_t depth) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, node.weights[0]));
+  if (model_ == nullptr) return stand_in<T>(outputs * taps * depth);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, node.weights[0]));
   const std::vector<T> values = unpack<T>(raw, graph_.weight(node.weights[0]), outputs, model::outputs_per_group(node), taps, depth);
   const std::string name = array(stage, "weights", values);
   constant_bytes -= values.size() * sizeof(T);
@@ -142,8 +170,6 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
   const operators::IntegerEpilogue e = node.op == model::OpKind::kDense ? integer::dense_parameters(graph_, node).weighted.epilogue
                                                                         : integer::convolution_parameters(graph_, node).weighted.epilogue;
   const DType out = graph_.tensor(node.outputs[0]).dtype;
-  if (out == DType::kF32 && e.activation.function != Function::kNone)
-    return fail(refusal(node, "gives activated floats, which no portable kernel does"));
   SLUICE_ASSIGN_OR_RETURN(const std::string weights, panels<std::int8_t>(stage, node, g.all_outputs(), g.window.taps(), g.depth));
   SLUICE_ASSIGN_OR_RETURN(const std::string bias, plain_weight<std::int32_t>(stage, node, 1, "bias", g.all_outputs()));
   std::string multipliers = "NULL";
@@ -153,7 +179,8 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
   const std::string finish = braced(bias, multipliers, range_of(e.range), num(e.has_residual ? 1 : 0), zero_of(e.sum_zero),
                                     num(e.residual_zero), c_float(e.sum_scale), c_float(e.residual_scale), c_float(e.scale));
   return braced(window_of(g.window), weights, finish, unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
-                num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out));
+                num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out),
+                out == DType::kF32 ? apply_of(e.activation) : "NULL", function_of(e.activation));
 }
 
 Result<std::string> ParameterWriter::conv_f32(std::size_t stage, const Node& node) {
@@ -214,7 +241,7 @@ Result<std::string> ParameterWriter::operand(std::size_t stage, const Node& node
     const bool repeats = view.rows * view.pixels == 1 && made.rows * made.pixels != 1;
     return braced("NULL", "0", "0", num(static_cast<std::int64_t>(at)), num(repeats ? 1 : 0), num(step));
   }
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(model_, tensor.weight));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, tensor.weight));
   const std::size_t pixel_bytes = static_cast<std::size_t>(channels) * size_of(tensor.dtype);
   const bool one_pixel = tensor.shape.element_count() == channels;
   const RowExtents made = row_extents(out.shape);
@@ -288,6 +315,27 @@ std::string ParameterWriter::resize(std::size_t stage, const Node& node) {
                 num(out.dtype == DType::kF32 ? 1 : 0));
 }
 
+std::string ParameterWriter::pad(std::size_t stage, const Node& node) {
+  const operators::PadParameters p = kernels::pad_parameters(graph_, node);
+  const model::Tensor &in = graph_.tensor(node.inputs[0]), &out = graph_.tensor(node.outputs[0]);
+  const auto sources = [&](int axis) {
+    std::vector<std::int16_t> places;
+    for (std::int64_t i = 0; i < out.shape[axis]; ++i)
+      places.push_back(
+          static_cast<std::int16_t>(kernels::reference::pad_source(p.mode, i - p.before[static_cast<std::size_t>(axis)], in.shape[axis])));
+    return places;
+  };
+  const std::array<std::byte, 8> element = kernels::reference::element_of(out.dtype, p.value);
+  std::vector<std::uint8_t> border;
+  for (std::int64_t c = 0; c < out.shape.back(); ++c)
+    for (std::size_t i = 0; i < size_of(out.dtype); ++i) border.push_back(static_cast<std::uint8_t>(element[i]));
+  const std::string rows = array(stage, "rows", sources(1)), pixels = array(stage, "pixels", sources(2));
+  const bool channels_keep = p.before[3] == 0 && in.shape[3] == out.shape[3];
+  const std::string channels = channels_keep ? "NULL" : array(stage, "channels", sources(3));
+  return braced(rows, pixels, channels, array(stage, "border", border), num(out.shape[3]),
+                num(static_cast<std::int64_t>(size_of(out.dtype))));
+}
+
 namespace {
 
 /// Bytes from one index of an axis to the next.
@@ -331,6 +379,11 @@ std::string ParameterWriter::copy(std::size_t stage, const Node& node) {
   const std::string extents = array(stage, "extents", leading_extents(out.shape)), strides = array(stage, "steps", steps);
   return braced(extents, strides, num(start), num(last), num(out.shape.back()), num(static_cast<std::int64_t>(steps.size())),
                 num(static_cast<std::int64_t>(size_of(out.dtype))));
+}
+
+std::string ParameterWriter::attention(const Node& node) {
+  const operators::AttentionParameters p = kernels::attention_parameters(graph_, node);
+  return braced(num(p.heads), num(p.depth), num(p.width), num(p.queries), num(p.keys), num(p.causal ? 1 : 0), c_float(p.scale));
 }
 
 std::string ParameterWriter::matmul(std::size_t stage, const Node& node) {

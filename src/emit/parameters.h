@@ -13,10 +13,16 @@ namespace sluice::emit {
 class ParameterWriter {
  public:
   ParameterWriter(const model::ModelFile& model, const Network& network, const MemoryPlan& plan)
-      : model_(model), graph_(model.graph()), network_(network), plan_(plan) {}
+      : model_(&model), graph_(model.graph()), network_(network), plan_(plan) {}
+  /// Of a graph whose weights have no values: all read the same ones (stand_ins), since their time does not depend on them.
+  ParameterWriter(const model::Graph& graph, const Network& network, const MemoryPlan& plan)
+      : graph_(graph), network_(network), plan_(plan) {}
 
   /// Appends the constants of a stage and "static const TYPE parameters_I = {...};" to `text`. Errors: those of reading weights.
   Status write(std::size_t stage);
+
+  /// The constants that all stages of a graph without values point at.
+  std::string stand_ins() const;
 
   std::string text;
   std::uint64_t weight_bytes = 0;    // of products
@@ -35,6 +41,8 @@ class ParameterWriter {
   std::string border(const model::Node& node, bool begins);
   std::string concat(std::size_t stage, const model::Node& node);
   std::string resize(std::size_t stage, const model::Node& node);
+  std::string pad(std::size_t stage, const model::Node& node);
+  std::string attention(const model::Node& node);
   std::string copy(std::size_t stage, const model::Node& node);
   std::string matmul(std::size_t stage, const model::Node& node);
 
@@ -43,12 +51,15 @@ class ParameterWriter {
   template <class T>
   Result<std::string> panels(std::size_t stage, const model::Node& node, std::int64_t outputs, std::int64_t taps, std::int64_t depth);
   template <class T>
+  std::string stand_in(std::int64_t count);
+  template <class T>
   std::string array(std::size_t stage, const char* what, const std::vector<T>& values);
 
-  const model::ModelFile& model_;
+  const model::ModelFile* model_ = nullptr;  // null: weights have no values
   const model::Graph& graph_;
   const Network& network_;
   const MemoryPlan& plan_;
+  std::int64_t stand_in_floats_ = 0, stand_in_sums_ = 0;  // that are pointed at
 };
 
 }  // namespace sluice::emit

@@ -43,6 +43,7 @@ constexpr const char* c_type() {
   if constexpr (std::is_same_v<T, std::int8_t>) return "int8_t";
   if constexpr (std::is_same_v<T, std::uint8_t>) return "uint8_t";
   if constexpr (std::is_same_v<T, std::uint16_t>) return "uint16_t";
+  if constexpr (std::is_same_v<T, std::int16_t>) return "int16_t";
   if constexpr (std::is_same_v<T, std::int32_t>) return "int32_t";
   return "uint32_t";
 }

@@ -28,25 +28,6 @@ void add_headers(std::string_view name, std::vector<std::string_view>& names) {
   }
 }
 
-/// Their text, without the includes that it replaces.
-std::string copied_headers(const Network& network) {
-  std::vector<std::string_view> names;
-  add_headers("rows.h", names);
-  for (const Stage& stage : network.stages) add_headers(code_of(stage.kernel).header, names);
-  std::string text;
-  for (const PortableHeader& header : portable_headers()) {
-    if (std::find(names.begin(), names.end(), header.name) == names.end()) continue;
-    for (std::size_t at = 0; at < header.text.size();) {
-      const std::size_t end = std::min(header.text.find('\n', at), header.text.size() - 1) + 1;
-      const std::string_view line = header.text.substr(at, end - at);
-      if (!line.starts_with(kIncludePrefix)) text += line;
-      at = end;
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 std::string view_of(const Network& network, const MemoryPlan& plan, std::size_t storage, const RowExtents& view) {
   const StoragePlace& place = plan.storages[storage];
   const std::uint64_t pixel = static_cast<std::uint64_t>(view.channels) * size_of(network.storages[storage].dtype);
@@ -58,41 +39,6 @@ std::string along_of(const Along& along) { return braced(num(along.stride), num(
 
 const Region& region_of(const MemoryPlan& plan, std::size_t stage) {
   return *std::find_if(plan.regions.begin(), plan.regions.end(), [&](const Region& region) { return stage < region.last; });
-}
-
-/// Tables of what stages read, and of the stages.
-std::string stage_tables(const Network& network, const MemoryPlan& plan) {
-  std::string reaches, inputs = "static const sluice_input stage_inputs[] = {\n", stages = "static const sluice_stage stages[] = {\n";
-  std::size_t input_count = 0;
-  for (std::size_t i = 0; i < network.stages.size(); ++i) {
-    const Stage& stage = network.stages[i];
-    const Region& region = region_of(plan, i);
-    for (std::size_t k = 0; k < stage.inputs.size(); ++k) {
-      const StageInput& input = stage.inputs[k];
-      const auto maker = network.storages[input.storage].maker;
-      const bool inside = maker && *maker >= region.first;
-      const std::string reach = "reach_" + std::to_string(i) + "_" + std::to_string(k);
-      if (input.reach && inside)
-        reaches += "static const sluice_reach " + reach + " = " + braced(along_of(input.reach->row), along_of(input.reach->pixel)) + ";\n";
-      inputs += "  " +
-                braced(view_of(network, plan, input.storage, input.view), input.reach && inside ? "&" + reach : std::string("NULL"),
-                       inside ? num(static_cast<std::int64_t>(*maker - region.first)) : std::string("-1")) +
-                ",\n";
-    }
-    const Storage& made = network.storages[stage.storage];
-    const bool kept = made.is_output || (!made.readers.empty() && made.readers.back() >= region.last);
-    const KernelCode& code = code_of(stage.kernel);
-    stages += "  " +
-              braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
-                     stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
-                     view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
-                     num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
-                     num(kept ? 1 : 0)) +
-              ",\n";
-    input_count += stage.inputs.size();
-  }
-  if (input_count == 0) inputs += "  {{0, 1, 0, 0}, NULL, -1},\n";
-  return reaches + inputs + "};\n" + stages + "};\n";
 }
 
 std::string region_table(const MemoryPlan& plan) {
@@ -208,28 +154,86 @@ std::string port_macros(const model::Graph& graph, const NetworkPort& port, cons
 
 }  // namespace
 
+/// Their text, without the includes that it replaces.
+std::string copied_headers(const Network& network, std::string_view walk) {
+  std::vector<std::string_view> names;
+  add_headers(walk, names);
+  for (const Stage& stage : network.stages) add_headers(code_of(stage.kernel).header, names);
+  std::string text;
+  for (const PortableHeader& header : portable_headers()) {
+    if (std::find(names.begin(), names.end(), header.name) == names.end()) continue;
+    for (std::size_t at = 0; at < header.text.size();) {
+      const std::size_t end = std::min(header.text.find('\n', at), header.text.size() - 1) + 1;
+      const std::string_view line = header.text.substr(at, end - at);
+      if (!line.starts_with(kIncludePrefix)) text += line;
+      at = end;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// Tables of what stages read, and of the stages.
+std::string stage_tables(const Network& network, const MemoryPlan& plan) {
+  std::string reaches, inputs = "static const sluice_input stage_inputs[] = {\n", stages = "static const sluice_stage stages[] = {\n";
+  std::size_t input_count = 0;
+  for (std::size_t i = 0; i < network.stages.size(); ++i) {
+    const Stage& stage = network.stages[i];
+    const Region& region = region_of(plan, i);
+    for (std::size_t k = 0; k < stage.inputs.size(); ++k) {
+      const StageInput& input = stage.inputs[k];
+      const auto maker = network.storages[input.storage].maker;
+      const bool inside = maker && *maker >= region.first;
+      const std::string reach = "reach_" + std::to_string(i) + "_" + std::to_string(k);
+      if (input.reach && inside)
+        reaches += "static const sluice_reach " + reach + " = " + braced(along_of(input.reach->row), along_of(input.reach->pixel)) + ";\n";
+      inputs += "  " +
+                braced(view_of(network, plan, input.storage, input.view), input.reach && inside ? "&" + reach : std::string("NULL"),
+                       inside ? num(static_cast<std::int64_t>(*maker - region.first)) : std::string("-1")) +
+                ",\n";
+    }
+    const Storage& made = network.storages[stage.storage];
+    const bool kept = made.is_output || (!made.readers.empty() && made.readers.back() >= region.last);
+    const KernelCode& code = code_of(stage.kernel);
+    stages += "  " +
+              braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
+                     stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
+                     view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
+                     num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
+                     num(kept ? 1 : 0)) +
+              ",\n";
+    input_count += stage.inputs.size();
+  }
+  if (input_count == 0) inputs += "  {{0, 1, 0, 0}, NULL, -1},\n";
+  return reaches + inputs + "};\n" + stages + "};\n";
+}
+
 const char* c_type_of(DType type) { return type == DType::kU8 ? "uint8_t" : type == DType::kF32 ? "float" : "int32_t"; }
 
 std::string write_source(const model::Graph&, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
                          const std::string& parameters) {
   std::string text = "/* Emitted by sluice; NAME.h says how it is used. C99. */\n#include \"NAME.h\"\n\n";
-  text += copied_headers(network);
+  text += copied_headers(network, "rows.h");
   text += kChecks;
   text += "\n" + parameters + stage_tables(network, plan) + region_table(plan) + run_function(options, network, plan);
   return named(std::move(text), options.name);
 }
 
 std::string write_header(const model::Graph& graph, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
-                         std::uint64_t stack_bound) {
+                         const StackBytes& stack) {
   const bool streamed = options.network.input == InputForm::kStreamed;
   const auto offset_of = [&](const NetworkPort& port) { return plan.storages[port.storage].offset; };
   std::string text = "/* NAME: a network as C99, without a heap, a library call but memcpy and memset, or recursion.\n *\n";
   text += layer_table(graph, network, plan);
   text += " *\n * " + num(static_cast<std::int64_t>(network.macs)) + " multiply-adds, none of them twice.\n */\n";
   text += "#ifndef NAME_H\n#define NAME_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
-  text += "/* RAM: one arena, whose address is a multiple of 4, and the stack of NAME_run and what it calls on a 32-bit ARM. */\n";
-  text += "#define NAME_ARENA_BYTES " + num(static_cast<std::int64_t>(plan.arena_bytes)) + "\n#define NAME_STACK_BYTES " +
-          num(static_cast<std::int64_t>(stack_bound)) + "\n\n";
+  text +=
+      "/* RAM: one arena, whose address is a multiple of 4, and the stack of NAME_run and what it calls, at most, on 32-bit ARM and on "
+      "64-bit\n"
+      " * processors as GCC compiles it with -O1 to -O3 and -Os. What an interrupt pushes and what a row callback takes come on top. */\n";
+  text += "#define NAME_ARENA_BYTES " + num(static_cast<std::int64_t>(plan.arena_bytes)) +
+          "\n#if UINTPTR_MAX > 0xffffffffu\n#define NAME_STACK_BYTES " + num(static_cast<std::int64_t>(stack.wide)) +
+          "\n#else\n#define NAME_STACK_BYTES " + num(static_cast<std::int64_t>(stack.narrow)) + "\n#endif\n\n";
   text += "/* Ports: rows of pixels of channels, which are neighbours. A byte stands for SCALE * (byte - ZERO). */\n";
   for (std::size_t i = 0; i < network.inputs.size(); ++i)
     text +=

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sluice/emit/emit.h"
+#include "src/emit/kernels.h"
 #include "src/emit/parameters.h"
 
 namespace sluice::emit {
@@ -11,7 +13,11 @@ namespace sluice::emit {
 std::string write_source(const model::Graph& graph, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
                          const std::string& parameters);
 std::string write_header(const model::Graph& graph, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
-                         std::uint64_t stack_bound);
+                         const StackBytes& stack);
+
+/// Parts of the source, for the measurer too: the portable headers that the stages and `walk` need, and the tables that the walk reads.
+std::string copied_headers(const Network& network, std::string_view walk);
+std::string stage_tables(const Network& network, const MemoryPlan& plan);
 
 /// "uint8_t" of a port's values.
 const char* c_type_of(DType type);

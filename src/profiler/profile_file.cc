@@ -72,34 +72,41 @@ Json json_of_numbers(const Numbers& numbers) {
   return array;
 }
 
-/// The samples of one kernel follow its rates; of each: flops, bytes of input, output and weights, the shape, seconds, weight.
-Json json_of(const DeviceProfile& profile, const KernelRates& rates) {
-  const kernels::KernelDescriptor* const kernel = kernels::find_kernel(rates.kernel.kernel);
+/// Of each sample: flops, bytes of input, output and weights, the shape, seconds, weight.
+Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
+  const kernels::KernelDescriptor* const kernel = kernels::find_kernel(used.kernel);
   Json samples = Json::array();
-  for (const KernelSample& s : detail::of_kernel(profile.samples, rates.kernel)) {
+  for (const KernelSample& s : detail::of_kernel(profile.samples, used)) {
     const kernels::CostFeatures& cost = s.work.cost;
     const StepShape& shape = s.work.shape;
     samples.push_back(Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns,
                                    shape.channels, shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight)}));
   }
-  return {{"kernel", static_cast<int>(rates.kernel.kernel)},
-          {"use", static_cast<int>(rates.kernel.use)},
-          {"variant", rates.kernel.variant},
+  return {{"kernel", static_cast<int>(used.kernel)},
+          {"use", static_cast<int>(used.use)},
+          {"variant", used.variant},
           {"name", kernel == nullptr ? "" : std::string(kernel->name)},
-          {"seconds_per", json_of_numbers(rates.seconds_per)},
-          {"scales", json_of_numbers(rates.scales)},
-          {"error", rounded(rates.error)},
           {"samples", samples}};
 }
 
-KernelRates rates_of(const Json& json) {
+/// The rates of one kernel beside its samples.
+Json json_of(const DeviceProfile& profile, const KernelRates& rates) {
+  Json json = json_of(profile, rates.kernel);
+  json["seconds_per"] = json_of_numbers(rates.seconds_per);
+  json["scales"] = json_of_numbers(rates.scales);
+  json["error"] = rounded(rates.error);
+  return json;
+}
+
+UsedKernel kernel_of(const Json& json) {
   const int use = integer<int>(json.at("use"));
   if (use > static_cast<int>(KernelUse::kPrepare)) throw Mistake{"is no device profile: a kernel's use is unknown"};
-  KernelRates rates{{static_cast<KernelId>(integer<std::uint16_t>(json.at("kernel"))), static_cast<KernelUse>(use),
-                     integer<std::uint16_t>(json.at("variant"))},
-                    json.at("seconds_per").get<Terms>(),
-                    json.at("scales").get<Features>(),
-                    positive(json.at("error"))};
+  return {static_cast<KernelId>(integer<std::uint16_t>(json.at("kernel"))), static_cast<KernelUse>(use),
+          integer<std::uint16_t>(json.at("variant"))};
+}
+
+KernelRates rates_of(const Json& json) {
+  KernelRates rates{kernel_of(json), json.at("seconds_per").get<Terms>(), json.at("scales").get<Features>(), positive(json.at("error"))};
   for (const double value : rates.seconds_per)
     if (!std::isfinite(value) || value < 0) throw Mistake{"is no device profile: a kernel's rate is below zero"};
   for (const float value : rates.scales)
@@ -119,12 +126,18 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
   return sample;
 }
 
-/// Reads kernels with their samples and works out what follows from them.
+/// Reads kernels with their samples and works out what follows from them. A device that cannot fit rates prints none: then all are fitted
+/// here.
 void add_kernels(const Json& json, DeviceProfile& profile) {
+  bool fitted = true;
   for (const Json& kernel : json) {
-    profile.kernels.push_back(rates_of(kernel));
-    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, profile.kernels.back().kernel));
+    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, kernel_of(kernel)));
+    if (kernel.contains("seconds_per"))
+      profile.kernels.push_back(rates_of(kernel));
+    else
+      fitted = false;
   }
+  if (!fitted) return fit(profile);
   std::sort(profile.kernels.begin(), profile.kernels.end(), [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
   const detail::TileExtent tile = detail::tile_of(profile.isa);
   for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
@@ -223,9 +236,34 @@ std::string text_of_profiles(std::span<const DeviceProfile> profiles) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::vector<std::string> pieces_of_profile(const DeviceProfile& profile) {
+  constexpr std::string_view kHole = "\"time\"";
+  Json kernels = Json::array();
+  for (auto first = profile.samples.begin(); first != profile.samples.end();) {
+    const UsedKernel kernel = first->kernel;
+    kernels.push_back(json_of(profile, kernel));
+    for (Json& sample : kernels.back()["samples"]) sample.at(10) = "time";
+    first = std::find_if(first, profile.samples.end(), [&](const KernelSample& s) { return s.kernel != kernel; });
+  }
+  Json whole = Json::parse(text_of_profiles(std::span(&profile, 1)));
+  whole["profiles"][0]["kernels"] = std::move(kernels);
+  const std::string text = whole.dump();
+  std::vector<std::string> pieces;
+  std::size_t from = 0;
+  for (std::size_t at = text.find(kHole); at != std::string::npos; at = text.find(kHole, from)) {
+    pieces.push_back(text.substr(from, at - from));
+    from = at + kHole.size();
+  }
+  pieces.push_back(text.substr(from));
+  return pieces;
+}
+
 Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::string_view subject) {
+  // A device's console may say something before the profile that it prints, and behind it.
+  const std::size_t first = text.find('{'), last = text.rfind('}');
+  const bool framed = first != std::string_view::npos && last != std::string_view::npos && first < last;
   try {
-    return profiles_of(Json::parse(text));
+    return profiles_of(Json::parse(framed ? text.substr(first, last + 1 - first) : text));
   } catch (const Mistake& mistake) {
     if (mistake.version == kVersion) return fail(ErrorCode::kInvalidArgument, subject, mistake.reason);
     return fail(make_error(ErrorCode::kUnsupportedVersion, subject, mistake.reason, kVersion, static_cast<std::uint64_t>(mistake.version)));

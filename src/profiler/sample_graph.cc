@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sluice/kernels/packing.h"
-#include "src/profiler/shape_corpus.h"
 
 namespace sluice::profiler {
 namespace {
@@ -61,19 +60,30 @@ class Builder {
     for (const auto& [positions, features] : kSequences) sequence({positions, features});
     for (const std::int64_t positions : {16, 64, 197, 384})
       for (const std::int64_t heads : {4, 12}) attention(positions, heads, positions != 197);
-    const ShapeCorpus corpus = draw_corpus();
-    for (const ConvShape& shape : corpus.convolutions) convolution(shape);
-    for (const DenseShape& shape : corpus.dense) dense(shape);
-    for (std::size_t i = 0; i < corpus.maps.size(); ++i) map(corpus.maps[i], i);
-    for (std::size_t i = 0; i < corpus.sequences.size(); ++i) sequence(corpus.sequences[i], i);
+    layers(draw_corpus());
     for (const auto& [positions, heads, depth] : kAttentions) attention(positions, heads, true, depth);
     recurrent();
     stored_types();
     over_integers();
+    for (const auto& [extent, channels] : kMaps) borders_of_integers({1, extent, extent, channels});
+    return std::move(graph_);
+  }
+
+  model::Graph build(const ShapeCorpus& corpus) {
+    layers(corpus);
+    over_integers();
+    for (const MapShape& m : corpus.maps) borders_of_integers({1, m.rows, m.columns, m.channels});
     return std::move(graph_);
   }
 
  private:
+  void layers(const ShapeCorpus& corpus) {
+    for (const ConvShape& shape : corpus.convolutions) convolution(shape);
+    for (const DenseShape& shape : corpus.dense) dense(shape);
+    for (std::size_t i = 0; i < corpus.maps.size(); ++i) map(corpus.maps[i], i);
+    for (std::size_t i = 0; i < corpus.sequences.size(); ++i) sequence(corpus.sequences[i], i);
+  }
+
   TensorId tensor(const Shape& shape) {
     graph_.tensors.push_back({"t" + std::to_string(graph_.tensors.size()), DType::kF32, shape, {}});
     return TensorId(graph_.tensors.size() - 1);
@@ -307,7 +317,7 @@ class Builder {
         model::AttentionAttributes{.heads = heads, .scale = 0.125f, .causal = causal});
   }
 
-  /// Layers, pools and elementwise nodes once more over bytes, and where those begin and end.
+  /// Layers, pools and elementwise nodes once more over bytes.
   void over_integers() {
     graph_.quantisations = {{-1, {0.02f}, {128}, {}, {}}};
     const std::size_t count = graph_.nodes.size();
@@ -320,15 +330,16 @@ class Builder {
       const bool narrow = layer && graph_.weight(real.weights[0]).panel_layout.dtype != DType::kF32;
       if (taken && !narrow && real.numeric == model::NumericClass::kExact) over_integers(real, layer);
     }
-    for (const auto& [extent, channels] : kMaps) {
-      const Shape shape{1, extent, extent, channels};
-      model::Node& begin = add(OpKind::kQuantize, {tensor(shape)}, shape);
-      begin.numeric = model::NumericClass::kInt8;
-      make_bytes(begin.outputs[0]);
-      model::Node& end = add(OpKind::kDequantize, {tensor(shape)}, shape);
-      end.numeric = model::NumericClass::kInt8;
-      make_bytes(end.inputs[0]);
-    }
+  }
+
+  /// Where bytes begin and end.
+  void borders_of_integers(const Shape& shape) {
+    model::Node& begin = add(OpKind::kQuantize, {tensor(shape)}, shape);
+    begin.numeric = model::NumericClass::kInt8;
+    make_bytes(begin.outputs[0]);
+    model::Node& end = add(OpKind::kDequantize, {tensor(shape)}, shape);
+    end.numeric = model::NumericClass::kInt8;
+    make_bytes(end.inputs[0]);
   }
 
   void over_integers(model::Node node, bool layer) {
@@ -375,5 +386,7 @@ class Builder {
 }  // namespace
 
 model::Graph sample_graph() { return Builder().build(); }
+
+model::Graph graph_of(const ShapeCorpus& corpus) { return Builder().build(corpus); }
 
 }  // namespace sluice::profiler

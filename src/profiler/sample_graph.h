@@ -2,10 +2,14 @@
 #pragma once
 
 #include "sluice/model/graph.h"
+#include "src/profiler/shape_corpus.h"
 
 namespace sluice::profiler {
 
 /// Its weights have sizes but no place in a file. Convolutions that have a Winograd form appear in both numeric classes.
 model::Graph sample_graph();
+
+/// The layers of a corpus alone, of floats and of bytes.
+model::Graph graph_of(const ShapeCorpus& corpus);
 
 }  // namespace sluice::profiler

@@ -35,7 +35,66 @@ sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
 string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
 sluice(0 emit ${reader} --dim W=64 --ram ${CMAKE_MATCH_1} -o least)
 
+# A measurer prints a profile that plan and predict take: of all kernels, and of those of a model
+sluice(0 emit --measure -o measurer --json)
+expect_documented_keys()
+execute_process(COMMAND cc -std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror measure.c -o measure
+  WORKING_DIRECTORY ${WORK_DIR}/measurer COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 emit ${reader} --dim W=64 --measure --ram 8KiB -o measurer_of_model)
+execute_process(COMMAND cc -std=c99 -O1 measure.c -o measure WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ./measure WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model OUTPUT_FILE ${WORK_DIR}/measurer_of_model/device.json COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 predict ${reader} --dim W=64 --profile measurer_of_model/device.json --threads 1 --json)
+json(measured measured)
+json(latency latency_ms)
+if(NOT measured OR NOT latency GREATER 0)
+  message(FATAL_ERROR "a measurer's profile is not used: ${out}")
+endif()
+sluice(0 plan reader.sluice --dim W=64 --profile measurer_of_model/device.json --threads 1)
+if(out MATCHES "assumed")
+  message(FATAL_ERROR "a measurer's profile is not used: ${out}")
+endif()
+
+# The same on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
+find_program(arm_gcc arm-none-eabi-gcc)
+find_program(arm_qemu qemu-system-arm)
+if(arm_gcc AND arm_qemu)
+  set(board ${SOURCE_DIR}/examples/microcontroller)
+  execute_process(COMMAND ${arm_gcc} -std=c99 -Os -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -DSLUICE_CLOCK_HZ=25000000 -Wall -Wextra
+      -Wpedantic -Wconversion -Werror -ffunction-sections -fdata-sections -nostartfiles --specs=nano.specs -Wl,--gc-sections
+      -Wl,--defsym=CONSTANTS=0x10000,--defsym=CONSTANTS_SIZE=0x3f0000,--defsym=CODE_SIZE=0x10000 -T ${board}/board.ld ${board}/start.c
+      measure.c -o board
+    WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${arm_qemu} -M mps2-an386 -icount shift=0 -display none -nodefaults -serial null -semihosting-config
+      enable=on,target=native -kernel board
+    WORKING_DIRECTORY ${WORK_DIR}/measurer_of_model ERROR_FILE ${WORK_DIR}/measurer_of_model/board.log COMMAND_ERROR_IS_FATAL ANY)
+  sluice(0 predict ${reader} --dim W=64 --profile measurer_of_model/board.log --threads 1 --json)
+  json(measured measured)
+  json(board_latency latency_ms)
+  if(NOT measured OR NOT board_latency GREATER latency)
+    message(FATAL_ERROR "a board at 25 MHz takes ${board_latency} ms, this machine ${latency}")
+  endif()
+else()
+  message(STATUS "SKIPPED: the measurer on a board: arm-none-eabi-gcc or qemu-system-arm is not installed")
+endif()
+
+# Refusals of the measurer
+sluice(1 emit --measure --ram smallest -o x)
+expect_match("${err}" "--ram: is a size with --measure")
+sluice(4 emit --measure --ram 8 -o x)
+expect_match("${err}" "works is [0-9]+ bytes")
+
+# What no portable kernel computes is named, with the way out
+sluice(0 convert ${reader} -o few.sluice --dim W=64 --numerics exact --weights int8)
+sluice(3 emit few.sluice --ram smallest -o x)
+expect_match("${err}" "node `[a-z0-9.]+` \\(conv\\): .*convert without --weights")
+sluice(0 convert ${reader} -o fast.sluice --dim W=64 --numerics fast)
+sluice(3 emit fast.sluice --ram smallest -o x)
+expect_match("${err}" "node `[a-z0-9.]+` \\(conv\\): .*winograd4; convert with --numerics exact")
+
 # Words that make no sense
+sluice(1 emit --ram smallest -o x)
+expect_match("${err}" "model: is needed")
+sluice(1 emit absent.onnx --ram smallest --input sideways -o x)
 sluice(1 emit ${reader} --dim W=64 -o x)
 sluice(1 emit ${reader} --dim W=64 --ram much -o x)
 sluice(1 emit ${reader} --ram smallest -o x)

@@ -1,11 +1,13 @@
 // Emitted code is compiled, without a warning, and run: its outputs are the engine's, bit by bit, whatever RAM it was given.
 #include "sluice/emit/emit.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 
+#include "sluice/emit/measure.h"
 #include "sluice/importer/importer.h"
 #include "src/cli/emit/test_vector.h"
 #include "tests/cli/temporary.h"
@@ -110,6 +112,21 @@ TEST_CASE("groups, dilation, tables, products and resizing of bytes") {
   check_emission(b);
 }
 
+TEST_CASE("borders, and floats that come out of layers of bytes through a function") {
+  QdqBuilder b;
+  b.input("x", {1, 3, 11, 9}).output("y");
+  b.initializer(tensor("around", {8}, Ints{0, 0, 1, 2, 0, 0, 2, 0}));
+  b.node("Pad", {"x", "around"}, {"padded"}, {attribute("mode", "reflect")});
+  b.node("Conv", {b.pair("padded", {0.02f, 120}), b.float_weight("w0", {7, 3, 3, 3})}, {"c0"}, window(3, 1, 2))
+      .node("Sigmoid", {"c0"}, {"s0"});
+  const std::string bytes = b.pair("s0", {1.0f / 256, 0});
+  b.initializer(tensor("edges", {8}, Ints{0, 0, 0, 1, 0, 0, 1, 1}));
+  b.node("Pad", {bytes, "edges"}, {"wide"}).node("MaxPool", {b.pair("wide", {1.0f / 256, 0})}, {"p"}, pool(2, 0, 2));
+  b.node("Conv", {b.pair("p", {1.0f / 256, 0}), b.float_weight("w1", {7, 1, 3, 3})}, {"c1"}, window(3, 1, 1, 7))
+      .node("Tanh", {"c1"}, {"y"});
+  check_emission(b);
+}
+
 TEST_CASE("an image network of floats") {
   OnnxBuilder b(13);
   b.input("x", {1, 3, 17, 23}).output("y");
@@ -137,6 +154,25 @@ TEST_CASE("norms, products and moved values of floats") {
   b.initializer(tensor("from", {2}, Ints{2, 1})).initializer(tensor("to", {2}, Ints{11, 8})).initializer(tensor("axes", {2}, Ints{1, 2}));
   b.initializer(tensor("by", {2}, Ints{3, 2})).node("Slice", {"r", "from", "to", "axes", "by"}, {"part"});
   b.weight("c", {3, 1}, 0.3f).node("Mul", {"part", "c"}, {"y"});
+  check_emission(b);
+}
+
+TEST_CASE("attention of heads") {
+  OnnxBuilder b(17);
+  b.input("x", {1, 9, 12}).output("y");
+  b.initializer(tensor("heads", {4}, Ints{1, 9, 3, 4})).initializer(tensor("joined", {3}, Ints{1, 9, 12}));
+  b.initializer(tensor("scale", {}, Floats{0.5f}));
+  for (const std::string name : {"q", "k", "v"}) {
+    b.weight("w" + name, {12, 12}).node("MatMul", {"x", "w" + name}, {name + "0"}).node("Reshape", {name + "0", "heads"}, {name + "1"});
+    b.node("Transpose", {name + "1"}, {name}, {attribute("perm", name == "k" ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3})});
+  }
+  b.node("MatMul", {"q", "k"}, {"products"}).node("Mul", {"products", "scale"}, {"scores"});
+  b.node("Softmax", {"scores"}, {"shares"}, {attribute("axis", std::int64_t{-1})}).node("MatMul", {"shares", "v"}, {"mixed"});
+  b.node("Transpose", {"mixed"}, {"turned"}, {attribute("perm", Ints{0, 2, 1, 3})}).node("Reshape", {"turned", "joined"}, {"y"});
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(made);
+  CHECK(made->source.find("sluice_run_attention, ") != std::string::npos);
   check_emission(b);
 }
 
@@ -170,6 +206,26 @@ TEST_CASE("too little RAM names the least that works, which works, and one byte 
   CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
   CHECK(emit::emit(model->file(), {.name = "net", .ram = refused.error().needed}));
   CHECK(!emit::emit(model->file(), {.name = "net", .ram = refused.error().needed - 1}));
+}
+
+TEST_CASE("a measurer has a sample of each kernel that it is asked for, in the arena that it is given") {
+  const auto all = emit::make_measurer({});
+  REQUIRE(all);
+  CHECK(all->arena_bytes <= 16 << 10);
+  CHECK(all->samples.size() == all->stages.size());
+  CHECK(std::is_sorted(all->samples.begin(), all->samples.end(), [](const auto& a, const auto& b) { return a.kernel < b.kernel; }));
+  const auto small = emit::make_measurer({.ram = 2 << 10});
+  REQUIRE(small);
+  CHECK(small->arena_bytes <= 2 << 10);
+  CHECK(small->stage_count < all->stage_count);
+  const auto depthwise = emit::make_measurer({.kernels = std::set{emit::Kernel::kDepthwiseU8}});
+  REQUIRE(depthwise);
+  CHECK(depthwise->text.find("sluice_run_depthwise_u8, &parameters_0") != std::string::npos);
+  CHECK(depthwise->text.find("sluice_run_conv_f32") == std::string::npos);
+  const auto none = emit::make_measurer({.ram = 10});
+  REQUIRE(!none);
+  CHECK(none.error().code == ErrorCode::kBudgetTooSmall);
+  CHECK(emit::make_measurer({.ram = none.error().needed}));
 }
 
 TEST_CASE("the same model gives the same text, and names become C names") {

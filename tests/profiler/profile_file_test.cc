@@ -36,6 +36,24 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
     CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-3));
 }
 
+TEST_CASE("a profile without times is completed by a device, whose console may say more") {
+  DeviceProfile profile = sample_profile();
+  const std::vector<std::string> pieces = pieces_of_profile(profile);
+  REQUIRE(pieces.size() == profile.samples.size() + 1);
+  std::string text = "booting\r\n";
+  for (std::size_t i = 0; i < profile.samples.size(); ++i)
+    text += pieces[i] + "\n" + std::to_string(std::llround(profile.samples[i].seconds * 1e10)) + "e-10\n";
+  text += pieces.back() + "\ndone: }";
+  CHECK_FALSE(parse_profiles(text));
+  const auto parsed = parse_profiles(text.substr(0, text.size() - 1));
+  REQUIRE(parsed);
+  const DeviceProfile& read = parsed->front();
+  fit(profile);
+  REQUIRE(read.kernels.size() == profile.kernels.size());
+  for (const KernelSample& s : profile.samples)
+    CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
+}
+
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));

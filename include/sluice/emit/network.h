@@ -70,8 +70,10 @@ enum class Kernel : std::uint8_t {
   kLayerNorm,
   kConcat,
   kResize,
+  kPad,
   kCopy,
   kMatMul,
+  kAttention,
 };
 
 struct Stage {

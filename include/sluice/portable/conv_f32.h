@@ -19,12 +19,13 @@ typedef struct sluice_conv_f32 {
 
 SLUICE_FN float sluice_finish_f32(const sluice_conv_f32 *p, float sum, uint32_t n, const float *residual) {
   if (p->bias != NULL) sum += p->bias[n];
-  if (residual != NULL) sum += residual[n];
+  if (p->has_residual) sum += residual[n];
   return p->apply(&p->activation, sum);
 }
 
-SLUICE_FN const float *sluice_residual_f32(const sluice_task *task, int there, uint32_t pixel) {
-  return there ? (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel) : NULL;
+/* Without a residual this is the first input, and nobody reads it. */
+SLUICE_FN const float *sluice_residual_f32(const sluice_task *task, const sluice_conv_f32 *p, uint32_t pixel) {
+  return (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[p->has_residual].view, task->row, pixel);
 }
 
 SLUICE_FN void sluice_run_conv_f32(const sluice_task *task) {
@@ -34,7 +35,7 @@ SLUICE_FN void sluice_run_conv_f32(const sluice_task *task) {
   uint32_t pixel, group, n, k;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
-    const float *residual = sluice_residual_f32(task, p->has_residual, pixel);
+    const float *residual = sluice_residual_f32(task, p, pixel);
     const float *w = p->weights;
     for (group = 0; group < p->groups; ++group) {
       const float *x = (const float *)(const void *)(task->arena + p->scratch);
@@ -60,14 +61,14 @@ SLUICE_FN void sluice_run_depthwise_f32(const sluice_task *task) {
   int32_t ky, kx;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
-    const float *residual = sluice_residual_f32(task, p->has_residual, pixel);
+    const float *residual = sluice_residual_f32(task, p, pixel);
     for (n = 0; n < channels; ++n) {
       const float *w = p->weights + n;
       float sum = 0.0f;
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx, w += channels) {
-          const uint8_t *x = sluice_tap(task, &p->window, pixel, ky, kx);
-          if (x != NULL) sum = sluice_fma(((const float *)(const void *)x)[n], *w, sum);
+          const uint8_t *x = (const uint8_t *)out;
+          if (sluice_find_tap(task, &p->window, pixel, ky, kx, &x)) sum = sluice_fma(((const float *)(const void *)x)[n], *w, sum);
         }
       out[n] = sluice_finish_f32(p, sum, n, residual);
     }

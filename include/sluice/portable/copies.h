@@ -1,4 +1,4 @@
-/* What moves values and computes nothing: channels side by side, the nearest pixel, slices and transpositions. */
+/* What moves values and computes nothing: channels side by side, the nearest pixel, borders, slices and transpositions. */
 #ifndef SLUICE_PORTABLE_COPIES_H
 #define SLUICE_PORTABLE_COPIES_H
 
@@ -35,6 +35,33 @@ SLUICE_FN void sluice_run_resize(const sluice_task *task) {
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
     memcpy(out, sluice_at(task->arena, &stage->inputs[0].view, p->rows[task->row], p->pixels[pixel]), p->bytes);
     for (c = 0; p->floats && c < p->bytes / 4; ++c) ((float *)(void *)out)[c] += 0.0f;
+  }
+}
+
+typedef struct sluice_pad {
+  const int16_t *rows, *pixels; /* of the input, by those of the output; below zero: in the border */
+  const int16_t *channels;      /* the same; NULL: they are the input's */
+  const uint8_t *border;        /* a pixel of it */
+  uint16_t count;               /* of channels */
+  uint8_t size;                 /* of an element */
+} sluice_pad;
+
+SLUICE_FN void sluice_run_pad(const sluice_task *task) {
+  const sluice_stage *stage = task->stage;
+  const sluice_pad *p = (const sluice_pad *)stage->parameters;
+  const int32_t row = p->rows[task->row];
+  uint32_t pixel, c;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    const int32_t from = p->pixels[pixel];
+    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t *in = p->border;
+    if (row >= 0 && from >= 0) in = sluice_at(task->arena, &stage->inputs[0].view, (uint32_t)row, (uint32_t)from);
+    if (p->channels == NULL || in == p->border) {
+      memcpy(out, in, (size_t)p->count * p->size);
+      continue;
+    }
+    for (c = 0; c < p->count; ++c, out += p->size)
+      memcpy(out, p->channels[c] < 0 ? p->border : in + (size_t)p->channels[c] * p->size, p->size);
   }
 }
 

@@ -7,12 +7,25 @@
 /* Channels whose sums are kept at a time. */
 #define SLUICE_SUMS 16u
 
-SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, uint8_t zero, const int8_t *w, uint32_t count) {
+#if defined(SLUICE_HAS_HELIUM)
+SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
   uint32_t c;
-  if (x != NULL)
-    for (c = 0; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
-  else
-    for (c = 0; c < count; ++c) sums[c] += (uint32_t)(zero * w[c]);
+  for (c = 0; c + 4 <= count; c += 4) {
+    const int32x4_t values = vreinterpretq_s32_u32(vldrbq_u32(x + c));
+    vst1q_u32(sums + c, vaddq_u32(vld1q_u32(sums + c), vreinterpretq_u32_s32(vmulq_s32(values, vldrbq_s32(w + c)))));
+  }
+  for (; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
+}
+#else
+SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
+  uint32_t c;
+  for (c = 0; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
+}
+#endif
+
+SLUICE_FN void sluice_add_padding_u8(uint32_t *sums, uint8_t zero, const int8_t *w, uint32_t count) {
+  uint32_t c;
+  for (c = 0; c < count; ++c) sums[c] += (uint32_t)(zero * w[c]);
 }
 
 SLUICE_FN void sluice_run_depthwise_u8(const sluice_task *task) {
@@ -20,20 +33,22 @@ SLUICE_FN void sluice_run_depthwise_u8(const sluice_task *task) {
   const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
   const uint32_t channels = p->groups;
   uint32_t sums[SLUICE_SUMS];
-  const uint8_t *residual = NULL;
   uint32_t pixel, first, c;
   int32_t ky, kx;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
-    if (p->finish.has_residual) residual = sluice_at(task->arena, &stage->inputs[1].view, task->row, pixel);
+    const uint8_t *residual = sluice_residual_u8(task, p, pixel);
     for (first = 0; first < channels; first += SLUICE_SUMS) {
       const uint32_t count = channels - first < SLUICE_SUMS ? channels - first : SLUICE_SUMS;
       const int8_t *w = p->weights + first;
       memset(sums, 0, sizeof sums);
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx, w += channels) {
-          const uint8_t *x = sluice_tap(task, &p->window, pixel, ky, kx);
-          sluice_add_tap_u8(sums, x == NULL ? NULL : x + first, p->zero_in, w, count);
+          const uint8_t *x = out;
+          if (sluice_find_tap(task, &p->window, pixel, ky, kx, &x))
+            sluice_add_tap_u8(sums, x + first, w, count);
+          else
+            sluice_add_padding_u8(sums, p->zero_in, w, count);
         }
       for (c = 0; c < count; ++c) sluice_store_u8(p, sums[c], first + c, out, residual);
     }

@@ -25,7 +25,7 @@ SLUICE_FN void sluice_run_matmul(const sluice_task *task) {
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
     for (n = 0; n < p->columns; ++n) {
       float sum = 0.0f;
-      for (k = 0; k < p->depth; ++k) sum = sluice_fma(a[k], b[k * p->columns + n], sum);
+      for (k = 0; k < p->depth; ++k) sum = sluice_fma(a[k], b[(size_t)k * p->columns + n], sum);
       out[n] = sum;
     }
   }

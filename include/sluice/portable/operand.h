@@ -16,7 +16,7 @@ typedef struct sluice_operand {
 
 SLUICE_FN const uint8_t *sluice_operand_at(const sluice_task *task, const sluice_operand *operand, uint32_t pixel) {
   if (operand->constant != NULL)
-    return (const uint8_t *)operand->constant + task->row * operand->row_step + pixel * operand->pixel_step;
+    return (const uint8_t *)operand->constant + (size_t)task->row * operand->row_step + (size_t)pixel * operand->pixel_step;
   if (operand->repeats) return sluice_at(task->arena, &task->stage->inputs[operand->input].view, 0, 0);
   return sluice_at(task->arena, &task->stage->inputs[operand->input].view, task->row, pixel);
 }

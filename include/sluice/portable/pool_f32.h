@@ -27,9 +27,9 @@ SLUICE_FN float sluice_pooled_f32(const sluice_task *task, const sluice_pool_f32
     uint32_t count = 0;
     sluice_clear_lanes(&lanes);
     for (kx = 0; kx < p->window.kernel_w; ++kx) {
-      const uint8_t *tap = sluice_tap(task, &p->window, pixel, ky, kx);
+      const uint8_t *tap = task->arena;
       float value;
-      if (tap == NULL) continue;
+      if (!sluice_find_tap(task, &p->window, pixel, ky, kx, &tap)) continue;
       value = ((const float *)(const void *)tap)[c];
       greatest = greatest < value ? value : greatest;
       row += value;

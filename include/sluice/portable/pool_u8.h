@@ -32,8 +32,8 @@ SLUICE_FN void sluice_run_pool_u8(const sluice_task *task) {
       uint8_t most = 0;
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx) {
-          const uint8_t *x = sluice_tap(task, &p->window, pixel, ky, kx);
-          if (x == NULL) continue;
+          const uint8_t *x = out;
+          if (!sluice_find_tap(task, &p->window, pixel, ky, kx, &x)) continue;
           sum += x[c] - p->zero_in;
           if (x[c] > most) most = x[c];
         }

@@ -51,7 +51,7 @@ SLUICE_FN void sluice_run_binary_f32(const sluice_task *task) {
     const float *b = (const float *)(const void *)sluice_operand_at(task, &p->b, pixel);
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c)
-      out[c] = sluice_apply(&p->activation, sluice_combine_f32(p->function, a[c * p->a.step], b[c * p->b.step]));
+      out[c] = sluice_apply(&p->activation, sluice_combine_f32(p->function, a[(size_t)c * p->a.step], b[(size_t)c * p->b.step]));
   }
 }
 

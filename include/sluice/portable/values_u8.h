@@ -50,8 +50,8 @@ SLUICE_FN void sluice_run_binary_u8(const sluice_task *task) {
     const uint8_t *b = sluice_operand_at(task, &p->b, pixel);
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c) {
-      const float left = sluice_to_real(a[c * p->a.step], p->zero_a, p->scale_a);
-      const float right = sluice_to_real(b[c * p->b.step], p->zero_b, p->scale_b);
+      const float left = sluice_to_real(a[(size_t)c * p->a.step], p->zero_a, p->scale_a);
+      const float right = sluice_to_real(b[(size_t)c * p->b.step], p->zero_b, p->scale_b);
       out[c] = sluice_to_u8(sluice_combine_u8(p->function, left, right) / p->scale, &p->range);
     }
   }

@@ -15,11 +15,13 @@ SLUICE_FN int32_t sluice_window_pixel(const sluice_window *w, uint32_t pixel, in
   return (int32_t)pixel * w->stride_w - w->pad_left + kx * w->dilation_w;
 }
 
-/* Where tap (ky, kx) of an output pixel lies; NULL in the padding. */
-SLUICE_FN const uint8_t *sluice_tap(const sluice_task *task, const sluice_window *w, uint32_t pixel, int32_t ky, int32_t kx) {
+/* Whether tap (ky, kx) of an output pixel lies in the image, and where; in the padding `tap` stays as it is. */
+SLUICE_FN int sluice_find_tap(const sluice_task *task, const sluice_window *w, uint32_t pixel, int32_t ky, int32_t kx,
+                              const uint8_t **tap) {
   const int32_t y = sluice_window_row(w, task->row, ky), x = sluice_window_pixel(w, pixel, kx);
-  if (y < 0 || y >= w->in_h || x < 0 || x >= w->in_w) return NULL;
-  return sluice_at(task->arena, &task->stage->inputs[0].view, (uint32_t)y, (uint32_t)x);
+  if (y < 0 || y >= w->in_h || x < 0 || x >= w->in_w) return 0;
+  *tap = sluice_at(task->arena, &task->stage->inputs[0].view, (uint32_t)y, (uint32_t)x);
+  return 1;
 }
 
 /* `bytes` of each tap from byte `first` on, tap after tap; padding is `zero`. */
@@ -28,8 +30,8 @@ SLUICE_FN void sluice_gather(const sluice_task *task, const sluice_window *w, ui
   int32_t ky, kx;
   for (ky = 0; ky < w->kernel_h; ++ky)
     for (kx = 0; kx < w->kernel_w; ++kx) {
-      const uint8_t *tap = sluice_tap(task, w, pixel, ky, kx);
-      if (tap != NULL)
+      const uint8_t *tap = patch;
+      if (sluice_find_tap(task, w, pixel, ky, kx, &tap))
         memcpy(patch, tap + first, bytes);
       else
         memset(patch, zero, bytes);

@@ -35,4 +35,8 @@ DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int t
 /// The text of a file of these profiles, which are of one device and not none.
 std::string text_of_profiles(std::span<const DeviceProfile> profiles);
 
+/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: what stands before the time of
+/// each sample, and what stands behind the last. Samples are sorted by kernel; rates are fitted when the text is read.
+std::vector<std::string> pieces_of_profile(const DeviceProfile& profile);
+
 }  // namespace sluice::profiler

@@ -6,9 +6,9 @@
 
 #include "sluice/core/file.h"
 #include "src/cli/bench/bound.h"
-#include "src/cli/bench/child.h"
 #include "src/cli/bench/energy.h"
 #include "src/cli/bench/statistics.h"
+#include "src/cli/child.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
 

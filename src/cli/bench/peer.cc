@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "sluice/core/affinity.h"
-#include "src/cli/bench/child.h"
+#include "src/cli/child.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
 

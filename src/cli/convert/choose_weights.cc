@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/cli/bench/child.h"
+#include "src/cli/child.h"
 #include "src/cli/failure.h"
 #include "src/cli/sibling.h"
 #include "src/cli/text.h"
@@ -19,12 +19,12 @@ Result<WeightPrice> price(const WeightTarget& target, const std::string& model) 
   std::vector<std::string> words = {"plan", model, "--repeat", "--json", "--budget", target.budget};
   if (!target.profile.empty()) words.insert(words.end(), {"--profile", target.profile});
   if (!target.io_limit.empty()) words.insert(words.end(), {"--io-limit", target.io_limit});
-  const bench_detail::ChildResult planned = bench_detail::run_program(sibling_program("sluice"), "sluice", words);
+  const ChildResult planned = run_program(sibling_program("sluice"), "sluice", words);
   if (planned.status != 0 && code_of_status(planned.status) == ErrorCode::kBudgetTooSmall) {
     // What the program says names a file that nobody asked for.
     return fail(ErrorCode::kBudgetTooSmall, "--for-budget", "the model does not fit, whatever its weights are");
   }
-  bench_detail::check_succeeded(planned);
+  check_succeeded(planned);
   const Json plan = Json::parse(planned.output, nullptr, false);
   if (plan.is_discarded()) return fail(ErrorCode::kInternal, "sluice plan", "it printed no JSON");
   return WeightPrice{plan.at("predicted_ms"), plan.at("compute_ms"), Bytes(plan.at("streamed_bytes").get<std::uint64_t>())};

@@ -5,15 +5,21 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <utility>
 
+#include "sluice/core/cpu.h"
 #include "sluice/emit/emit.h"
+#include "sluice/emit/measure.h"
+#include "sluice/profiler/profile_file.h"
+#include "src/cli/converted.h"
 #include "src/cli/dims.h"
-#include "src/cli/emit/converted.h"
 #include "src/cli/emit/test_vector.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
 #include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
+#include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
@@ -30,6 +36,7 @@ struct CommandLine {
   std::vector<std::string> dims;
   std::vector<std::string> test;
   bool float_input = false;
+  bool measure = false;
   bool json = false;
 };
 
@@ -54,6 +61,29 @@ std::shared_ptr<const Model> open_one_shape(const std::string& path, const std::
   auto model = unwrap(Model::open(path, extents));
   refuse_open_dimensions(*model, extents);
   return model;
+}
+
+/// The model of the command line; an ONNX file is converted first.
+struct OpenedModel {
+  explicit OpenedModel(const CommandLine& line) {
+    const bool onnx = is_onnx(line.model);
+    // No kernel of emitted code forms sums as winograd4 does.
+    if (onnx) converted.emplace(line.model, ConvertWords{.dims = line.dims, .numerics = "exact"});
+    model = open_one_shape(onnx ? converted->path() : line.model, onnx ? std::vector<std::string>() : line.dims);
+  }
+  std::optional<ConvertedModel> converted;
+  std::shared_ptr<const Model> model;
+};
+
+emit::NetworkOptions network_options(const CommandLine& line) {
+  return {.input = line.input == "held" ? emit::InputForm::kHeld : emit::InputForm::kStreamed, .float_ports = line.float_input};
+}
+
+const std::string& make_folder(const CommandLine& line) {
+  std::error_code error;
+  std::filesystem::create_directories(line.folder, error);
+  if (error) raise(make_io_error(line.folder, "the folder cannot be made", error.value()));
+  return line.folder;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -81,22 +111,16 @@ void print_report(const emit::Emission& made, const std::string& source) {
 }
 
 void emit_model(const CommandLine& line) {
-  const std::filesystem::path given(line.model);
+  for (const auto& [option, value] : {std::pair("model", &line.model), std::pair("--ram", &line.ram)})
+    if (value->empty()) raise(make_error(ErrorCode::kInvalidArgument, option, "is needed; only --measure does without"));
   emit::EmitOptions options;
-  options.name = emit::c_name_of(given.stem().string());
+  options.name = emit::c_name_of(std::filesystem::path(line.model).stem().string());
   options.ram = parse_ram(line.ram);
-  options.network.input = line.input == "held" ? emit::InputForm::kHeld : emit::InputForm::kStreamed;
-  options.network.float_ports = line.float_input;
-  const bool onnx = given.extension() == ".onnx";
-  std::optional<ConvertedModel> converted;
-  if (onnx) converted.emplace(line.model, line.dims);
-  const auto model = open_one_shape(onnx ? converted->path() : line.model, onnx ? std::vector<std::string>() : line.dims);
+  options.network = network_options(line);
+  const OpenedModel opened(line);
+  const auto& model = opened.model;
   const emit::Emission made = unwrap(emit::emit(model->file(), options));
-
-  std::error_code error;
-  std::filesystem::create_directories(line.folder, error);
-  if (error) raise(make_io_error(line.folder, "the folder cannot be made", error.value()));
-  const std::string stem = (std::filesystem::path(line.folder) / options.name).string();
+  const std::string stem = (std::filesystem::path(make_folder(line)) / options.name).string();
   write_text(stem + ".c", made.source);
   write_text(stem + ".h", made.header);
   if (!line.test.empty()) write_text(stem + "_test.c", emit::test_program(made, options, make_test_vector(model, made.network, line.test)));
@@ -107,12 +131,52 @@ void emit_model(const CommandLine& line) {
   finish_stdout();
 }
 
+/// What a device that runs emitted code is, beside the times that it finds: one processor, which reads its weights where they lie.
+profiler::DeviceProfile emitted_device(const emit::Measurer& measurer) {
+  constexpr double kNothing = 1e-9, kAtOnce = 1e12;
+  profiler::DeviceProfile profile;
+  profile.device = "emitted code";
+  profile.isa = name_of(Isa::kScalar);
+  profile.step_overhead_seconds = profile.load_start_seconds = profile.wake_seconds = profile.share_seconds = kNothing;
+  profile.verify_bytes_per_second = kAtOnce;
+  profile.reads = {{.depth = 1, .piece_bytes = 4096, .bytes_per_second = kAtOnce}};
+  profile.samples = measurer.samples;
+  return profile;
+}
+
+std::set<emit::Kernel> kernels_of(const CommandLine& line) {
+  std::set<emit::Kernel> kernels;
+  const OpenedModel opened(line);
+  for (const emit::Stage& stage : unwrap(emit::make_network(opened.model->graph(), network_options(line))).stages)
+    kernels.insert(stage.kernel);
+  return kernels;
+}
+
+void emit_measurer(const CommandLine& line) {
+  emit::MeasureOptions options;
+  if (!line.ram.empty() && (options.ram = parse_ram(line.ram)) == 0)
+    raise(make_error(ErrorCode::kInvalidArgument, "--ram", "is a size with --measure: its layers are chosen to fit"));
+  if (!line.model.empty()) options.kernels = kernels_of(line);
+  const emit::Measurer measurer = unwrap(emit::make_measurer(options));
+  const std::string source = (std::filesystem::path(make_folder(line)) / "measure.c").string();
+  write_text(source, emit::measure_program(measurer, profiler::pieces_of_profile(emitted_device(measurer))));
+  if (line.json)
+    print_json("sluice emit --measure", {{"source", source},
+                                         {"arena_bytes", measurer.arena_bytes},
+                                         {"layers", measurer.stage_count},
+                                         {"samples", measurer.samples.size()}});
+  else
+    fmt::print("{}: {} layers in an arena of {} B; it prints a device profile for `plan` and `predict --profile FILE --threads 1`\n",
+               source, measurer.stage_count, measurer.arena_bytes);
+  finish_stdout();
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app("Writes a model as C99 for devices without a file system", "sluice-emit");
   CommandLine line;
-  app.add_option("model", line.model, "the model: M.sluice, or M.onnx, which is converted first")->required();
+  app.add_option("model", line.model, "the model: M.sluice, or M.onnx, which is converted first");
   app.add_option("-o,--output", line.folder, "the folder for NAME.c and NAME.h, NAME being the model's stem")->required();
-  app.add_option("--ram", line.ram, "what arena and stack may take together, such as 24KiB, or smallest")->required();
+  app.add_option("--ram", line.ram, "what arena and stack may take together, such as 24KiB, or smallest");
   app.add_option("--input", line.input, "streamed: rows are asked for by a callback; held: all of it lies in the arena before a run")
       ->check(CLI::IsMember({"streamed", "held"}))
       ->capture_default_str();
@@ -121,6 +185,10 @@ int dispatch(int argc, char** argv) {
                  "FILE, NAME=FILE or random[:SEED]: writes NAME_test.c too, which runs this input and compares with the engine's outputs")
       ->allow_extra_args(false);
   app.add_flag("--float-input", line.float_input, "the input stays f32 where the network begins by quantising it");
+  app.add_flag(
+      "--measure", line.measure,
+      "writes measure.c instead: a program for the device, which times the kernels, of the model if one is given, and prints a profile "
+      "that plan and predict take; --ram is of its arena, 16KiB if not given");
   app.add_flag("--json", line.json, "print one JSON object");
   constexpr std::string_view kOfValues[] = {"--dim", "--test"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
@@ -132,7 +200,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-emit", app, "sluice emit", error);
   }
-  emit_model(line);
+  line.measure ? emit_measurer(line) : emit_model(line);
   return 0;
 }
 

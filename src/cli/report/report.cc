@@ -5,7 +5,7 @@
 
 #include "sluice/plan/plan_file.h"
 #include "sluice/plan/verify.h"
-#include "src/cli/bench/child.h"
+#include "src/cli/child.h"
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
@@ -19,7 +19,6 @@
 namespace sluice::cli {
 namespace {
 
-using bench_detail::json_of_self;
 
 /// `sluice COMMAND MODEL --json` with what each of the children is asked.
 std::vector<std::string> words_of(const char* command, const ReportOptions& options) {

@@ -9,13 +9,12 @@
 #include <thread>
 
 #include "sluice/engine/engine.h"
-#include "src/cli/bench/child.h"
+#include "src/cli/converted.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
-#include "src/cli/scratch_folder.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -34,23 +33,6 @@ using serve_detail::ServeReport;
 constexpr std::size_t kMostLive = 64;
 // Jobs of a model whose outputs are kept for comparison at one time; others are not copied out.
 constexpr std::size_t kChecked = 2;
-
-/// ONNX files of the configuration as model files, removed at the end.
-class Converted {
- public:
-  std::string model_file(const std::string& graph) {
-    if (!graph.ends_with(".onnx")) return graph;
-    if (!folder_) folder_.emplace("sluice-serve");
-    std::string path = folder_->file(std::to_string(files_++) + ".sluice");
-    const bench_detail::ChildResult child = bench_detail::run_self({"convert", graph, "-o", path});
-    if (child.status != 0) throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: cannot be converted: {}", graph, child.error));
-    return path;
-  }
-
- private:
-  std::optional<ScratchFolder> folder_;
-  int files_ = 0;
-};
 
 /// The tensors of one model's requests: the same inputs for all, and room for some outputs.
 struct ModelTensors {
@@ -109,7 +91,8 @@ class Serving {
 
   void open_models() {
     for (const ServedModel& model : report_.config.models) {
-      models_.push_back(open_model(converted_.model_file(model.graph), {}, model.key));
+      const bool onnx = is_onnx(model.graph);
+      models_.push_back(open_model(onnx ? converted_.emplace_back(model.graph).path() : model.graph, {}, model.key));
       tensors_.push_back(make_tensors(models_.back()->graph(), 1));
     }
   }
@@ -311,7 +294,7 @@ class Serving {
 
   const ServeOptions& options_;
   ServeReport report_;
-  Converted converted_;
+  std::deque<ConvertedModel> converted_;  // files that models are read from until the end
   std::vector<std::shared_ptr<const Model>> models_;
   std::deque<ModelTensors> tensors_;  // views name what lies here: nothing is moved
   std::vector<bool> needs_room_;      // by model: it runs in units, which write all outputs

@@ -1,4 +1,5 @@
-// This program as a child of itself: a point of a benchmark must be a process of its own, with nothing in it but the run.
+// Programs that this one starts and waits for: the converter beside it; and itself, since a point of a benchmark must be a process of its
+// own, with nothing in it but the run.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 #include "src/cli/json.h"
 
-namespace sluice::cli::bench_detail {
+namespace sluice::cli {
 
 struct ChildResult {
   int status = 0;      // of its exit; 128 and the signal's number where one ended it
@@ -25,4 +26,4 @@ void check_succeeded(const ChildResult& result);
 /// The JSON object that the child printed. Throws Failure with the child's own text and status where it failed.
 Json json_of_self(const std::vector<std::string>& words);
 
-}  // namespace sluice::cli::bench_detail
+}  // namespace sluice::cli

@@ -1,4 +1,4 @@
-#include "src/cli/bench/child.h"
+#include "src/cli/child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 extern char** environ;
 
-namespace sluice::cli::bench_detail {
+namespace sluice::cli {
 namespace {
 
 /// One end of a child's output.
@@ -24,7 +24,7 @@ struct Pipe {
 
   Pipe() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) raise(make_io_error("bench", "no pipe can be made", errno));
+    if (::pipe2(ends, O_CLOEXEC) != 0) raise(make_io_error("pipe", "no pipe to a program can be made", errno));
     read_end = ends[0];
     write_end = ends[1];
   }
@@ -83,7 +83,7 @@ ChildResult run_program(const std::string& path, std::string name, const std::ve
   const auto start = std::chrono::steady_clock::now();
   const int refused = ::posix_spawn(&child, path.c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (refused != 0) raise(make_io_error(path, "the program cannot be started", refused));
+  if (refused != 0) raise(make_io_error(path, "the program cannot be started; it belongs beside this one", refused));
   output.close_writing();
   error.close_writing();
   drain(output, result.output, error, result.error);
@@ -112,4 +112,4 @@ Json json_of_self(const std::vector<std::string>& words) {
   return json;
 }
 
-}  // namespace sluice::cli::bench_detail
+}  // namespace sluice::cli

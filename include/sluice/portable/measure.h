@@ -1,0 +1,103 @@
+/* Times stages one by one on the device that they are compiled for: what `sluice emit --measure` writes is made of this.
+ *
+ * A clock and a way out are all that it wants of the device. Each has a default, which a function of the same name replaces:
+ *
+ *     uint32_t sluice_ticks(void)              a counter that rises and wraps at 2^32
+ *     uint32_t sluice_ticks_per_second(void)
+ *     void sluice_print(const char *text)
+ *
+ * On Cortex-M the counter is the cycle counter of DWT or, where there is none, SysTick, and SLUICE_CLOCK_HZ says how fast it is. Elsewhere it
+ * is clock(). */
+#ifndef SLUICE_PORTABLE_MEASURE_H
+#define SLUICE_PORTABLE_MEASURE_H
+
+#include "sluice/portable/rows.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#if defined(__GNUC__)
+#define SLUICE_DEFAULT __attribute__((weak))
+#else
+#define SLUICE_DEFAULT
+#endif
+
+uint32_t sluice_ticks(void);
+uint32_t sluice_ticks_per_second(void);
+void sluice_print(const char *text);
+
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#if !defined(SLUICE_CLOCK_HZ)
+#define SLUICE_CLOCK_HZ 0
+#endif
+#define SLUICE_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+/* The 24 bits of SysTick, which falls, as a counter of 32 bits that rises: right if it is asked more often than every 2^24 ticks. */
+SLUICE_FN uint32_t sluice_systick(void) {
+  static uint32_t total, last;
+  uint32_t now;
+  if ((SLUICE_REGISTER(0xe000e010u) & 1u) == 0) {
+    SLUICE_REGISTER(0xe000e014u) = 0xffffffu;
+    SLUICE_REGISTER(0xe000e018u) = 0;
+    SLUICE_REGISTER(0xe000e010u) = 5u; /* on, from the processor's clock */
+    last = 0xffffffu;
+  }
+  now = SLUICE_REGISTER(0xe000e018u);
+  total += (last - now) & 0xffffffu;
+  last = now;
+  return total;
+}
+
+SLUICE_DEFAULT uint32_t sluice_ticks(void) {
+  static int8_t cycles; /* 0: not known yet, 1: DWT counts, -1: it does not */
+  if (cycles == 0) {
+    uint32_t before;
+    SLUICE_REGISTER(0xe000edfcu) |= (uint32_t)1 << 24; /* trace is on */
+    SLUICE_REGISTER(0xe0001000u) |= 1u;
+    before = SLUICE_REGISTER(0xe0001004u);
+    cycles = SLUICE_REGISTER(0xe0001004u) != before ? 1 : -1;
+  }
+  return cycles > 0 ? SLUICE_REGISTER(0xe0001004u) : sluice_systick();
+}
+SLUICE_DEFAULT uint32_t sluice_ticks_per_second(void) { return SLUICE_CLOCK_HZ; }
+SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
+#else
+SLUICE_DEFAULT uint32_t sluice_ticks(void) { return (uint32_t)clock(); }
+SLUICE_DEFAULT uint32_t sluice_ticks_per_second(void) { return (uint32_t)CLOCKS_PER_SEC; }
+SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
+#endif
+
+SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena, uint32_t repeats) {
+  const uint32_t start = sluice_ticks();
+  uint32_t i;
+  for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, place, arena, NULL);
+  return sluice_ticks() - start;
+}
+
+/* What one run of a stage takes, in units of 1e-10 s: the least of three tries, each of ten milliseconds or more. */
+SLUICE_FN uint64_t sluice_time_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena) {
+  const uint32_t rate = sluice_ticks_per_second();
+  uint32_t repeats = 1, least = sluice_ticks_of(stage, place, arena, repeats), i;
+  while (least < rate / 100u && repeats < ((uint32_t)1 << 24)) {
+    repeats *= 2;
+    least = sluice_ticks_of(stage, place, arena, repeats);
+  }
+  for (i = 0; i < 2; ++i) {
+    const uint32_t ticks = sluice_ticks_of(stage, place, arena, repeats);
+    least = ticks < least ? ticks : least;
+  }
+  return (uint64_t)least * 10000000000u / rate / repeats + 1u; /* never 0 */
+}
+
+/* A number in units of 1e-10, as JSON has it. */
+SLUICE_FN void sluice_print_time(uint64_t time) {
+  char text[28] = "e-10", digits[21];
+  uint32_t count = 0, at = 0;
+  do digits[count++] = (char)('0' + (uint32_t)(time % 10u));
+  while ((time /= 10u) != 0);
+  while (count > 0) text[at++] = digits[--count];
+  memcpy(text + at, "e-10", 5);
+  sluice_print(text);
+}
+
+#endif
