@@ -213,18 +213,8 @@ void refuse_cut_files() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-int dispatch(int argc, char** argv) {
-  refuse_cut_files();
-  if (argc > 1 && std::string_view(argv[1]) == "quantize") return quantise_command({argv + 2, static_cast<std::size_t>(argc - 2)});
-  CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
-  CommandLine line;
-  app.add_option("onnx", line.onnx, "the ONNX file")->required();
-  app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
-  add_import_options(app, line.import);
-  app.add_option("--numerics", line.numerics,
-                 "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
-      ->check(CLI::IsMember({"fast", "exact"}))
-      ->capture_default_str();
+/// What weights hold, and how they are stored.
+void add_weight_options(CLI::App& app, CommandLine& line) {
   std::vector<std::string> forms = storage_names();
   forms.emplace_back(kAutoWeights);
   CLI::Option* const weights =
@@ -255,6 +245,21 @@ int dispatch(int argc, char** argv) {
          "this share of the blocks of 16 outputs x 1 input become zeros, the least by their sums of squares, of each weight that kernels "
          "are then faster with; no data is looked at")
       ->check(CLI::Range(0.0, 0.99));
+}
+
+int dispatch(int argc, char** argv) {
+  refuse_cut_files();
+  if (argc > 1 && std::string_view(argv[1]) == "quantize") return quantise_command({argv + 2, static_cast<std::size_t>(argc - 2)});
+  CLI::App app("Turns an ONNX file into a model file", "sluice-convert");
+  CommandLine line;
+  app.add_option("onnx", line.onnx, "the ONNX file")->required();
+  app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
+  add_import_options(app, line.import);
+  app.add_option("--numerics", line.numerics,
+                 "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+  add_weight_options(app, line);
   app.add_option("--io-limit", line.target.io_limit,
                  "the rate of the disk that --code auto codes for (default: 1.5GB/s) and --weights auto chooses for (default: the "
                  "profile's)");
