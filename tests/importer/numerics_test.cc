@@ -45,11 +45,22 @@ TEST_CASE("few channels, few pixels and squares mostly cut off stay exact") {
   CHECK(chosen(convolution(1, 400, 64)) == NumericClass::kExact);
 }
 
-TEST_CASE("other windows and groups stay exact") {
+TEST_CASE("groups that fill panels gain as a node of their own would; smaller ones stay exact") {
   model::ConvAttributes conv = convolution(28, 28, 64);
-  conv.groups = 2;
+  conv.out_channels = 64;
+  for (const std::int64_t groups : {2, 4}) {
+    conv.groups = groups;
+    CHECK(chosen(conv) == NumericClass::kWinograd4);
+  }
+  conv.groups = 8;
   CHECK(chosen(conv) == NumericClass::kExact);
-  conv = convolution(28, 28, 64);
+  conv.groups = 4;
+  conv.in_channels = 32;
+  CHECK(chosen(conv) == NumericClass::kExact);
+}
+
+TEST_CASE("other windows stay exact") {
+  model::ConvAttributes conv = convolution(28, 28, 64);
   conv.window.stride_w = 2;
   CHECK(chosen(conv) == NumericClass::kExact);
   conv = convolution(28, 28, 64);

@@ -102,6 +102,12 @@ TEST_CASE("matrices turn over, dense and with gaps") {
       }
 }
 
+TEST_CASE("matrices turn over whose rows share sets of the cache") {
+  for (const std::int64_t e : {1, 2, 4, 8})
+    for (const std::int64_t p : kSizes)
+      for (const std::int64_t q : kSizes) check(copy_of(e, {{q, 1, p}, {p, 4096 / e, 1}}));
+}
+
 TEST_CASE("lines of every step, forwards and backwards") {
   for (const std::int64_t e : {1, 2, 4, 8})
     for (const std::int64_t n : kSizes)

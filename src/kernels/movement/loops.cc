@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sluice/core/interval.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -125,13 +126,29 @@ HWY_INLINE void turn_columns(const Turn& t, std::int64_t q, std::int64_t begin, 
   }
 }
 
+/// Rows and columns of a strip, tile by tile, whole lines of the source at once: for rows so far apart that
+/// they share few sets of the first cache, which would lose a line between two visits.
+template <class T>
+HWY_INLINE void turn_lines(const Turn& t, Interval<std::int64_t> rows, Interval<std::int64_t> columns) {
+  for (std::int64_t p = rows.begin; p < rows.end; p += kLanes<T>) {
+    p = std::min(p, rows.end - kLanes<T>);
+    for (std::int64_t q = columns.begin; q < columns.end; q += kLanes<T>) {
+      q = std::min(q, t.q - kLanes<T>);
+      turn_tile<T, 1>(t.from + p * t.from_step + q * kSize<T>, t.from_step, t.to + q * t.to_step + p * kSize<T>, t.to_step);
+    }
+  }
+}
+
 /// Squares of a cache line a side, so that each line is read and written once: strips of rows, along which the source is read on.
 template <class T>
 HWY_INLINE void turn_tiles(const Turn& t) {
   constexpr std::int64_t kStrip = 64 / kSize<T>;
+  constexpr std::int64_t kSetsApart = 2048;
+  const bool same_sets = t.from_step % kSetsApart == 0;
   for (std::int64_t begin = 0; begin < t.p;) {
     const std::int64_t end = t.p - begin < kStrip + kLanes<T> ? t.p : begin + kStrip;  // no rest of fewer rows than a tile has
-    for (std::int64_t q = 0; q < t.q; q += kLanes<T>) {
+    for (std::int64_t q = 0; same_sets && q < t.q; q += kStrip) turn_lines<T>(t, {begin, end}, {q, std::min(q + kStrip, t.q)});
+    for (std::int64_t q = 0; !same_sets && q < t.q; q += kLanes<T>) {
       q = std::min(q, t.q - kLanes<T>);
       turn_columns<T>(t, q, begin, end);
     }

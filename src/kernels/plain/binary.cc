@@ -119,15 +119,14 @@ constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return
 constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
 constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
 
-/// The steps that are usual are constants, so that the loops become vectors.
+/// The steps that are usual are constants, so that the loops become vectors. By value, because a byte that is written may be anybody's.
 template <class Compare, class T>
 void truths_of(const Line<T>& line, std::uint8_t* out) {
-  const auto along = [&](std::int64_t x_step, std::int64_t y_step) {
-    const T *x = line.x, *y = line.y;
-    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(x[i * x_step], y[i * y_step]);
+  const auto along = [line = line, out](std::int64_t x_step, std::int64_t y_step) {
+    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(line.x[i * x_step], line.y[i * y_step]);
   };
-  const auto beside = [&](T y) {
-    for (std::int64_t i = 0; i < line.count; ++i) out[i] = Compare{}(line.x[i], y);
+  const auto beside = [x = line.x, count = line.count, out](T y) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = Compare{}(x[i], y);
   };
   if (line.x_step == 1 && line.y_step == 1) return along(1, 1);
   if (line.x_step == 1 && line.y_step == 0) return beside(*line.y);

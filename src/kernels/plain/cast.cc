@@ -27,7 +27,8 @@ PlainRefusal run_cast(const PlainNode& node, const PlainTensor& out, std::byte*)
     using From = decltype(from_zero);
     const auto* from = x.as<const From>();
     if (out.dtype == DType::kBool) {
-      for (std::int64_t i = 0; i < count; ++i) out.as<std::uint8_t>()[i] = from[i] != From{};
+      auto* const to = out.as<std::uint8_t>();
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] != From{};
       return;
     }
     with_type(out.dtype, [&](auto to_zero) {

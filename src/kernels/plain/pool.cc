@@ -1,6 +1,8 @@
 // Pools over any number of axes: the forms that kPool does not take (three axes, integers, places of maxima, powers).
 #include "sluice/operators/generic/pool.h"
 
+#include <array>
+
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
@@ -21,11 +23,30 @@ std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
   return result;
 }
 
+/// Outputs of a row that tap `k` of the last axis lies inside the input for.
+Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcept {
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const std::int64_t shift = k * w.dilation[last] - w.before[last], step = w.stride[last], in_w = w.in[last], out_w = w.out[last];
+  return {shift >= 0 ? 0 : std::min(out_w, ceil_div(-shift, step)), shift >= in_w ? 0 : std::min(out_w, (in_w - 1 - shift) / step + 1)};
+}
+
+/// Each output takes the greater of what it is and its value.
+template <class T>
+void take_greater(const T* values, std::int64_t step, std::int64_t count, T* to) noexcept {
+  const auto take = [=](std::int64_t apart) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = to[i] < values[i * apart] ? values[i * apart] : to[i];
+  };
+  step == 1 ? take(1) : step == 2 ? take(2) : take(step);
+}
+
 /// The values alone: row after row of outputs, tap after tap, each taken by all outputs of the row that it lies inside for.
 template <class T>
 void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows& w) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
+  constexpr std::int64_t kKnown = 16;  // ranges that are not looked for again
+  std::array<Interval<std::int64_t>, kKnown> known;
+  for (std::int64_t k = 0; k < std::min(kKnown, w.kernel[last]); ++k) known[static_cast<std::size_t>(k)] = taken_by(w, k);
   const std::int64_t in_w = w.in[last], out_w = w.out[last], step = w.stride[last];
   const T* from = x.as<const T>();
   T* to = out.as<T>();
@@ -35,11 +56,9 @@ void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows&
       for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
         const std::int64_t place = tap_place(outer, row, tap);
         for (std::int64_t k = 0; place >= 0 && k < w.kernel[last]; ++k) {
-          const std::int64_t shift = k * w.dilation[last] - w.before[last];
-          const std::int64_t begin = shift >= 0 ? 0 : std::min(out_w, ceil_div(-shift, step));
-          const std::int64_t end = shift >= in_w ? 0 : std::min(out_w, (in_w - 1 - shift) / step + 1);
-          const T* const values = from + place * in_w + shift;
-          for (std::int64_t i = begin; i < end; ++i) to[i] = to[i] < values[i * step] ? values[i * step] : to[i];
+          const Interval<std::int64_t> taken = k < kKnown ? known[static_cast<std::size_t>(k)] : taken_by(w, k);
+          const std::int64_t first = place * in_w + k * w.dilation[last] - w.before[last] + taken.begin * step;
+          if (taken.begin < taken.end) take_greater(from + first, step, taken.end - taken.begin, to + taken.begin);
         }
       }
     }

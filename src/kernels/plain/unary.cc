@@ -29,7 +29,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
       if constexpr (functions.kind != Function::kNone) {
         elementwise::run_table(active_isa()).unary({functions.kind, a, b}, from, out.as<float>(), count);
       } else if (to_bool) {
-        for (std::int64_t i = 0; i < count; ++i) out.as<std::uint8_t>()[i] = functions.real(from[i], a, b) != 0.0f;
+        auto* const to = out.as<std::uint8_t>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = functions.real(from[i], a, b) != 0.0f;
       } else {
         float* const to = out.as<float>();
         for (std::int64_t i = 0; i < count; ++i) to[i] = functions.real(from[i], a, b);
@@ -41,11 +42,12 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
     with_type(x.dtype, [&](auto zero) {
       using T = decltype(zero);
       const auto* from = x.as<const T>();
-      const auto value = [&](std::int64_t i) { return functions.integer(static_cast<std::int64_t>(from[i])); };
       if (to_bool) {
-        for (std::int64_t i = 0; i < count; ++i) out.as<std::uint8_t>()[i] = value(i) != 0;
+        auto* const to = out.as<std::uint8_t>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = functions.integer(static_cast<std::int64_t>(from[i])) != 0;
       } else {
-        for (std::int64_t i = 0; i < count; ++i) out.as<T>()[i] = static_cast<T>(value(i));
+        auto* const to = out.as<T>();
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(functions.integer(static_cast<std::int64_t>(from[i])));
       }
     });
   }
