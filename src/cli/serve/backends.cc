@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "src/backends/module.h"
-#include "src/cli/profile_file.h"
+#include "sluice/profiler/profile_file.h"
 
 namespace sluice::cli {
 namespace {
@@ -55,7 +55,7 @@ BackendHere find_backend(const BackendKind& kind) {
     here.why_not = fmt::format("{} is of another version", file);
     return here;
   }
-  const std::string cache = std::filesystem::path(default_profile_path()).parent_path().string();
+  const std::string cache = std::filesystem::path(profiler::default_profile_path()).parent_path().string();
   std::array<char, 512> why_not{};
   here.backend.reset(make(cache.c_str(), why_not.data(), why_not.size()));
   if (!here.backend) here.why_not = why_not.data();
