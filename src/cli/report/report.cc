@@ -19,7 +19,6 @@
 namespace sluice::cli {
 namespace {
 
-
 /// `sluice COMMAND MODEL --json` with what each of the children is asked.
 std::vector<std::string> words_of(const char* command, const ReportOptions& options) {
   const BudgetOptions& budget = options.budget;
