@@ -11,6 +11,7 @@
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/profile_file.h"
 #include "tests/bench/boosted_trees.h"
+#include "tests/bench/must.h"
 
 namespace sluice::profiler {
 namespace {
@@ -123,7 +124,7 @@ int compare(int argc, char** argv) {
   for (const Named& named : regressors) {
     std::vector<double> errors;
     for (int i = 1; i < argc; ++i)
-      for (DeviceProfile& profile : must(profiler::load_profiles(argv[i])))
+      for (DeviceProfile& profile : bench::must(load_profiles(argv[i])))
         for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
           if (samples.size() < kFewest) return;
           const std::vector<double> more = errors_of({samples.begin(), samples.end()}, profile.isa, named.regressor);
