@@ -60,6 +60,9 @@ def cuts_of(model):
 
 def write_layers(path, folder):
     model = onnx.load(path)
+    for value in model.graph.input:  # a batch of one
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_value = max(dim.dim_value, 1)
     cuts = cuts_of(model)
     outputs = {o.name for o in model.graph.output}
     exposed = onnx.ModelProto()

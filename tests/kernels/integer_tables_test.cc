@@ -171,7 +171,13 @@ TEST_CASE("lanes of all instruction sets: nine taps in even rows, any taps, taps
           const float multiplier = 0.003f;
           std::memcpy(at, &multiplier, 4);
         }
-        LaneRun run{.taps = taps, .steps = steps, .fours = fours, .even_rows = even_rows, .count = 5, .out = out, .out_step = 90};
+        LaneRun run{.taps = taps,
+                    .steps = steps,
+                    .fours = fours,
+                    .even_rows = even_rows,
+                    .count = 5,
+                    .out = reinterpret_cast<std::byte*>(out),
+                    .out_step = 90};
         run.prepared = reinterpret_cast<const std::byte*>(prepared.data());
         run.channels = table.lane_bytes - 3;  // one group: those of wider vectors are compared as far as the narrowest goes
         run.range = {.zero = 120};
