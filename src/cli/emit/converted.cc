@@ -31,8 +31,8 @@ int run_program(const std::string& program, std::vector<std::string> words) {
 
 ConvertedModel::ConvertedModel(const std::string& onnx, const std::vector<std::string>& dims)
     : folder_("sluice-emit"), path_(folder_.file("model.sluice")) {
-  // No kernel of emitted code forms sums as winograd4 does.
-  std::vector<std::string> words = {"sluice-convert", onnx, "-o", path_, "--numerics", "exact", "--quiet"};
+  // No kernel of emitted code forms sums as winograd4 does, or skips zeros.
+  std::vector<std::string> words = {"sluice-convert", onnx, "-o", path_, "--numerics", "exact", "--sparse", "none", "--quiet"};
   for (const std::string& dim : dims) {
     words.push_back("--dim");
     words.push_back(dim);
