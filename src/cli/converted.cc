@@ -10,6 +10,7 @@ ConvertedModel::ConvertedModel(const std::string& onnx, const ConvertWords& word
   std::vector<std::string> typed = {onnx, "-o", path_, "--quiet"};
   if (words.without_weights) typed.push_back("--without-weights");
   if (!words.numerics.empty()) typed.insert(typed.end(), {"--numerics", words.numerics});
+  if (!words.sparse.empty()) typed.insert(typed.end(), {"--sparse", words.sparse});
   if (!words.weights.empty()) typed.insert(typed.end(), {"--weights", words.weights});
   for (const std::string& dim : words.dims) typed.insert(typed.end(), {"--dim", dim});
   check_succeeded(run_program(sibling_program("sluice-convert"), "sluice-convert", typed));

@@ -13,6 +13,7 @@ namespace sluice::cli {
 struct ConvertWords {
   std::vector<std::string> dims;
   std::string numerics;
+  std::string sparse;
   std::string weights;
   bool without_weights = false;
 };

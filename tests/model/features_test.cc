@@ -163,11 +163,7 @@ TEST_CASE("G5: sparse panels and stored forms") {
       {"one stretch in the clear", [](Graph& g) { g.stretches[2].form = StretchForm::kCoded; }, "G5: some stretches are encrypted"},
       {"a tag too few", [](Graph& g) { g.tags.pop_back(); }, "G5: some stretches are encrypted"},
       {"a table of other sum", [](Graph& g) { g.codes[0].frequencies[1] = 97; }, "G5: a table of codes"},
-      {"a table of one symbol",
-       [](Graph& g) {
-         g.codes[0].frequencies = {4096};
-       },
-       "G5: a table of codes"},
+      {"a table of one symbol", [](Graph& g) { g.codes[0].frequencies = {4096}; }, "G5: a table of codes"},
       {"a table with a symbol too many", [](Graph& g) { g.codes[0].first = 255; }, "G5: a table of codes"},
       {"a table that is not there", [](Graph& g) { g.weights[1].code = 2; }, "G5: its table of codes"},
       {"coded without a table", [](Graph& g) { g.weights[1].code = kNoCode; }, "G5: a stretch is coded"},

@@ -9,8 +9,8 @@
 #include <array>
 #include <filesystem>
 
-#include "src/backends/module.h"
 #include "sluice/profiler/profile_file.h"
+#include "src/backends/module.h"
 
 namespace sluice::cli {
 namespace {

@@ -99,6 +99,25 @@ std::int64_t list_places(const SparsePanel& panel, Interval<std::int64_t> values
 #endif
 }
 
+/// Where a tile is in the lists of its panels.
+template <class Value, int kPanels>
+struct Cursors {
+  const std::uint32_t* HWY_RESTRICT places[kPanels];
+  const Value *HWY_RESTRICT values[kPanels], *ends[kPanels];
+  std::int64_t together, longest;  // blocks of the shortest list, and of the longest
+
+  HWY_INLINE explicit Cursors(const BlockList* lists) : together(lists[0].count), longest(lists[0].count) {
+    HWY_UNROLL(4)
+    for (int i = 0; i < kPanels; ++i) {
+      places[i] = lists[i].places;
+      values[i] = reinterpret_cast<const Value*>(lists[i].values);
+      ends[i] = values[i] + lists[i].count * 16;
+      together = std::min(together, lists[i].count);
+      longest = std::max(longest, lists[i].count);
+    }
+  }
+};
+
 /// kPanels panels from `p` on: block after block of each that still has one, in turns, for one panel's chains alone are few. kFetch: beside
 /// each block, what lies as far behind it as the next panels behind these.
 template <class Value, int kRows, int kPanels, bool kFetch = false>
@@ -111,28 +130,17 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
   const float* HWY_RESTRICT held[kRows];
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) held[m] = in_general(rows.a[m]);
-  const std::uint32_t* HWY_RESTRICT places[kPanels];
-  const Value *HWY_RESTRICT values[kPanels], *ends[kPanels];
-  std::int64_t together = lists[p].count, longest = together;
-  HWY_UNROLL(4)
-  for (int i = 0; i < kPanels; ++i) {
-    const BlockList& list = lists[p + i];
-    places[i] = list.places;
-    values[i] = reinterpret_cast<const Value*>(list.values);
-    ends[i] = values[i] + list.count * 16;
-    together = std::min(together, list.count);
-    longest = std::max(longest, list.count);
-  }
+  Cursors<Value, kPanels> at(lists + p);
   [[maybe_unused]] const std::ptrdiff_t ahead = kFetch ? job.next_panels - job.panels : 0;
   const auto multiply = [&](int i) HWY_ATTR {
     // Apart from the pointer to the block, or g++ makes one of both, wants two registers more, and finds them among those of vectors.
-    places[i] = in_general(places[i] + 1);
-    const std::size_t place = places[i][-1];
-    if constexpr (kFetch) __builtin_prefetch(reinterpret_cast<const float*>(values[i]) + ahead, 0, 2);
+    at.places[i] = in_general(at.places[i] + 1);
+    const std::size_t place = at.places[i][-1];
+    if constexpr (kFetch) __builtin_prefetch(reinterpret_cast<const float*>(at.values[i]) + ahead, 0, 2);
     V block[kPanelVectors];
     HWY_UNROLL(16)
-    for (int v = 0; v < kPanelVectors; ++v) block[v] = block_vector(values[i], v);
-    values[i] += 16;
+    for (int v = 0; v < kPanelVectors; ++v) block[v] = block_vector(at.values[i], v);
+    at.values[i] += 16;
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       const V input = hn::Set(d, held[m][place]);
@@ -140,8 +148,8 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
       for (int v = 0; v < kPanelVectors; ++v) acc[i][m][v] = functions::fused(input, block[v], acc[i][m][v]);
     }
   };
-  const Value* const end_together = values[0] + together * 16;
-  while (values[0] != end_together) {
+  const Value* const end_together = at.values[0] + at.together * 16;
+  while (at.values[0] != end_together) {
     multiply(0);
     if constexpr (kPanels > 1) multiply(1);
     if constexpr (kPanels > 2) {
@@ -150,10 +158,10 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
     }
   }
   if constexpr (kPanels > 1) {
-    for (std::int64_t b = together; b < longest; ++b) {
+    for (std::int64_t b = at.together; b < at.longest; ++b) {
       HWY_UNROLL(4)
       for (int i = 0; i < kPanels; ++i)
-        if (values[i] != ends[i]) multiply(i);
+        if (at.values[i] != at.ends[i]) multiply(i);
     }
   }
   HWY_UNROLL(4)
