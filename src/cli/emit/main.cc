@@ -67,7 +67,6 @@ std::shared_ptr<const Model> open_one_shape(const std::string& path, const std::
 struct OpenedModel {
   explicit OpenedModel(const CommandLine& line) {
     const bool onnx = is_onnx(line.model);
-    // No kernel of emitted code forms sums as winograd4 does.
     // No kernel of emitted code forms sums as winograd4 does, or skips zeros.
     if (onnx) converted.emplace(line.model, ConvertWords{.dims = line.dims, .numerics = "exact", .sparse = "none"});
     model = open_one_shape(onnx ? converted->path() : line.model, onnx ? std::vector<std::string>() : line.dims);
