@@ -16,7 +16,8 @@ namespace sluice::cli {
 namespace {
 
 std::shared_ptr<const Model> open_onnx(const PredictOptions& options, const std::string& path) {
-  const ConvertedModel made(path, {options.budget.dims, options.numerics, options.weights, true});
+  const ConvertedModel made(
+      path, {.dims = options.budget.dims, .numerics = options.numerics, .weights = options.weights, .without_weights = true});
   return open_model(made.path(), {});
 }
 

@@ -47,7 +47,7 @@ importer::PriceWeights priced(double bytes_per_second, Bytes budget) {
   return [=](const std::string& path) -> Result<WeightPrice> {
     SLUICE_ASSIGN_OR_RETURN(const auto model, Model::open(path));
     SessionOptions options{.budget = budget, .repeat = true};
-    options.read.bytes_per_second_limit = bytes_per_second;
+    options.emulation.read_bytes_per_second = bytes_per_second;
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model, options));
     const plan::Prediction& p = planned.plan.prediction;
     return WeightPrice{p.period_ms, p.compute_ms, planned.plan.streamed_bytes};
