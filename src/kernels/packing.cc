@@ -55,8 +55,7 @@ Lanes lanes_of(const PackSource& source, std::int64_t first, std::int64_t end) n
   for (std::int64_t n = first; n < end; ++n) {
     const auto lane = static_cast<std::size_t>(lanes.count++);
     const std::int64_t per_group = group_size(source);
-    const std::int64_t at =
-        source.run_order.empty() ? n : source.run_order[static_cast<std::size_t>(n / source.run)] * source.run + n % source.run;
+    const std::int64_t at = source.source_output(n);
     lanes.base[lane] = at / per_group * source.group_stride + at % per_group * source.output_stride;
     lanes.scale[lane] = source.scale.empty() ? 1.0f : source.scale[static_cast<std::size_t>(n)];
   }

@@ -88,8 +88,9 @@ class Quantiser {
     const auto finite = [&](std::string_view name) {
       const Constant* given = name.empty() ? nullptr : editor_.constant(name);
       if (given == nullptr) return true;
-      const std::vector<float> values = importer::floats(*given);
-      return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+      for (std::int64_t i = 0; i < given->elements(); ++i)  // one by one: a copy of a large weight is not made
+        if (!std::isfinite(importer::read_real(*given, i))) return false;
+      return true;
     };
     kept_.clear();
     for (const Unit& unit : units_)

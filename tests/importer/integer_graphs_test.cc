@@ -498,6 +498,18 @@ TEST_CASE("products of two activations between bytes are integers") {
   }
 }
 
+TEST_CASE("an LSTM's input matrix of bytes, whose gates are packed in another order, has the sums and scales of its own rows") {
+  const TemporaryFolder folder;
+  QdqBuilder b;
+  b.input("x", {6, 2, 8}).output("y");
+  const std::string w = b.byte_weight("w", {1, 48, 8}, 1);
+  b.weight("r", {1, 48, 12}, 0.02f);
+  b.node("LSTM", {b.pair("x", kIn), w, "r"}, {"y"}, {attribute("hidden_size", std::int64_t{12})});
+  const auto fused = converted(folder, b), plain = converted(folder, b, false);
+  CHECK(count(fused->graph(), OpKind::kDense) == 1);
+  check_alike(reals_of(outputs_of(fused)), reals_of(outputs_of(plain)), 1e-2f);
+}
+
 TEST_CASE("a network of bytes has one node of reals at each end, or none") {
   const TemporaryFolder folder;
   const auto fused = converted(folder, network()), plain = converted(folder, network(), false);

@@ -293,5 +293,5 @@ TEST_CASE("types that an operator does not take are named when the file is conve
   Run r(b);
   REQUIRE_FALSE(r.status);
   REQUIRE(r.report.problems.size() == 3);
-  for (const importer::Problem& problem : r.report.problems) CHECK(problem.message.find("does not take (u64") != std::string::npos);
+  for (const importer::Problem& problem : r.report.problems) CHECK(problem.message.find("does not take: u64") != std::string::npos);
 }

@@ -55,6 +55,11 @@ struct PackSource {
   std::span<const float> scale = {};             // of outputs, or empty: a folded batch-norm
   std::span<const std::int32_t> tap_order = {};  // packed tap i is source tap tap_order[i]; empty: as they are
   PanelStorage storage = PanelStorage::kF32;     // of panels; of depthwise ones f32
+
+  /// The source's output that is packed as output `n`.
+  std::int64_t source_output(std::int64_t n) const noexcept {
+    return run_order.empty() ? n : run_order[static_cast<std::size_t>(n / run)] * run + n % run;
+  }
 };
 
 /// Fills name-independent fields of `weight` (panel_layout, shape, panels, panel_bytes) for a kPanels weight of these extents.

@@ -81,7 +81,8 @@ class Products {
 
   Channel channel_of(std::int64_t n) {
     Channel channel;
-    const std::int64_t base = n / where_.outputs_per_group * where_.group_stride + n % where_.outputs_per_group * where_.output_stride;
+    const std::int64_t at = where_.source_output(n);
+    const std::int64_t base = at / where_.outputs_per_group * where_.group_stride + at % where_.outputs_per_group * where_.output_stride;
     const std::int64_t order = q_.order.of(first_ + base);
     channel.scale = q_.scales[static_cast<std::size_t>(order)];
     const auto zero = static_cast<std::int32_t>(q_.zeros[static_cast<std::size_t>(order)]);
