@@ -120,8 +120,8 @@ TEST_CASE("a job is told of once: by wait, or by its function in a thread of the
 
 TEST_CASE("a full table refuses, and counts what it refuses") {
   const Net net;
+  ToyJob a(net), b(net), c(net);  // their tensors are written until the scheduler has ended
   const auto scheduler = make_scheduler({.processors = {slow_cpu(), timed({kNever})}, .limits = {.jobs = 2}}, {{&net, net.options()}});
-  ToyJob a(net), b(net), c(net);
   REQUIRE(scheduler->submit(ModelId(0), a.tensors(), {}));
   REQUIRE(scheduler->submit(ModelId(0), b.tensors(), {}));
   std::vector<Ticket> tickets;
