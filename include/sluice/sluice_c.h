@@ -94,7 +94,7 @@ typedef enum sluice_log_level {
 typedef struct sluice_log_hook {
   void* context;
   void (*log)(void* context, sluice_log_level level, const char* text); /* NULL (default): nobody is told */
-  sluice_log_level least;                                               /* what is below is not told; SLUICE_LOG_INFO by default */
+  int least; /* a sluice_log_level: what is below is not told; SLUICE_LOG_INFO by default */
 } sluice_log_hook;
 
 /* A step of a run. The texts live as long as the model. */

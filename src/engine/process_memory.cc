@@ -97,8 +97,12 @@ ProcessMemory release_code_pages() noexcept {
     if (read_field(line, "Anonymous:") == Bytes() && count < mappings.size()) mappings[count++] = mapping;
   });
   return read_status([&] {
-    for (std::size_t i = 0; i < count; ++i)
-      madvise(reinterpret_cast<void*>(mappings[i].begin), mappings[i].end - mappings[i].begin, MADV_DONTNEED);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto* const begin = reinterpret_cast<void*>(mappings[i].begin);
+      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
+      madvise(begin, mappings[i].end - mappings[i].begin, MADV_NOHUGEPAGE);
+      madvise(begin, mappings[i].end - mappings[i].begin, MADV_DONTNEED);
+    }
   });
 }
 

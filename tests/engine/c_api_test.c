@@ -166,7 +166,7 @@ int run_with_hooks(const char* path, const void* input, size_t input_bytes, cons
   if (sluice_predict(model, &options, &assumed) != SLUICE_OK) return __LINE__;
   options.profile = profile;
   if (sluice_predict(model, &options, &measured) != SLUICE_OK || measured.latency_ms == assumed.latency_ms) return __LINE__;
-  options.log.least = (sluice_log_level)9;
+  options.log.least = 9;
   if (sluice_session_create(model, &options, &session) != SLUICE_INVALID_ARGUMENT) return __LINE__;
   options.log.least = SLUICE_LOG_WARNING;
   options.log.log = &see_line;
