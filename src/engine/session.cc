@@ -136,9 +136,10 @@ class PlannedSession final : public Session {
   }
 
   Status run() noexcept override {
-    const Status status = run_in_turn();
+    executor::RunStats of_this_run;
+    const Status status = run_in_turn(of_this_run);
     if (!status) return engine::tell_failure(log(), "run", status);
-    engine::tell_run(log(), stats());
+    engine::tell_run(log(), of_this_run);
     return status;
   }
 
@@ -165,7 +166,8 @@ class PlannedSession final : public Session {
   const model::Graph& graph() const noexcept { return tenant_.graph(); }
   const LogHook& log() const noexcept { return tenant_.options.log; }
 
-  Status run_in_turn() noexcept {
+  /// `stats` of a run that succeeded are copied while the executor is ours: behind that another thread may replace it.
+  Status run_in_turn(executor::RunStats& stats) noexcept {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
@@ -180,6 +182,7 @@ class PlannedSession final : public Session {
     const ScopedAffinity processors(tenancy_->options().compute_cpus);
     const Status status = tenant_.executor()->run();
     tenant_.outputs_hold = status.has_value();
+    if (status) stats = tenant_.executor()->stats();
     // The plan may have put other tensors where the inputs were.
     if (!tenant_.options.keep_inputs)
       for (BoundPort& input : tenant_.bound.inputs) input.set = false;
