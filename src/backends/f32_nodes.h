@@ -36,4 +36,10 @@ inline bool reads_weight(const model::Graph& graph, WeightId id) {
          std::all_of(stretches.begin(), stretches.end(), [](const model::Stretch& s) { return s.form == model::StretchForm::kRaw; });
 }
 
+/// Whether the tensors and weights of a node are such; which operators it runs, each backend says itself.
+inline bool has_f32_operands(const model::Graph& graph, const model::Node& node) {
+  return is_f32(graph, node) && node.numeric != model::NumericClass::kInt8 &&
+         std::all_of(node.weights.begin(), node.weights.end(), [&](WeightId id) { return reads_weight(graph, id); });
+}
+
 }  // namespace sluice::backends

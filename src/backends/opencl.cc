@@ -27,8 +27,7 @@ bool counts_fit(const model::Graph& graph, const model::Node& node) {
 }
 
 bool supports_node(const model::Graph& graph, const model::Node& node) {
-  if (!is_f32(graph, node) || node.numeric == model::NumericClass::kInt8 || !counts_fit(graph, node)) return false;
-  if (!std::all_of(node.weights.begin(), node.weights.end(), [&](WeightId id) { return reads_weight(graph, id); })) return false;
+  if (!has_f32_operands(graph, node) || !counts_fit(graph, node)) return false;
   const bool image = graph.tensor(node.inputs[0]).shape.rank() == 4;
   if (node.op == OpKind::kConv)
     return image && (node.as<model::ConvAttributes>().groups == 1 || node.as<model::ConvAttributes>().depthwise());
@@ -177,10 +176,8 @@ class Maker {
     SLUICE_ASSIGN_OR_RETURN(at, hold(graph_.tensor(id).bytes().count()));
     return at;
   }
-  /// The weight as it lies in the file. A node without one gets a buffer that its kernel does not read.
-  Result<cl_mem> weight(const model::Node& node, std::size_t number) {
-    if (number >= node.weights.size()) return hold(0);
-    const WeightId id = node.weights[number];
+  /// The weight as it lies in the file.
+  Result<cl_mem> weight(WeightId id) {
     SLUICE_ASSIGN_OR_RETURN(const cl_mem buffer, hold(graph_.weight(id).bytes.count()));
     SLUICE_RETURN_IF_ERROR(read_stretches(graph_, source_, id, [&](std::size_t offset, std::span<const std::byte> bytes) -> Status {
       const cl_int code = clEnqueueWriteBuffer(device_->queue(), buffer, CL_TRUE, offset, bytes.size(), bytes.data(), 0, nullptr, nullptr);
@@ -250,10 +247,10 @@ class Maker {
   Status add_product(const char* kernel, const model::Node& node, const WindowArguments& window, std::array<std::size_t, 3> items) {
     SLUICE_ASSIGN_OR_RETURN(const cl_mem in, place(node.inputs[0]));
     SLUICE_ASSIGN_OR_RETURN(const cl_mem out, place(node.outputs[0]));
-    SLUICE_ASSIGN_OR_RETURN(const cl_mem panels, weight(node, 0));
+    SLUICE_ASSIGN_OR_RETURN(const cl_mem panels, weight(node.weights[0]));
     cl_mem bias = panels, residual = in;  // not read where the node has none
     if (node.epilogue.has_bias) {
-      SLUICE_ASSIGN_OR_RETURN(bias, weight(node, 1));
+      SLUICE_ASSIGN_OR_RETURN(bias, weight(node.weights[1]));
     }
     if (node.epilogue.has_residual) {
       SLUICE_ASSIGN_OR_RETURN(residual, place(node.inputs.back()));

@@ -64,7 +64,10 @@ Status ClDevice::choose() {
   if (device_ == nullptr) return fail(ErrorCode::kUnsupported, "opencl", "no OpenCL driver has a device here");
   cl_device_type type = 0;
   clGetDeviceInfo(device_, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
-  name_ = ((type & CL_DEVICE_TYPE_GPU) != 0 ? "GPU: " : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU: " : "accelerator: ") + text(CL_DEVICE_NAME);
+  name_ = ((type & CL_DEVICE_TYPE_GPU) != 0   ? "GPU: "
+           : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU: "
+                                              : "accelerator: ") +
+          text(CL_DEVICE_NAME);
   cl_int code = CL_SUCCESS;
   context_ = ClContext(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));
   if (code != CL_SUCCESS) return fail(cl_error("clCreateContext", code));

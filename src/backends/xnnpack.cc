@@ -50,8 +50,7 @@ bool supports_pool(const model::Graph& graph, const model::Node& node) {
 bool supports_node(const model::Graph& graph, const model::Node& node) {
   Range range;
   const bool clamped = range_of(node.epilogue.activation, range);
-  if (!is_f32(graph, node) || node.numeric == model::NumericClass::kInt8) return false;
-  if (!std::all_of(node.weights.begin(), node.weights.end(), [&](WeightId id) { return reads_weight(graph, id); })) return false;
+  if (!has_f32_operands(graph, node)) return false;
   if (node.op == OpKind::kConv) {
     const auto& conv = node.as<model::ConvAttributes>();
     return clamped && (conv.groups == 1 || conv.depthwise()) && graph.tensor(node.inputs[0]).shape.rank() == 4;

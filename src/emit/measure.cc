@@ -102,12 +102,7 @@ class Bench {
 /// The same layer on each of the engine's kernels that a plan may name for it: emitted code has one kernel where the engine has several.
 void add_samples(const model::Graph& graph, const Stage& stage, std::size_t number, Measurer& made) {
   const model::Node& node = graph.node(stage.node);
-  bool preferred = true;
-  for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
-    const bool reference = kernel->id >= kernels::kernel_id::kReferenceBase && kernel->id < kernels::kernel_id::kDenseTwoBits;
-    const bool wanted = (preferred || !reference) && kernel->resolve != nullptr && kernel->cost != nullptr;
-    preferred = false;
-    if (!wanted) continue;
+  for (const kernels::KernelDescriptor* kernel : profiler::sampled_kernels(graph, node)) {
     const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
     const profiler::StepWork work =
         profiler::work_of(*kernel, profiler::KernelUse::kRun, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});

@@ -389,4 +389,15 @@ model::Graph sample_graph() { return Builder().build(); }
 
 model::Graph graph_of(const ShapeCorpus& corpus) { return Builder().build(corpus); }
 
+std::vector<const kernels::KernelDescriptor*> sampled_kernels(const model::Graph& graph, const model::Node& node) {
+  std::vector<const kernels::KernelDescriptor*> sampled;
+  bool preferred = true;
+  for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
+    const bool reference = kernel->id >= kernels::kernel_id::kReferenceBase && kernel->id < kernels::kernel_id::kDenseTwoBits;
+    if ((preferred || !reference) && kernel->resolve != nullptr && kernel->cost != nullptr) sampled.push_back(kernel);
+    preferred = false;
+  }
+  return sampled;
+}
+
 }  // namespace sluice::profiler

@@ -1,6 +1,9 @@
 // Layers of well-known networks, as nodes of one graph that is never run: what a profile measures when it is given no model.
 #pragma once
 
+#include <vector>
+
+#include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
 #include "src/profiler/shape_corpus.h"
 
@@ -11,5 +14,9 @@ model::Graph sample_graph();
 
 /// The layers of a corpus alone, of floats and of bytes.
 model::Graph graph_of(const ShapeCorpus& corpus);
+
+/// The kernels on which a node of such a graph is measured: the preferred one, and all that another class or device may prefer, the
+/// readable references not among them.
+std::vector<const kernels::KernelDescriptor*> sampled_kernels(const model::Graph& graph, const model::Node& node);
 
 }  // namespace sluice::profiler

@@ -7,6 +7,7 @@
 #include "sluice/kernels/registry.h"
 #include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
+#include "src/profiler/sample_graph.h"
 
 namespace sluice::profiler {
 namespace {
@@ -57,12 +58,7 @@ std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer&
   std::vector<Candidate> candidates;
   std::size_t turn = 0;
   for (const model::Node& node : graph.nodes) {
-    bool preferred = true;
-    for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
-      const bool reference = kernel->id >= kernels::kernel_id::kReferenceBase && kernel->id < kernels::kernel_id::kDenseTwoBits;
-      const bool wanted = (preferred || !reference) && kernel->resolve != nullptr && kernel->cost != nullptr;
-      preferred = false;
-      if (!wanted) continue;
+    for (const kernels::KernelDescriptor* kernel : sampled_kernels(graph, node)) {
       const StepTimer::Request whole{graph, node, *kernel};
       add(candidates, timer, whole);
       // Plans cut weights and rows: what a part costs more than its share is part of the fit.

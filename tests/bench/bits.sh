@@ -11,9 +11,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-field() { grep -o "\"$1\": [0-9]*" | head -1 | grep -o '[0-9]*$' || true; }
+. "$(dirname "$0")/budget_points.sh"
 
-# same NAME WHAT ENVIRONMENT... -- OPTIONS...: one run, and whether its outputs are those of $work/expected.
+# same NAME WHAT [VARIABLE=VALUE...] -- OPTIONS...: one run, and whether its outputs are those of $work/expected.
 same() {
   local name=$1 what=$2 setting=()
   shift 2
@@ -49,14 +49,13 @@ for model in "$@"; do
       reader=$([ $(((i + threads) % 2)) -eq 0 ] && echo ring || echo threads)
       # `plan` states what the ring needs; reading threads have stacks.
       [ "$reader" = ring ] || smallest=$((smallest + (512 << 10)))
-      budget=$(awk -v a="$smallest" -v b="$most" -v i="$i" -v n="$count" 'BEGIN { if (b < a) b = a; printf "%.0f", a * exp(log(b / a) * i / (n - 1)) }')
-      [ "$i" -eq 0 ] && budget=$smallest
-      same "$name" "$budget bytes, $threads threads, $reader" SLUICE=1 -- "$model" --budget "$budget" --threads "$threads" --reader "$reader"
+      budget=$(budget_point "$smallest" "$most" "$i" "$count")
+      same "$name" "$budget bytes, $threads threads, $reader" -- "$model" --budget "$budget" --threads "$threads" --reader "$reader"
     done
   done
-  for policy in resident on_demand flexnn; do same "$name" "policy $policy" SLUICE=1 -- "$model" --policy "$policy"; done
-  same "$name" "without bands" SLUICE=1 -- "$model" --partition off
-  same "$name" "with the lowest bands" SLUICE=1 -- "$model" --partition least --max-overhead 50%
+  for policy in resident on_demand flexnn; do same "$name" "policy $policy" -- "$model" --policy "$policy"; done
+  same "$name" "without bands" -- "$model" --partition off
+  same "$name" "with the lowest bands" -- "$model" --partition least --max-overhead 50%
   for set in avx512 avx512-novnni avx2-vnni avx2; do
     if SLUICE_ISA=$set "$sluice" inspect "$model" >/dev/null 2>&1; then same "$name" "$set" SLUICE_ISA=$set -- "$model"; fi
   done

@@ -10,7 +10,7 @@ shift 2
 slack=$((4 << 20))
 bad=0
 
-field() { grep -o "\"$1\": [0-9]*" | head -1 | grep -o '[0-9]*$' || true; }
+. "$here/budget_points.sh"
 mib() { awk -v b="${1:-0}" 'BEGIN { printf "%.2f", b / 1048576 }'; }
 
 printf '%-16s %10s %10s %10s %10s %10s %8s\n' model budget VmHWM cgroup cached 'read' verdict
@@ -20,9 +20,7 @@ for model in "$@"; do
   most=$("$sluice" run "$model" --repeat 2 --json | field peak_rss_bytes)
   most=$((most + (2 << 20)))
   for ((i = 0; i < count; ++i)); do
-    # Evenly in the logarithm: small budgets are the interesting ones.
-    budget=$(awk -v a="$least" -v b="$most" -v i="$i" -v n="$count" 'BEGIN { if (b < a) b = a; printf "%.0f", a * exp(log(b / a) * i / (n - 1)) }')
-    [ "$i" -eq 0 ] && budget=$least
+    budget=$(budget_point "$least" "$most" "$i" "$count")
     log=$(mktemp)
     status=0
     out=$("$here/in_cgroup.sh" $((budget + slack)) "$sluice" run "$model" --budget "$budget" --repeat 2 --json 2>"$log") || status=$?
