@@ -44,23 +44,30 @@ void check_runs(const TemporaryFolder& folder, const std::shared_ptr<const Model
   CHECK(std::system((folder.path("net") + " > " + folder.path("said")).c_str()) == 0);
 }
 
-/// In the least RAM, in a half more, and in as much as one likes.
+/// In the least RAM, in a half more, in as much as one likes, and in the least that multiply-adds can buy.
 void check_emission(const OnnxBuilder& onnx) {
+  struct Case {
+    std::uint64_t percent;  // of the least RAM; 0: the least
+    double overhead;
+  };
   const TemporaryFolder folder;
   const auto model = converted(folder, onnx);
   for (const emit::InputForm input : {emit::InputForm::kStreamed, emit::InputForm::kHeld}) {
     if (input == emit::InputForm::kStreamed && model->graph().inputs.size() > 1) continue;
     std::uint64_t ram = 0;
-    for (const int percent : {100, 150, 100'000}) {
+    for (const auto [percent, overhead] : {Case{0, 0}, Case{150, 0}, Case{100'000, 0}, Case{0, 2}}) {
       if (percent == 150 && input == emit::InputForm::kHeld) continue;  // a compiler takes its time
-      emit::EmitOptions options{.name = "net", .ram = ram * static_cast<std::uint64_t>(percent) / 100, .network = {.input = input}};
+      emit::EmitOptions options{.name = "net", .ram = ram * percent / 100, .max_overhead = overhead, .network = {.input = input}};
       const auto made = emit::emit(model->file(), options);
       INFO((made ? std::string() : made.error().to_string()));
       REQUIRE(made);
       INFO("held " << (input == emit::InputForm::kHeld) << ", RAM " << options.ram << ", arena " << made->arena_bytes);
-      CHECK(made->arena_bytes >= made->lower_bound_bytes);
-      if (ram == 0) ram = made->arena_bytes + made->stack_bound_bytes;
-      CHECK((options.ram == 0 || made->arena_bytes + made->stack_bound_bytes <= options.ram));
+      const std::uint64_t whole = made->arena_bytes + made->stack_bound_bytes;
+      if (ram == 0) ram = whole;
+      CHECK((overhead > 0 || made->arena_bytes >= made->lower_bound_bytes));
+      CHECK((overhead > 0 || made->macs_factor == 1.0));
+      CHECK(made->macs_factor <= 1.0 + overhead);
+      CHECK((percent == 0 ? whole <= ram : whole <= options.ram));
       check_runs(folder, model, options, *made);
     }
   }

@@ -70,7 +70,7 @@ SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
 SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena, uint32_t repeats) {
   const uint32_t start = sluice_ticks();
   uint32_t i;
-  for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, place, arena, NULL);
+  for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, NULL, place, arena, NULL);
   return sluice_ticks() - start;
 }
 
