@@ -74,7 +74,26 @@ if(out MATCHES "assumed")
   message(FATAL_ERROR "a measurer's profile is not used: ${out}")
 endif()
 
-# The same on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
+# The examples: a word that was photographed, and one that is heard, where its network is at hand
+sluice(0 emit ${reader} --dim W=144 --ram 128KiB -o board)
+execute_process(COMMAND ${SOURCE_DIR}/examples/microcontroller/run board read_a_line WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE said
+  ERROR_VARIABLE problems COMMAND_ERROR_IS_FATAL ANY)
+expect_match("${said}${problems}" "Deemed|SKIPPED")
+set(shared $ENV{SLUICE_SHARED_DIR})
+if(NOT shared)
+  set(shared ${SOURCE_DIR}/../shared)
+endif()
+set(keywords ${shared}/models/audio/micro_kws_m_qdq.onnx)
+if(EXISTS ${keywords})
+  sluice(0 emit ${keywords} --dim unk__68=1 --ram 8KiB -o board)
+  execute_process(COMMAND ${SOURCE_DIR}/examples/microcontroller/run board WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE said
+    ERROR_VARIABLE problems COMMAND_ERROR_IS_FATAL ANY)
+  expect_match("${said}${problems}" "word [0-9]|SKIPPED")
+else()
+  message(STATUS "SKIPPED: the word hearer: ${keywords} is not at hand")
+endif()
+
+# The measurer on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
 find_program(arm_gcc arm-none-eabi-gcc)
 find_program(arm_qemu qemu-system-arm)
 if(arm_gcc AND arm_qemu)
