@@ -70,7 +70,7 @@ inline std::string comment_text(std::string_view text) {
   return clean;
 }
 
-/// What a C name cannot have becomes `_`.
+/// What a C name cannot have becomes `_`; in front of what it cannot begin with or be, too.
 inline std::string c_name(std::string_view stem) {
   std::string name;
   for (const char c : stem) {
@@ -78,6 +78,8 @@ inline std::string c_name(std::string_view stem) {
     if (digit && name.empty()) name = "_";
     name += letter || digit ? c : '_';
   }
+  // The portable headers have types of that name already.
+  if (name == "sluice") name = "_" + name;
   return name.empty() ? "_" : name;
 }
 

@@ -247,4 +247,5 @@ TEST_CASE("the same model gives the same text, and names become C names") {
   CHECK(first->header == second->header);
   CHECK(emit::c_name_of("mnist-8") == "mnist_8");
   CHECK(emit::c_name_of("8x*/") == "_8x__");
+  CHECK(emit::c_name_of("sluice") == "_sluice");
 }
