@@ -85,8 +85,8 @@ class Walk {
         continue;
       }
       make(i, count);
-      while (i < target && (++i, i < target) && done(i)) {
-      }
+      while (i < target)
+        if (++i == target || !done(i)) break;
     }
   }
 

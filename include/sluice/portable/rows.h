@@ -141,8 +141,8 @@ SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, con
         place->pixel = columns != NULL ? columns[i].begin : 0;
         place->row = (uint16_t)(place->row + 1);
       }
-      while (i < target && (++i, i < target) && places[i].row == stages[i].rows) {
-      }
+      while (i < target)
+        if (++i == target || places[i].row < stages[i].rows) break;
     }
   }
 }
