@@ -56,18 +56,34 @@ std::uint64_t string_bytes(const std::string& text) noexcept { return text.capac
 
 }  // namespace
 
-Bytes graph_bytes(const model::Graph& graph) noexcept {
-  std::uint64_t sum = sizeof(graph) + vector_bytes(graph.tensors) + vector_bytes(graph.weights) + vector_bytes(graph.stretches) +
-                      vector_bytes(graph.nodes) + vector_bytes(graph.inputs) + vector_bytes(graph.outputs) + vector_bytes(graph.labels);
-  for (const model::Tensor& tensor : graph.tensors) sum += string_bytes(tensor.name);
-  for (const model::Weight& weight : graph.weights) sum += string_bytes(weight.name);
-  for (const std::string& label : graph.labels) sum += string_bytes(label);
-  sum += vector_bytes(graph.tags) + vector_bytes(graph.codes);
-  for (const model::Code& code : graph.codes) sum += vector_bytes(code.frequencies);
-  for (const model::Node& node : graph.nodes) {
+static std::uint64_t tensor_bytes(const std::vector<model::Tensor>& tensors) noexcept {
+  std::uint64_t sum = vector_bytes(tensors);
+  for (const model::Tensor& tensor : tensors) sum += string_bytes(tensor.name);
+  return sum;
+}
+
+static std::uint64_t node_bytes(const std::vector<model::Node>& nodes) noexcept {
+  std::uint64_t sum = vector_bytes(nodes);
+  for (const model::Node& node : nodes) {
     sum += string_bytes(node.name) + vector_bytes(node.inputs) + vector_bytes(node.outputs) + vector_bytes(node.weights);
     if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes)) sum += vector_bytes(plain->arguments);
   }
+  return sum;
+}
+
+Bytes graph_bytes(const model::Graph& graph) noexcept {
+  std::uint64_t sum = sizeof(graph) + tensor_bytes(graph.tensors) + node_bytes(graph.nodes);
+  sum += vector_bytes(graph.weights) + vector_bytes(graph.stretches) + vector_bytes(graph.tags) + vector_bytes(graph.codes);
+  sum += vector_bytes(graph.inputs) + vector_bytes(graph.outputs) + vector_bytes(graph.labels);
+  sum += vector_bytes(graph.quantisations) + vector_bytes(graph.subgraphs) + vector_bytes(graph.units);
+  for (const model::Weight& weight : graph.weights) sum += string_bytes(weight.name) + vector_bytes(weight.panel_ends);
+  for (const std::string& label : graph.labels) sum += string_bytes(label);
+  for (const model::Code& code : graph.codes) sum += vector_bytes(code.frequencies);
+  for (const model::Quantisation& q : graph.quantisations) sum += vector_bytes(q.scales) + vector_bytes(q.zero_points);
+  for (const model::Subgraph& body : graph.subgraphs)
+    sum += string_bytes(body.name) + tensor_bytes(body.tensors) + node_bytes(body.nodes) + vector_bytes(body.captures) +
+           vector_bytes(body.inputs) + vector_bytes(body.outputs);
+  for (const model::Unit& unit : graph.units) sum += string_bytes(unit.name) + vector_bytes(unit.inputs) + vector_bytes(unit.outputs);
   return Bytes(sum);
 }
 
