@@ -88,7 +88,8 @@ std::uint64_t sparse_bytes(const DensePanels& panels, std::int64_t blocks) noexc
 double share_of_zero_blocks(const PackSource& source, bool sampled) {
   PackSource seen = source;
   if (sampled && seen.depth > kSampledInputs) {
-    if (seen.k_inner == 1) seen.k_outer_stride *= seen.depth / kSampledInputs;
+    // An odd distance: patterns of pruning repeat every 2, 4 or 8 inputs, and each place of one must be seen.
+    if (seen.k_inner == 1) seen.k_outer_stride *= (seen.depth / kSampledInputs - 1) | 1;
     seen.depth = kSampledInputs;
   }
   DensePanels panels(seen);

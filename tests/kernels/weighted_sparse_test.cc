@@ -155,6 +155,19 @@ TEST_CASE("the share of zero blocks, all and sampled") {
                           .k_outer_stride = 1};
   CHECK(share_of_zero_blocks(source, false) == 0.375);
   CHECK(share_of_zero_blocks(source, true) == Approx(0.375).margin(0.05));
+
+  // One input of four is there, and the depth a power of two: a sample at every fourth would see those alone, or none.
+  for (const std::int64_t depth : {64, 128, 256, 1024}) {
+    std::vector<float> pattern(static_cast<std::size_t>(16 * depth), 0.0f);
+    for (std::size_t i = 0; i < pattern.size(); i += 4) pattern[i] = 1.0f;
+    const PackSource repeated{.data = reinterpret_cast<const std::byte*>(pattern.data()),
+                              .outputs = 16,
+                              .depth = depth,
+                              .outputs_per_group = 16,
+                              .output_stride = depth,
+                              .k_outer_stride = 1};
+    CHECK(share_of_zero_blocks(repeated, true) == Approx(0.75).margin(0.05));
+  }
 }
 
 }  // namespace
