@@ -134,6 +134,13 @@ void print_report(const CommandLine& line, const importer::ConvertReport& report
                report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
 }
 
+void warn_of_no_pruning(const CommandLine& line, const importer::ConvertReport& report) {
+  if (line.prune == 0 || !report.pruned.empty()) return;
+  fmt::print(stderr,
+             "sluice-convert: warning: nothing was pruned: pruned are weights of f32, bf16 or f16 of 16 KiB and more, in dense layers and "
+             "convolutions of one group, from a share of 0.25 on, 0.7 where a convolution may take Winograd's sums\n");
+}
+
 bool chooses_weights(const CommandLine& line) { return line.weights == kAutoWeights; }
 
 /// Of --weights auto: the form of each weight into `options`. Else nothing.
@@ -193,6 +200,7 @@ int convert_file(const CommandLine& line) {
     if (converted && chooses_weights(line)) json["choice"] = json_of_choice(line.target, choice);
     print_json("sluice convert", json);
   }
+  if (converted) warn_of_no_pruning(line, report);
   if (converted && !line.json && !line.quiet) {
     print_report(line, report);
     if (chooses_weights(line)) print_choice(line.target, choice);
@@ -247,6 +255,18 @@ void add_weight_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0.0, 0.99));
 }
 
+/// What would have no effect is refused: who typed it believes in one.
+void check_weight_options(const CommandLine& line) {
+  if (chooses_weights(line) && line.target.budget.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
+  for (const auto& [option, value] : {std::pair("--for-budget", &line.target.budget), std::pair("--profile", &line.target.profile)})
+    if (!value->empty() && !chooses_weights(line))
+      raise(make_error(ErrorCode::kInvalidArgument, option,
+                       "is for --weights auto: other weights are the same whatever the budget and device"));
+  if (line.prune > 0 && line.sparse == "none")
+    raise(make_error(ErrorCode::kInvalidArgument, "--prune", "makes sparse weights, which --sparse none forbids: leave out one of them"));
+}
+
 int dispatch(int argc, char** argv) {
   refuse_cut_files();
   if (argc > 1 && std::string_view(argv[1]) == "quantize") return quantise_command({argv + 2, static_cast<std::size_t>(argc - 2)});
@@ -282,8 +302,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-convert", app, "sluice convert", error);
   }
-  if (chooses_weights(line) && line.target.budget.empty())
-    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
+  check_weight_options(line);
   return convert_file(line);
 }
 
