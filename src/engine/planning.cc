@@ -5,6 +5,7 @@
 
 #include "sluice/plan/verify.h"
 #include "sluice/profiler/latency.h"
+#include "sluice/profiler/profile_file.h"
 #include "src/core/out_of_memory.h"
 #include "src/engine/budget.h"
 
@@ -136,6 +137,8 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profile.compute_slowdown = options.emulation.compute_slowdown;
   return profile;
 }
+
+static_assert(profiler::kMostReadsInFlight == executor::kMaxReadsInFlight, "a session takes what a profile found best");
 
 executor::ReadOptions reads_of(const SessionOptions& options) {
   executor::ReadOptions reads{.method = options.tuning.read_method,
