@@ -280,6 +280,8 @@ Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::st
 }
 
 Result<std::vector<DeviceProfile>> load_profiles(const std::string& path) {
+  if (path.empty())  // default_profile_path had none
+    return fail(ErrorCode::kIo, "device profile", "neither XDG_CACHE_HOME nor HOME says where it is kept: name its file");
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path, kMostProfileBytes));
   return parse_profiles({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }

@@ -79,6 +79,9 @@ TEST_CASE("what is no profile is refused") {
     CHECK(refused.error().code == (from.starts_with("\"version") ? ErrorCode::kUnsupportedVersion : ErrorCode::kInvalidArgument));
   }
   CHECK_FALSE(parse_profiles(""));
+  const auto homeless = load_profiles("");
+  REQUIRE_FALSE(homeless);
+  CHECK(homeless.error().to_string().find("HOME") != std::string::npos);
   CHECK_FALSE(parse_profiles(std::string(1 << 20, '[')));
 }
 
