@@ -38,16 +38,31 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
   Extents strides = strides_of(out.shape);
   const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
   strides[static_cast<std::size_t>(axis)] = 0;
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  PlainRefusal fault = nullptr;
-  walk(node.in(1).shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, const auto& at) {
-    std::int64_t place = integer_at(node.in(1), i);
-    if (resolve(place, out.shape[axis]))
-      join(out.data + (at[0] + place * stride) * size, node.in(2).data + i * size, 1, out.dtype, node.integer(1));
-    else
-      fault = kWrongIndex;
+  const std::int64_t reduction = node.integer(1);
+  bool all_inside = true;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* const updates = node.in(2).as<const T>();
+    const auto scatter = [&](const auto* indices) {
+      walk_lines(node.in(1).shape, std::array<Extents, 1>{strides},
+                 [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+                   for (std::int64_t k = 0; k < count; ++k) {
+                     std::int64_t place = indices[i + k];
+                     const bool inside = resolve(place, out.shape[axis]);
+                     all_inside = all_inside && inside;
+                     if (!inside) continue;
+                     T* const y = out.as<T>() + at[0] + k * steps[0] + place * stride;
+                     const T* const value = updates + i + k;
+                     if (reduction == kNone)
+                       *y = *value;
+                     else
+                       join(reinterpret_cast<std::byte*>(y), reinterpret_cast<const std::byte*>(value), 1, out.dtype, reduction);
+                   }
+                 });
+    };
+    node.in(1).dtype == DType::kI32 ? scatter(node.in(1).as<const std::int32_t>()) : scatter(node.in(1).as<const std::int64_t>());
   });
-  return fault;
+  return all_inside ? nullptr : kWrongIndex;
 }
 
 PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
