@@ -10,7 +10,6 @@ namespace {
 
 /// Joins `count` values to those that are there.
 void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype, std::int64_t reduction) noexcept {
-  if (reduction == kNone) return copy_elements(to, from, count, dtype);
   with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_same_v<T, float>, float, std::uint64_t>;
@@ -24,6 +23,15 @@ void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype,
                                  : std::min(y[i], x[i]);
     }
   });
+}
+
+/// Writes `count` values, whose type is as large as T, or joins them to those that are there.
+template <class T>
+void put(const T* from, std::int64_t count, DType dtype, std::int64_t reduction, T* to) noexcept {
+  if (reduction == kNone)
+    std::copy_n(from, count, to);
+  else
+    join(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), count, dtype, reduction);
 }
 
 bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
@@ -51,12 +59,7 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
                      const bool inside = resolve(place, out.shape[axis]);
                      all_inside = all_inside && inside;
                      if (!inside) continue;
-                     T* const y = out.as<T>() + at[0] + k * steps[0] + place * stride;
-                     const T* const value = updates + i + k;
-                     if (reduction == kNone)
-                       *y = *value;
-                     else
-                       join(reinterpret_cast<std::byte*>(y), reinterpret_cast<const std::byte*>(value), 1, out.dtype, reduction);
+                     put(updates + i + k, 1, out.dtype, reduction, out.as<T>() + at[0] + k * steps[0] + place * stride);
                    }
                  });
     };
@@ -69,24 +72,28 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
   const PlainTensor& indices = node.in(1);
   const auto depth = static_cast<int>(indices.shape.back());
   const Extents strides = strides_of(out.shape);
-  const std::int64_t tuples = indices.count() / depth, inner = out.shape.count(depth, out.shape.rank());
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::int64_t tuples = indices.count() / depth, inner = out.shape.count(depth, out.shape.rank()), reduction = node.integer(0);
   copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
-  PlainRefusal fault = nullptr;
-  for (std::int64_t t = 0; t < tuples; ++t) {
-    std::int64_t at = 0;
-    bool inside = true;
-    for (int d = 0; d < depth; ++d) {
-      std::int64_t place = integer_at(indices, t * depth + d);
-      inside = inside && resolve(place, out.shape[d]);
-      if (inside) at += place * strides[static_cast<std::size_t>(d)];
-    }
-    if (inside)
-      join(out.data + at * size, node.in(2).data + t * inner * size, inner, out.dtype, node.integer(0));
-    else
-      fault = kWrongIndex;
-  }
-  return fault;
+  bool all_inside = true;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* updates = node.in(2).as<const T>();
+    const auto scatter = [&](const auto* tuple) {
+      for (std::int64_t t = 0; t < tuples; ++t, tuple += depth, updates += inner) {
+        std::int64_t at = 0;
+        bool inside = true;
+        for (int d = 0; d < depth; ++d) {
+          std::int64_t place = tuple[d];
+          inside = inside && resolve(place, out.shape[d]);
+          if (inside) at += place * strides[static_cast<std::size_t>(d)];
+        }
+        all_inside = all_inside && inside;
+        if (inside) put(updates, inner, out.dtype, reduction, out.as<T>() + at);
+      }
+    };
+    indices.dtype == DType::kI32 ? scatter(indices.as<const std::int32_t>()) : scatter(indices.as<const std::int64_t>());
+  });
+  return all_inside ? nullptr : kWrongIndex;
 }
 
 // ---- TensorScatter: a cache, an update, and where in the cache each batch entry's update begins

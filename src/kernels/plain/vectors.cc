@@ -137,21 +137,29 @@ HWY_INLINE auto better(V value, V than) {
 /// The extreme of what is no NaN, from `start` on; the sign of a zero is any. `unordered` becomes true where there is a NaN.
 template <bool kLargest>
 HWY_INLINE float extreme_value(const float* x, std::int64_t n, float start, bool& unordered) {
+  constexpr std::int64_t kTogether = 4;  // a comparison waits for the one before it
   const D d;
-  V best = hn::Set(d, start);
-  auto nan = hn::IsNaN(best);
-  std::int64_t i = 0;
-  const auto take = [&](V v) HWY_ATTR {
+  V kept[kTogether];
+  for (V& champion : kept) champion = hn::Set(d, start);
+  auto nan = hn::IsNaN(kept[0]);
+  const auto take = [&](V v, V& champion) HWY_ATTR {
     nan = hn::Or(nan, hn::IsNaN(v));
-    best = hn::IfThenElse(better<kLargest>(v, best), v, best);
+    champion = hn::IfThenElse(better<kLargest>(v, champion), v, champion);
   };
-  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i));
+  std::int64_t i = 0;
+  for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
+    HWY_UNROLL(4)
+    for (std::int64_t v = 0; v < kTogether; ++v) take(hn::LoadU(d, x + i + v * kLanes), kept[v]);
+  }
+  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i), kept[0]);
+  V& best = kept[0];
   if (i < n && n >= kLanes) {
-    take(hn::LoadU(d, x + n - kLanes));  // those before it once more: an extreme does not mind
+    take(hn::LoadU(d, x + n - kLanes), best);  // those before it once more: an extreme does not mind
   } else if (i < n) {
     const auto rest = static_cast<std::size_t>(n - i);
-    take(hn::IfThenElse(hn::FirstN(d, rest), lanes::load_first(d, x + i, rest), best));
+    take(hn::IfThenElse(hn::FirstN(d, rest), lanes::load_first(d, x + i, rest), best), best);
   }
+  for (std::int64_t v = 1; v < kTogether; ++v) take(kept[v], best);
   unordered = !hn::AllFalse(d, nan);
   return hn::GetLane(kLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
 }
