@@ -9,11 +9,6 @@
 namespace sluice::importer {
 namespace {
 
-// Shares of zero blocks from which the sparse kernels are the faster ones (sluice-bench-sparse: 10 % with AVX2, 17 to 27 % with AVX-512),
-// and those at which they catch up with a third of the products, which is what Winograd's sums take.
-constexpr double kPays = 0.25;
-constexpr double kPaysBesideWinograd = 0.7;
-
 // A share of so and so many blocks is a little less than what was asked for.
 constexpr double kNearly = 0.95;
 
