@@ -109,7 +109,11 @@ Choice choose_attention(const Graph& graph, const Node& node) {
   return {Kernel::kAttention};
 }
 
+/// The walk's tables count a stage's inputs in a byte.
+constexpr std::size_t kMostInputs = 255;
+
 Choice choose_concat(const Graph& graph, const Node& node) {
+  if (node.inputs.size() > kMostInputs) return {.refused = "joins more than 255 tensors, for which there is no portable kernel"};
   if (node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank()) return {Kernel::kConcat};
   return {.refused = "only channels are joined by a portable kernel"};
 }
@@ -150,7 +154,9 @@ std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
   if (node.op != OpKind::kConv || (kernel != Kernel::kConvU8 && kernel != Kernel::kConvF32)) return 0;
   const auto& a = node.as<model::ConvAttributes>();
   const Window& w = a.window;
-  if (w.taps() == 1 && w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && a.groups == 1) return 0;
+  const bool same_pixels =
+      w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && w.out_h == w.in_h && w.out_w == w.in_w;
+  if (w.taps() == 1 && same_pixels && a.groups == 1) return 0;
   return static_cast<std::uint64_t>(w.taps() * (a.in_channels / a.groups)) * size_of(type_of(graph, node.inputs[0]));
 }
 

@@ -1,6 +1,7 @@
 // Numbers and names as C writes them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -10,8 +11,10 @@
 
 namespace sluice::emit {
 
-/// A float, exactly: in hexadecimal, as C99 has it.
+/// A float, exactly: in hexadecimal, as C99 has it. What is no finite number has a name there.
 inline std::string c_float(float value) {
+  if (std::isnan(value)) return "NAN";
+  if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
   char text[40];
   std::snprintf(text, sizeof text, "%af", static_cast<double>(value));
   return text;
