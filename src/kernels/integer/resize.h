@@ -2,7 +2,8 @@
 // all.
 #pragma once
 
-#include "sluice/kernels/kernel.h"
+#include "sluice/core/work.h"
+#include "sluice/kernels/call.h"
 #include "sluice/operators/parameters/movement.h"
 
 namespace sluice::kernels::integer {
