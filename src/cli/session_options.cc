@@ -1,10 +1,10 @@
 #include "src/cli/session_options.h"
 
-#include <charconv>
 #include <optional>
 
 #include "sluice/engine/auto_budget.h"
 #include "src/cli/failure.h"
+#include "src/cli/parse_share.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
@@ -29,18 +29,6 @@ planner::Partition parse_partition(const std::string& text) {
     if (text == planner::name_of(partition)) return partition;
   }
   raise(make_error(ErrorCode::kInvalidArgument, "--partition", "is one of auto, off and least"));
-}
-
-/// A share as 5% or 0.05.
-double parse_share(const std::string& text, const char* option) {
-  const bool percent = text.ends_with('%');
-  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (percent) value /= 100;
-  if (error != std::errc{} || stop != end || !(value >= 0 && value <= 10))
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a share such as 5% or 0.05, up to 1000%", option, text));
-  return value;
 }
 
 BudgetScope parse_scope(const std::string& text) {

@@ -14,7 +14,7 @@ using model::OpKind;
 using operators::AxisKind;
 using operators::AxisRelation;
 
-/// What the emitted tables hold of an extent, and of a place in the arena.
+/// What the emitted tables hold of an extent, a stage's number and what a window reads, and of a place in the arena.
 constexpr std::int64_t kMostExtent = 32767;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
 
@@ -166,13 +166,22 @@ class Maker {
       }
   }
 
+  static bool fits(const Along& along) {
+    return std::max({along.stride, along.ahead, -along.ahead, along.divisor, along.extent}) <= kMostExtent;
+  }
+
   Status check_sizes() const {
+    if (network_.stages.size() > static_cast<std::size_t>(kMostExtent))
+      return fail(ErrorCode::kUnsupported, graph_.name, "a network of more than 32,767 stages is not emitted");
     for (const Storage& storage : network_.storages)
       if (storage.bytes() > kMostBytes) return fail(ErrorCode::kUnsupported, storage.name, "a tensor of more than 2 GiB is not emitted");
     for (const Stage& stage : network_.stages) {
       for (const StageInput& input : stage.inputs)
         if (std::max({input.view.rows, input.view.pixels, input.view.channels}) > kMostExtent)
           return fail(ErrorCode::kUnsupported, network_.storages[input.storage].name, "an extent beyond 32,767 is not emitted");
+      for (const StageInput& input : stage.inputs)
+        if (input.reach && !(fits(input.reach->row) && fits(input.reach->pixel)))
+          return fail(ErrorCode::kUnsupported, network_.storages[stage.storage].name, "a window beyond 32,767 pixels is not emitted");
       if (std::max({stage.walked.rows, stage.walked.pixels, stage.out.rows, stage.out.pixels, stage.out.channels}) > kMostExtent)
         return fail(ErrorCode::kUnsupported, network_.storages[stage.storage].name, "an extent beyond 32,767 is not emitted");
     }
