@@ -23,9 +23,10 @@ SLUICE_FN float sluice_finish_f32(const sluice_conv_f32 *p, float sum, uint32_t 
   return p->apply(&p->activation, sum);
 }
 
-/* Without a residual this is the first input, and nobody reads it. */
+/* What is added to an output pixel: the second input, if there is one. */
 SLUICE_FN const float *sluice_residual_f32(const sluice_task *task, const sluice_conv_f32 *p, uint32_t pixel) {
-  return (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[p->has_residual].view, task->row, pixel);
+  if (!p->has_residual) return NULL;
+  return (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel);
 }
 
 /* The sums of one window with the weights of two outputs, so that what is read of the window serves both. */

@@ -85,9 +85,10 @@ SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint3
   }
 }
 
-/* Without a residual this is the first input, and nobody reads it. */
+/* What is added to an output pixel: the second input, if there is one. */
 SLUICE_FN const uint8_t *sluice_residual_u8(const sluice_task *task, const sluice_conv_u8 *p, uint32_t pixel) {
-  return sluice_at(task->arena, &task->stage->inputs[p->finish.has_residual].view, task->row, pixel);
+  if (!p->finish.has_residual) return NULL;
+  return sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel);
 }
 
 SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
