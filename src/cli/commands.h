@@ -59,6 +59,8 @@ struct BudgetOptions {
   double compute_slowdown = 1;
   std::string partition = "auto";
   std::string max_overhead = "5%";
+  std::string spill;         // the directory of a scratch file; empty: nothing is spilled
+  bool output_rows = false;  // outputs are taken as they are made
 };
 
 struct PlanOptions {
@@ -100,7 +102,8 @@ struct RunOptions {
 };
 void run(const RunOptions& options);
 
-/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by Failure.
+/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by
+/// Failure.
 [[noreturn]] void start_tool(const char* name, char** arguments);
 struct PredictOptions {
   BudgetOptions budget;              // its model may be an ONNX file

@@ -73,7 +73,8 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
 
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
   std::uint64_t sum = sizeof(plan) + vector_bytes(plan.buffers) + vector_bytes(plan.tensors) + vector_bytes(plan.steps) +
-                      vector_bytes(plan.operands) + vector_bytes(plan.loads);
+                      vector_bytes(plan.operands) + vector_bytes(plan.loads) + vector_bytes(plan.passing) + vector_bytes(plan.blocks) +
+                      plan.blocks.size() * sizeof(executor::BoundBlock);
   const executor::OperandCount count = executor::count_operands(graph, plan);
   sum +=
       plan.steps.size() * executor::kStepTable + count.tensors * sizeof(kernels::Operand) + count.weights * sizeof(kernels::WeightOperand);
@@ -93,7 +94,8 @@ planner::TableCosts table_costs(const model::Graph& graph) noexcept {
           .load = sizeof(plan::Load),
           .tensor = sizeof(kernels::Operand),
           .weight = sizeof(kernels::WeightOperand),
-          .operand = sizeof(plan::WeightOperand)};
+          .operand = sizeof(plan::WeightOperand),
+          .block = sizeof(plan::PassingBlock) + sizeof(executor::BoundBlock)};
 }
 
 static std::uint64_t weight_bytes(const model::Graph& graph) noexcept {

@@ -21,6 +21,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .tables = table_costs(model.graph()),
           .search_ms = options.tuning.search_ms,
           .partition = options.tuning.partition,
+          .hand_over_outputs = options.outputs.take != nullptr,
+          .may_spill = !options.scratch_directory.empty(),
           .max_overhead = options.tuning.max_overhead};
 }
 
@@ -162,12 +164,18 @@ bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
     return std::tie(o.budget, o.repeat, o.keep_inputs, t.policy, t.search_ms, t.partition, t.max_overhead, t.read_size, t.reads_in_flight,
                     e.read_bytes_per_second, e.compute_slowdown);
   };
+  // What is handed over goes to each session's own hook, what is spilled to its own file.
+  if ((a.outputs.take == nullptr) != (b.outputs.take == nullptr) || a.scratch_directory.empty() != b.scratch_directory.empty())
+    return false;
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
   if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;
   return same_profile(*a.profile, *b.profile);
 }
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {
+  if (!options.scratch_directory.empty() && model.file().key() != nullptr)
+    return fail(ErrorCode::kUnsupported, model.file().path(),
+                "an encrypted model does not spill: its activations would lie there in plain");
   if (options.plan != nullptr) return adopt(model, options, overhead);
   return plan_in(model, options, overhead);
 }
