@@ -44,7 +44,13 @@ BackendHere find_backend(const BackendKind& kind) {
     return here;
   }
   const std::string file = fmt::format("libsluice_{}.so", kind.name);
-  void* const module = ::dlopen((own_folder() + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string path = own_folder() + file;
+  void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr && ::access(path.c_str(), F_OK) == 0) {
+    const char* const why = ::dlerror();
+    here.why_not = fmt::format("{} cannot be loaded: {}", file, why == nullptr ? "the system does not say why" : why);
+    return here;
+  }
   if (module == nullptr) {
     here.why_not =
         fmt::format("{} does not lie beside the program (it is built where {} is found: scripts/setup --extras)", file, kind.built_of);
