@@ -7,6 +7,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -69,6 +70,56 @@ void for_each_line(const char* path, const Visit& visit) noexcept {
   close(descriptor);
 }
 
+/// What this process has mapped from files and not written: the program's code and constants, and its libraries'.
+class CodeMappings {
+ public:
+  CodeMappings() noexcept {
+    Mapping mapping;
+    for_each_line("/proc/self/smaps", [&](std::string_view line) {
+      if (read_head(line, mapping)) return;
+      if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
+      // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
+      if (read_field(line, "Anonymous:") == Bytes()) add(mapping);
+    });
+  }
+
+  void release() const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) {
+      auto* const begin = reinterpret_cast<void*>(mappings_[i].begin);
+      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
+      madvise(begin, mappings_[i].end - mappings_[i].begin, MADV_NOHUGEPAGE);
+      madvise(begin, mappings_[i].end - mappings_[i].begin, MADV_DONTNEED);
+    }
+  }
+
+  /// A page that is touched brings 64 KiB or more of what the system has cached around it, but never more than its mapping. So every other
+  /// piece gets a mark that makes it a mapping apart and means nothing here: core dumps leave out what lies in files anyway.
+  void cut() const noexcept {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (mappings_[i].end - mappings_[i].begin > kMostToCut) continue;
+      for (std::uintptr_t at = mappings_[i].begin / (2 * kPiece) * (2 * kPiece); at < mappings_[i].end; at += 2 * kPiece) {
+        const std::uintptr_t begin = std::max(at, mappings_[i].begin), end = std::min(at + kPiece, mappings_[i].end);
+        if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTDUMP);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uintptr_t kPiece = std::uintptr_t{16} << 10;
+  static constexpr std::uintptr_t kMostToCut = std::uintptr_t{64} << 20;  // 4,096 mappings of the 65,530 that a process may have
+
+  /// Pieces that follow each other are one.
+  void add(const Mapping& mapping) noexcept {
+    if (count_ > 0 && mappings_[count_ - 1].end == mapping.begin)
+      mappings_[count_ - 1].end = mapping.end;
+    else if (count_ < mappings_.size())
+      mappings_[count_++] = mapping;
+  }
+
+  std::array<Mapping, 128> mappings_;  // of the program and its libraries, four each; what is beyond keeps its pages
+  std::size_t count_ = 0;
+};
+
 /// `before()` comes between the opening and the reading, of which it sees the least code.
 template <class Before>
 ProcessMemory read_status(const Before& before) noexcept {
@@ -87,23 +138,14 @@ ProcessMemory read_status(const Before& before) noexcept {
 }  // namespace
 
 ProcessMemory release_code_pages() noexcept {
-  std::array<Mapping, 128> mappings;  // of the program and its libraries, four each; what is beyond keeps its pages
-  std::size_t count = 0;
-  Mapping mapping;
-  for_each_line("/proc/self/smaps", [&](std::string_view line) {
-    if (read_head(line, mapping)) return;
-    if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
-    // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
-    if (read_field(line, "Anonymous:") == Bytes() && count < mappings.size()) mappings[count++] = mapping;
-  });
-  return read_status([&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      auto* const begin = reinterpret_cast<void*>(mappings[i].begin);
-      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
-      madvise(begin, mappings[i].end - mappings[i].begin, MADV_NOHUGEPAGE);
-      madvise(begin, mappings[i].end - mappings[i].begin, MADV_DONTNEED);
-    }
-  });
+  const CodeMappings code;
+  return read_status([&] { code.release(); });
+}
+
+void release_code_pages_in_pieces() noexcept {
+  const CodeMappings code;
+  code.cut();
+  code.release();
 }
 
 ProcessMemory read_process_memory() noexcept {

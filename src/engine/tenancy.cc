@@ -374,7 +374,7 @@ void Tenancy::release_code() noexcept {
   if (options_.scope != BudgetScope::kProcess || options_.budget >= kUnlimitedBytes) return;
   const Bytes arena(arena_bytes_);
   const Bytes to_come = arena - std::min(arena, arena_.resident());
-  if (read_process_memory().resident + to_come + kPlenty > options_.budget) release_code_pages();
+  if (read_process_memory().resident + to_come + kPlenty > options_.budget) release_code_pages_in_pieces();
 }
 
 MemoryReport Tenancy::memory() const noexcept {

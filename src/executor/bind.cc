@@ -207,7 +207,23 @@ class Binder {
       bound_.steps[i].call.parameter_data = bound_.parameters.data() + parameters_of_step_[i];
   }
 
+  bool passes(TensorId id) const {
+    return std::any_of(plan_.passing.begin(), plan_.passing.end(),
+                       [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
+  }
+
+  /// The tensor whose blocks are an output's: its own, or, where a reshape only shows what passes, that one's.
+  TensorId passes_as(const model::Port& port) const {
+    for (const model::Node& node : graph_.nodes)
+      if (node.op == model::OpKind::kReshape && node.outputs[0] == port.tensor && passes(port.tensor) && passes(node.inputs[0]))
+        return node.inputs[0];
+    return port.tensor;
+  }
+
   void bind_blocks() {
+    std::vector<TensorId> of_port;
+    if (!plan_.blocks.empty())
+      for (const model::Port& port : graph_.outputs) of_port.push_back(passes_as(port));
     for (const plan::PassingBlock& block : plan_.blocks) {
       const model::Tensor& tensor = graph_.tensor(block.tensor);
       const RowView view = block_view(block);
@@ -215,8 +231,8 @@ class Binder {
       const auto passing =
           std::find_if(plan_.passing.begin(), plan_.passing.end(), [&](const plan::PassingTensor& p) { return p.tensor == block.tensor; });
       bound.file_offset = passing->file_offset + Bytes(static_cast<std::uint64_t>(block.rows.begin * view.row_pitch));
-      for (std::size_t port = 0; port < graph_.outputs.size(); ++port)
-        if (graph_.outputs[port].tensor == block.tensor) bound.port = static_cast<std::uint32_t>(port);
+      for (std::size_t port = 0; port < of_port.size(); ++port)
+        if (of_port[port] == block.tensor) bound.port = static_cast<std::uint32_t>(port);
       bound_.blocks.push_back(bound);
     }
   }
@@ -428,9 +444,7 @@ class Binder {
     const model::Tensor& tensor = graph_.tensor(port.tensor);
     if (!tensor.weight.valid()) {
       const RowView view = activation_view(port.tensor);
-      const bool passes = std::any_of(plan_.passing.begin(), plan_.passing.end(),
-                                      [&](const plan::PassingTensor& passing) { return passing.tensor == port.tensor; });
-      if (!passes && view.data == nullptr && tensor.shape.element_count() > 0)
+      if (!passes(port.tensor) && view.data == nullptr && tensor.shape.element_count() > 0)
         return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
       return view;
     }

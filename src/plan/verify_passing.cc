@@ -49,16 +49,44 @@ class PassingVerifier {
     if (tensor.weight.valid() || tensor.bounded != 0 || !maker_[t].valid())
       return broken("tensor", t, "I6: what passes is made by a node, in extents that are known");
     const model::Node& maker = graph_.node(maker_[t]);
+    SLUICE_RETURN_IF_ERROR(check_receiver(passing));
+    if (maker.op == model::OpKind::kReshape) return check_shown(passing);
     const bool by_turns = model::rows_of_turn(graph_, maker) != 0;
     if (maker.outputs.size() != 1 || by_turns || model::step_channels(graph_, maker) != row_extents(tensor.shape).channels)
       return broken("tensor", t, "I6: its maker's steps do not make rows and channels of it");
-    const bool wanted =
-        std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](const model::Port& port) { return port.tensor.index() == t; });
-    if (wanted == passing.spilled) return broken("tensor", t, "I6: outputs are handed over, and nothing else is");
-    if (passing.spilled) return {};
-    for (const model::Node& node : graph_.nodes)
-      if (std::find(node.inputs.begin(), node.inputs.end(), passing.tensor) != node.inputs.end())
-        return broken("tensor", t, "I6: it is handed over, but a node reads it");
+    return {};
+  }
+
+  std::ptrdiff_t times_wanted(TensorId t) const {
+    return std::count_if(graph_.outputs.begin(), graph_.outputs.end(), [&](const model::Port& port) { return port.tensor == t; });
+  }
+
+  /// What is handed over goes to the caller, under the name of an output, and to nobody else; what is spilled, to other nodes alone.
+  Status check_receiver(const PassingTensor& passing) const {
+    const std::size_t t = passing.tensor.index();
+    std::ptrdiff_t receivers = times_wanted(passing.tensor);
+    if (passing.spilled) return receivers > 0 ? broken("tensor", t, "I6: outputs are handed over, and nothing else is") : Status();
+    for (const model::Node& node : graph_.nodes) {
+      if (std::find(node.inputs.begin(), node.inputs.end(), passing.tensor) == node.inputs.end()) continue;
+      if (node.op != model::OpKind::kReshape) return broken("tensor", t, "I6: it is handed over, but a node reads it");
+      ++receivers;
+    }
+    if (receivers != 1) return broken("tensor", t, "I6: outputs are handed over, and nothing else is");
+    return {};
+  }
+
+  /// An output that is the tensor behind it but for its shape, and passes with it: blocks are of that one.
+  Status check_shown(const PassingTensor& passing) const {
+    const std::size_t t = passing.tensor.index();
+    const TensorId made = graph_.node(maker_[t]).inputs[0];
+    const auto with = std::find_if(plan_.passing.begin(), plan_.passing.end(), [&](const PassingTensor& p) { return p.tensor == made; });
+    const RowExtents a = row_extents(graph_.tensor(made).shape), b = row_extents(graph_.tensor(passing.tensor).shape);
+    if (passing.spilled || with == plan_.passing.end() || with->spilled || times_wanted(passing.tensor) == 0)
+      return broken("tensor", t, "I6: a reshape shows what nobody hands over");
+    const NodeId by = maker_[made.index()];
+    if (!by.valid() || graph_.node(by).op == model::OpKind::kReshape || a.rows != b.rows || a.pixels != b.pixels ||
+        a.channels != b.channels)
+      return broken("tensor", t, "I6: a reshape shows other rows than it is given");
     return {};
   }
 
@@ -97,7 +125,7 @@ class PassingVerifier {
     if (step.prepare) return broken("block", b, "I6: a prepare step makes and reads nothing that passes");
     SLUICE_RETURN_IF_ERROR(check_place(b));
     const bool all_channels = block.channels == ChannelRange{0, whole.channels};
-    if (!made_here(block.passage)) return check_read(b, node, all_channels);
+    if (!made_here(block.passage)) return check_read(b, node, passing->spilled && all_channels);
     if (node.outputs[0] != block.tensor || block.rows != step.rows) return broken("block", b, "I6: it is not what its step makes");
     if (!passing->spilled)
       return block.passage == Passage::kHandedOver && block.channels == step.channels
@@ -135,8 +163,8 @@ class PassingVerifier {
     return end ? checked_add(*end, context_.read_tail.count()) : std::nullopt;
   }
 
-  /// All rows that the step reads of the tensor, whichever of its inputs that is.
-  Status check_read(std::size_t b, const model::Node& node, bool all_channels) const {
+  /// All rows that the step reads of the tensor, whichever of its inputs that is. `stored`: whole rows of it come from the scratch file.
+  Status check_read(std::size_t b, const model::Node& node, bool stored) const {
     const PassingBlock& block = plan_.blocks[b];
     bool read = false;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
@@ -147,7 +175,7 @@ class PassingVerifier {
       if (needed.begin < block.rows.begin || needed.end > block.rows.end)
         return broken("block", b, "I6: its step reads rows that it does not hold");
     }
-    if (!read || !all_channels) return broken("block", b, "I6: it is not what its step reads");
+    if (!read || !stored) return broken("block", b, "I6: it is not what its step reads");
     if (block.passage == Passage::kFetched) return {};
     const PassingBlock* before = block.step == 0 ? nullptr : block_of(plan_, block.step - 1, block.tensor);
     if (before == nullptr || made_here(before->passage) || before->rows != block.rows || !same_place(*before, block))

@@ -50,6 +50,22 @@ struct PassingSample : HandMade {
   }
 };
 
+/// The same, whose result has another shape where the caller sees it.
+struct ShownSample : PassingSample {
+  using HandMade::add_output;
+  static constexpr std::size_t kShown = kOut + 1;
+  static constexpr std::size_t kReshape = kLast + 1;
+
+  ShownSample() {
+    add_tensors({{2, 4, 4, 16}});
+    graph.outputs.clear();
+    add_output("shown", kShown);
+    add_node(model::OpKind::kReshape, {kOut}, kShown);
+    plan.tensors.push_back({});
+    plan.passing.push_back({TensorId(kShown), false, Bytes()});
+  }
+};
+
 using Breakage = BreakageOf<PassingSample>;
 
 const std::vector<Breakage>& breakages() {
@@ -63,7 +79,7 @@ const std::vector<Breakage>& breakages() {
       {"I6: what passes is made by a node", "an input",
        [](S& s) { s.plan.passing[0].tensor = TensorId(S::kX), s.plan.tensors[S::kX] = {}; }},
       {"I6: outputs are handed over, and nothing else", "an output is spilled", [](S& s) { s.plan.passing[1].spilled = true; }},
-      {"I6: outputs are handed over, and nothing else", "what is read is handed over", [](S& s) { s.plan.passing[0].spilled = false; }},
+      {"I6: it is handed over, but a node reads it", "what is read is handed over", [](S& s) { s.plan.passing[0].spilled = false; }},
       {"I3: it ends beyond any scratch file", "an offset that overflows",
        [](S& s) { s.plan.passing[0].file_offset = Bytes(~0ull - 4096); }},
       {"I6: its tensor does not pass", "a block of another tensor", [](S& s) { s.plan.blocks[6].tensor = TensorId(S::kP); }},
@@ -100,6 +116,47 @@ const std::vector<Breakage>& breakages() {
   return all;
 }
 
+const std::vector<BreakageOf<ShownSample>>& shown_breakages() {
+  using S = ShownSample;
+  static const std::vector<BreakageOf<S>> all = {
+      {"I6: it has no step, and its output lies nowhere", "what is shown does not pass", [](S& s) { s.plan.passing.pop_back(); }},
+      {"I6: it has no step, and an input lies in no buffer", "what is shown lies elsewhere",
+       [](S& s) {
+         s.plan.passing.pop_back();
+         s.plan.tensors[S::kShown] = s.plan.tensors[S::kP];
+       }},
+      {"I6: a reshape shows what nobody hands over", "what is made does not pass",
+       [](S& s) {
+         s.plan.passing.erase(s.plan.passing.begin() + 1);
+         s.plan.tensors[S::kOut] = s.plan.tensors[S::kP];
+       }},
+      {"I6: a reshape shows what nobody hands over", "what is shown is spilled",
+       [](S& s) {
+         s.graph.outputs.clear();
+         s.plan.passing[2] = {TensorId(S::kShown), true, Bytes(8192)};
+       }},
+      {"I6: a reshape shows other rows", "rows of another length",
+       [](S& s) {
+         s.graph.tensors[S::kShown].shape = {1, 4, 8, 16};
+         s.graph.outputs[0].onnx_shape = {1, 4, 8, 16};
+       }},
+      {"I6: outputs are handed over, and nothing else", "shown and wanted", [](S& s) { s.add_output("made", S::kOut); }},
+      {"I6: outputs are handed over, and nothing else", "wanted twice", [](S& s) { s.graph.outputs.push_back(s.graph.outputs[0]); }},
+      {"I6: it is not what its step reads", "a step that copies it",
+       [](S& s) {
+         Step step = s.plan.steps.back();
+         step.node = NodeId(S::kReshape);
+         step.channels = {0, 16};
+         step.workspace = BufferId(s.plan.buffers.size());
+         s.plan.steps.push_back(step);
+         s.plan.buffers.push_back({BufferKind::kWorkspace, Bytes(8192), 64, Bytes(4224), {8, 9}, false});
+         s.plan.capacity = s.plan.arena_bytes = Bytes(4224 + 8192);
+         s.plan.blocks.push_back({8, TensorId(S::kOut), {0, 8}, {0, 16}, Bytes(0), Passage::kFetched});
+       }},
+  };
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("a plan in which tensors pass is a plan") { check_passes(PassingSample()); }
@@ -117,5 +174,10 @@ TEST_CASE("two spilled tensors do not share bytes of the scratch file") {
 }
 
 TEST_CASE("each way to break what passes is refused by its own rule") { check_refused(breakages()); }
+
+TEST_CASE("an output may pass as the tensor that a reshape shows") {
+  check_passes(ShownSample());
+  check_refused(shown_breakages());
+}
 
 }  // namespace sluice::plan

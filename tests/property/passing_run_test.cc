@@ -10,6 +10,14 @@
 namespace sluice::planner {
 namespace {
 
+/// Rows that the caller gets in another shape.
+model::Graph shown_net() {
+  NetBuilder net("shown");
+  const TensorId x = net.relu(net.dense(net.input({12, 48}), 96));
+  net.output(net.reshape(net.dense(x, 80), {3, 4, 80}));
+  return net.finish();
+}
+
 /// What could pass in a graph: nothing but outputs, and then with what may be spilled.
 std::vector<PassingKinds> ways_of(const model::Graph& graph) {
   const KernelChoice kernels = *select_kernels(graph);
@@ -76,6 +84,7 @@ TEST_CASE("what passes is the same bits as what has a buffer, through joins and 
 
 TEST_CASE("what passes is the same bits as what has a buffer, in rows of matrices") {
   check_passing(row_net());
+  check_passing(shown_net());
   check_passing(attending_net());
 }
 

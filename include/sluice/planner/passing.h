@@ -6,7 +6,7 @@
 // Way to here: planner/passing_choice.h says which outputs are handed over and which others may be spilled. Every pass asks
 // KernelChoice what a step's workspace takes, and that counts these blocks.
 // Invariants: what passes is made by a node with one output, in rows and channels; it shares bytes with nothing; an output that passes is
-// read by no node.
+// read by no node, or by one reshape alone, whose output then passes with it.
 #pragma once
 
 #include <algorithm>

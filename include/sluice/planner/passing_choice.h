@@ -24,8 +24,8 @@ namespace detail {
 
 /// Can what a node makes or reads lie beside its steps?
 inline bool may_pass_beside(const model::Node& node, const kernels::KernelDescriptor& kernel) noexcept {
-  return node.outputs.size() == 1 && node.subgraph_count == 0 && node.op != model::OpKind::kPlain && node.op != model::OpKind::kReshape &&
-         kernel.weight_turns == nullptr && kernel.takes_pitches;
+  return node.outputs.size() == 1 && node.subgraph_count == 0 && node.op != model::OpKind::kPlain && kernel.weight_turns == nullptr &&
+         kernel.takes_pitches;
 }
 
 /// Who makes and reads each tensor of a graph, as far as that decides what may pass.
@@ -36,11 +36,17 @@ class PassingCandidates {
         wanted_(graph.tensors.size(), 0),
         read_(graph.tensors.size(), 0),
         may_(graph.tensors.size(), true),
-        made_(may_.size()) {
+        made_(may_.size()),
+        shown_as_(may_.size()) {
     for (const model::Port& port : graph.outputs) ++wanted_[port.tensor.index()];
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const model::Node& node = graph.nodes[n];
       const bool beside = may_pass_beside(node, *kernels[n]);
+      if (node.op == model::OpKind::kReshape) {
+        ++read_[node.inputs[0].index()];
+        shown_as_[node.inputs[0].index()] = node.outputs[0];
+        continue;
+      }
       for (TensorId in : node.inputs) {
         ++read_[in.index()];
         may_[in.index()] = may_[in.index()] && beside;
@@ -53,10 +59,21 @@ class PassingCandidates {
     }
   }
 
-  bool may_be_handed_over(TensorId t) const { return may_pass(t) && wanted_[t.index()] == 1 && read_[t.index()] == 0; }
-  bool may_be_spilled(TensorId t) const { return may_pass(t) && wanted_[t.index()] == 0 && read_[t.index()] > 0; }
+  bool may_be_handed_over(TensorId t) const { return may_pass(t) && (only_wanted(t) || wanted_as(t).valid()); }
+  bool may_be_spilled(TensorId t) const {
+    return may_pass(t) && wanted_[t.index()] == 0 && read_[t.index()] > 0 && !shown_as_[t.index()].valid();
+  }
+  /// The output that a tensor is but for its name: behind a reshape that leaves rows, pixels and channels as they are. Invalid: none.
+  TensorId wanted_as(TensorId t) const {
+    const TensorId shown = shown_as_[t.index()];
+    if (!shown.valid() || wanted_[t.index()] != 0 || read_[t.index()] != 1 || !only_wanted(shown)) return TensorId::invalid();
+    const RowExtents as_made = row_extents(graph_.tensor(t).shape), as_shown = row_extents(graph_.tensor(shown).shape);
+    const bool same = as_made.rows == as_shown.rows && as_made.pixels == as_shown.pixels && as_made.channels == as_shown.channels;
+    return same && graph_.tensor(shown).bounded == 0 ? shown : TensorId::invalid();
+  }
 
  private:
+  bool only_wanted(TensorId t) const { return wanted_[t.index()] == 1 && read_[t.index()] == 0; }
   bool may_pass(TensorId t) const {
     const model::Tensor& tensor = graph_.tensor(t);
     return made_[t.index()] && may_[t.index()] && tensor.bounded == 0 && tensor.shape.element_count() > 0;
@@ -65,6 +82,7 @@ class PassingCandidates {
   const model::Graph& graph_;
   std::vector<std::uint32_t> wanted_, read_;  // how often, by tensor
   std::vector<bool> may_, made_;
+  std::vector<TensorId> shown_as_;  // what a reshape makes of it; where several do, the last
 };
 
 }  // namespace detail
@@ -73,8 +91,11 @@ class PassingCandidates {
 inline PassingKinds handed_over(const model::Graph& graph, const KernelChoice& kernels) {
   const detail::PassingCandidates candidates(graph, kernels);
   PassingKinds kinds(graph.tensors.size(), Passing::Kind::kStays);
-  for (std::size_t t = 0; t < kinds.size(); ++t)
-    if (candidates.may_be_handed_over(TensorId(t))) kinds[t] = Passing::Kind::kHandedOver;
+  for (std::size_t t = 0; t < kinds.size(); ++t) {
+    if (!candidates.may_be_handed_over(TensorId(t))) continue;
+    kinds[t] = Passing::Kind::kHandedOver;
+    if (const TensorId shown = candidates.wanted_as(TensorId(t)); shown.valid()) kinds[shown.index()] = Passing::Kind::kHandedOver;
+  }
   return kinds;
 }
 
