@@ -296,11 +296,10 @@ void run(const RunOptions& options) {
     const std::string trace = trace_of(plan, graph, times.view());
     write_atomically(options.trace, std::as_bytes(std::span(trace)));
   }
-  if (options.json) {
+  if (options.json)
     print_as_json(report, *model, plan);
-  } else {
+  else
     print_as_text(report, *model, plan);
-  }
   warn_of_excess(report);
   judge(report.verdicts, graph.outputs);
 }

@@ -74,7 +74,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
 }
 
 /// With what the plan's tables take beyond what was set aside for them.
-Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) noexcept {
+Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) {
   const Bytes tables = table_bytes(model.graph(), plan);
   return overhead + tables - std::min(tables, table_bound(model.graph()));
 }
@@ -111,6 +111,8 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   plan->steps.shrink_to_fit();
   plan->operands.shrink_to_fit();
   plan->loads.shrink_to_fit();
+  plan->passing.shrink_to_fit();
+  plan->blocks.shrink_to_fit();
   const Bytes all = overhead_with_tables(model, *plan, overhead);
   const Bytes minimum = budget_of(model, plan->minimum_capacity, overhead, options);
   // A plan may fit where the process that opens and plans does not.

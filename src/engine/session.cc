@@ -169,7 +169,7 @@ class PlannedSession final : public Session {
       return turn.error().code == ErrorCode::kCancelled && tenant_.executor()->cancelled() ? tenant_.executor()->run() : turn;
     }
     tenant_.outputs_hold = false;
-    if (!std::exchange(has_run_, true)) tenancy_->release_code();
+    tenancy_->release_code();
     const ScopedAffinity processors(tenancy_->options().compute_cpus);
     Status status = tenant_.executor()->run();
     if (status && hands_over()) status = tenant_.hand_over_rest();
@@ -241,7 +241,6 @@ class PlannedSession final : public Session {
   std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool
   std::unique_ptr<engine::Tenant> owned_;
   engine::Tenant& tenant_;
-  bool has_run_ = false;
 };
 
 /// What an arena decides for its sessions is left to it.

@@ -48,7 +48,7 @@ class Passing {
       const model::Node& node = graph.nodes[n];
       for (auto in = node.inputs.begin(); in != node.inputs.end(); ++in)
         if (passes(*in) && std::find(node.inputs.begin(), in, *in) == in) ++touched_[n];
-      for (TensorId out : node.outputs) touched_[n] += passes(out) ? 1 : 0;
+      for (TensorId out : node.outputs) touched_[n] += passes(out) ? 1u : 0u;
     }
   }
 
