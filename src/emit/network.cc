@@ -1,5 +1,6 @@
 #include "sluice/emit/network.h"
 
+#include <algorithm>
 #include <string>
 
 #include "sluice/operators/definition.h"
@@ -70,6 +71,9 @@ class Maker {
       network_.storages[storage].is_output = true;
       network_.outputs.push_back({port.name, storage, row_extents(graph_.tensor(port.tensor).shape), port.tensor});
     }
+    const auto computes = [](const Stage& stage) { return stage.kernel != Kernel::kReadRow; };
+    if (std::none_of(network_.stages.begin(), network_.stages.end(), computes))
+      return fail(ErrorCode::kUnsupported, graph_.outputs[0].name, "the network gives its input as it comes: there is nothing to emit");
     see_readers();
     SLUICE_RETURN_IF_ERROR(check_sizes());
     return std::move(network_);

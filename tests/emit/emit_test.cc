@@ -237,6 +237,11 @@ TEST_CASE("what cannot be emitted is refused by name") {
   far.input("x", {1, 1, 3, 3}).output("y");
   far.node("MaxPool", {"x"}, {"y"}, {attribute("kernel_shape", Ints{2, 1}), attribute("strides", Ints{40000, 1})});
   check_refused(far, "y: a window beyond 32,767 pixels");
+  constexpr int kByte = 2;  // of ONNX
+  OnnxBuilder bytes(13);    // which the caller gives, where a network begins by quantising its input
+  bytes.input("x", {1, 3, 4, 4}).output("y", kByte).initializer(tensor("scale", {}, Floats{0.5f}));
+  bytes.node("QuantizeLinear", {"x", "scale"}, {"y"});
+  check_refused(bytes, "y: the network gives its input as it comes");
 }
 
 TEST_CASE("too little RAM names the least that works, which works, and one byte less does not") {

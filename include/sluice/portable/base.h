@@ -37,6 +37,13 @@
 #define SLUICE_FN static
 #endif
 
+/* An inner loop is a function of its own, so that it has all registers, with -Os too. */
+#if defined(__GNUC__)
+#define SLUICE_LOOP static __attribute__((unused, noinline))
+#else
+#define SLUICE_LOOP static
+#endif
+
 /* The bits of a float, and back. */
 SLUICE_FN uint32_t sluice_bits(float value) {
   uint32_t bits;

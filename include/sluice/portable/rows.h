@@ -78,26 +78,27 @@ SLUICE_FN uint8_t *sluice_at(uint8_t *arena, const sluice_view *view, uint32_t r
 }
 
 SLUICE_FN uint32_t sluice_last_read(const sluice_along *along, uint32_t at) {
-  const int32_t last = (int32_t)at * along->stride + along->ahead;
+  const int32_t last = ((int32_t)at * along->stride + along->ahead) / along->divisor;
   if (last <= 0) return 0;
-  if (last / along->divisor >= along->extent) return (uint32_t)along->extent - 1;
-  return (uint32_t)(last / along->divisor);
+  return (uint32_t)(last < along->extent ? last : along->extent - 1);
 }
 
 /* The stage that must run before stage `i` can, or -1. */
-SLUICE_FN int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
+SLUICE_LOOP int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
   const sluice_stage *stage = &stages[i];
   uint32_t k;
   for (k = 0; k < stage->inputs_count; ++k) {
     const sluice_input *input = &stage->inputs[k];
     const sluice_stage *maker;
     const sluice_place *made;
-    uint32_t row = places[i].row, pixel = places[i].pixel + count - 1;
+    uint32_t row, pixel;
     if (input->maker < 0) continue;
     maker = &stages[input->maker];
     made = &places[input->maker];
     if (made->row == maker->rows) continue;
     if (maker->folds) return input->maker;
+    row = places[i].row;
+    pixel = places[i].pixel + count - 1;
     if (input->reach != NULL) {
       row = sluice_last_read(&input->reach->row, row);
       pixel = sluice_last_read(&input->reach->pixel, pixel);
@@ -113,25 +114,26 @@ SLUICE_FN int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *p
 SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, const sluice_columns *columns, sluice_place *places,
                                  uint8_t *arena, const sluice_source *source) {
   uint32_t target;
+  sluice_task task;
+  task.source = source;
+  task.arena = arena;
   memset(places, 0, count * sizeof *places);
   if (columns != NULL)
     for (target = 0; target < count; ++target) places[target].pixel = columns[target].begin;
   for (target = count; target-- > 0;) {
     uint32_t i = target;
-    while ((target + 1 == count || stages[target].kept) && places[target].row < stages[target].rows) {
+    if (target + 1 != count && !stages[target].kept) continue;
+    while (places[target].row < stages[target].rows) {
       const sluice_stage *stage = &stages[i];
       sluice_place *place = &places[i];
       const uint32_t left = (uint32_t)(columns != NULL ? columns[i].end : stage->pixels) - place->pixel;
       const uint32_t pixels = left < stage->granule ? left : stage->granule;
       const int32_t maker = sluice_lacks(stages, places, i, pixels);
-      sluice_task task;
       if (maker >= 0) {
         i = (uint32_t)maker;
         continue;
       }
       task.stage = stage;
-      task.source = source;
-      task.arena = arena;
       task.row = place->row;
       task.pixel = place->pixel;
       task.count = pixels;
