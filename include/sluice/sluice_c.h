@@ -116,6 +116,25 @@ typedef struct sluice_step_hook {
   void (*after)(void* context, const sluice_step* step);
 } sluice_step_hook;
 
+/* A box of an output as a step has made it, in ONNX's order of axes: its first element is at `begin` in the output, and element (i, j, ...)
+ * of the box at data + i * strides[0] + j * strides[1] + ... bytes. */
+typedef struct sluice_output_block {
+  size_t port;
+  const void* data;   /* until `take` returns */
+  sluice_dtype dtype; /* as the values lie: f32 where the port is f16, bf16 or f64 */
+  int32_t rank;
+  int64_t begin[SLUICE_MAX_RANK];
+  int64_t shape[SLUICE_MAX_RANK];
+  int64_t strides[SLUICE_MAX_RANK];
+} sluice_output_block;
+
+/* Takes the outputs block by block as they are made, in the thread that runs, so that no budget holds them whole; get_output then has
+ * nothing to give. Blocks tile each output. Anything but 0 ends the run with SLUICE_CANCELLED. */
+typedef struct sluice_output_hook {
+  void* context;
+  int32_t (*take)(void* context, const sluice_output_block* block); /* NULL (default): outputs hold until the next run */
+} sluice_output_hook;
+
 /* Start from sluice_default_options(), so that options added later have their defaults. */
 typedef struct sluice_session_options {
   uint64_t budget_bytes;  /* SLUICE_UNLIMITED by default */
@@ -131,6 +150,9 @@ typedef struct sluice_session_options {
   const sluice_profile* profile; /* what this device can do; NULL (default): assumed. Copied */
   sluice_log_hook log;           /* lives, with its context, as long as the session; and so does the next */
   sluice_step_hook steps;
+  sluice_output_hook outputs;    /* likewise */
+  const char* scratch_directory; /* where a budget is smaller than the activations: where the file is made that they go to and come back
+                                    from; NULL (default): such budgets are refused. Copied */
 } sluice_session_options;
 
 typedef struct sluice_port_info {

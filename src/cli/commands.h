@@ -68,6 +68,8 @@ struct BudgetOptions {
   double compute_slowdown = 1;
   std::string partition = "auto";
   std::string max_overhead = "5%";
+  std::string spill;         // the directory of a scratch file; empty: nothing is spilled
+  bool output_rows = false;  // outputs are taken as they are made
 };
 
 struct PlanOptions {

@@ -107,6 +107,14 @@ void add_bounds(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
 }
 
+/// What `plan` and `run` can do about values that are larger than a budget.
+void add_passing(CLI::App* command, BudgetOptions& options) {
+  command->add_option("--spill", options.spill,
+                      "a directory: where nothing fits otherwise, activations go to a scratch file there and come back");
+  command->add_flag("--output-rows", options.output_rows,
+                    "outputs are taken as they are made, a block of rows and channels at a time, and have no place in the budget");
+}
+
 void add_budget(CLI::App* command, BudgetOptions& options) {
   add_model(command, options.model, options.key);
   add_dims(command, options.dims);
@@ -168,6 +176,7 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
 CLI::App* add_plan(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("plan", "What would happen in a budget; reads no weights");
   add_budget(command, line.plan.budget);
+  add_passing(command, line.plan.budget);
   command->add_flag("--repeat", line.plan.repeat, "plan for repeated runs, not for one");
   CLI::Option* const table = command->add_flag("--table", line.plan.table, "list every step with its loads");
   CLI::Option* const explain = command->add_flag(
@@ -223,6 +232,7 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   RunOptions& run = line.run;
   CLI::App* command = app.add_subcommand("run", "Run a model in a budget");
   add_budget(command, run.budget);
+  add_passing(command, run.budget);
   command->add_option("--input", run.inputs, "FILE or NAME=FILE: .png .jpg .npy .npz .pb, or random[:SEED] (the default)")
       ->allow_extra_args(false);
   command->add_option("--preprocess", run.image.preset, "for pictures: imagenet, imagenet-caffe or none (default: the model's own)");
@@ -236,7 +246,8 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   CLI::Option* const top =
       command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
   command->add_option("--labels", run.labels, "a file with one label a line, for --top")->needs(top);
-  command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
+  CLI::Option* const output = command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
+  command->get_option("--output-rows")->needs(output);
   CLI::Option* const expect =
       command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
           ->allow_extra_args(false);
@@ -271,7 +282,9 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
           "--sandbox", run.sandbox,
           "once the model is open, the system refuses the process all but reading it, computing and writing outputs (docs/security.md)")
       ->excludes(expect)
-      ->excludes(trace);
+      ->excludes(trace)
+      ->excludes("--spill")
+      ->excludes("--output-rows");
   command->add_flag("--json", run.json, "print one JSON object");
   return command;
 }

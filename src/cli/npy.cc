@@ -204,16 +204,12 @@ HostTensor read_npy(const std::string& path) {
   return tensor;
 }
 
-namespace {
-
-/// Calls write(offset, bytes) with all of the file, from its first byte to its last.
-template <class Write>
-void write_with(const Pieces& tensor, const Write& write) {
+std::string npy_start(DType dtype, const Shape& shape) {
   std::string extents;
-  for (const std::int64_t extent : tensor.shape.dims()) extents += fmt::format("{},", extent);
-  if (tensor.shape.rank() > 1) extents.pop_back();
-  const std::string dictionary = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
-                                             size_of(tensor.dtype) == 1 ? '|' : '<', code_of(tensor.dtype), extents);
+  for (const std::int64_t extent : shape.dims()) extents += fmt::format("{},", extent);
+  if (shape.rank() > 1) extents.pop_back();
+  const std::string dictionary =
+      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", size_of(dtype) == 1 ? '|' : '<', code_of(dtype), extents);
   // Magic, version and length take 10 bytes; the data starts on a multiple of 64, after a newline.
   const std::size_t total = align_up(10 + dictionary.size() + 1, 64);
   const std::size_t length = total - 10;
@@ -225,8 +221,18 @@ void write_with(const Pieces& tensor, const Write& write) {
   head += dictionary;
   head.resize(total - 1, ' ');
   head += '\n';
+  return head;
+}
+
+namespace {
+
+/// Calls write(offset, bytes) with all of the file, from its first byte to its last.
+template <class Write>
+void write_with(const Pieces& tensor, const Write& write) {
+  const std::string head = npy_start(tensor.dtype, tensor.shape);
   write(0, std::as_bytes(std::span(head)));
-  for_each_piece(tensor, [&](std::size_t first, std::span<const std::byte> bytes) { write(total + first * size_of(tensor.dtype), bytes); });
+  for_each_piece(tensor,
+                 [&](std::size_t first, std::span<const std::byte> bytes) { write(head.size() + first * size_of(tensor.dtype), bytes); });
 }
 
 }  // namespace

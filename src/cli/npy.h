@@ -37,4 +37,7 @@ void write_npy(const std::string& path, const Pieces& tensor);
 /// The same into a file that is open, empty and has its name already: what it holds is whole only when this returns.
 void write_npy(const FileDescriptor& file, const std::string& path, const Pieces& tensor);
 
+/// What stands before the values in a file of this type and shape.
+std::string npy_start(DType dtype, const Shape& shape);
+
 }  // namespace sluice::cli

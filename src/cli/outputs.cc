@@ -64,9 +64,6 @@ std::string file_name_of(const std::string& output) {
   return name;
 }
 
-namespace {
-
-/// Where each output goes, in a directory that is there then.
 std::vector<std::string> output_paths(const std::string& directory, const std::vector<model::Port>& ports) {
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) raise(make_io_error(directory, "cannot be made", errno));
   std::set<std::string> used;
@@ -78,8 +75,6 @@ std::vector<std::string> output_paths(const std::string& directory, const std::v
   }
   return paths;
 }
-
-}  // namespace
 
 void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs) {
   const std::vector<std::string> paths = output_paths(directory, ports);

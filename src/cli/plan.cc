@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "sluice/engine/engine.h"
+#include "sluice/plan/passing.h"
 #include "sluice/plan/peak.h"
 #include "sluice/plan/picture.h"
 #include "sluice/plan/plan_file.h"
@@ -53,6 +54,7 @@ Json json_of_stalls(const plan::Plan& plan) {
 
 void print_as_json(const Planned& planned, const Model& model) {
   const plan::Plan& plan = planned.budget.plan;
+  const plan::Passed passed = plan::passed_bytes(plan, model.graph());
   Json json = {{"policy", plan.policy},
                {"dims", json_of_dims(model)},
                {"scope", scope_name(planned.options.scope)},
@@ -65,6 +67,10 @@ void print_as_json(const Planned& planned, const Model& model) {
                {"partition_overhead", planned.partition.overhead},
                {"resident_bytes", plan.resident_bytes.count()},
                {"streamed_bytes", plan.streamed_bytes.count()},
+               {"scratch_bytes", plan::scratch_bytes(plan, model.graph()).count()},
+               {"scratch_written_bytes", passed.written.count()},
+               {"scratch_read_bytes", passed.read.count()},
+               {"handed_over_bytes", passed.handed_over.count()},
                {"repeat", plan.repeat},
                {"predicted_ms", plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms},
                {"bound_ms", plan.prediction.bound_ms},
@@ -98,6 +104,11 @@ void print_as_text(const Planned& planned, const Model& model) {
                         format_bytes(planned.partition.lower_bound), 100 * planned.partition.overhead));
   print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
   print_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
+  const plan::Passed passed = plan::passed_bytes(plan, model.graph());
+  if (passed.written > Bytes())
+    print_row("spilled", format_bytes(passed.written),
+              fmt::format("of activations written in each run, {} read back", format_bytes(passed.read)));
+  if (passed.handed_over > Bytes()) print_row("handed over", format_bytes(passed.handed_over), "of outputs, as they are made");
   print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
   print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan considered for this budget is faster");
   print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");

@@ -16,6 +16,7 @@
 #include "src/cli/fit_extents.h"
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
+#include "src/cli/output_rows.h"
 #include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/profile_file.h"
@@ -86,8 +87,10 @@ std::uint64_t decoding_limit(const SessionOptions& options) {
 /// Refuses ports whose values alone take more than the budget, before room is made for them.
 void check_ports_fit(const Model& model, const SessionOptions& options) {
   std::uint64_t bytes = 0;
-  for (const std::vector<model::Port>* ports : {&model.graph().inputs, &model.graph().outputs})
+  for (const std::vector<model::Port>* ports : {&model.graph().inputs, &model.graph().outputs}) {
+    if (ports == &model.graph().outputs && options.outputs.take != nullptr) continue;  // taken as they are made
     for (const model::Port& port : *ports) bytes += model.graph().bytes_of(port).count();
+  }
   if (options.scope != BudgetScope::kProcess || bytes <= options.budget.count()) return;
   const Bytes minimum = std::max(unwrap(minimum_budget(model, options)), Bytes(bytes));
   raise(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the values of inputs and outputs do not fit", minimum.count(),
@@ -263,14 +266,17 @@ void run(const RunOptions& options) {
   const std::vector<HostTensor> inputs = load_inputs(graph, std::move(*sources), {options.image, decoding_limit(session_config)});
   release_free_memory();
 
+  std::optional<OutputRows> rows;
+  if (options.budget.output_rows) session_config.outputs = rows.emplace(options.output_directory, graph).hook();
   auto session = unwrap(Session::create(model, session_config));
   std::optional<OutputFiles> output_files;
   if (options.sandbox) output_files = enter_sandbox_of(options, *model);
   report.runs = run_all(*session, options, inputs);
   engine::release_code_pages();  // of the run, before that of writing and comparing comes beside the arena
   {
-    const std::vector<Pieces> outputs = outputs_of(*session, graph);
-    write_outputs_of(options, output_files, graph, outputs);
+    if (rows) rows->finish(*session);
+    const std::vector<Pieces> outputs = rows ? rows->outputs() : outputs_of(*session, graph);
+    if (!rows) write_outputs_of(options, output_files, graph, outputs);
     report.verdicts = compare_outputs(options.expected, options.tolerance, graph.outputs, outputs);
     if (options.top > 0)
       for (const Pieces& output : outputs) report.top.push_back(top_values(output, static_cast<std::size_t>(options.top)));
@@ -290,11 +296,10 @@ void run(const RunOptions& options) {
     const std::string trace = trace_of(plan, graph, times.view());
     write_atomically(options.trace, std::as_bytes(std::span(trace)));
   }
-  if (options.json) {
+  if (options.json)
     print_as_json(report, *model, plan);
-  } else {
+  else
     print_as_text(report, *model, plan);
-  }
   warn_of_excess(report);
   judge(report.verdicts, graph.outputs);
 }

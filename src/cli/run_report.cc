@@ -160,6 +160,8 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"bytes_read", last.bytes_read.count()},
                {"bytes_read_per_run", std::move(bytes_read)},
                {"load_ms_per_run", json_of_runs(report, &executor::RunStats::load_ns)},
+               {"scratch_written_bytes", last.scratch_written.count()},
+               {"scratch_read_bytes", last.scratch_read.count()},
                {"stall_ms", milliseconds(last.stall_ns)},
                {"stall_ms_per_run", json_of_runs(report, &executor::RunStats::stall_ns)},
                {"dims", json_of_dims(model)},
@@ -182,6 +184,8 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
   print_row("latency", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::wall_ns)), latency_remark(report));
   print_row("cpu", fmt::format("{:.1f} ms", median_ms(report, &executor::RunStats::cpu_ns)), "all threads, the loader included");
   print_row("read", format_bytes(last.bytes_read), read_remark(report));
+  if (last.scratch_written > Bytes())
+    print_row("spilled", format_bytes(last.scratch_written), fmt::format("and {} read back", format_bytes(last.scratch_read)));
   print_row("compute", fmt::format("{:.1f} ms", milliseconds(last.wall_ns - last.stall_ns)));
   print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
   if (report.cached_bytes) print_row("page cache", format_bytes(Bytes(*report.cached_bytes)), "of the model file, after the runs");

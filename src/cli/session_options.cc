@@ -68,6 +68,9 @@ SessionOptions session_options(const BudgetOptions& options) {
   if (result.threads < 1 || result.threads > kMaxThreads) {
     raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
   }
+  result.scratch_directory = options.spill;
+  // Who takes them is known when there are any; plans ask only whether somebody does.
+  if (options.output_rows) result.outputs.take = [](void*, const OutputBlock&) noexcept { return Status(); };
   // The tool keeps its own copy of the inputs and sets them before each run, so the plan may reuse their place.
   result.keep_inputs = false;
   return result;

@@ -23,25 +23,25 @@ constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the
 // of 2 MiB.
 constexpr Bytes kProcessFloor = 896_KiB;
 constexpr Bytes kStaticProcessFloor = 1216_KiB;
-// Pages that are touched later, tables and threads included: nearly all is code of the run, which comes in clusters of 64 KiB or more (the
-// system maps the neighbours of a page that it has cached, as large as it keeps them) and grows with the kernels. Code of opening, planning
-// and the session's making goes back before the run (`release_code_pages`), so that one peak does not lie on another. Nine networks in
-// their smallest budgets, one and two threads, the machine busy, then with a program just linked: 1.55 to 1.95 MiB were left of budgets
-// that had 1 MiB more here.
-constexpr Bytes kPagesAfterOpen = 1_MiB + 832_KiB;
-constexpr Bytes kPagesAfterBuild = 1_MiB + 576_KiB;
-// And for models that use more of the kernels, one of 3 MiB or more all of this. A static program has no libraries.
-constexpr Bytes kMoreCode = 768_KiB;
+// Pages that are touched later, tables and threads included: nearly all is code of the run, which comes in pieces of 16 KiB
+// (`release_code_pages_in_pieces`) and grows with the kernels. Code of opening, planning and the session's making goes back before the run,
+// so that one peak does not lie on another. Nine networks in their smallest budgets, one and two threads: 0.65 to 0.71 MiB of the program's
+// code, 0.15 to 0.2 of its constants and as much of libc (in clusters of 64 KiB, as the system brings them by itself, 2.6 in all), and 1.05
+// to 1.47 MiB were left of budgets that had 320 KiB more here.
+constexpr Bytes kPagesAfterOpen = 512_KiB;
+constexpr Bytes kPagesAfterBuild = 256_KiB;
+// And for models that use more of the kernels, one of 2 MiB or more all of this. A static program has no libraries.
+constexpr Bytes kMoreCode = 512_KiB;
 constexpr Bytes kMoreStaticCode = 256_KiB;
 constexpr std::uint64_t kWeightsForCode = 4;  // bytes of weights for one of that
-// Nor is it weights alone: each operator has code of its own, in its own clusters. Nets of few weights and 7, 14, 27 and 36 kinds of nodes
-// held up to 0, 0.6, 1.0 and 1.6 MB more than they stated, of the static program nothing, 0, 0 and 0.1. The networks of many weights that
-// kMoreCode was measured with have up to eight kinds.
-constexpr Bytes kCodeOfKind = 96_KiB;
+// Nor is it weights alone: each operator has code of its own, in its own pieces. Nets of few weights and 7, 14, 27 and 36 kinds of nodes
+// held, in clusters, up to 0, 0.6, 1.0 and 1.6 MB more than they stated, of the static program nothing, 0, 0 and 0.1. The networks of many
+// weights that kMoreCode was measured with have up to eight kinds.
+constexpr Bytes kCodeOfKind = 64_KiB;
 constexpr Bytes kStaticCodeOfKind = 16_KiB;
 constexpr std::uint64_t kFewKinds = 8;
-// The peak of the process of a model of a few KiB: 5.0 to 5.45 MiB over 150 runs on a busy machine, the program just linked.
-constexpr Bytes kLeastProcess = 5_MiB + 768_KiB;
+// The peak of the process of a model of a few MiB, most of it planning: 4.6 MiB.
+constexpr Bytes kLeastProcess = 5_MiB + 256_KiB;
 constexpr Bytes kLeastStaticProcess = 4_MiB;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
@@ -94,9 +94,10 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   return Bytes(sum);
 }
 
-Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept {
+Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) {
   std::uint64_t sum = sizeof(plan) + vector_bytes(plan.buffers) + vector_bytes(plan.tensors) + vector_bytes(plan.steps) +
-                      vector_bytes(plan.operands) + vector_bytes(plan.loads);
+                      vector_bytes(plan.operands) + vector_bytes(plan.loads) + vector_bytes(plan.passing) + vector_bytes(plan.blocks) +
+                      plan.blocks.size() * sizeof(executor::BoundBlock);
   const executor::OperandCount count = executor::count_operands(graph, plan);
   sum +=
       plan.steps.size() * executor::kStepTable + count.tensors * sizeof(kernels::Operand) + count.weights * sizeof(kernels::WeightOperand);
@@ -116,7 +117,8 @@ planner::TableCosts table_costs(const model::Graph& graph) noexcept {
           .load = sizeof(plan::Load),
           .tensor = sizeof(kernels::Operand),
           .weight = sizeof(kernels::WeightOperand),
-          .operand = sizeof(plan::WeightOperand)};
+          .operand = sizeof(plan::WeightOperand),
+          .block = sizeof(plan::PassingBlock) + sizeof(executor::BoundBlock)};
 }
 
 static std::uint64_t weight_bytes(const model::Graph& graph) noexcept {

@@ -23,7 +23,7 @@ namespace sluice::engine {
 /// Heap bytes of an open model: an estimate from above, allocator included.
 Bytes graph_bytes(const model::Graph& graph) noexcept;
 /// Heap bytes of a plan and of the executor's tables for it.
-Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) noexcept;
+Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan);
 
 /// The same for a plan that is yet to be made: what each of its parts costs, and what is set aside for them.
 planner::TableCosts table_costs(const model::Graph& graph) noexcept;

@@ -105,6 +105,9 @@ sluice::Status Options::read(const sluice_session_options& options) {
   }
   if (options.largest_budget_bytes != 0) session.largest_budget = budget_of(options.largest_budget_bytes);
   session.time_steps = options.time_steps != 0;
+  if (options.scratch_directory != nullptr) session.scratch_directory = options.scratch_directory;
+  // What it takes is known when the session is made; until then, that there is somebody.
+  if (options.outputs.take != nullptr) session.outputs.take = [](void*, const sluice::OutputBlock&) noexcept { return sluice::Status(); };
   session.budget = budget_of(options.budget_bytes);
   if (options.arena != nullptr) session.arena = options.arena->arena;
   session.reserve = sluice::Bytes(options.reserve_bytes);
@@ -333,7 +336,8 @@ sluice_status sluice_session_create(const sluice_model* model, const sluice_sess
   *session = nullptr;
   const auto checked = Options::make(options);
   if (!checked) return report(checked.error());
-  const sluice::c_api::Hooks hooks = options == nullptr ? sluice::c_api::Hooks{} : sluice::c_api::Hooks{options->log, options->steps};
+  const sluice::c_api::Hooks hooks =
+      options == nullptr ? sluice::c_api::Hooks{} : sluice::c_api::Hooks{options->log, options->steps, options->outputs};
   std::unique_ptr<sluice_session> handle(new (std::nothrow) sluice_session{model->model, hooks});
   if (handle == nullptr) return report(sluice::make_error(ErrorCode::kOutOfMemory, "session", "no memory for the session"));
   sluice::SessionOptions& wanted = (*checked)->session;

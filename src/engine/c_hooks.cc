@@ -44,6 +44,20 @@ void after(void* context, const executor::StepEvent& event) noexcept {
   hook.after(hook.context, &step);
 }
 
+Status take(void* context, const OutputBlock& block) noexcept {
+  const sluice_output_hook& hook = hooks_of(context).outputs;
+  sluice_output_block given{};
+  given.port = block.port;
+  given.data = block.data;
+  given.dtype = static_cast<sluice_dtype>(block.dtype);
+  given.rank = block.shape.rank();
+  std::copy(block.shape.dims().begin(), block.shape.dims().end(), given.shape);
+  std::copy_n(block.begin.begin(), given.rank, given.begin);
+  std::copy_n(block.strides.begin(), given.rank, given.strides);
+  if (hook.take(hook.context, &given) == 0) return {};
+  return fail(ErrorCode::kCancelled, "output", "the program took no more of it");
+}
+
 }  // namespace
 
 void set_hooks(const Hooks& hooks, SessionOptions& options) noexcept {
@@ -51,6 +65,7 @@ void set_hooks(const Hooks& hooks, SessionOptions& options) noexcept {
   if (hooks.log.log != nullptr) options.log = {&log, context, static_cast<LogLevel>(hooks.log.least)};
   if (hooks.steps.before != nullptr) options.before_step = {&before, context};
   if (hooks.steps.after != nullptr) options.after_step = {&after, context};
+  if (hooks.outputs.take != nullptr) options.outputs = {&take, context};
 }
 
 }  // namespace sluice::c_api

@@ -10,6 +10,7 @@ namespace sluice::c_api {
 struct Hooks {
   sluice_log_hook log;
   sluice_step_hook steps;
+  sluice_output_hook outputs;
 };
 
 /// Makes `options` call `hooks`, which stay where they are while the session lives.

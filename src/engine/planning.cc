@@ -25,6 +25,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .tables = table_costs(model.graph()),
           .search_ms = options.tuning.search_ms,
           .partition = options.tuning.partition,
+          .hand_over_outputs = options.outputs.take != nullptr,
+          .may_spill = !options.scratch_directory.empty(),
           .max_overhead = options.tuning.max_overhead};
 }
 
@@ -72,7 +74,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
 }
 
 /// With what the plan's tables take beyond what was set aside for them.
-Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) noexcept {
+Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) {
   const Bytes tables = table_bytes(model.graph(), plan);
   return overhead + tables - std::min(tables, table_bound(model.graph()));
 }
@@ -109,6 +111,8 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   plan->steps.shrink_to_fit();
   plan->operands.shrink_to_fit();
   plan->loads.shrink_to_fit();
+  plan->passing.shrink_to_fit();
+  plan->blocks.shrink_to_fit();
   const Bytes all = overhead_with_tables(model, *plan, overhead);
   const Bytes minimum = budget_of(model, plan->minimum_capacity, overhead, options);
   // A plan may fit where the process that opens and plans does not.
@@ -185,12 +189,18 @@ bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
     return std::tie(o.budget, o.repeat, o.keep_inputs, t.policy, t.search_ms, t.partition, t.max_overhead, t.read_size, t.reads_in_flight,
                     e.read_bytes_per_second, e.compute_slowdown);
   };
+  // What is handed over goes to each session's own hook, what is spilled to its own file.
+  if ((a.outputs.take == nullptr) != (b.outputs.take == nullptr) || a.scratch_directory.empty() != b.scratch_directory.empty())
+    return false;
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;
   if (a.profile == nullptr || b.profile == nullptr) return a.profile == b.profile;
   return same_profile(*a.profile, *b.profile);
 }
 
 Result<PlannedBudget> plan_within(const Model& model, const SessionOptions& options, Bytes overhead) {
+  if (!options.scratch_directory.empty() && model.file().key() != nullptr)
+    return fail(ErrorCode::kUnsupported, model.file().path(),
+                "an encrypted model does not spill: its activations would lie there in plain");
   if (options.plan != nullptr) return adopt(model, options, overhead);
   return plan_in(model, options, overhead);
 }

@@ -70,6 +70,16 @@ void copy_run(ConstPlace from, Place to, std::int64_t count) noexcept {
 
 }  // namespace
 
+std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept {
+  std::array<std::int64_t, Shape::kMaxRank> strides{};
+  std::int64_t stride = static_cast<std::int64_t>(size_of(dtype));
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    strides[static_cast<std::size_t>(axis)] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
 Result<PortCopy> PortCopy::make(const model::Graph& graph, const model::Port& port) {
   const model::Tensor& tensor = graph.tensor(port.tensor);
   const int rank = tensor.shape.rank();
@@ -97,6 +107,7 @@ Result<PortCopy> PortCopy::make(const model::Graph& graph, const model::Port& po
       step.pixels = 1;
   }
   copy.rank_ = std::max(rank, 1);
+  copy.onnx_rank_ = rank;
   return copy;
 }
 
@@ -107,6 +118,36 @@ std::array<std::int64_t, Shape::kMaxRank> PortCopy::strides(const RowView& view)
     strides[axis] = step.rows * view.row_pitch + step.pixels * view.pixel_pitch + step.channels * size_of(view.dtype);
   }
   return strides;
+}
+
+std::size_t PortCopy::innermost_row_axis() const noexcept {
+  std::size_t found = axes_.size();
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank_); ++axis) {
+    const Axis& a = axes_[axis];
+    if (a.rows == 1 && (found == axes_.size() || a.extent > axes_[found].extent)) found = axis;
+  }
+  return found;
+}
+
+OutputBlock PortCopy::box(const RowView& view, std::size_t along, RowRange rows, ChannelRange channels) const noexcept {
+  OutputBlock block;
+  block.dtype = view.dtype;
+  block.data = view.row(rows.begin) + channels.begin * static_cast<std::int64_t>(size_of(view.dtype));
+  block.strides = strides(view);
+  std::array<std::int64_t, Shape::kMaxRank> extents{};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank_); ++axis) {
+    const Axis& a = axes_[axis];
+    extents[axis] = a.extent;
+    if (a.rows > 0) {
+      block.begin[axis] = rows.begin / a.rows % a.extent;
+      extents[axis] = axis == along ? rows.size() : 1;
+    } else if (a.channels > 0) {
+      block.begin[axis] = channels.begin;
+      extents[axis] = channels.size();
+    }
+  }
+  block.shape = *Shape::make({extents.data(), static_cast<std::size_t>(onnx_rank_)});  // of a shape that was made, each extent no larger
+  return block;
 }
 
 /// Calls `run(address, stride, count)` for `count` elements from `first` on, addresses and strides in bytes.
@@ -175,3 +216,27 @@ void PortCopy::from_dense(DType outside, const std::byte* arena, std::int64_t fi
 }
 
 }  // namespace sluice::engine
+
+namespace sluice {
+
+void OutputBlock::copy(std::int64_t first, std::span<std::byte> out) const noexcept {
+  const auto size = static_cast<std::int64_t>(size_of(port_dtype));
+  const int last = shape.rank() - 1;
+  const std::int64_t length = last < 0 ? 1 : shape[last];
+  const std::int64_t stride = last < 0 ? 0 : strides[static_cast<std::size_t>(last)];
+  std::int64_t left = static_cast<std::int64_t>(out.size()) / size;
+  for (std::byte* to = out.data(); left > 0;) {
+    std::int64_t rest = first / length, offset = first % length * stride;
+    for (int axis = last - 1; axis >= 0; --axis) {
+      offset += rest % shape[axis] * strides[static_cast<std::size_t>(axis)];
+      rest /= shape[axis];
+    }
+    const std::int64_t count = std::min(length - first % length, left);
+    engine::copy_run({data + offset, stride, dtype}, {to, size, port_dtype}, count);
+    to += count * size;
+    first += count;
+    left -= count;
+  }
+}
+
+}  // namespace sluice

@@ -8,16 +8,22 @@
 // are f16, bf16 or f64 and the arena's f32, each is converted on its way: nothing is held for it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "sluice/core/error.h"
+#include "sluice/core/interval.h"
 #include "sluice/core/tensor.h"
+#include "sluice/engine/output_block.h"
 #include "sluice/model/graph.h"
 
 namespace sluice::engine {
+
+/// Of a tensor whose elements follow each other in ONNX order, in bytes.
+std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept;
 
 class PortCopy {
  public:
@@ -40,7 +46,24 @@ class PortCopy {
   /// The same of a tensor that lies at `arena` in ONNX order without gaps.
   void from_dense(DType outside, const std::byte* arena, std::int64_t first, std::span<std::byte> onnx) const noexcept;
 
+  /// Calls `take(block)` with rows x channels of `view` as boxes in ONNX order, one for each run of rows along the innermost of the axes
+  /// that rows fold, until one is not taken. Of a block all but its port and the port's type is filled in.
+  template <class Take>
+  Status for_each_box(const RowView& view, RowRange rows, ChannelRange channels, const Take& take) const noexcept {
+    const std::size_t along = innermost_row_axis();
+    const std::int64_t height = along < axes_.size() ? axes_[along].extent : 1;
+    for (std::int64_t row = rows.begin; row < rows.end;) {
+      const std::int64_t count = std::min(height - row % height, rows.end - row);
+      SLUICE_RETURN_IF_ERROR(take(box(view, along, {row, row + count}, channels)));
+      row += count;
+    }
+    return {};
+  }
+
  private:
+  std::size_t innermost_row_axis() const noexcept;  // one past the last: none
+  OutputBlock box(const RowView& view, std::size_t along, RowRange rows, ChannelRange channels) const noexcept;
+
   /// One step along an ONNX axis goes this far in the physical tensor; one of the three is not zero.
   struct Axis {
     std::int64_t extent = 1;
@@ -54,7 +77,8 @@ class PortCopy {
 
   Bytes bytes_;
   DType dtype_ = DType::kF32;
-  int rank_ = 1;  // a scalar has one axis of one element
+  int rank_ = 1;       // a scalar has one axis of one element
+  int onnx_rank_ = 0;  // and no extent
   std::array<Axis, Shape::kMaxRank> axes_{};
 };
 

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -26,15 +27,15 @@ Bytes read_field(std::string_view text, std::string_view key) noexcept {
   return Bytes(kibibytes * 1024);
 }
 
-/// A mapping as /proc/self/smaps tells of it: a head "55d0-55f0 r-xp ... /usr/bin/x" and lines such as "Anonymous:   0 kB".
+/// A mapping as /proc/self/maps tells of it: "55d0-55f0 r-xp ... /usr/bin/x".
 struct Mapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
   bool from_file = false;  // private, not writable, of a file
 };
 
-/// Reads the head of a mapping; false for any other line.
-bool read_head(std::string_view line, Mapping& mapping) noexcept {
+/// False for what is no mapping.
+bool read_mapping(std::string_view line, Mapping& mapping) noexcept {
   Mapping found;
   const char* const end = line.data() + line.size();
   const auto begin = std::from_chars(line.data(), end, found.begin, 16);
@@ -69,6 +70,83 @@ void for_each_line(const char* path, const Visit& visit) noexcept {
   close(descriptor);
 }
 
+/// What this process has mapped from files and not written: the program's code and constants, and its libraries'. What was written since
+/// (relocations, a debugger's break points) would be lost with its page.
+class CodePages {
+ public:
+  CodePages() noexcept : pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {
+    for_each_line("/proc/self/maps", [&](std::string_view line) {
+      Mapping mapping;
+      if (read_mapping(line, mapping) && mapping.from_file) add(mapping);
+    });
+  }
+  CodePages(const CodePages&) = delete;
+  CodePages& operator=(const CodePages&) = delete;
+  ~CodePages() {
+    if (pagemap_ >= 0) close(pagemap_);
+  }
+
+  void release() const noexcept {
+    for_each_run([](std::uintptr_t begin, std::uintptr_t end) {
+      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
+      madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
+      madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    });
+  }
+
+  /// A page that is touched brings 64 KiB or more of what the system has cached around it, but never more than its mapping. So every other
+  /// piece gets a mark that makes it a mapping apart and means nothing here: core dumps leave out what lies in files anyway.
+  void cut() const noexcept {
+    for_each_run([](std::uintptr_t run, std::uintptr_t end) {
+      if (end - run > kMostToCut) return;
+      for (std::uintptr_t at = run / (2 * kPiece) * (2 * kPiece); at < end; at += 2 * kPiece) {
+        const std::uintptr_t begin = std::max(at, run), next = std::min(at + kPiece, end);
+        if (begin < next) madvise(reinterpret_cast<void*>(begin), next - begin, MADV_DONTDUMP);
+      }
+    });
+  }
+
+ private:
+  static constexpr std::uintptr_t kPiece = std::uintptr_t{16} << 10;
+  static constexpr std::uintptr_t kMostToCut = std::uintptr_t{64} << 20;  // 4,096 mappings of the 65,530 that a process may have
+
+  /// Pieces that follow each other are one.
+  void add(const Mapping& mapping) noexcept {
+    if (count_ > 0 && mappings_[count_ - 1].end == mapping.begin)
+      mappings_[count_ - 1].end = mapping.end;
+    else if (count_ < mappings_.size())
+      mappings_[count_++] = mapping;
+  }
+
+  /// There, or swapped out, and not the file's any more.
+  static bool written(std::uint64_t entry) noexcept { return (entry >> 62) != 0 && (entry >> 61 & 1) == 0; }
+
+  /// Calls `visit(begin, end)` with each run of pages that are not written.
+  template <class Visit>
+  void for_each_run(const Visit& visit) const noexcept {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    std::array<std::uint64_t, 256> entries;
+    for (std::size_t m = 0; m < count_; ++m) {
+      std::uintptr_t run = mappings_[m].begin, at = run;
+      while (at < mappings_[m].end) {
+        const std::size_t wanted = std::min(entries.size(), (mappings_[m].end - at) / page) * sizeof entries[0];
+        const ssize_t length = pread(pagemap_, entries.data(), wanted, static_cast<off_t>(at / page * sizeof entries[0]));
+        if (length < static_cast<ssize_t>(sizeof entries[0])) break;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(length) / sizeof entries[0]; ++i, at += page) {
+          if (!written(entries[i])) continue;
+          if (run < at) visit(run, at);
+          run = at + page;
+        }
+      }
+      if (run < at) visit(run, at);
+    }
+  }
+
+  const int pagemap_;
+  std::array<Mapping, 128> mappings_;  // of the program and its libraries; what is beyond keeps its pages
+  std::size_t count_ = 0;
+};
+
 /// `before()` comes between the opening and the reading, of which it sees the least code.
 template <class Before>
 ProcessMemory read_status(const Before& before) noexcept {
@@ -87,23 +165,14 @@ ProcessMemory read_status(const Before& before) noexcept {
 }  // namespace
 
 ProcessMemory release_code_pages() noexcept {
-  std::array<Mapping, 128> mappings;  // of the program and its libraries, four each; what is beyond keeps its pages
-  std::size_t count = 0;
-  Mapping mapping;
-  for_each_line("/proc/self/smaps", [&](std::string_view line) {
-    if (read_head(line, mapping)) return;
-    if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
-    // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
-    if (read_field(line, "Anonymous:") == Bytes() && count < mappings.size()) mappings[count++] = mapping;
-  });
-  return read_status([&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      auto* const begin = reinterpret_cast<void*>(mappings[i].begin);
-      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
-      madvise(begin, mappings[i].end - mappings[i].begin, MADV_NOHUGEPAGE);
-      madvise(begin, mappings[i].end - mappings[i].begin, MADV_DONTNEED);
-    }
-  });
+  const CodePages code;
+  return read_status([&] { code.release(); });
+}
+
+void release_code_pages_in_pieces() noexcept {
+  const CodePages code;
+  code.cut();
+  code.release();
 }
 
 ProcessMemory read_process_memory() noexcept {

@@ -16,18 +16,9 @@ namespace sluice {
 namespace {
 
 using engine::BoundPort;
+using engine::dense_strides;
 using engine::Occupation;
 using engine::Tenancy;
-
-std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept {
-  std::array<std::int64_t, Shape::kMaxRank> strides{};
-  std::int64_t stride = static_cast<std::int64_t>(size_of(dtype));
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] = stride;
-    stride *= shape[axis];
-  }
-  return strides;
-}
 
 class PlannedSession final : public Session {
  public:
@@ -178,9 +169,10 @@ class PlannedSession final : public Session {
       return turn.error().code == ErrorCode::kCancelled && tenant_.executor()->cancelled() ? tenant_.executor()->run() : turn;
     }
     tenant_.outputs_hold = false;
-    if (!std::exchange(has_run_, true)) tenancy_->release_code();
+    tenancy_->release_code();
     const ScopedAffinity processors(tenancy_->options().compute_cpus);
-    const Status status = tenant_.executor()->run();
+    Status status = tenant_.executor()->run();
+    if (status && hands_over()) status = tenant_.hand_over_rest();
     tenant_.outputs_hold = status.has_value();
     if (status) stats = tenant_.executor()->stats();
     // The plan may have put other tensors where the inputs were.
@@ -215,11 +207,15 @@ class PlannedSession final : public Session {
 
   Status check_output(std::size_t port) const noexcept {
     if (port >= tenant_.bound.outputs.size()) return no_port("output", port, tenant_.bound.outputs.size());
+    if (hands_over())
+      return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs went to the hook as they were made: none are kept");
     if (tenant_.outputs_hold) return {};
     return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name,
                 tenancy_->shared() ? "outputs hold from a successful run to the next input or run of any session of the arena"
                                    : "outputs hold from a successful run to the next input or run");
   }
+
+  bool hands_over() const noexcept { return tenant_.options.outputs.take != nullptr; }
 
   /// Of an output in the last run.
   std::size_t elements_of(std::size_t port) const noexcept { return static_cast<std::size_t>(output_shape(port).element_count()); }
@@ -245,7 +241,6 @@ class PlannedSession final : public Session {
   std::shared_ptr<Tenancy> tenancy_;  // outlives the tenant, which uses its arena and pool
   std::unique_ptr<engine::Tenant> owned_;
   engine::Tenant& tenant_;
-  bool has_run_ = false;
 };
 
 /// What an arena decides for its sessions is left to it.
@@ -290,7 +285,7 @@ Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> mod
 }  // namespace
 
 bool TensorInPlace::dense() const noexcept {
-  const auto wanted = dense_strides(shape, dtype);
+  const auto wanted = engine::dense_strides(shape, dtype);
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape[axis] > 1 && strides[static_cast<std::size_t>(axis)] != wanted[static_cast<std::size_t>(axis)]) return false;
   return true;

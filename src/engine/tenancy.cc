@@ -74,6 +74,7 @@ Status Tenancy::rearrange(Bytes budget, bool plan_all) {
 }
 
 Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
+  release_code_within(budget, Bytes());
   Arrangement next;
   next.budget = budget;
   next.overhead = overhead_;
@@ -225,6 +226,7 @@ Status Tenancy::move_in(Arrangement next) {
   budget_bytes_ = next.budget.count();
   overhead_bytes_ = (next.overhead + next.tables).count();
   arena_bytes_ = next.end.count();
+  has_planned_ = true;
   other = Arena();
   SLUICE_RETURN_IF_ERROR(arena_.commit(next.end));
   next = {};
@@ -370,11 +372,15 @@ void Tenancy::forget(const Tenant& gone) noexcept {
 }
 
 void Tenancy::release_code() noexcept {
-  constexpr Bytes kPlenty(std::uint64_t{8} << 20);  // more than all the code that a run was seen to map
-  if (options_.scope != BudgetScope::kProcess || options_.budget >= kUnlimitedBytes) return;
+  if (!std::exchange(has_planned_, false)) return;
   const Bytes arena(arena_bytes_);
-  const Bytes to_come = arena - std::min(arena, arena_.resident());
-  if (read_process_memory().resident + to_come + kPlenty > options_.budget) release_code_pages();
+  release_code_within(options_.budget, arena - std::min(arena, arena_.resident()));
+}
+
+void Tenancy::release_code_within(Bytes budget, Bytes to_come) const noexcept {
+  constexpr Bytes kPlenty(std::uint64_t{8} << 20);  // more than all the code that planning or a run was seen to map
+  if (options_.scope != BudgetScope::kProcess || budget >= kUnlimitedBytes) return;
+  if (read_process_memory().resident + to_come + kPlenty > budget) release_code_pages_in_pieces();
 }
 
 MemoryReport Tenancy::memory() const noexcept {

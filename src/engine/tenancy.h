@@ -54,8 +54,8 @@ class Tenancy {
   /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
 
-  /// Before a session's first run: where a process budget has little room to spare, code of opening and planning goes back, so that it does
-  /// not lie beside that of the run.
+  /// Before a run, the first since plans changed: where a process budget has little room to spare, code of opening and planning goes back,
+  /// so that it does not lie beside that of the run, which comes in pieces.
   void release_code() noexcept;
 
   MemoryReport memory() const noexcept;
@@ -92,6 +92,8 @@ class Tenancy {
   Status settle(const executor::Executor* next) noexcept;
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
+  /// Where so much is to come, before planning too.
+  void release_code_within(Bytes budget, Bytes to_come) const noexcept;
   void hold_nothing() noexcept;
   void wipe_for_others() noexcept;
 
@@ -105,6 +107,7 @@ class Tenancy {
   Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own
   std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner
   std::shared_ptr<Tenancy> next_stuck_;  // in the list of StuckReads
+  bool has_planned_ = false;             // since the last run
   // For `memory`, which any thread may call.
   std::atomic<std::uint64_t> budget_bytes_;
   std::atomic<std::uint64_t> overhead_bytes_{0};

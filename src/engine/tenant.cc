@@ -4,6 +4,7 @@
 
 #include "sluice/core/affinity.h"
 #include "sluice/core/storage_interrupts.h"
+#include "sluice/plan/passing.h"
 #include "src/engine/planning.h"
 
 namespace sluice::engine {
@@ -43,7 +44,16 @@ Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
   return {};
 }
 
-Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) const {
+Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Holding& held, Arena& arena, ThreadPool& pool) {
+  const executor::BlockSink outputs{[](void* self, const executor::MadeBlock& made) noexcept {
+                                      return static_cast<Tenant*>(self)->hand_over(made.port, made.view, made.rows, made.channels);
+                                    },
+                                    this};
+  BoundSession next;
+  if (const Bytes spilled = plan::scratch_bytes(placed.plan(), graph()); spilled > Bytes() && !options.scratch_directory.empty()) {
+    SLUICE_ASSIGN_OR_RETURN(executor::ScratchFile scratch, executor::ScratchFile::create(options.scratch_directory, spilled));
+    next.scratch = std::make_unique<executor::ScratchFile>(std::move(scratch));
+  }
   const executor::ExecutorOptions executor_options{.read = reads_of(options),
                                                    .load_cpus = options.tuning.load_cpus,
                                                    .held = held,
@@ -52,8 +62,9 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
                                                    .max_turns = options.max_turns,
                                                    .before_step = options.before_step,
                                                    .after_step = options.after_step,
-                                                   .key = model->file().key()};
-  BoundSession next;
+                                                   .key = model->file().key(),
+                                                   .outputs = options.outputs.take == nullptr ? executor::BlockSink() : outputs,
+                                                   .scratch = next.scratch.get()};
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
   SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));
@@ -67,10 +78,36 @@ void Tenant::take(BoundSession next, std::shared_ptr<const PlacedPlan> next_plan
     if (next.executor && next.executor->cancelled()) bound.executor->cancel();
   }
   next.executor.reset();
+  bound.scratch.swap(next.scratch);
   bound.inputs = std::move(next.inputs);
   bound.outputs = std::move(next.outputs);
   plan = std::move(next_plan);
   outputs_hold = false;
+}
+
+Status Tenant::hand_over(std::size_t port, const RowView& view, RowRange rows, ChannelRange channels) noexcept {
+  const BoundPort& output = bound.outputs[port];
+  return output.copy.for_each_box(view, rows, channels, [&](OutputBlock block) {
+    block.port = port;
+    block.port_dtype = output.dtype;
+    return options.outputs.take(options.outputs.context, block);
+  });
+}
+
+Status Tenant::hand_over_rest() noexcept {
+  for (std::size_t port = 0; port < bound.outputs.size(); ++port) {
+    const BoundPort& output = bound.outputs[port];
+    if (output.view.data == nullptr) continue;  // steps did, or it has no elements
+    if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
+      SLUICE_RETURN_IF_ERROR(hand_over(port, output.view, {0, output.view.rows}, {0, output.view.channels}));
+      continue;
+    }
+    const Shape shape = executor()->output_shape(port);
+    if (shape.element_count() == 0) continue;
+    const OutputBlock whole{port, output.view.data, output.view.dtype, output.dtype, shape, {}, dense_strides(shape, output.view.dtype)};
+    SLUICE_RETURN_IF_ERROR(options.outputs.take(options.outputs.context, whole));
+  }
+  return {};
 }
 
 void Tenant::end_turn() noexcept {

@@ -35,6 +35,7 @@ struct BoundPort {
 
 /// What follows from a plan.
 struct BoundSession {
+  std::unique_ptr<executor::ScratchFile> scratch;  // of a plan that spills; the executor uses it
   std::unique_ptr<executor::Executor> executor;
   std::vector<BoundPort> inputs;
   std::vector<BoundPort> outputs;
@@ -50,9 +51,11 @@ class Tenant {
   /// What a session has beside its plan: the model's own source of weights, or one of its own when it asks for another way of reading; and
   /// the processors that load.
   Status open(int threads, const std::vector<int>& compute_cpus);
-  Result<BoundSession> bind(const PlacedPlan& plan, const executor::Holding& held, Arena& arena, ThreadPool& pool) const;
+  Result<BoundSession> bind(const PlacedPlan& plan, const executor::Holding& held, Arena& arena, ThreadPool& pool);
   /// The executor before ends here. A cancellation that no run has taken goes on to the next.
   void take(BoundSession next, std::shared_ptr<const PlacedPlan> next_plan) noexcept;
+  /// What no step hands over, to whom the options say, when a run is over. Errors: the hook's.
+  Status hand_over_rest() noexcept;
   /// Another session has the arena: inputs and outputs no longer hold.
   void end_turn() noexcept;
 
@@ -70,6 +73,8 @@ class Tenant {
   mutable std::mutex executor_mutex;  // cancel() may come while another plan is taken
 
  private:
+  Status hand_over(std::size_t port, const RowView& view, RowRange rows, ChannelRange channels) noexcept;
+
   std::optional<profiler::DeviceProfile> profile_;
   std::unique_ptr<model::WeightSource> own_source_;
   model::WeightSource* source_ = nullptr;

@@ -13,26 +13,34 @@ namespace {
 using kernels::KernelDescriptor;
 using kernels::Operand;
 
-/// Whether a step has the same tensors as the one before it. A weight that is an input lies where each step's own load brings it; a prepare
-/// step has no places.
-bool shares_tensors(const model::Graph& graph, const plan::Step* before, const plan::Step& step) noexcept {
-  if (before == nullptr || before->node != step.node || before->prepare != step.prepare) return false;
-  const auto constant = [&](TensorId id) { return graph.tensor(id).weight.valid(); };
-  const model::Node& node = graph.node(step.node);
-  return std::none_of(node.inputs.begin(), node.inputs.end(), constant);
+/// By tensor: whether it lies where each step has it, as a weight that is an input does (a step's own load brings it), or what passes.
+std::vector<bool> lie_by_step(const model::Graph& graph, const plan::Plan& plan) {
+  std::vector<bool> by_step(graph.tensors.size(), false);
+  for (std::size_t t = 0; t < by_step.size(); ++t) by_step[t] = graph.tensors[t].weight.valid();
+  for (const plan::PassingTensor& passing : plan.passing) by_step[passing.tensor.index()] = true;
+  return by_step;
 }
 
-/// Where in the table of operands a list of tensors begins: that of a single one anywhere, those of several for each node. Constants lie
-/// where each step's own load brings them, and the tensors of a prepare step have no places: these lists are nobody else's.
+/// Whether a step has the same tensors as the one before it; a prepare step has no places.
+bool shares_tensors(const model::Graph& graph, const std::vector<bool>& by_step, const plan::Step* before,
+                    const plan::Step& step) noexcept {
+  if (before == nullptr || before->node != step.node || before->prepare != step.prepare) return false;
+  const auto moves = [&](TensorId id) { return by_step[id.index()]; };
+  const model::Node& node = graph.node(step.node);
+  return std::none_of(node.inputs.begin(), node.inputs.end(), moves) && std::none_of(node.outputs.begin(), node.outputs.end(), moves);
+}
+
+/// Where in the table of operands a list of tensors begins: that of a single one anywhere, those of several for each node. Lists with what
+/// lies by step, and those of a prepare step, whose tensors have no places, are nobody else's.
 class OperandPlaces {
  public:
-  explicit OperandPlaces(const model::Graph& graph)
-      : graph_(graph), of_tensor_(graph.tensors.size(), kNone), of_node_(graph.nodes.size(), kNone) {}
+  OperandPlaces(const model::Graph& graph, const plan::Plan& plan)
+      : by_step_(lie_by_step(graph, plan)), of_tensor_(graph.tensors.size(), kNone), of_node_(graph.nodes.size(), kNone) {}
 
   /// The place of the list; null: it is to be a new one. `kNone` there: it is new, and may be shared from now on.
   std::uint32_t* find(const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) noexcept {
-    const auto constant = [&](TensorId id) { return graph_.tensor(id).weight.valid(); };
-    if (step.prepare || ids.empty() || std::any_of(ids.begin(), ids.end(), constant)) return nullptr;
+    const auto moves = [&](TensorId id) { return by_step_[id.index()]; };
+    if (step.prepare || ids.empty() || std::any_of(ids.begin(), ids.end(), moves)) return nullptr;
     if (ids.size() == 1) return &of_tensor_[ids[0].index()];
     return inputs ? &of_node_[step.node.index()] : nullptr;
   }
@@ -40,13 +48,13 @@ class OperandPlaces {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
  private:
-  const model::Graph& graph_;
+  std::vector<bool> by_step_;
   std::vector<std::uint32_t> of_tensor_, of_node_;
 };
 
 /// How many operands there are, shared as far as they may be.
 std::size_t count_shared_operands(const model::Graph& graph, const plan::Plan& plan) {
-  OperandPlaces places(graph);
+  OperandPlaces places(graph, plan);
   std::size_t count = 0;
   const auto add = [&](const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) {
     std::uint32_t* place = places.find(step, ids, inputs);
@@ -65,11 +73,12 @@ std::size_t count_shared_operands(const model::Graph& graph, const plan::Plan& p
 class Binder {
  public:
   explicit Binder(const BindContext& context)
-      : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool), places_(graph_) {}
+      : context_(context), graph_(context.graph), plan_(context.plan), arena_(context.arena), pool_(context.pool), places_(graph_, plan_) {}
 
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
+    bind_blocks();
     place_parameters();
     announce_weights();
     bound_.guards = BoundGuards(graph_, plan_, arena_);
@@ -88,6 +97,7 @@ class Binder {
     bound_.steps.reserve(plan_.steps.size());
     bound_.operands.reserve(count_shared_operands(graph_, plan_));
     bound_.weights.reserve(count_operands(graph_, plan_).weights);
+    bound_.blocks.reserve(plan_.blocks.size());
     bound_.parts.reserve(static_cast<std::size_t>(std::count_if(plan_.steps.begin(), plan_.steps.end(), plan::adds_part)));
     resolved_.resize(graph_.nodes.size());
     bound_.inputs.reserve(graph_.inputs.size());
@@ -197,6 +207,63 @@ class Binder {
       bound_.steps[i].call.parameter_data = bound_.parameters.data() + parameters_of_step_[i];
   }
 
+  bool passes(TensorId id) const {
+    return std::any_of(plan_.passing.begin(), plan_.passing.end(),
+                       [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
+  }
+
+  /// The tensor whose blocks are an output's: its own, or, where a reshape only shows what passes, that one's.
+  TensorId passes_as(const model::Port& port) const {
+    for (const model::Node& node : graph_.nodes)
+      if (node.op == model::OpKind::kReshape && node.outputs[0] == port.tensor && passes(port.tensor) && passes(node.inputs[0]))
+        return node.inputs[0];
+    return port.tensor;
+  }
+
+  void bind_blocks() {
+    std::vector<TensorId> of_port;
+    if (!plan_.blocks.empty())
+      for (const model::Port& port : graph_.outputs) of_port.push_back(passes_as(port));
+    for (const plan::PassingBlock& block : plan_.blocks) {
+      const model::Tensor& tensor = graph_.tensor(block.tensor);
+      const RowView view = block_view(block);
+      BoundBlock bound{view, block_data(block), static_cast<std::size_t>(plan::bytes_of(block, tensor).count()), {}, 0};
+      const auto passing =
+          std::find_if(plan_.passing.begin(), plan_.passing.end(), [&](const plan::PassingTensor& p) { return p.tensor == block.tensor; });
+      bound.file_offset = passing->file_offset + Bytes(static_cast<std::uint64_t>(block.rows.begin * view.row_pitch));
+      for (std::size_t port = 0; port < of_port.size(); ++port)
+        if (of_port[port] == block.tensor) bound.port = static_cast<std::uint32_t>(port);
+      bound_.blocks.push_back(bound);
+    }
+  }
+
+  std::byte* block_data(const plan::PassingBlock& block) const noexcept {
+    return arena_ + (plan_.buffer(plan_.steps[block.step].workspace).offset + block.offset).count();
+  }
+
+  /// Of the whole tensor, of which only the block is there: rows and channels count from the tensor's first.
+  RowView block_view(const plan::PassingBlock& block) const noexcept {
+    const model::Tensor& tensor = graph_.tensor(block.tensor);
+    const RowExtents extents = row_extents(tensor.shape);
+    const auto size = static_cast<std::int64_t>(size_of(tensor.dtype));
+    RowView view{nullptr, extents.rows, extents.pixels, extents.channels, 0, block.channels.size() * size, 0, tensor.dtype};
+    view.row_pitch = extents.pixels * view.pixel_pitch;
+    view.data = block_data(block) - block.rows.begin * view.row_pitch - block.channels.begin * size;
+    return view;
+  }
+
+  /// Where a kernel's own part of its step's workspace ends.
+  Bytes workspace_end(const plan::Step& step) const noexcept {
+    if (!step.workspace.valid()) return {};
+    Bytes end = plan_.buffer(step.workspace).size;
+    const auto before = [](const plan::PassingBlock& block, std::size_t at) { return block.step < at; };
+    const auto index = static_cast<std::size_t>(&step - plan_.steps.data());
+    for (auto block = std::lower_bound(plan_.blocks.begin(), plan_.blocks.end(), index, before);
+         block != plan_.blocks.end() && block->step == index; ++block)
+      end = std::min(end, block->offset);
+    return end;
+  }
+
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
     if (kernel == nullptr) return refuse(node, "this build has no kernel of the number that the plan names");
     if (kernel->resolve == nullptr)
@@ -237,7 +304,8 @@ class Binder {
         if (operand == nullptr || !operand->load.valid()) return refuse_operand(node);
         view = dense_view(weight_address(*operand), tensor.shape, tensor.dtype);
       } else {
-        view = activation_view(id);
+        const plan::PassingBlock* block = plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id);
+        view = block != nullptr ? block_view(*block) : activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
       bound_.operands.push_back({view, tensor.shape, extents_of(id)});
@@ -310,7 +378,7 @@ class Binder {
 
   Result<std::byte*> bind_workspace(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
     const Bytes needed = kernels::workspace_bytes(kernel, graph_, node, extent_of(step));
-    const Bytes given = step.workspace.valid() ? plan_.buffer(step.workspace).size : Bytes();
+    const Bytes given = workspace_end(step);
     if (needed > given) {
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace is too small", needed.count(), given.count()));
     }
@@ -329,7 +397,7 @@ class Binder {
     const plan::Buffer& buffer = plan_.buffer(step.workspace);
     const std::uint64_t begin =
         align_up(buffer.offset.count() + kernels::workspace_bytes(kernel, graph_, node, extent_of(step)).count(), plan_.block);
-    const std::uint64_t end = (buffer.offset + buffer.size).count();
+    const std::uint64_t end = (buffer.offset + workspace_end(step)).count();
     const std::uint64_t tail = kernels::kReadTail.count();
     if (end < begin + tail || end - begin - tail < least)
       return fail(make_error(ErrorCode::kInvalidPlan, node.name, "the step's workspace has no room for a weight that it reads", least,
@@ -376,7 +444,7 @@ class Binder {
     const model::Tensor& tensor = graph_.tensor(port.tensor);
     if (!tensor.weight.valid()) {
       const RowView view = activation_view(port.tensor);
-      if (view.data == nullptr && tensor.shape.element_count() > 0)
+      if (!passes(port.tensor) && view.data == nullptr && tensor.shape.element_count() > 0)
         return fail(ErrorCode::kInvalidPlan, port.name, "an output has no place");
       return view;
     }
@@ -408,11 +476,12 @@ class Binder {
 
 OperandCount count_operands(const model::Graph& graph, const plan::Plan& plan) {
   OperandCount count;
+  const std::vector<bool> by_step = lie_by_step(graph, plan);
   const plan::Step* before = nullptr;
   for (const plan::Step& step : plan.steps) {
     const model::Node& node = graph.node(step.node);
     count.weights += node.weights.size();
-    if (!shares_tensors(graph, before, step)) count.tensors += node.inputs.size() + node.outputs.size();
+    if (!shares_tensors(graph, by_step, before, step)) count.tensors += node.inputs.size() + node.outputs.size();
     before = &step;
   }
   return count;

@@ -45,6 +45,15 @@ struct BoundStep {
 inline constexpr std::size_t kStepTable = 208;
 static_assert(sizeof(BoundStep) + 16 <= kStepTable, "a tight budget has thousands of steps: what grows here is taken from its arena");
 
+/// A block of a passing tensor (plan::Plan::blocks, at the same index).
+struct BoundBlock {
+  RowView view;  // as the step's kernel sees it
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  Bytes file_offset;       // spilled: of its first row
+  std::uint32_t port = 0;  // handed over: of the output
+};
+
 /// The calls of one run, and what their pointers point to. A table of a step must be small, since a tight budget has many: steps of one
 /// node share its tensors and its parameters, nodes the operand of a tensor, and nodes with the same parameters these.
 struct BoundPlan {
@@ -53,6 +62,7 @@ struct BoundPlan {
   std::vector<kernels::WeightOperand> weights;
   std::vector<std::byte> parameters;
   std::vector<std::span<std::byte>> windows;
+  std::vector<BoundBlock> blocks;
   std::vector<kernels::SumsPart> parts;  // of the steps that take a part of their sums, in their order
   std::vector<Shape> extents;  // of this run, by bounded tensor in the order of their ids; steps write and read them (Operand::extents)
   std::vector<const Shape*> output_extents;  // by output port; null: those of the port

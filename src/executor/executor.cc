@@ -33,6 +33,8 @@ class PlanExecutor final : public Executor {
         max_turns_(options.max_turns),
         before_step_(options.before_step),
         after_step_(options.after_step),
+        outputs_(options.outputs),
+        scratch_(options.scratch),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
         loader_({graph, plan, skipped_, bound_.guards, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
@@ -79,6 +81,7 @@ class PlanExecutor final : public Executor {
       stats_.bytes_read += reader_.take_bytes_read();
       stats_.load_ns += reader_.take_busy_ns();
       status = end(status);
+      if (const Status passed = std::exchange(passing_status_, Status()); !passed) status = passed;
     }
     if (status) {
       pass_ = Pass::kPeriod;
@@ -215,8 +218,11 @@ class PlanExecutor final : public Executor {
       while (guarded != bound_.guards.runs().end() && guarded->end <= i) ++guarded;
       return guarded == bound_.guards.runs().end() || i < guarded->begin || bound_.guards.met(guarded->guard);
     };
+    std::size_t next_block = 0;
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
+      const std::size_t first_block = next_block;
+      while (next_block < plan_.blocks.size() && plan_.blocks[next_block].step == i) ++next_block;
       if (before_step_.call != nullptr) before_step_(event_of(i));
       if (cancelled_.load(std::memory_order_relaxed)) return;
       const std::int64_t stalled_before = stats_.stall_ns;
@@ -224,12 +230,48 @@ class PlanExecutor final : public Executor {
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
       const bool runs = (!step.prologue_only || prepares()) && wanted(i);
+      if (runs && !fetch(first_block, next_block)) return;
       if (runs) run_step(step);
+      if (runs && !pass_on(first_block, next_block)) return;
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
       if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
       if (after_step_.call != nullptr) tell_after(i, runs);
     }
+  }
+
+  /// Brings what a step reads of the scratch file: blocks [first, end). False where the run is over.
+  bool fetch(std::size_t first, std::size_t end) noexcept {
+    for (std::size_t b = first; b < end; ++b) {
+      if (plan_.blocks[b].passage != plan::Passage::kFetched) continue;
+      const BoundBlock& block = bound_.blocks[b];
+      if (const Status read = scratch_->read(block.file_offset, {block.data, block.bytes}); !read) return give_up(read);
+      stats_.scratch_read += Bytes(block.bytes);
+    }
+    return true;
+  }
+
+  /// And what it has made on to the scratch file or to the caller.
+  bool pass_on(std::size_t first, std::size_t end) noexcept {
+    for (std::size_t b = first; b < end; ++b) {
+      const BoundBlock& block = bound_.blocks[b];
+      const plan::PassingBlock& planned = plan_.blocks[b];
+      if (planned.passage == plan::Passage::kStored) {
+        if (const Status written = scratch_->write(block.file_offset, {block.data, block.bytes}); !written) return give_up(written);
+        stats_.scratch_written += Bytes(block.bytes);
+      } else if (planned.passage == plan::Passage::kHandedOver) {
+        const Status taken = outputs_.take(outputs_.context, {block.port, block.view, planned.rows, planned.channels});
+        if (!taken) return give_up(taken);
+      }
+    }
+    return true;
+  }
+
+  /// The run ends here, as by a cancellation, but with this error.
+  bool give_up(const Status& reason) noexcept {
+    passing_status_ = reason;
+    cancel();
+    return false;
   }
 
   StepEvent event_of(std::size_t index) const noexcept {
@@ -288,6 +330,9 @@ class PlanExecutor final : public Executor {
   std::int64_t max_turns_;
   StepHook before_step_;
   StepHook after_step_;
+  BlockSink outputs_;
+  ScratchFile* scratch_;
+  Status passing_status_;         // of this run
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
   bool failed_ = false;           // the last run did: the lanes may be interrupted
@@ -322,6 +367,17 @@ Status check_options(const ExecutorOptions& options) {
   return {};
 }
 
+/// That what passes has where to go.
+Status check_passing(const plan::Plan& plan, const ExecutorOptions& options) {
+  for (const plan::PassingTensor& passing : plan.passing) {
+    if (passing.spilled && options.scratch == nullptr)
+      return fail(ErrorCode::kInvalidArgument, "scratch", "the plan spills activations, but there is no directory for a scratch file");
+    if (!passing.spilled && options.outputs.take == nullptr)
+      return fail(ErrorCode::kInvalidArgument, "outputs", "the plan hands outputs over as they are made, but nobody takes them");
+  }
+  return {};
+}
+
 /// That arena, pool and source are those that the plan was made for.
 Status check_surroundings(const plan::Plan& plan, const model::WeightSource& source, const Arena& arena, const ThreadPool& pool) {
   if (arena.reserved() < plan.arena_bytes) {
@@ -346,6 +402,7 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options));
+  SLUICE_RETURN_IF_ERROR(check_passing(plan, options));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
   Holding held = options.held;
   held.loads.resize(plan.loads.size(), false);

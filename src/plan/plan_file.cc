@@ -18,9 +18,11 @@ static_assert(std::endian::native == std::endian::little, "fields are copied as 
 
 constexpr std::array<char, 8> kMagic = {'S', 'L', 'U', 'P', 'L', 'A', 'N', '\n'};
 constexpr std::uint32_t kEndiannessMark = 0x01020304;
-constexpr std::uint32_t kFormatVersion = 3;  // 1 had no transforms and no loads for the prologue alone, 2 no parts of sums
-constexpr Bytes kMaxFileBytes{256u << 20};   // two million steps
+constexpr std::uint32_t kFormatVersion =
+    4;  // 1 had no transforms and no loads for the prologue alone, 2 no parts of sums, 3 no passing tensors
+constexpr Bytes kMaxFileBytes{256u << 20};  // two million steps
 constexpr int kBufferKindCount = 8;
+constexpr int kPassageCount = 5;
 // A plan with sub-plans, and nothing deeper.
 constexpr flatbuffers::uoffset_t kMaxDepth = 4;
 constexpr flatbuffers::uoffset_t kMaxPlans = 1 << 10;
@@ -84,6 +86,13 @@ schema::PlanLoad encode(const Load& l) {
           static_cast<std::uint8_t>(l.form)};
 }
 
+schema::PlanPassing encode(const PassingTensor& t) { return {t.file_offset.count(), t.tensor.raw(), t.spilled}; }
+
+schema::PlanPassingBlock encode(const PassingBlock& b) {
+  return {b.rows.begin,     b.rows.end, b.channels.begin, b.channels.end,
+          b.offset.count(), b.step,     b.tensor.raw(),   static_cast<std::uint8_t>(b.passage)};
+}
+
 flatbuffers::Offset<schema::Plan> encode(flatbuffers::FlatBufferBuilder& builder, const Plan& plan) {
   const auto as_struct = [](const auto& item) { return encode(item); };
   std::vector<flatbuffers::Offset<schema::Plan>> nested;
@@ -95,11 +104,14 @@ flatbuffers::Offset<schema::Plan> encode(flatbuffers::FlatBufferBuilder& builder
   const auto operands = structs<schema::PlanOperand>(builder, plan.operands, as_struct);
   const auto loads = structs<schema::PlanLoad>(builder, plan.loads, as_struct);
   const auto subplans = builder.CreateVector(nested);
+  const auto passing = structs<schema::PlanPassing>(builder, plan.passing, as_struct);
+  const auto blocks = structs<schema::PlanPassingBlock>(builder, plan.blocks, as_struct);
   const Prediction& p = plan.prediction;
   const schema::PlanPrediction prediction(p.cold_ms, p.period_ms, p.bound_ms, p.pipe_bound_ms, p.compute_ms, p.unbounded_ms);
   return schema::CreatePlan(builder, policy, plan.model_hash, plan.threads, plan.block, plan.repeat, plan.capacity.count(),
                             plan.arena_bytes.count(), plan.resident_bytes.count(), plan.streamed_bytes.count(),
-                            plan.minimum_capacity.count(), buffers, tensors, steps, operands, loads, &prediction, subplans);
+                            plan.minimum_capacity.count(), buffers, tensors, steps, operands, loads, &prediction, subplans, passing,
+                            blocks);
 }
 
 std::vector<std::byte> encode_body(const Plan& plan) {
@@ -113,7 +125,8 @@ std::vector<std::byte> encode_body(const Plan& plan) {
 std::uint64_t size_bound(const Plan& plan) {
   std::uint64_t bound = 1024 + plan.policy.size() + plan.buffers.size() * sizeof(schema::PlanBuffer) +
                         plan.tensors.size() * sizeof(schema::PlanTensor) + plan.steps.size() * sizeof(schema::PlanStep) +
-                        plan.operands.size() * sizeof(schema::PlanOperand) + plan.loads.size() * sizeof(schema::PlanLoad);
+                        plan.operands.size() * sizeof(schema::PlanOperand) + plan.loads.size() * sizeof(schema::PlanLoad) +
+                        plan.passing.size() * sizeof(schema::PlanPassing) + plan.blocks.size() * sizeof(schema::PlanPassingBlock);
   for (const Plan& subplan : plan.subplans) bound += size_bound(subplan);
   return bound;
 }
@@ -147,6 +160,8 @@ class PlanDecoder {
     SLUICE_RETURN_IF_ERROR(list(from.operands(), plan.operands));
     operand_count_ = plan.operands.size();
     SLUICE_RETURN_IF_ERROR(list(from.steps(), plan.steps));
+    SLUICE_RETURN_IF_ERROR(list(from.passing(), plan.passing));
+    SLUICE_RETURN_IF_ERROR(list(from.blocks(), plan.blocks));
     return plan;
   }
 
@@ -262,6 +277,24 @@ class PlanDecoder {
     to.weight = WeightId(from.weight());
     if (!to.weight.valid()) return invalid("an operand names no weight");
     return range(from.panel_begin(), from.panel_end(), 0, to.panels);
+  }
+
+  Status item(const schema::PlanPassing& from, PassingTensor& to) {
+    to.tensor = TensorId(from.tensor());
+    to.spilled = from.spilled();
+    if (!to.tensor.valid()) return invalid("what passes is no tensor");
+    return bytes(from.file_offset(), to.file_offset);
+  }
+
+  Status item(const schema::PlanPassingBlock& from, PassingBlock& to) {
+    if (from.passage() >= kPassageCount) return invalid("a block passes in a way that this build does not know");
+    to.step = from.step();
+    to.tensor = TensorId(from.tensor());
+    to.passage = static_cast<Passage>(from.passage());
+    if (!to.tensor.valid()) return invalid("what passes is no tensor");
+    SLUICE_RETURN_IF_ERROR(bytes(from.offset(), to.offset));
+    SLUICE_RETURN_IF_ERROR(range(from.row_begin(), from.row_end(), 0, to.rows));
+    return range(from.channel_begin(), from.channel_end(), 0, to.channels);
   }
 
   Status item(const schema::PlanStep& from, Step& to) {

@@ -21,7 +21,7 @@ Status check_header(const Plan& plan, const model::Graph& graph, const VerifyCon
   if (plan.block < 512 || plan.block > kMaxBlock || (plan.block & (plan.block - 1)) != 0)
     return refuse("I0: the block is no power of two between 512 and 1 MiB");
   if (plan.threads < 1 || plan.threads > kMaxThreads) return refuse("I0: the number of threads is out of range");
-  for (std::size_t count : {plan.buffers.size(), plan.steps.size(), plan.operands.size(), plan.loads.size()})
+  for (std::size_t count : {plan.buffers.size(), plan.steps.size(), plan.operands.size(), plan.loads.size(), plan.blocks.size()})
     if (count > kMaxItems) return refuse("I0: more items than any plan has");
   if (plan.tensors.size() != graph.tensors.size()) return refuse("I0: the plan does not place each tensor of the graph once");
   if (plan.steps.empty()) return refuse("I0: a plan without steps");
@@ -57,11 +57,25 @@ Status check_steps(const Plan& plan, const model::Graph& graph) {
   return {};
 }
 
+Status check_passing_form(const Plan& plan, const model::Graph& graph) {
+  for (const PassingTensor& passing : plan.passing)
+    if (!passing.tensor.valid() || passing.tensor.index() >= graph.tensors.size())
+      return fail(ErrorCode::kInvalidPlan, "plan", "I0: a tensor that passes does not exist");
+  for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+    const PassingBlock& block = plan.blocks[b];
+    if (block.step >= plan.steps.size() || !block.tensor.valid() || block.tensor.index() >= graph.tensors.size())
+      return broken("block", b, "I0: its step or its tensor does not exist");
+    if (b > 0 && block.step < plan.blocks[b - 1].step) return broken("block", b, "I0: blocks are not in the order of steps");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   SLUICE_RETURN_IF_ERROR(check_header(plan, graph, context));
   SLUICE_RETURN_IF_ERROR(check_steps(plan, graph));
+  SLUICE_RETURN_IF_ERROR(check_passing_form(plan, graph));
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (!in_range(plan.buffers[b].lifetime, steps)) return broken("buffer", b, "I0: its lifetime leaves the period and the one before");
@@ -94,6 +108,7 @@ Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& 
     SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
+    SLUICE_RETURN_IF_ERROR(check_passing(plan, graph, context));
     return check_content(plan, graph, context);
   });
 }

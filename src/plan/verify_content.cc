@@ -84,7 +84,10 @@ class ContentVerifier {
         reads_(graph.tensors.size()),
         made_(graph.tensors.size(), false),
         progress_(graph.tensors.size()),
-        has_views_(graph.tensors.size(), false) {}
+        has_views_(graph.tensors.size(), false),
+        passes_(graph.tensors.size(), false) {
+    for (const PassingTensor& passing : plan.passing) passes_[passing.tensor.index()] = true;
+  }
 
   Status run() {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
@@ -104,6 +107,7 @@ class ContentVerifier {
   const model::Tensor& tensor(std::size_t t) const noexcept { return graph_.tensors[t]; }
   bool is_empty(const model::Port& port) const noexcept { return graph_.tensor(port.tensor).shape.element_count() == 0; }
   bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
+  bool lies_somewhere(TensorId t) const noexcept { return plan_.tensors[t.index()].buffer.valid() || passes_[t.index()]; }
 
   Status check_placement(std::size_t t) const {
     const TensorPlacement& placement = plan_.tensors[t];
@@ -201,6 +205,7 @@ class ContentVerifier {
   Status check_view_node(std::size_t n) const {
     const model::Node& node = graph_.nodes[n];
     const TensorId out = node.outputs[0];
+    if (passes_[out.index()] && node.op == model::OpKind::kReshape && passes_[node.inputs[0].index()]) return {};  // see check_passing
     if (!plan_.tensors[out.index()].buffer.valid()) return broken("node", n, "I6: it has no step, and its output lies nowhere");
     if (plan_.tensors[out.index()].ring_rows != 0) return broken("tensor", out.index(), "I6: a ring that no step writes");
     for (TensorId in : node.inputs)
@@ -287,7 +292,7 @@ class ContentVerifier {
     const Step& step = plan_.steps[i];
     if (!writes_output(graph_, step)) return {};
     for (TensorId out : graph_.node(step.node).outputs)
-      if (!plan_.tensors[out.index()].buffer.valid()) return broken("step", i, "I6: its output lies in no buffer");
+      if (!lies_somewhere(out)) return broken("step", i, "I6: its output lies in no buffer");
     progress_[graph_.node(step.node).outputs[0].index()].add(step, channels_of(step.node));
     const std::size_t t = graph_.node(step.node).outputs[0].index();
     const std::int64_t ring = plan_.tensors[t].ring_rows;
@@ -308,7 +313,7 @@ class ContentVerifier {
       if (step.prepare) continue;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         if (constant(node.inputs[k])) continue;
-        if (!plan_.tensors[node.inputs[k].index()].buffer.valid()) return broken("step", i, "I6: an input lies in no buffer");
+        if (!lies_somewhere(node.inputs[k])) return broken("step", i, "I6: an input lies in no buffer");
         SLUICE_RETURN_IF_ERROR(check_input(i, k));
       }
       SLUICE_RETURN_IF_ERROR(check_output(i));
@@ -347,14 +352,14 @@ class ContentVerifier {
       if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
         return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
     for (const model::Port& port : graph_.outputs)
-      if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
+      if (!is_empty(port) && !lies_somewhere(port.tensor))
         return broken("tensor", port.tensor.index(), "I6: a graph output lies in no buffer");
     for (const auto* ports : {&graph_.inputs, &graph_.outputs})
       for (const model::Port& port : *ports)
         if (plan_.tensors[port.tensor.index()].ring_rows != 0)
           return broken("tensor", port.tensor.index(), "I6: the caller cannot see a ring");
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
-      if (!made_[t]) continue;
+      if (!made_[t] || passes_[t]) continue;
       const Buffer& buffer = plan_.buffer(plan_.tensors[t].buffer);
       if (buffer.whole_period) continue;
       const Interval<std::int64_t> need = needed(t);
@@ -477,6 +482,7 @@ class ContentVerifier {
   std::vector<NodeId> maker_;       // by tensor: whose steps write it
   std::vector<Progress> progress_;  // by tensor
   std::vector<bool> has_views_;     // by tensor: a node without steps reads it
+  std::vector<bool> passes_;        // by tensor: it has no buffer, see check_passing
   std::int64_t walked_ = 0;
 };
 

@@ -5,6 +5,7 @@
 //   sums      (I1) (I3) (I6): parts of sums follow each other, and nobody else touches what is unfinished
 //   loads     (I1) (I5) (I8): operands, payloads, gates
 //   derived   (I1) (I6): transformed weights are written once, before they are read
+//   passing   (I2) (I3) (I6): tensors without a buffer: blocks in workspaces, the scratch file
 //   content   (I1) (I3) (I6): order and coverage of steps, what lies where and for how long it must stay
 //
 // (I0) is the form itself: a plan that breaks it cannot even be read.
@@ -21,6 +22,7 @@ Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyCon
 Status check_sums(const Plan& plan, const model::Graph& graph);
 Status check_loads(const Plan& plan, const model::Graph& graph);
 Status check_derived(const Plan& plan, const model::Graph& graph);
+Status check_passing(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 
 /// Does the step write its output? Parts of a sum do not, but for the last. `check_sums` has passed.

@@ -8,6 +8,7 @@
 #include "sluice/planner/emit.h"
 #include "sluice/planner/linearise.h"
 #include "sluice/planner/partition.h"
+#include "sluice/planner/passing_choice.h"
 #include "sluice/planner/residency_orders.h"
 #include "src/core/out_of_memory.h"
 
@@ -33,13 +34,21 @@ struct Problems {
   std::vector<Rung> ladder;  // bands for memory
 };
 
-/// Orders and aliases the graph.
+/// What passes with these kernels before anything is spilled.
+PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, const PlanRequest& request) {
+  return request.hand_over_outputs ? handed_over(graph, kernels) : PassingKinds(graph.tensors.size(), Passing::Kind::kStays);
+}
+
+/// Orders and aliases the graph. `passing`: what is to pass; empty: what the request says.
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                              std::vector<NodeId>& order) {
+                              PassingKinds passing, std::vector<NodeId>& order) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}};
   problem.tables = request.tables;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
+  if (passing.empty()) passing = passing_of(graph, problem.kernels, request);
+  if (std::any_of(passing.begin(), passing.end(), [](Passing::Kind kind) { return kind != Passing::Kind::kStays; }))
+    problem.kernels.pass(std::make_shared<const Passing>(graph, std::move(passing)));
   order = graph_order(graph);
   problem.views = assign_views(graph, problem.kernels, order, request.keep_inputs);
   if (graph.nodes.size() <= kMostToReorder) {
@@ -91,9 +100,10 @@ std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& ord
   return lowest(bare) < lowest(ladder) ? bare : ladder;
 }
 
-Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, BandSearch search) {
+Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, BandSearch search,
+                         PassingKinds passing = {}) {
   Problems problems;
-  SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, problems.order));
+  SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, std::move(passing), problems.order));
   const Problem& whole = problems.whole;
   const BandCutter cutter(graph, whole.kernels, whole.views);
   std::vector<Banded> chains;
@@ -163,16 +173,8 @@ Bytes file_size_of(const model::Graph& graph) {
   return align_up(end, kBlockBytes);
 }
 
-Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                                      BandSearch search) {
-  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
-  Contenders contenders(problems, request);
+Result<plan::Plan> choose_and_verify(const model::Graph& graph, Contenders& contenders, const PlanRequest& request) {
   const std::uint64_t least = contenders.least();
-  if (request.capacity.count() < least && search == BandSearch::kQuick)
-    return make_verified_plan(graph, profile, request, BandSearch::kThorough);
-  if (request.capacity.count() < least)
-    return fail(
-        make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
   Planning& chosen = contenders.choose_from(request);
   plan::Plan plan = emit(chosen.problem, *chosen.search.best);
   plan.model_hash = request.model_hash;
@@ -186,6 +188,29 @@ Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler:
     return fail(error);
   }
   return plan;
+}
+
+/// The sets that may be spilled, where the request allows any.
+std::vector<PassingKinds> spills_of(const Problems& problems, const PlanRequest& request) {
+  if (!request.may_spill || request.policy != Policy::kSluice) return {};
+  const Problem& whole = problems.whole;
+  return spill_sets(*whole.graph, whole.kernels, problems.order, passing_of(*whole.graph, whole.kernels, request));
+}
+
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                                      BandSearch search) {
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
+  Contenders contenders(problems, request);
+  std::uint64_t least = contenders.least();
+  if (request.capacity.count() >= least) return choose_and_verify(graph, contenders, request);
+  if (search == BandSearch::kQuick) return make_verified_plan(graph, profile, request, BandSearch::kThorough);
+  for (PassingKinds& spilled : spills_of(problems, request)) {
+    SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, request, search, std::move(spilled)));
+    Contenders spilling(leaner, request);
+    if (request.capacity.count() >= spilling.least()) return choose_and_verify(graph, spilling, request);
+    least = std::min(least, spilling.least());
+  }
+  return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
 }
 
 }  // namespace
@@ -210,7 +235,12 @@ Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::Device
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
     SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing, BandSearch::kThorough));
-    return Bytes(Contenders(problems, nothing).least());
+    std::uint64_t least = Contenders(problems, nothing).least();
+    for (PassingKinds& spilled : spills_of(problems, nothing)) {
+      SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, nothing, BandSearch::kThorough, std::move(spilled)));
+      least = std::min(least, Contenders(leaner, nothing).least());
+    }
+    return Bytes(least);
   });
 }
 
@@ -218,7 +248,7 @@ Result<PartitionReport> report_partition(const model::Graph& graph, const profil
                                          const plan::Plan& plan) {
   return or_out_of_memory(graph.name, [&]() -> Result<PartitionReport> {
     std::vector<NodeId> order;
-    SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request, order));
+    SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request, {}, order));
     return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)), overhead_of(whole, plan)};
   });
 }

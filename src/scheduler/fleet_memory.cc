@@ -141,6 +141,8 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
     for (const Part::Seat& seat : parts[i].seats) shares.push_back({seat.graph.get(), &sessions[i], false});
     counted += parts[i].overhead;
   }
+  // Its sessions state what the library holds, so that none of them does it.
+  if (options.budget < kUnlimitedBytes) engine::release_code_pages_in_pieces();
   const Bytes process = engine::overhead_of(shares, options.scope, 1, Bytes(), options.reserve + beside);
   return process - std::min(process, counted);
 }

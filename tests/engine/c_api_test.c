@@ -189,6 +189,52 @@ int run_with_hooks(const char* path, const void* input, size_t input_bytes, cons
   return all.strange == 0 ? 0 : __LINE__;
 }
 
+typedef struct taken {
+  float* values;
+  size_t count;
+  int refuses;
+} taken;
+static int32_t take(void* context, const sluice_output_block* block) {
+  taken* all = (taken*)context;
+  int64_t row, column;
+  if (all->refuses || block->port != 0 || block->dtype != SLUICE_F32 || block->rank != 2) return 1;
+  for (row = 0; row < block->shape[0]; ++row)
+    for (column = 0; column < block->shape[1]; ++column) {
+      const char* from = (const char*)block->data + row * block->strides[0] + column * block->strides[1];
+      memcpy(&all->values[(block->begin[0] + row) * 10 + block->begin[1] + column], from, sizeof(float));
+      all->count += 1;
+    }
+  return 0;
+}
+
+/* 0 when all went well, else the line of the first surprise. The output has rows of ten. */
+int take_output_from_c(const char* path, const void* input, size_t input_bytes, float* output, size_t output_bytes) {
+  sluice_model* model = NULL;
+  sluice_session* session = NULL;
+  sluice_session_options options = sluice_default_options();
+  taken all;
+
+  all.values = output;
+  all.count = 0;
+  all.refuses = 0;
+  options.outputs.context = &all;
+  options.outputs.take = &take;
+  options.scratch_directory = "."; /* nothing needs it here */
+  if (sluice_model_open(path, &model) != SLUICE_OK) return __LINE__;
+  if (sluice_minimum_budget(model, &options, &options.budget_bytes) != SLUICE_OK) return __LINE__;
+  if (sluice_session_create(model, &options, &session) != SLUICE_OK) return __LINE__;
+  sluice_model_close(model);
+  if (sluice_session_set_input(session, 0, input, input_bytes) != SLUICE_OK || sluice_session_run(session) != SLUICE_OK) return __LINE__;
+  if (all.count * sizeof(float) != output_bytes) return __LINE__;
+  if (sluice_session_get_output(session, 0, output, output_bytes) != SLUICE_INVALID_ARGUMENT) return __LINE__;
+  all.refuses = 1;
+  if (sluice_session_run(session) != SLUICE_CANCELLED || strlen(sluice_last_error()) == 0) return __LINE__;
+  all.refuses = 0;
+  if (sluice_session_run(session) != SLUICE_OK) return __LINE__;
+  sluice_session_close(session);
+  return 0;
+}
+
 /* 0 when all went well, else the line of the first surprise. */
 int run_model_from_c(const char* path, const void* input, size_t input_bytes, void* output, size_t output_bytes) {
   sluice_model* model = NULL;

@@ -11,7 +11,19 @@ extern "C" int use_other_doors(const void* file, std::size_t file_bytes, const v
 
 extern "C" int run_with_hooks(const char* path, const void* input, std::size_t input_bytes, const void* text, std::size_t text_bytes);
 
+extern "C" int take_output_from_c(const char* path, const void* input, std::size_t input_bytes, float* output, std::size_t output_bytes);
+
 namespace sluice {
+
+TEST_CASE("a C program takes an output as it is made") {
+  const toy::ToyModel toy = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 10}});
+  const toy::TemporaryPath path("c_api_rows_test.sluice");
+  REQUIRE(toy::write_toy_file(toy, path.str()));
+  std::vector<float> output(toy.expected.size());
+  CHECK(take_output_from_c(path.str().c_str(), toy.input.data(), toy.input.size() * sizeof(float), output.data(),
+                           output.size() * sizeof(float)) == 0);
+  CHECK(output == toy.expected);
+}
 
 TEST_CASE("a C program's hooks are told of lines and steps, and its profile counts") {
   const toy::ToyModel toy = toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 10}});

@@ -36,6 +36,9 @@ Plan sample_plan() {
   plan.steps[1].sums = BufferId(3);
   plan.steps[1].alone = true;
   plan.steps[1].reduction = {64, 129};
+  plan.passing = {{TensorId(4), true, Bytes(4096)}, {TensorId(6), false, Bytes()}};
+  plan.blocks = {{0, TensorId(4), {0, 4}, {0, 32}, Bytes(128), Passage::kStored},
+                 {1, TensorId(6), {0, 1}, {0, 8}, Bytes(64), Passage::kHandedOver}};
   plan.prediction = {1.5, 1.25, 1.0, 0.75, 0.5};
   return plan;
 }
@@ -92,6 +95,18 @@ TEST_CASE("a plan comes back as it was saved") {
   CHECK(loaded->steps[1].alone);
   CHECK(loaded->steps[1].reduction == ReductionRange{64, 129});
   CHECK(loaded->steps[1].sums == BufferId(3));
+  REQUIRE(loaded->passing.size() == 2);
+  CHECK(loaded->passing[0].tensor == TensorId(4));
+  CHECK(loaded->passing[0].spilled);
+  CHECK(loaded->passing[0].file_offset == Bytes(4096));
+  CHECK_FALSE(loaded->passing[1].spilled);
+  REQUIRE(loaded->blocks.size() == 2);
+  CHECK(loaded->blocks[1].step == 1);
+  CHECK(loaded->blocks[1].tensor == TensorId(6));
+  CHECK(loaded->blocks[0].rows == RowRange{0, 4});
+  CHECK(loaded->blocks[0].channels == ChannelRange{0, 32});
+  CHECK(loaded->blocks[0].offset == Bytes(128));
+  CHECK(loaded->blocks[0].passage == Passage::kStored);
   CHECK(loaded->prediction.compute_ms == 0.5);
   CHECK(saved(*loaded) == bytes);
 }
@@ -102,6 +117,7 @@ TEST_CASE("a plan without loads, as of a model without weights, comes back") {
     plan.loads.clear();
     plan.operands.clear();
     plan.steps.resize(steps, plan.steps.front());
+    plan.blocks.clear();
     for (Step& step : plan.steps) step.first_operand = step.operand_count = step.loads_needed = 0;
     const auto loaded = load_bytes(saved(plan));
     INFO((loaded ? "" : loaded.error().to_string()));
@@ -219,6 +235,17 @@ TEST_CASE("plans with numbers that lead nowhere are refused") {
       [](Plan& p) { p.loads[0].target = BufferId(4); },
       [](Plan& p) { p.loads[0].gate = std::numeric_limits<std::int64_t>::min(); },
       [](Plan& p) { p.loads[0].file.size = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.passing[0].tensor = {}; },
+      [](Plan& p) { p.passing[0].file_offset = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.blocks[0].tensor = {}; },
+      [](Plan& p) {
+        p.blocks[0].rows = {0, std::numeric_limits<std::int64_t>::max()};
+      },
+      [](Plan& p) {
+        p.blocks[0].channels = {8, 0};
+      },
+      [](Plan& p) { p.blocks[0].offset = Bytes(std::numeric_limits<std::uint64_t>::max()); },
+      [](Plan& p) { p.blocks[0].passage = static_cast<Passage>(5); },
       [](Plan& p) { p.prediction.cold_ms = std::numeric_limits<double>::quiet_NaN(); },
   };
   for (std::size_t i = 0; i < std::size(breaks); ++i) {
@@ -237,7 +264,7 @@ TEST_CASE("plans of other machines and versions are refused by name") {
   std::swap(other[8], other[11]);
   std::swap(other[9], other[10]);
   CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);
-  for (const char version : {1, 2, 4}) {
+  for (const char version : {1, 2, 3, 5}) {
     other = whole;
     other[12] = version;
     CHECK(load_bytes(other).error().code == ErrorCode::kUnsupportedVersion);

@@ -18,8 +18,9 @@ namespace sluice::planner {
 
 class ForcedBands {
  public:
-  ForcedBands(const model::Graph& graph, int threads)
-      : graph_(graph), whole_(whole(graph, threads)), cutter_(graph, whole_.kernels, whole_.views) {}
+  /// `passing`: of each tensor, whether it passes; empty: none does.
+  ForcedBands(const model::Graph& graph, int threads, std::vector<Passing::Kind> passing = {})
+      : graph_(graph), whole_(whole(graph, threads, std::move(passing))), cutter_(graph, whole_.kernels, whole_.views) {}
 
   std::size_t positions() const { return whole_.views.order.size(); }
 
@@ -77,10 +78,14 @@ class ForcedBands {
     return plan;
   }
 
-  static Problem whole(const model::Graph& graph, int threads) {
+  static Problem whole(const model::Graph& graph, int threads, std::vector<Passing::Kind> passing) {
     static const profiler::DeviceProfile kProfile;
     Problem problem = problem_of(graph, kProfile);
     problem.threads = threads;
+    if (passing.empty()) return problem;
+    problem.kernels.pass(std::make_shared<const Passing>(graph, std::move(passing)));
+    problem.views = assign_views(graph, problem.kernels, graph_order(graph), false);
+    problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
     return problem;
   }
 

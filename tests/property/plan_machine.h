@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,12 +37,24 @@ class PlanMachine {
 
   struct View {
     std::int64_t rows, pixels, channels, base, row_pitch, pixel_pitch, slots;  // in words
+    const PassingBlock* block = nullptr;                                       // of a tensor that passes: what of it is there
   };
+  /// As the step under way has it.
   View view_of(TensorId t) const {
     const RowExtents e = row_extents(graph_.tensor(t).shape);
+    for (const PassingBlock& b : plan_.blocks) {
+      if (b.step != step_ || b.tensor != t) continue;
+      const std::int64_t row_pitch = e.pixels * b.channels.size();
+      const auto at = static_cast<std::int64_t>((plan_.buffer(plan_.steps[step_].workspace).offset + b.offset).count());
+      return {e.rows, e.pixels, e.channels, at / 4 - b.rows.begin * row_pitch - b.channels.begin, row_pitch, b.channels.size(), e.rows, &b};
+    }
+    if (passes(t)) return {e.rows, e.pixels, e.channels, 0, 0, 0, e.rows};
     const TensorPlacement& p = plan_.tensors[t.index()];
     const auto base = static_cast<std::int64_t>((plan_.buffer(p.buffer).offset + p.offset).count());
     return {e.rows, e.pixels, e.channels, base / 4, p.row_pitch / 4, p.pixel_pitch / 4, p.ring_rows == 0 ? e.rows : p.ring_rows};
+  }
+  bool passes(TensorId t) const {
+    return std::any_of(plan_.passing.begin(), plan_.passing.end(), [&](const PassingTensor& p) { return p.tensor == t; });
   }
   static std::size_t word(const View& v, std::int64_t row, std::int64_t pixel, std::int64_t channel) {
     return static_cast<std::size_t>(v.base + row % v.slots * v.row_pitch + pixel * v.pixel_pitch + channel);
@@ -126,7 +139,7 @@ class PlanMachine {
       poison_dead(now + 1);
     }
     for (const model::Port& port : graph_.outputs)
-      move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
+      if (!passes(port.tensor)) move(port.tensor, {0, view_of(port.tensor).rows}, {0, view_of(port.tensor).channels}, false);
   }
 
   /// Does the loader do now what it may do now?
@@ -157,7 +170,12 @@ class PlanMachine {
   /// Writes or checks a region of a tensor.
   void move(TensorId t, RowRange rows, ChannelRange channels, bool write) {
     const View v = view_of(t);
-    if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size())
+    if (passes(t)) {
+      const PassingBlock* b = v.block;
+      if (b == nullptr || rows.begin < b->rows.begin || rows.end > b->rows.end || channels.begin < b->channels.begin ||
+          channels.end > b->channels.end)
+        return fail("a step wants rows or channels that do not pass");
+    } else if (word(v, std::min(v.rows, v.slots) - 1, v.pixels - 1, v.channels - 1) >= arena_.size())
       return fail("a tensor ends outside the arena");
     if (rows.end > v.rows || channels.end > v.channels) return fail("a step writes outside its tensor");
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
@@ -202,6 +220,9 @@ class PlanMachine {
   void run_step(std::size_t i) {
     const Step& step = plan_.steps[i];
     const model::Node& node = graph_.node(step.node);
+    step_ = i;
+    for (const PassingBlock& block : plan_.blocks)
+      if (block.step == i && block.passage == Passage::kFetched) pass(block, true);
     for (std::size_t k = 0; k < node.inputs.size() && !step.prepare; ++k) {
       const TensorId in = node.inputs[k];
       if (constant(in)) continue;
@@ -228,11 +249,34 @@ class PlanMachine {
     if (step.workspace.valid()) {
       const Buffer& workspace = plan_.buffer(step.workspace);
       if (!inside(workspace)) return fail("a workspace ends outside the arena");
-      for (std::uint64_t x = 0; x < workspace.size.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
+      Bytes own = workspace.size;
+      for (const PassingBlock& block : plan_.blocks)
+        if (block.step == i) own = std::min(own, block.offset);
+      for (std::uint64_t x = 0; x < own.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
     }
     if (step.sums.valid()) touch_sums(step);
     const bool unfinished = step.sums.valid() && step.reduction.end < model::reduction_of(graph_, node);
     if (!unfinished) move(node.outputs[0], step.rows, step.channels, true);
+    for (const PassingBlock& block : plan_.blocks) {
+      if (block.step != i) continue;
+      if (block.passage == Passage::kStored) pass(block, false);
+      if (block.passage == Passage::kHandedOver) move(block.tensor, block.rows, block.channels, false);
+    }
+  }
+
+  /// Rows of the scratch file, to and from a workspace.
+  void pass(const PassingBlock& block, bool fetched) {
+    if (!inside(plan_.buffer(plan_.steps[block.step].workspace))) return fail("a workspace ends outside the arena");
+    const View v = view_of(block.tensor);
+    std::vector<std::uint32_t>& file = scratch_[block.tensor.index()];
+    file.resize(static_cast<std::size_t>(v.rows * v.pixels * v.channels), kPoison);
+    for (std::int64_t r = block.rows.begin; r < block.rows.end; ++r)
+      for (std::int64_t p = 0; p < v.pixels; ++p)
+        for (std::int64_t c = block.channels.begin; c < block.channels.end; ++c) {
+          std::uint32_t& stored = file[static_cast<std::size_t>((r * v.pixels + p) * v.channels + c)];
+          std::uint32_t& there = arena_[word(v, r, p, c)];
+          (fetched ? there : stored) = fetched ? stored : there;
+        }
   }
 
   /// Unfinished sums: the name of each word says which they are and how many products they have.
@@ -290,7 +334,9 @@ class PlanMachine {
   const Loads loads_;
   std::uint32_t coins_ = 1;
   std::vector<std::uint32_t> arena_;
-  std::vector<std::vector<std::uint32_t>> values_;  // by tensor: the names of its elements, dense
+  std::vector<std::vector<std::uint32_t>> values_;             // by tensor: the names of its elements, dense
+  std::size_t step_ = 0;                                       // under way
+  std::map<std::size_t, std::vector<std::uint32_t>> scratch_;  // by tensor: what is spilled
   std::string failure_;
   std::size_t next_load_ = 0;
   std::size_t wrapped_ = 0;  // loads of the next run that ran already, and those before them

@@ -11,10 +11,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sluice/core/log.h"
 #include "sluice/core/units.h"
+#include "sluice/engine/output_block.h"
 #include "sluice/executor/executor.h"
 #include "sluice/kernels/turns.h"
 #include "sluice/model/variants.h"
@@ -88,6 +90,10 @@ struct SessionOptions {
   bool repeat = false;
   /// Inputs set once serve many runs. Default: yes. Without, their bytes are free for others during a run, and each run sets them.
   bool keep_inputs = true;
+  /// Where a budget is smaller than the activations, even in bands: a directory for a scratch file, which activations go to and come back
+  /// from, as the plan says. Default, empty: never, and such budgets are refused. Costs the disk's time, twice for each byte; same outputs.
+  /// The file has no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
+  std::string scratch_directory;
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   /// Default: a million, which keeps a hostile model from running for ever.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
@@ -109,6 +115,10 @@ struct SessionOptions {
   /// Default: nobody. Costs a branch a step. Neither allocates; both live as long as the session, across set_budget too.
   executor::StepHook before_step;
   executor::StepHook after_step;
+
+  /// Takes outputs block by block as they are made (engine/output_block.h): no budget holds them whole, and get_output has nothing to give.
+  /// Default: nobody, and outputs hold until the next run. Lives as long as the session.
+  OutputHook outputs;
 
   Tuning tuning;
   Emulation emulation;

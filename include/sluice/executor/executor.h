@@ -18,11 +18,13 @@
 
 #include "sluice/core/arena.h"
 #include "sluice/core/error.h"
+#include "sluice/core/interval.h"
 #include "sluice/core/tensor.h"
 #include "sluice/core/threads.h"
 #include "sluice/core/units.h"
 #include "sluice/executor/decoder.h"
 #include "sluice/executor/holding.h"
+#include "sluice/executor/scratch_file.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/kernels/turns.h"
 #include "sluice/model/graph.h"
@@ -43,6 +45,8 @@ struct RunStats {
   std::int64_t stall_ns = 0;  // compute waiting on loads
   std::int64_t load_ns = 0;   // reading and checking: the loader, since it ended the loads of the run before, and steps that read
   Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
+  Bytes scratch_read;         // of spilled activations
+  Bytes scratch_written;
 };
 
 /// What one step of the last run cost. Moments are nanoseconds of the clock that counts from the start of the system.
@@ -90,6 +94,20 @@ struct StepHook {
   }
 };
 
+/// Rows x channels of an output that a step has made; they lie in `view` where a kernel would find them, until the sink returns.
+struct MadeBlock {
+  std::size_t port = 0;
+  RowView view;
+  RowRange rows;
+  ChannelRange channels;
+};
+
+/// Takes blocks of the outputs that pass (plan::PassingTensor), in the thread that runs. An error ends the run, and is what it returns.
+struct BlockSink {
+  Status (*take)(void* context, const MadeBlock& block) noexcept = nullptr;
+  void* context = nullptr;
+};
+
 struct ExecutorOptions {
   ReadOptions read;
   std::span<const int> load_cpus;  // processors that read, where the system allows it; empty: all. Used by create() only
@@ -103,6 +121,8 @@ struct ExecutorOptions {
   kernels::FindKernel find_kernel = &kernels::find_kernel;  // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;    // what the stretches' stored forms mean
   const model::FileKey* key = nullptr;                      // of an encrypted model. Used by create() only
+  BlockSink outputs;                                        // of a plan that hands outputs over
+  ScratchFile* scratch = nullptr;                           // of a plan that spills: as large as it says, and outlives the executor
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on
@@ -117,7 +137,8 @@ class Executor {
   virtual ~Executor() = default;
 
   /// The arena's view of input / output port i (physical order). Inputs are written before run(); outputs are read after it and hold
-  /// until the next run or input. After a run that failed, inputs are written after `settle`: reads that it left may go to the same bytes.
+  /// until the next run or input; one that passes has no data. After a run that failed, inputs are written after `settle`: reads that it
+  /// left may go to the same bytes.
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
   /// Extents of output port i in the last run, ONNX order; those of a bounded output may be shorter than the port's (graph.h, G6), and

@@ -20,9 +20,15 @@
 //                     [== payload stretches ==]
 //     arena       |----------region-----------|              address of file byte x = region + (x - Load::file.offset)
 //
+// A tensor that passes has no buffer. What a step makes of it lies in that step's workspace, behind the kernel's own, and is gone when the
+// next step begins; what a step reads of it comes there from the scratch file (ADR 0040):
+//
+//     workspace   |kernel's own ... |rows fetched|rows x channels made|      made -> the caller, or the scratch file
+//
 // The invariants are (I1) to (I8) of docs/architecture.md; `plan/verify.h` checks them and shares no code with the planner.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,6 +38,7 @@
 #include "sluice/core/interval.h"
 #include "sluice/core/tensor.h"
 #include "sluice/core/units.h"
+#include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
 
 namespace sluice::plan {
@@ -107,6 +114,32 @@ struct Step {
   ReductionRange reduction = kWholeReduction;  // products of each sum: all of them, or a part
 };
 
+/// Where a passing tensor goes: its blocks to the caller as they are made (an output), or to the scratch file, from which they come back.
+struct PassingTensor {
+  TensorId tensor;
+  bool spilled = false;
+  Bytes file_offset;  // spilled: of its first row in the scratch file, where its rows lie dense
+};
+
+/// How a block of a passing tensor comes into the workspace of a step, and what becomes of it behind the step.
+enum class Passage : std::uint8_t {
+  kFetched,     // read from the scratch file before the step
+  kStillThere,  // the step before, which runs the same node at the same place, fetched it
+  kMade,        // made here; the next step makes other channels of the same block
+  kStored,      // made here, as the last of its channels: written to the scratch file behind the step
+  kHandedOver,  // made here, given to the caller behind the step
+};
+
+/// Rows x channels of a passing tensor in a step's workspace: row after row, pixel after pixel, without gaps.
+struct PassingBlock {
+  std::uint32_t step = 0;
+  TensorId tensor;
+  RowRange rows;
+  ChannelRange channels;  // all of them, unless it is handed over
+  Bytes offset;           // in the workspace's buffer
+  Passage passage = Passage::kFetched;
+};
+
 /// Does the step take a part of the products of its sums?
 inline bool adds_part(const Step& step) noexcept { return step.reduction != kWholeReduction; }
 
@@ -154,10 +187,27 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<WeightOperand> operands;
   std::vector<Load> loads;
-  std::vector<Plan> subplans;  // one for each subgraph of the graph, with none of their own
+  std::vector<PassingTensor> passing;  // tensors without a buffer
+  std::vector<PassingBlock> blocks;    // of these, by step; within one, what it reads before what it makes
+  std::vector<Plan> subplans;          // one for each subgraph of the graph, with none of their own
   Prediction prediction;
 
   const Buffer& buffer(BufferId id) const noexcept { return buffers[id.index()]; }
 };
+
+/// The block of a tensor that a step has in its workspace; null: the tensor does not pass.
+inline const PassingBlock* block_of(const Plan& plan, std::size_t step, TensorId tensor) noexcept {
+  const auto before = [](const PassingBlock& block, std::size_t at) { return block.step < at; };
+  for (auto block = std::lower_bound(plan.blocks.begin(), plan.blocks.end(), step, before);
+       block != plan.blocks.end() && block->step == step; ++block)
+    if (block->tensor == tensor) return &*block;
+  return nullptr;
+}
+
+/// Bytes of a block; each lies inside its step's workspace.
+inline Bytes bytes_of(const PassingBlock& block, const model::Tensor& tensor) noexcept {
+  return Bytes(static_cast<std::uint64_t>(block.rows.size() * row_extents(tensor.shape).pixels * block.channels.size()) *
+               size_of(tensor.dtype));
+}
 
 }  // namespace sluice::plan

@@ -41,8 +41,9 @@ class BandCutter {
     for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       const TensorId out = node(p).outputs[0];
-      const Block& block = views.blocks[placement(out).buffer.index()];
       maker_[out.index()] = p;
+      if (!placement(out).buffer.valid()) continue;  // it passes
+      const Block& block = views.blocks[placement(out).buffer.index()];
       of_position_[p].alone = tensors_in_[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
     for (std::size_t p = 0; p < views.order.size(); ++p) {
@@ -68,8 +69,11 @@ class BandCutter {
            });
   }
 
-  /// Bytes of the output of a position.
-  std::uint64_t output_bytes(std::size_t p) const { return views_.blocks[placement(node(p).outputs[0]).buffer.index()].bytes; }
+  /// Bytes of the output of a position that a buffer holds.
+  std::uint64_t output_bytes(std::size_t p) const {
+    const BufferId block = placement(node(p).outputs[0]).buffer;
+    return block.valid() ? views_.blocks[block.index()].bytes : 0;
+  }
 
   std::uint64_t row_bytes(std::size_t p) const { return static_cast<std::uint64_t>(placement(node(p).outputs[0]).row_pitch); }
   RowRange all_rows(std::size_t p) const noexcept { return {0, rows_of(p)}; }

@@ -154,7 +154,10 @@ inline std::uint64_t table_bytes(const Problem& problem, const Schedule& schedul
     const model::Node& node = problem.graph->node(problem.views.order[step.position]);
     bytes += step.alike * (cost.step + cost.buffer + cost.operand * step.operand_count + cost.weight * node.weights.size());
     const auto constant = [&](TensorId id) { return problem.graph->tensor(id).weight.valid(); };
-    const bool each_anew = std::any_of(node.inputs.begin(), node.inputs.end(), constant);
+    const Passing* passing = problem.kernels.passing();
+    const std::uint32_t beside = passing == nullptr || step.prepare ? 0 : passing->touched(problem.views.order[step.position]);
+    bytes += step.alike * cost.block * beside;
+    const bool each_anew = beside > 0 || std::any_of(node.inputs.begin(), node.inputs.end(), constant);
     const bool shared = before != nullptr && before->position == step.position && before->prepare == step.prepare && !each_anew;
     if (!shared) bytes += (each_anew ? step.alike : 1) * cost.tensor * (node.inputs.size() + node.outputs.size());
     before = &step;

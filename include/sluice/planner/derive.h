@@ -50,6 +50,8 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     const model::Node& node = graph.node(order[p]);
     const kernels::KernelDescriptor& kernel = *kernels[order[p].index()];
     if (kernel.derived_panel_bytes == nullptr || node.weights.empty()) continue;
+    // Between slices of a block that is stored whole no other step comes.
+    if (kernels.passing() != nullptr && kernels.passing()->stores(order[p])) continue;
     const model::Weight& weight = graph.weight(node.weights.front());
     if (weight.always_resident || readers[node.weights.front().index()] > 1) continue;
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);

@@ -34,6 +34,7 @@ class Emitter {
     add_blocks();
     add_derived();
     add_steps();
+    add_passing();
     add_loads();
     return std::move(plan_);
   }
@@ -106,6 +107,44 @@ class Emitter {
     }
     for (const OperandSpec& operand : schedule_.operands)
       plan_.operands.push_back({operand.weight, operand.panels, operand.load == kReadInStep ? LoadId::invalid() : LoadId(operand.load)});
+  }
+
+  /// Tensors that pass, and their blocks from the ends of the workspaces on.
+  void add_passing() {
+    const Passing* passing = problem_.kernels.passing();
+    if (passing == nullptr) return;
+    Bytes in_file;
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (!passing->passes(TensorId(t))) continue;
+      const bool spilled = passing->kind(TensorId(t)) == Passing::Kind::kSpilled;
+      plan_.passing.push_back({TensorId(t), spilled, spilled ? in_file : Bytes()});
+      if (spilled) in_file = align_up(in_file + graph_.tensors[t].bytes(), kBlockBytes);
+    }
+    std::size_t count = 0;
+    for (const plan::Step& step : plan_.steps) count += step.prepare ? 0 : passing->touched(step.node);
+    plan_.blocks.reserve(count);
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const plan::Step& step = plan_.steps[i];
+      if (step.prepare || passing->touched(step.node) == 0) continue;
+      std::uint64_t at = plan_.buffer(step.workspace).size.count();
+      for (const Passing::Beside& block :
+           passing->beside(step.node, problem_.kernels[step.node.index()]->row_granule, step.rows, step.channels)) {
+        at -= block.room(graph_);
+        plan_.blocks.push_back({static_cast<std::uint32_t>(i), block.tensor, block.rows, block.channels, Bytes(at),
+                                passage_of(block, i, passing->kind(block.tensor))});
+      }
+    }
+  }
+
+  plan::Passage passage_of(const Passing::Beside& block, std::size_t i, Passing::Kind kind) const {
+    if (kind == Passing::Kind::kHandedOver) return plan::Passage::kHandedOver;
+    if (block.made) return i + 1 < plan_.steps.size() && slices_one_band(i, i + 1) ? plan::Passage::kMade : plan::Passage::kStored;
+    return i > 0 && slices_one_band(i - 1, i) ? plan::Passage::kStillThere : plan::Passage::kFetched;
+  }
+
+  bool slices_one_band(std::size_t a, std::size_t b) const {
+    const plan::Step &first = plan_.steps[a], &second = plan_.steps[b];
+    return first.node == second.node && first.rows == second.rows && !first.prepare && !second.prepare;
   }
 
   void add_loads() {

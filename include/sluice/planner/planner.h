@@ -36,6 +36,7 @@ struct TableCosts {
   std::uint64_t tensor = 0;   // that a step reads or writes
   std::uint64_t weight = 0;   // that a step's node has
   std::uint64_t operand = 0;  // plan::WeightOperand
+  std::uint64_t block = 0;    // of a passing tensor, beside a step
 };
 
 struct PlanRequest {
@@ -48,7 +49,9 @@ struct PlanRequest {
   TableCosts tables;
   std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/stream.h)
   Partition partition = Partition::kAuto;
-  double max_overhead = 0.05;  // that bands for memory may cost, of the predicted time without them
+  bool hand_over_outputs = false;  // the caller takes blocks of outputs as they are made: no room is kept for the whole
+  bool may_spill = false;          // where nothing fits otherwise, activations may go to a scratch file
+  double max_overhead = 0.05;      // that bands for memory may cost, of the predicted time without them
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.

@@ -14,6 +14,7 @@
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
+#include "sluice/planner/passing.h"
 
 namespace sluice::planner {
 
@@ -35,11 +36,18 @@ class KernelChoice {
 
   const kernels::KernelDescriptor* operator[](std::size_t node) const noexcept { return kernels_[node]; }
 
-  /// The workspace of a step.
-  std::uint64_t workspace_bytes(NodeId id, const kernels::StepExtent& extent) const noexcept {
+  /// The workspace of a step, with the blocks of passing tensors beside it.
+  std::uint64_t workspace_bytes(NodeId id, const kernels::StepExtent& extent) const {
     const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
-    return kernel.workspace == nullptr ? 0 : kernel.workspace(parameters(id), extent).count();
+    const std::uint64_t own = kernel.workspace == nullptr ? 0 : kernel.workspace(parameters(id), extent).count();
+    if (passing_ == nullptr || passing_->touched(id) == 0) return own;
+    return own + passing_->room(id, kernel.row_granule, extent.rows, extent.channels);
   }
+
+  /// From now on these tensors pass.
+  void pass(std::shared_ptr<const Passing> passing) { passing_ = std::move(passing); }
+  /// Null: none does.
+  const Passing* passing() const noexcept { return passing_.get(); }
   /// A transformed panel, of a kernel that has them.
   std::uint64_t derived_panel_bytes(NodeId id) const noexcept { return kernels_[id.index()]->derived_panel_bytes(parameters(id)).count(); }
 
@@ -49,6 +57,7 @@ class KernelChoice {
   std::vector<const kernels::KernelDescriptor*> kernels_;
   std::vector<std::uint32_t> place_;                                      // of a node's parameters, where its kernel asks for them
   std::shared_ptr<const std::vector<operators::Parameters>> parameters_;  // the copies of a problem share them
+  std::shared_ptr<const Passing> passing_;
 };
 
 /// Errors: kUnsupported with the node's name, and that of the kernel that a trimmed build lacks.

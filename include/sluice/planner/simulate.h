@@ -34,6 +34,15 @@ struct Costs {
   double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
+/// What a step takes to fetch and store what is spilled. Nothing is computed meanwhile. Files are priced as the disk reads them.
+inline double moving_seconds(const KernelChoice& kernels, NodeId id, const kernels::StepExtent& extent,
+                             const profiler::DeviceProfile& profile) {
+  if (kernels.passing() == nullptr) return 0;
+  const Passing::Moved moved = kernels.passing()->moved(id, kernels[id.index()]->row_granule, extent.rows, extent.channels);
+  if (moved.bytes == 0) return 0;
+  return static_cast<double>(moved.transfers) * profile.load_start_seconds + profiler::load_seconds(profile, Bytes(moved.bytes));
+}
+
 inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
                          const profiler::DeviceProfile& profile, int threads) {
   const model::Node& node = graph.node(id);
@@ -44,7 +53,8 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   // A band is small, but what it reads from outside its chain is no nearer for that.
   return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
-         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes);
+         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
+         (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
 /// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and

@@ -189,7 +189,6 @@ class SliceSizes {
 
   /// Of a step of these channels.
   std::uint64_t workspace(ChannelRange channels) const {
-    if (kernel().workspace == nullptr) return 0;
     const RowRange rows{0, row_extents(graph_.tensor(node().outputs[0]).shape).rows};
     const bool derived = !rule_.derived.empty() && rule_.derived[position_];
     return kernels_.workspace_bytes(order_[position_], {rows, channels, rule_.threads, derived});

@@ -40,7 +40,7 @@ struct Block {
 struct Views {
   std::vector<NodeId> order;  // the nodes that have steps; the others are views
   std::vector<Block> blocks;
-  std::vector<plan::TensorPlacement> tensors;  // `buffer` counts blocks
+  std::vector<plan::TensorPlacement> tensors;  // `buffer` counts blocks; of what passes there is none
   std::vector<Chain> chains;                   // blocks that one touches live through all of it
 };
 
@@ -80,7 +80,8 @@ class ViewBuilder {
 
  private:
   bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
-  bool lies_apart(TensorId t) const noexcept { return !apart_.empty() && apart_[t.index()]; }
+  bool passes(TensorId t) const noexcept { return kernels_.passing() != nullptr && kernels_.passing()->passes(t); }
+  bool lies_apart(TensorId t) const noexcept { return (!apart_.empty() && apart_[t.index()]) || passes(t); }
 
   void alias_reshape(NodeId id) {
     const model::Node& node = graph_.node(id);
@@ -221,12 +222,13 @@ class ViewBuilder {
     Views views;
     views.tensors.resize(graph_.tensors.size());
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t)
-      if (!constant(TensorId(t)) && graph_.tensors[t].shape.element_count() > 0) locate(TensorId(t), views);
+      if (!constant(TensorId(t)) && !passes(TensorId(t)) && graph_.tensors[t].shape.element_count() > 0) locate(TensorId(t), views);
     for (NodeId id : order_) {
       if (!has_step_[id.index()]) continue;
       views.order.push_back(id);
       const std::int64_t position = position_[id.index()];
       for (TensorId out : graph_.node(id).outputs) {
+        if (passes(out)) continue;
         Block& block = views.blocks[views.tensors[out.index()].buffer.index()];
         block.first = std::min(block.first, position);
         block.last = std::max(block.last, position);

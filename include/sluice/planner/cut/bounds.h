@@ -1,6 +1,7 @@
 // What no partition by rows can go below, and what one costs: figures beside a plan, for whoever judges it.
 //
-//     lower bound   the inputs, which the caller sets whole; the outputs; and for each node what it reads at once, whatever its rows (all
+//     lower bound   the inputs, which the caller sets whole; the outputs that are not handed over as they are made; and for each node what
+//     it reads at once, whatever its rows (all
 //                   keys and values of an attention, all that a global mean is of), or makes at once, where its kernel takes no bands
 //
 // The bound holds for every order of the nodes and every number of bands, with these kernels. Workspaces are not counted.
@@ -52,7 +53,8 @@ inline std::uint64_t whole_bytes(const model::Graph& graph, const Uses& uses, st
 inline std::uint64_t activation_bound(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order) {
   const auto bytes_of = [&](const std::vector<model::Port>& ports) {
     std::uint64_t bytes = 0;
-    for (const model::Port& port : ports) bytes += graph.tensor(port.tensor).bytes().count();
+    for (const model::Port& port : ports)
+      if (kernels.passing() == nullptr || !kernels.passing()->passes(port.tensor)) bytes += graph.tensor(port.tensor).bytes().count();
     return bytes;
   };
   const Uses uses(graph, kernels, order);

@@ -70,7 +70,6 @@ class StepCosts {
 
   /// `sliced`: its steps may take a part of the channels.
   std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
-    if (problem_.kernels[id.index()]->workspace == nullptr) return 0;
     constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
     const std::int64_t all = model::step_channels(*problem_.graph, problem_.graph->node(id));
     return problem_.kernels.workspace_bytes(id,
@@ -228,7 +227,9 @@ class Partitioned {
     std::uint64_t bytes = cost.any_plan + cost.buffer * views_.blocks.size();
     for (std::size_t p = 0; p < steps.size(); ++p) {
       const std::size_t operands = node(p).weights.size(), tensors = node(p).inputs.size() + node(p).outputs.size();
-      bytes += steps[p] * (cost.step + cost.buffer + (cost.operand + cost.weight) * operands + cost.tensor * tensors);
+      const std::size_t passing = problem_.kernels.passing() == nullptr ? 0 : problem_.kernels.passing()->touched(views_.order[p]);
+      bytes +=
+          steps[p] * (cost.step + cost.buffer + (cost.operand + cost.weight) * operands + cost.tensor * tensors + cost.block * passing);
     }
     return bytes - std::min(bytes, cost.set_aside);
   }
@@ -264,7 +265,7 @@ class Partitioned {
 
   std::optional<Banded> cut(const Region& region) const {
     const auto [first, end] = positions_of(region);
-    if (first == kNoStep || first + 1 >= end) return std::nullopt;
+    if (first == kNoStep || first >= end) return std::nullopt;
     std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands) : cutter_->cut(first, end, region.bands);
     if (banded) mark_reread(*banded, region.reread_above);
     return banded;

@@ -149,7 +149,8 @@ class RegionSearch {
       const TensorId id(t);
       const std::size_t maker = uses_.maker(id);
       const bool read = !uses_.readers(id).empty() || uses_.caller_reads(id);
-      if (graph.tensor(id).weight.valid() || !read || (maker != Uses::kNobody && uses_.is_view(maker))) continue;
+      const bool passes = whole_.kernels.passing() != nullptr && whole_.kernels.passing()->passes(id);
+      if (graph.tensor(id).weight.valid() || !read || passes || (maker != Uses::kNobody && uses_.is_view(maker))) continue;
       lives_.push_back(
           {graph.tensor(id).bytes().count(), maker == Uses::kNobody ? 0 : maker + 1, uses_.caller_reads(id) ? order_.size() : last[t]});
     }
@@ -205,7 +206,8 @@ class RegionSearch {
     const auto worth = static_cast<std::uint64_t>(kWorthIt * static_cast<double>(current_.measure.peak));
     for (const std::size_t first : ends_of(place, true))
       for (const std::size_t end : ends_of(place, false))
-        if (const std::uint64_t bytes = beside(first, end); end - first >= 2 && bytes < worth) bounds.push_back({first, end, bytes});
+        if (const std::uint64_t bytes = beside(first, end); (end - first >= 2 || pays_alone(first, end)) && bytes < worth)
+          bounds.push_back({first, end, bytes});
     std::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
     std::size_t tried = 0;
     for (const Bounds& b : bounds) {
@@ -213,6 +215,11 @@ class RegionSearch {
       if (best && b.beside >= best->measure.peak) break;
       if (try_region(b, peak, worth, best)) ++tried;
     }
+  }
+
+  /// A node that reads or makes what passes holds less of it in bands, with no other beside it.
+  bool pays_alone(std::size_t first, std::size_t end) const {
+    return end == first + 1 && whole_.kernels.passing() != nullptr && whole_.kernels.passing()->touched(order_[first]) > 0;
   }
 
   /// False where it cannot run in bands.

@@ -1,0 +1,76 @@
+// Small networks in which rows go every way that bands must follow: windows, strides, residuals, joins, skips, an attention.
+#pragma once
+
+#include <vector>
+
+#include "tests/planner/nets.h"
+
+namespace sluice::planner {
+
+/// Every kind of neighbour: 3x3 and 1x1, strides, depthwise, residuals in place, pooling, elementwise, dense rows.
+inline model::Graph image_net() {
+  NetBuilder net("image");
+  TensorId x = net.conv(net.input({1, 21, 18, 3}), {.channels = 24, .kernel = 3, .stride = 2});
+  x = net.conv(x, {.channels = 48});
+  x = net.conv(x, {.channels = 48, .kernel = 3, .groups = 48});
+  x = net.conv(x, {.channels = 24});
+  TensorId y = net.conv(net.conv(x, {.channels = 40}), {.channels = 40, .kernel = 3, .groups = 40});
+  x = net.conv(y, {.channels = 24, .residual = x});
+  x = net.conv(net.conv(x, {.channels = 32, .kernel = 3}), {.channels = 24, .kernel = 3, .residual = x});
+  x = net.pool(net.relu(net.conv(x, {.channels = 32, .kernel = 5})), 3, 2, 1);
+  net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 10));
+  return net.finish();
+}
+
+inline model::Graph winograd_net() {
+  NetBuilder net("winograd");
+  TensorId x = net.conv(net.input({2, 19, 13, 16}), {.channels = 32, .kernel = 3});
+  net.last_node().numeric = model::NumericClass::kWinograd4;
+  x = net.conv(x, {.channels = 48, .kernel = 3});
+  net.last_node().numeric = model::NumericClass::kWinograd4;
+  x = net.conv(x, {.channels = 32, .kernel = 3});
+  net.output(net.pool(x, 2, 2));
+  return net.finish();
+}
+
+inline model::Graph row_net() {
+  NetBuilder net("rows");
+  const TensorId x = net.relu(net.input({1, 37, 48}));
+  const TensorId hidden = net.softmax(net.dense(net.dense(x, 96), 80));
+  net.output(net.binary(net.dense(hidden, 48), x));
+  return net.finish();
+}
+
+/// A dense block: each layer reads all that were made before it.
+inline model::Graph joining_net() {
+  NetBuilder net("joins");
+  std::vector<TensorId> made{net.conv(net.input({1, 19, 12, 3}), {.channels = 24, .kernel = 3})};
+  for (int layer = 0; layer < 3; ++layer) {
+    const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
+    made.push_back(net.conv(net.conv(net.relu(all), {.channels = 40}), {.channels = 16, .kernel = 3}));
+  }
+  net.output(net.pool(net.conv(net.concat(made, 3), {.channels = 32}), 2, 2));
+  return net.finish();
+}
+
+/// An encoder and a decoder, with what the first map keeps for the last.
+inline model::Graph skipping_net() {
+  NetBuilder net("skips");
+  const TensorId top = net.conv(net.input({1, 16, 12, 3}), {.channels = 16, .kernel = 3});
+  const TensorId low = net.conv(net.pool(top, 2, 2), {.channels = 48, .kernel = 3});
+  const TensorId up = net.conv_transpose(low, 16);
+  net.output(net.conv(net.conv(net.concat({top, up}, 3), {.channels = 24, .kernel = 3}), {.channels = 16}));
+  return net.finish();
+}
+
+/// A layer of an encoder: queries go by rows, keys and values are read whole.
+inline model::Graph attending_net() {
+  NetBuilder net("attends");
+  const TensorId x = net.relu(net.input({1, 37, 48}));
+  const TensorId k = net.dense(x, 48), v = net.dense(x, 48), q = net.dense(x, 48);
+  const TensorId y = net.binary(net.dense(net.attention(q, k, v, 3), 48), x);
+  net.output(net.dense(net.relu(net.dense(y, 144)), 48));
+  return net.finish();
+}
+
+}  // namespace sluice::planner
