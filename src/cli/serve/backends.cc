@@ -44,10 +44,13 @@ BackendHere find_backend(const BackendKind& kind) {
     return here;
   }
   const std::string file = fmt::format("libsluice_{}.so", kind.name);
-  void* const module = ::dlopen((own_folder() + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string installed = std::filesystem::path(own_folder() + SLUICE_MODULE_FOLDER "/").lexically_normal().string();
+  void* module = nullptr;
+  for (const std::string& folder : {own_folder(), installed})
+    if (module == nullptr) module = ::dlopen((folder + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
-    here.why_not =
-        fmt::format("{} does not lie beside the program (it is built where {} is found: scripts/setup --extras)", file, kind.built_of);
+    here.why_not = fmt::format("{} lies neither beside the program nor in {} (it is built where {} is found: scripts/setup --extras)", file,
+                               installed, kind.built_of);
     return here;
   }
   const auto make = reinterpret_cast<backends::MakeBackend>(::dlsym(module, backends::kModuleDoor));
