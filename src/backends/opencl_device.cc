@@ -99,11 +99,17 @@ Status ClDevice::build(const std::string& cache) {
   return {};
 }
 
+/// The file is a hash and the driver's binary. Drivers believe what they have written: PoCL aborts the process over one that was cut short,
+/// and runs one that has other bytes.
 bool ClDevice::build_from(const std::string& path) {
-  const auto binary = read_file(path, kLargestBinary);
-  if (!binary || binary->empty()) return false;
-  const std::size_t size = binary->size();
-  const auto* data = reinterpret_cast<const unsigned char*>(binary->data());
+  const auto file = read_file(path, kLargestBinary);
+  std::uint64_t hash = 0;
+  if (!file || file->size() <= sizeof hash) return false;
+  std::memcpy(&hash, file->data(), sizeof hash);
+  const auto binary = std::span(*file).subspan(sizeof hash);
+  if (xxh3_64(binary) != hash) return false;
+  const std::size_t size = binary.size();
+  const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
   cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
   program_ = ClProgram(clCreateProgramWithBinary(context_.get(), 1, &device_, &size, &data, &loaded, &code));
   return code == CL_SUCCESS && loaded == CL_SUCCESS && clBuildProgram(program_.get(), 1, &device_, "", nullptr, nullptr) == CL_SUCCESS &&
@@ -126,11 +132,14 @@ Status ClDevice::compile() {
 void ClDevice::keep(const std::string& path) const {
   std::size_t size = 0;
   if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS || size == 0) return;
-  std::vector<unsigned char> binary(size);
-  unsigned char* data = binary.data();
+  std::uint64_t hash = 0;
+  std::vector<unsigned char> hashed(sizeof hash + size);
+  unsigned char* data = hashed.data() + sizeof hash;
   if (clGetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) != CL_SUCCESS) return;
+  hash = xxh3_64(std::as_bytes(std::span(hashed).subspan(sizeof hash)));
+  std::memcpy(hashed.data(), &hash, sizeof hash);
   Result<AtomicFile> file = AtomicFile::create(path);
-  if (file && file->write_at(Bytes(), std::as_bytes(std::span(binary)))) [[maybe_unused]]
+  if (file && file->write_at(Bytes(), std::as_bytes(std::span(hashed)))) [[maybe_unused]]
     const Status kept = file->commit();
 }
 

@@ -1,6 +1,6 @@
 // The subcommands: what the command line said, and one function each. They print their result on stdout and throw Failure.
 //
-//     argv --main.cc--> options --inspect.cc, verify.cc, profile.cc, plan.cc, run.cc--> stdout, exit status
+//     argv --main.cc--> options --inspect.cc, verify.cc, trim.cc, profile.cc, plan.cc, run.cc--> stdout, exit status
 #pragma once
 
 #include <optional>
@@ -29,6 +29,15 @@ struct VerifyOptions {
   std::string key;
 };
 void verify(const VerifyOptions& options);
+
+struct TrimOptions {
+  std::vector<std::string> models;
+  std::string key;
+  std::string output;
+  std::string isa;  // empty: all that the compiler has
+  bool json = false;
+};
+void trim(const TrimOptions& options);
 
 struct ProfileOptions {
   std::vector<int> threads = {1};
@@ -100,7 +109,8 @@ struct RunOptions {
 };
 void run(const RunOptions& options);
 
-/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by Failure.
+/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by
+/// Failure.
 [[noreturn]] void start_tool(const char* name, char** arguments);
 struct PredictOptions {
   BudgetOptions budget;              // its model may be an ONNX file

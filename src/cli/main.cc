@@ -32,6 +32,7 @@ constexpr int kUsage = 1;
 struct CommandLine {
   InspectOptions inspect;
   VerifyOptions verify;
+  TrimOptions trim;
   ProfileOptions profile;
   PlanOptions plan;
   PredictOptions predict;
@@ -126,6 +127,17 @@ CLI::App* add_inspect(CLI::App& app, CommandLine& line) {
 CLI::App* add_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("verify", "Read a model file whole and check every checksum");
   add_model(command, line.verify.model, line.verify.key);
+  return command;
+}
+
+CLI::App* add_trim(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("trim", "List what models need of the runtime, for a build that links nothing else");
+  command->add_option("models", line.trim.models, "model files, M.sluice")->required();
+  add_key(command, line.trim.key);
+  command->add_option("-o,--output", line.trim.output, "the list, FILE.cmake, for cmake -DSLUICE_TRIM=FILE.cmake")->required();
+  command->add_option("--isa", line.trim.isa, "kernels for this instruction set alone: scalar, neon, avx2 or avx512 (default: for all)")
+      ->check(CLI::IsMember({"scalar", "neon", "avx2", "avx512"}));
+  command->add_flag("--json", line.trim.json, "print one JSON object");
   return command;
 }
 
@@ -397,6 +409,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   const std::pair<const CLI::App*, Asked> commands[] = {
       {add_inspect(app, line), {[](const CommandLine& given) { inspect(given.inspect); }}},
       {add_verify(app, line), {[](const CommandLine& given) { verify(given.verify); }}},
+      {add_trim(app, line), {[](const CommandLine& given) { trim(given.trim); }}},
       {add_profile(app, line), {[](const CommandLine& given) { profile(given.profile); }}},
       {add_plan(app, line), {plan_or_units}},
       {add_predict(app, line), {[](const CommandLine& given) { predict(given.predict); }}},

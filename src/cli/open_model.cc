@@ -42,4 +42,19 @@ std::shared_ptr<const Model> open_model(const std::string& path, const std::vect
   return unwrap(std::move(model));
 }
 
+VisitedGraphs visit_graphs(const Model& model, const std::function<void(const model::Graph&)>& visit) {
+  const std::vector<model::Dimension>& dimensions = model.file().dimensions();
+  VisitedGraphs graphs{.all = model::count_points(dimensions), .visited = 1};
+  visit(model.graph());  // that of the last point, the bound
+  const std::size_t distance = (graphs.all - 1) / model::kMaxPoints + 1;
+  for (std::size_t point = 0; point + 1 < graphs.all; point += distance, ++graphs.visited) {
+    const std::vector<std::int64_t> extents = model::extents_at(dimensions, point);
+    model::Extents dims;
+    for (std::size_t d = 0; d < dimensions.size(); ++d) dims[dimensions[d].name] = extents[d];
+    const model::ModelFile file = unwrap(model.file().with_extents(dims));
+    visit(file.graph());
+  }
+  return graphs;
+}
+
 }  // namespace sluice::cli

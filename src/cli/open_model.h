@@ -1,6 +1,7 @@
 // The model that a command names, opened at the extents that the command line gives.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,14 @@ namespace sluice::cli {
 /// `dims` as `--dim` takes them, `key` as `--key` does. Throws Failure with the codes of Model::open; an ONNX file is told how it becomes a
 /// model file.
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {}, const std::string& key = {});
+
+struct VisitedGraphs {
+  std::size_t all = 0;  // choices of extents
+  std::size_t visited = 0;
+};
+/// Opens the graphs of a model's choices of extents: all, or, where most are made when they are opened, kMaxPoints at even distances.
+/// Throws Failure naming the first that is not sound.
+VisitedGraphs visit_graphs(const Model& model, const std::function<void(const model::Graph&)>& visit);
 
 /// By its name or its first bytes.
 bool is_onnx(const std::string& path);

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/core/build_list.h"
+
 namespace sluice {
 
 Isa best_isa() noexcept {
@@ -108,11 +110,15 @@ std::string_view name_of(Isa isa) noexcept {
 }
 
 Isa active_isa() noexcept {
+  if constexpr (kOneIsa) return kOnlyIsa;
   static const Isa isa = wish_in_force() == nullptr ? best_isa() : wish_in_force()->isa;
   return isa;
 }
 
-std::string_view active_isa_name() noexcept { return wish_in_force() == nullptr ? name_of(best_isa()) : wish_in_force()->name; }
+std::string_view active_isa_name() noexcept {
+  if constexpr (kOneIsa) return name_of(kOnlyIsa);
+  return wish_in_force() == nullptr ? name_of(best_isa()) : wish_in_force()->name;
+}
 
 std::string_view name_of(DotIsa isa) noexcept {
   constexpr std::string_view kNames[kDotIsaCount] = {"scalar", "neon", "neon-dot", "avx2", "avx2-vnni", "avx512-novnni", "avx512"};

@@ -30,18 +30,7 @@ class Runner final : public AsyncSession {
         "runner", kStackBytes, [](void* self) noexcept { static_cast<Runner*>(self)->work(); }, this);
   }
 
-  Status start(Done done, void* context) noexcept override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (busy_) return fail(ErrorCode::kInvalidArgument, "run", "another run of this session is under way");
-      busy_ = true;
-      late_ = false;
-      done_ = done;
-      context_ = context;
-    }
-    changed_.notify_all();
-    return {};
-  }
+  Status start(Done done, void* context) noexcept override { return ask(done, context, false); }
 
   Status wait() noexcept override {
     std::unique_lock lock(mutex_);
@@ -55,7 +44,8 @@ class Runner final : public AsyncSession {
       SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
       return wait();
     }
-    SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
+    // A short run could be over before this thread looks: one without any time does not begin.
+    SLUICE_RETURN_IF_ERROR(ask(nullptr, nullptr, limit <= std::chrono::nanoseconds::zero()));
     std::unique_lock lock(mutex_);
     const auto over = [&] { return !busy_; };
     if (!changed_.wait_until(lock, now + limit, over)) {
@@ -67,6 +57,19 @@ class Runner final : public AsyncSession {
   }
 
  private:
+  Status ask(Done done, void* context, bool late) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      if (busy_) return fail(ErrorCode::kInvalidArgument, "run", "another run of this session is under way");
+      busy_ = true;
+      late_ = late;
+      done_ = done;
+      context_ = context;
+    }
+    changed_.notify_all();
+    return {};
+  }
+
   void work() noexcept {
     std::unique_lock lock(mutex_);
     while (true) {

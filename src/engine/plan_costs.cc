@@ -1,5 +1,6 @@
 #include "src/engine/plan_costs.h"
 
+#include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/latency.h"
 
@@ -33,13 +34,13 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
   std::vector<const kernels::KernelDescriptor*> chosen(graph.nodes.size(), nullptr);
   for (const plan::Step& step : plan.steps) {
     chosen[step.node.index()] = kernels::find_kernel(step.kernel);
-    if (chosen[step.node.index()] == nullptr)
+    if (chosen[step.node.index()] == nullptr || chosen[step.node.index()]->resolve == nullptr)
       return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] != nullptr) continue;
     const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, graph.nodes[i]);
-    if (candidates.empty()) return fail(ErrorCode::kUnsupported, graph.nodes[i].name, "no kernel of this build runs the node in this form");
+    if (candidates.empty()) return fail(kernels::no_kernel_for(graph, graph.nodes[i]));
     chosen[i] = candidates.front();
   }
   return planner::KernelChoice(graph, std::move(chosen));

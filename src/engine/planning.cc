@@ -5,11 +5,15 @@
 
 #include "sluice/plan/verify.h"
 #include "sluice/profiler/latency.h"
+#include "sluice/profiler/profile_file.h"
+#include "src/core/build_list.h"
 #include "src/core/out_of_memory.h"
 #include "src/engine/budget.h"
 
 namespace sluice::engine {
 namespace {
+
+#ifndef SLUICE_NO_PLANNER
 
 planner::PlanRequest request_for(const Model& model, const SessionOptions& options, Bytes capacity) noexcept {
   return {.capacity = capacity,
@@ -23,6 +27,8 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .partition = options.tuning.partition,
           .max_overhead = options.tuning.max_overhead};
 }
+
+#endif
 
 /// What plans depend on.
 bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
@@ -81,6 +87,16 @@ Result<PlannedBudget> adopt(const Model& model, const SessionOptions& options, B
   return PlannedBudget{*options.plan, all, needed};
 }
 
+#ifdef SLUICE_NO_PLANNER
+
+tl::unexpected<Error> no_planner(const Model& model) noexcept {
+  return fail(ErrorCode::kUnsupported, model.file().path(),
+              "this build has no planner: it runs plans of its model that `sluice plan --save` wrote (SessionOptions::plan)");
+}
+Result<PlannedBudget> plan_in(const Model& model, const SessionOptions&, Bytes) { return no_planner(model); }
+
+#else
+
 /// The planner's choice: what its tables take beyond what was set aside for them is part of its overhead.
 Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options, Bytes overhead) {
   const planner::PlanRequest request = request_for(model, options, capacity_of(options.budget, overhead));
@@ -101,9 +117,14 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   return PlannedBudget{std::move(*plan), all, minimum};
 }
 
+#endif
+
 }  // namespace
 
 Status check_options(const SessionOptions& options) noexcept {
+  if (!runs_here())
+    return fail(ErrorCode::kUnsupported, active_isa_name(),
+                "this build has kernels for one instruction set alone, which this CPU does not have");
   if (options.threads < 1 || options.threads > 1024) {
     return fail(ErrorCode::kInvalidArgument, "threads", "the number of threads must lie between 1 and 1024");
   }
@@ -136,6 +157,8 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profile.compute_slowdown = options.emulation.compute_slowdown;
   return profile;
 }
+
+static_assert(profiler::kMostReadsInFlight == executor::kMaxReadsInFlight, "a session takes what a profile found best");
 
 executor::ReadOptions reads_of(const SessionOptions& options) {
   executor::ReadOptions reads{.method = options.tuning.read_method,
@@ -188,11 +211,15 @@ auto with_dims_of(const Model& model, const SessionOptions& options, Use&& use) 
 
 }  // namespace
 
+#ifdef SLUICE_NO_PLANNER
+static Result<Bytes> least_budget(const Model& model, const SessionOptions&) { return engine::no_planner(model); }
+#else
 static Result<Bytes> least_budget(const Model& model, const SessionOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
                                                                           engine::request_for(model, options, Bytes())));
   return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
 }
+#endif
 
 Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
@@ -214,11 +241,16 @@ Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) 
 
 Result<planner::PartitionReport> report_partition(const Model& given, const SessionOptions& options, const plan::Plan& plan) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
+#ifdef SLUICE_NO_PLANNER
+  static_cast<void>(plan);
+  return engine::no_planner(given);
+#else
   return or_out_of_memory(given.file().path(), [&] {
     return with_dims_of(given, options, [&](const Model& model) {
       return planner::report_partition(model.graph(), engine::profile_for(options), engine::request_for(model, options, Bytes()), plan);
     });
   });
+#endif
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 
 namespace sluice::executor {
@@ -198,6 +199,8 @@ class Binder {
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
     if (kernel == nullptr) return refuse(node, "this build has no kernel of the number that the plan names");
+    if (kernel->resolve == nullptr)
+      return fail(ErrorCode::kUnsupported, std::string(node.name) + " (" + std::string(kernel->name) + ")", kernels::kLeftOut);
     if (kernel->op != node.op || kernel->numeric != node.numeric || !kernel->supports(graph_, node)) {
       return refuse(node, "the kernel that the plan names does not run this node");
     }

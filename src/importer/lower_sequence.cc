@@ -93,14 +93,33 @@ void lower_concat_from(NodeContext& c, BodyLowering& bodies) {
   c.set_output(0, items.size() == 1 ? items[0] : bodies.lower_as(c, "Concat", items, {integer_attribute("axis", axis)}, 1)[0]);
 }
 
-/// The lengths of the pieces along an axis of `extent`: each one stated, or all as long as one number says, the last being what is left.
+void check_lengths(const NodeContext& c, const std::vector<std::int64_t>& lengths, std::int64_t extent) {
+  std::int64_t left = extent;
+  for (const std::int64_t length : lengths) {
+    if (length < 0 || length > left) c.malformed("its pieces are longer than the axis of " + std::to_string(extent) + ", or negative");
+    left -= length;
+  }
+  if (left != 0) c.malformed("its pieces leave " + std::to_string(left) + " of the axis of " + std::to_string(extent) + " out");
+}
+
+/// The lengths of the pieces along an axis of `extent`: each one stated, or all as long as one number says, the last being what is left, or
+/// a place each. They are counted before there is a list of them: a file states billions of places in a few bytes.
 std::vector<std::int64_t> piece_lengths(NodeContext& c, std::int64_t extent) {
-  if (!c.has_input(1)) return std::vector<std::int64_t>(static_cast<std::size_t>(extent), 1);
-  std::vector<std::int64_t> stated = c.constant_integers(1, "where a sequence is split");
-  if (c.input_shape(1).rank() == 1) return stated;
-  if (stated.size() != 1 || stated[0] <= 0) c.malformed("the length of a piece must be one positive number");
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t first = 0; first < extent; first += stated[0]) lengths.push_back(std::min(stated[0], extent - first));
+  std::int64_t each = 1;
+  if (c.has_input(1)) {
+    std::vector<std::int64_t> stated = c.constant_integers(1, "where a sequence is split");
+    if (c.input_shape(1).rank() == 1) {
+      count_made(stated.size(), kUnrolledNodeBytes);
+      check_lengths(c, stated, extent);
+      return stated;
+    }
+    if (stated.size() != 1 || stated[0] <= 0) c.malformed("the length of a piece must be one positive number");
+    each = std::clamp<std::int64_t>(stated[0], 1, std::max<std::int64_t>(1, extent));
+  }
+  const std::int64_t count = ceil_div(extent, each);
+  count_made(static_cast<std::uint64_t>(count), kUnrolledNodeBytes);
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), each);
+  if (count > 0) lengths.back() = extent - (count - 1) * each;
   return lengths;
 }
 
@@ -108,12 +127,10 @@ void lower_split_to(NodeContext& c, BodyLowering& bodies) {
   const ValueId x = c.input(0);
   if (c.bounded(x)) c.refuse("the extents of its input are known at run only, and so is the number of its pieces");
   const int axis = c.axis(c.integer("axis", 0), c.shape(x).rank());
-  const std::int64_t extent = c.shape(x)[axis];
-  count_made(static_cast<std::uint64_t>(c.has_input(1) ? 0 : extent), sizeof(std::int64_t));
-  const std::vector<std::int64_t> lengths = piece_lengths(c, extent);
-  count_made(lengths.size(), kUnrolledNodeBytes);
-  Items items = {x};
-  if (lengths.size() != 1)
+  const std::vector<std::int64_t> lengths = piece_lengths(c, c.shape(x)[axis]);
+  Items items;
+  if (lengths.size() == 1) items = {x};
+  if (lengths.size() > 1)
     items = bodies.lower_as(c, "Split", {x, add_integers(c, lengths)}, {integer_attribute("axis", axis)}, lengths.size());
   if (!c.has_input(1) && c.integer("keepdims", 1) == 0)
     for (ValueId& item : items) item = with_axis(c, bodies, "Squeeze", item, axis);

@@ -9,10 +9,8 @@
 namespace sluice::importer {
 namespace {
 
-// Shares of zero blocks from which the sparse kernels are the faster ones (sluice-bench-sparse: 10 % with AVX2, 17 to 27 % with AVX-512),
-// and those at which they catch up with a third of the products, which is what Winograd's sums take.
-constexpr double kPays = 0.25;
-constexpr double kPaysBesideWinograd = 0.7;
+// A share of so and so many blocks is a little less than what was asked for.
+constexpr double kNearly = 0.95;
 
 /// The share of zero blocks from which the node would have its weight sparse; above 1: it has no kernel for that.
 double share_wanted(const model::Graph& graph, const model::Node& node) noexcept {
@@ -57,10 +55,9 @@ void choose_sparse(model::Graph& graph, std::vector<Recipe>& recipes, double pru
     if (recipe.kind != Recipe::Kind::kPanels || wanted[w] <= 0 || wanted[w] > 1) continue;
     recipe.source.tap_order = recipe.tap_order;
     model::Weight& weight = graph.weights[w];
-    const bool prunes = prune_share >= wanted[w];
+    const kernels::Pruning pruning = prune_share >= wanted[w] ? kernels::prune(recipe.source, prune_share) : kernels::Pruning();
+    const bool prunes = pruning.share >= kNearly * wanted[w];
     if (prunes) {
-      const kernels::Pruning pruning = kernels::prune(recipe.source, prune_share);
-      if (!std::isfinite(pruning.signal)) continue;  // nobody can say which of such blocks matters
       recipe.largest_left_out = pruning.largest;
       const double decibels = pruning.error > 0 ? 10 * std::log10(pruning.signal / pruning.error) : std::numeric_limits<double>::infinity();
       pruned.push_back({weight.name, weight.bytes, {}, decibels});

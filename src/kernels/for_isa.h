@@ -34,3 +34,18 @@
     default:                                                   \
       return N_SCALAR::name;                                   \
   }
+
+// A build for one instruction set (src/core/build_list.h) refers to that one alone, and the linker leaves the others out.
+#if defined(SLUICE_ONLY_SCALAR)
+#undef SLUICE_RETURN_FOR_ISA
+#define SLUICE_RETURN_FOR_ISA(isa, name) return static_cast<void>(isa), N_SCALAR::name;
+#elif defined(SLUICE_ONLY_AVX2)
+#undef SLUICE_RETURN_FOR_ISA
+#define SLUICE_RETURN_FOR_ISA(isa, name) return static_cast<void>(isa), N_AVX2::name;
+#elif defined(SLUICE_ONLY_AVX512)
+#undef SLUICE_RETURN_FOR_ISA
+#define SLUICE_RETURN_FOR_ISA(isa, name) return static_cast<void>(isa), N_AVX3::name;
+#elif defined(SLUICE_ONLY_NEON)
+#undef SLUICE_RETURN_FOR_ISA
+#define SLUICE_RETURN_FOR_ISA(isa, name) return static_cast<void>(isa), N_NEON::name;
+#endif

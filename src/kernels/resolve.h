@@ -10,6 +10,7 @@
 #include "sluice/operators/parameters/plain.h"
 #include "sluice/operators/parameters/transformer.h"
 #include "sluice/operators/parameters/weighted.h"
+#include "src/core/build_list.h"
 
 namespace sluice::kernels {
 
@@ -48,6 +49,7 @@ void run_entry(const KernelCall& call) noexcept {
 }
 template <auto kRun, auto kTable>
 KernelEntry entry_for(Isa isa) noexcept {
+  if constexpr (kOneIsa) return run_entry<kRun, kTable, kOnlyIsa>;
   switch (isa) {
     case Isa::kAvx512:
       return run_entry<kRun, kTable, Isa::kAvx512>;
@@ -75,6 +77,15 @@ template <auto kParameters, auto kRun, auto kPrepare>
 ResolvedCall resolve_as(const model::Graph& graph, const model::Node& node, Isa isa) noexcept {
   return {.run = kRun(isa), .prepare = kPrepare(isa), .parameters = operators::Parameters(kParameters(graph, node))};
 }
+
+using Resolve = ResolvedCall (*)(const model::Graph&, const model::Node&, Isa) noexcept;
+/// `kResolve`, through which alone a kernel's code is reached; null where this build was trimmed to models that do without (build_list.h).
+template <KernelId kId, Resolve kResolve>
+constexpr Resolve if_built() noexcept {
+  if constexpr (has_kernel(kId)) return kResolve;
+  return nullptr;
+}
+
 template <auto kParameters>
 inline constexpr std::size_t kParameterBytes = sizeof(std::invoke_result_t<decltype(kParameters), const model::Graph&, const model::Node&>);
 

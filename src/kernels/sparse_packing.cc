@@ -1,6 +1,7 @@
 #include "sluice/kernels/sparse_packing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -88,7 +89,8 @@ std::uint64_t sparse_bytes(const DensePanels& panels, std::int64_t blocks) noexc
 double share_of_zero_blocks(const PackSource& source, bool sampled) {
   PackSource seen = source;
   if (sampled && seen.depth > kSampledInputs) {
-    if (seen.k_inner == 1) seen.k_outer_stride *= seen.depth / kSampledInputs;
+    // An odd distance: patterns of pruning repeat every 2, 4 or 8 inputs, and each place of one must be seen.
+    if (seen.k_inner == 1) seen.k_outer_stride *= (seen.depth / kSampledInputs - 1) | 1;
     seen.depth = kSampledInputs;
   }
   DensePanels panels(seen);
@@ -112,12 +114,15 @@ Pruning prune(const PackSource& source, double share) {
       pruning.signal += static_cast<double>(sums.back());
     }
   }
+  if (!std::isfinite(pruning.signal)) return pruning;  // nobody can say which of such blocks matters
+  std::sort(sums.begin(), sums.end());
   const auto count = static_cast<std::size_t>(static_cast<double>(sums.size()) * share);
-  if (count == 0) return pruning;
-  std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count - 1), sums.end());
-  pruning.largest = sums[count - 1];
-  for (const float sum : sums)
-    if (sum <= pruning.largest) pruning.error += static_cast<double>(sum);
+  auto end = sums.begin() + static_cast<std::ptrdiff_t>(count);
+  if (end != sums.end()) end = std::lower_bound(sums.begin(), end, *end);
+  if (end != sums.begin()) pruning.largest = *(end - 1);
+  end = std::upper_bound(sums.begin(), sums.end(), pruning.largest);
+  for (auto sum = sums.begin(); sum != end; ++sum) pruning.error += static_cast<double>(*sum);
+  pruning.share = static_cast<double>(end - sums.begin()) / static_cast<double>(std::max<std::size_t>(1, sums.size()));
   return pruning;
 }
 

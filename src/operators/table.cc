@@ -1,15 +1,24 @@
 #include <array>
 
+#include "src/core/build_list.h"
 #include "src/operators/families.h"
 
 namespace sluice::operators {
 namespace {
 
+/// Of an operator that was left out of this build: `validate_node` refuses its nodes before anybody asks more.
+constexpr OperatorDefinition kLeftOut = {};
+
+#define SLUICE_DEFINITION(name) (has_operator(static_cast<int>(model::OpKind::name)) ? &name : &kLeftOut)
 constexpr std::array<const OperatorDefinition*, model::kOpKindCount> kTable = {
-    &kConv,      &kConvTranspose, &kDense,     &kPool,  &kUnary,     &kBinary,    &kAffine,     &kSoftmax,
-    &kLrn,       &kConcat,        &kSlice,     &kPad,   &kResize,    &kTranspose, &kReshape,    &kMatMul,
-    &kLayerNorm, &kAttention,     &kEmbedding, &kPlain, &kRecurrent, &kQuantize,  &kDequantize,
+    SLUICE_DEFINITION(kConv),      SLUICE_DEFINITION(kConvTranspose), SLUICE_DEFINITION(kDense),      SLUICE_DEFINITION(kPool),
+    SLUICE_DEFINITION(kUnary),     SLUICE_DEFINITION(kBinary),        SLUICE_DEFINITION(kAffine),     SLUICE_DEFINITION(kSoftmax),
+    SLUICE_DEFINITION(kLrn),       SLUICE_DEFINITION(kConcat),        SLUICE_DEFINITION(kSlice),      SLUICE_DEFINITION(kPad),
+    SLUICE_DEFINITION(kResize),    SLUICE_DEFINITION(kTranspose),     SLUICE_DEFINITION(kReshape),    SLUICE_DEFINITION(kMatMul),
+    SLUICE_DEFINITION(kLayerNorm), SLUICE_DEFINITION(kAttention),     SLUICE_DEFINITION(kEmbedding),  SLUICE_DEFINITION(kPlain),
+    SLUICE_DEFINITION(kRecurrent), SLUICE_DEFINITION(kQuantize),      SLUICE_DEFINITION(kDequantize),
 };
+#undef SLUICE_DEFINITION
 
 }  // namespace
 

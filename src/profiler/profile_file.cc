@@ -147,6 +147,12 @@ void add_kernels(const Json& json, DeviceProfile& profile) {
   });
 }
 
+void check_read(const ReadRate& read) {
+  if (read.depth < 1 || read.depth > kMostReadsInFlight) throw Mistake{"is no device profile: reads in flight are none, or more than 16"};
+  if (read.piece_bytes == 0 || read.piece_bytes % kReadBlock.count() != 0 || read.piece_bytes > kMostReadBytes.count())
+    throw Mistake{"is no device profile: the bytes of a read are no multiple of 4096, or above 1 GiB"};
+}
+
 /// What was measured on one number of threads.
 DeviceProfile profile_of(const Json& whole, const Json& json) {
   DeviceProfile profile;
@@ -168,8 +174,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   for (const Json& read : json.at("reads"))
     profile.reads.push_back(
         {integer<std::uint32_t>(read.at("in_flight")), integer<std::uint64_t>(read.at("bytes")), positive(read.at("bytes_per_second"))});
-  for (const ReadRate& read : profile.reads)
-    if (read.piece_bytes == 0) throw Mistake{"is no device profile: a read is of no bytes"};
+  for (const ReadRate& read : profile.reads) check_read(read);
   std::sort(profile.reads.begin(), profile.reads.end(),
             [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
   add_kernels(json.at("kernels"), profile);
@@ -275,6 +280,8 @@ Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::st
 }
 
 Result<std::vector<DeviceProfile>> load_profiles(const std::string& path) {
+  if (path.empty())  // default_profile_path had none
+    return fail(ErrorCode::kIo, "device profile", "neither XDG_CACHE_HOME nor HOME says where it is kept: name its file");
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(path, kMostProfileBytes));
   return parse_profiles({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }

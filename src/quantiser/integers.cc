@@ -3,39 +3,16 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numeric>
+#include <limits>
+
+#include "src/quantiser/linear.h"
 
 namespace sluice::quantiser {
 namespace {
 
-using importer::AttributeType;
-using importer::OnnxAttribute;
-
 constexpr float kMostWeight = 127;
 /// Of a bias in units of its scale: sums of products come on top and stay within 32 bits.
 constexpr float kMostBias = 1 << 30;
-
-/// A dense tensor of its own bytes.
-template <class T>
-Constant constant_of(DType dtype, const Shape& shape, const std::vector<T>& values) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(T));
-  std::memcpy(bytes->data(), values.data(), bytes->size());
-  return importer::make_view(dtype, shape, bytes->data(), bytes);
-}
-
-/// How the values of an output channel lie in a dense weight.
-struct Rows {
-  std::int64_t count, length, row_step, step, taps;
-
-  Rows(const Unit& unit, const Shape& shape) {
-    count = shape[unit.output_axis];
-    length = shape.element_count() / count;
-    row_step = unit.output_axis == 0 ? length : 1;
-    step = unit.output_axis == 0 ? 1 : count;
-    taps = shape.count(2, std::max(2, shape.rank()));
-  }
-};
 
 struct LayerIntegers {
   std::vector<std::int8_t> values;
@@ -44,7 +21,7 @@ struct LayerIntegers {
 };
 
 /// Means of the values that row `n` is multiplied by; none where they were not observed.
-Eigen::VectorXf means_of_row(const Unit& unit, const Rows& rows, const std::vector<double>& means, std::int64_t n) {
+Eigen::VectorXf means_of_row(const Unit& unit, const WeightRows& rows, const std::vector<double>& means, std::int64_t n) {
   const std::int64_t depth = rows.length / rows.taps;
   if (static_cast<std::int64_t>(means.size()) != depth * unit.groups) return {};
   const std::int64_t first = n / (rows.count / unit.groups) * depth;
@@ -54,7 +31,7 @@ Eigen::VectorXf means_of_row(const Unit& unit, const Rows& rows, const std::vect
 }
 
 LayerIntegers quantise_layer(const Unit& unit, const Constant& weight, std::vector<float> bias, const Activation& input, bool correct) {
-  const Rows rows(unit, weight.shape);
+  const WeightRows rows(unit, weight.shape);
   LayerIntegers made;
   made.values.resize(static_cast<std::size_t>(weight.elements()));
   made.bias = std::move(bias);
@@ -118,19 +95,7 @@ class Inserter {
   }
 
   std::string_view add_node(const std::string& base, std::string_view op, std::vector<std::string_view> inputs, std::int64_t axis) {
-    OnnxNode node;
-    node.name = editor().fresh(base + "_" + std::string(op));
-    node.op_type = op;
-    node.inputs = std::move(inputs);
-    node.outputs = {editor().fresh(base + (op == "QuantizeLinear" ? "_quantized" : "_dequantized"))};
-    if (axis >= 0) {
-      OnnxAttribute attribute;
-      attribute.name = "axis";
-      attribute.type = AttributeType::kInt;
-      attribute.i = axis;
-      node.attributes.push_back(std::move(attribute));
-    }
-    nodes().push_back(std::move(node));
+    nodes().push_back(linear_node(editor(), base, op, std::move(inputs), axis));
     return nodes().back().outputs[0];
   }
 

@@ -261,12 +261,37 @@ bool gpt2(const std::string& path) {
                                              net.integers({1, 97})}));
 }
 
+/// Few weights, and one operator after another that none of the others has: the code that runs is what such a net takes beside its arena.
+bool many_kinds(const std::string& path) {
+  Network net(path, "x", {1, 8, 200, 200}, 1);
+  const auto at = [](const char* name, std::int64_t value) { return attribute(name, value); };
+  const auto order = [](const Ints& axes) { return attribute("perm", axes); };
+  std::string y = net.node("Sigmoid", {conv(net, "x", {8, 16, 3})});
+  y = net.node("LRN", {y}, {at("size", 3)});
+  y = net.node("InstanceNormalization", {y, net.weight({16}, 0.1f, 1), net.weight({16}, 0.1f)});
+  y = net.node("AveragePool", {y}, {attribute("kernel_shape", Ints{3, 3}), attribute("pads", Ints{1, 1, 1, 1})});
+  for (const char* op : {"Sin", "Atan", "Asinh", "Erf", "Softsign", "Selu", "Celu", "ThresholdedRelu", "Cosh"}) y = net.node(op, {y});
+  y = net.node("Tanh", {net.node("CumSum", {y, net.integers({2})})});
+  y = net.node("Where", {net.node("Not", {net.node("Greater", {y, net.number(0.3f)})}), y, net.node("Softplus", {y})});
+  y = net.node("Softmax", {net.node("Transpose", {y}, {order({0, 2, 3, 1})})}, {at("axis", -1)});
+  y = net.node("LayerNormalization", {y, net.weight({16}, 0.1f, 1), net.weight({16}, 0.1f)}, {at("axis", -1)});
+  y = net.node("Transpose", {net.node("MatMul", {y, net.even_weight({16, 16}, 16, 1)})}, {order({0, 3, 1, 2})});
+  y = net.node("Pad", {y, net.integers({0, 0, 1, 1, 0, 0, 1, 1})}, {attribute("mode", "reflect")});
+  y = net.node("ReduceL2", {y}, {attribute("axes", Ints{1}), at("keepdims", 1)});
+  y = net.node("Trilu", {net.node("Mod", {y, net.number(2.5f)}, {at("fmod", 1)})});
+  const std::string place = net.node("Cast", {net.node("ArgMax", {y}, {at("axis", 3)})}, {at("to", 1)});
+  y = net.node("Add", {y, net.node("ReduceLogSumExp", {place}, {attribute("axes", Ints{2})})});
+  y = net.node("AveragePool", {y}, {attribute("kernel_shape", Ints{8, 8}), attribute("strides", Ints{8, 8})});
+  return net.finish(path, y);
+}
+
 }  // namespace
 
 bool write_made_network(const std::string& name, const std::string& path) {
   if (name == "mobilenet_v2") return mobilenet_v2(path);
   if (name == "resnet152") return resnet152(path);
   if (name == "vit_b_16") return vit_b_16(path);
+  if (name == "many_kinds") return many_kinds(path);
   return name == "gpt2" && gpt2(path);
 }
 

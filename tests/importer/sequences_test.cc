@@ -92,6 +92,32 @@ TEST_CASE("a tensor is split into a sequence, by one length, by each length, or 
   CHECK(rows.model->graph().outputs[4].onnx_shape.to_string() == "2");
 }
 
+TEST_CASE("pieces that do not make up their axis are refused, and billions of them before there is a list; an axis of nothing has none") {
+  const auto split = [](std::int64_t extent, const Ints& shape, const Ints& lengths) {
+    OnnxBuilder b;
+    b.input("x", {extent}).initializer(tensor("lengths", shape, lengths)).initializer(number("zero", 0));
+    b.node("SplitToSequence", {"x", "lengths"}, {"s"}, {attribute("axis", std::int64_t{0})});
+    return b.node("SequenceAt", {"s", "zero"}, {"y"}).output("y");
+  };
+  CHECK(problems_of(Made(split(6, {1}, {4}))).find("leave 2 of the axis of 6 out") != std::string::npos);
+  CHECK(problems_of(Made(split(6, {2}, {9, -3}))).find("longer than the axis of 6, or negative") != std::string::npos);
+  const Made many(split(4'000'000'000, {}, {1}));
+  CHECK(problems_of(many).find("--max-constants") != std::string::npos);
+  Made whole(split(6, {}, {INT64_MAX}));
+  INFO(problems_of(whole));
+  CHECK(whole.status);
+
+  OnnxBuilder b;
+  b.input("x", {6}).initializer(tensor("none", {1}, Ints{0})).node("Slice", {"x", "none", "none"}, {"empty"});
+  b.node("SplitToSequence", {"empty"}, {"s"}).node("SequenceLength", {"s"}, {"y"}).output("y", kI64);
+  Made m(b);
+  INFO(problems_of(m));
+  REQUIRE(m.status);
+  m.set(0, DType::kF32, Floats(6));
+  REQUIRE(m.session->run());
+  CHECK(m.get<std::int64_t>() == Ints{0});
+}
+
 TEST_CASE("a sequence among the inputs has as many tensors as --dim says, and SequenceMap runs its body on each") {
   OnnxBuilder body;
   body.node("Mul", {"item", "factor"}, {"product"}).output("product");

@@ -116,6 +116,24 @@ TEST_CASE("pruning leaves out the least blocks, the share that was asked for") {
   for (const importer::PrunedWeight& weight : report.pruned) CHECK(std::isinf(weight.noise_db));
 }
 
+TEST_CASE("pruning leaves weights dense whose blocks are all alike, and prunes at the least share that pays") {
+  const TemporaryFolder folder;
+  importer::ConvertOptions options;
+  importer::ConvertReport report;
+  const auto converted_with = [&](double share, float value) {
+    options.prune = share;
+    OnnxBuilder b(13);
+    b.input("x", {1, 301}).initializer(tensor("w", {301, 64}, value != 0 ? Floats(301 * 64, value) : with_zeros({301, 64}, 0)));
+    b.node("MatMul", {"x", "w"}, {"y"}).output("y");
+    write_file(folder.path("net.onnx"), b.bytes());
+    REQUIRE(importer::convert(folder.path("net.onnx"), folder.path("net.sluice"), options, report));
+    return report.pruned.size();
+  };
+  CHECK(converted_with(0.5, 1.0f) == 0);
+  CHECK(sparse_weights(**Model::open(folder.path("net.sluice"))) == 0);
+  CHECK(converted_with(0.25, 0) == 1);
+}
+
 TEST_CASE("a bitmap that was changed in the file is found by its hash") {
   const TemporaryFolder folder;
   const auto model = converted(folder, layers(0.8), "net");

@@ -143,6 +143,29 @@ TEST_CASE("a bitmap that promises more blocks than the panel has gets those that
   CHECK(cut.for_each({0, 5}, 0, visit) == 0);
 }
 
+TEST_CASE("no more blocks are pruned than were asked for: those that are alike go together or stay") {
+  const auto pruned = [](const std::vector<float>& inputs, double share) {
+    std::vector<float> weights;  // each input's value for all outputs
+    for (int n = 0; n < 16; ++n) weights.insert(weights.end(), inputs.begin(), inputs.end());
+    const auto depth = static_cast<std::int64_t>(inputs.size());
+    return prune({.data = reinterpret_cast<const std::byte*>(weights.data()),
+                  .outputs = 16,
+                  .depth = depth,
+                  .outputs_per_group = 16,
+                  .output_stride = depth,
+                  .k_outer_stride = 1},
+                 share);
+  };
+  CHECK(pruned({4, 1, 3, 2}, 0.5).share == 0.5);
+  CHECK(pruned({4, 1, 3, 2}, 0.5).largest == 16 * 2 * 2);
+  CHECK(pruned({1, 1, 1, 1}, 0.5).share == 0);
+  CHECK(pruned({1, 2, 2, 3}, 0.5).share == 0.25);
+  CHECK(pruned({0, 0, 0, 3}, 0.5).share == 0.75);
+  CHECK(pruned({0, 0, 0, 3}, 0.5).error == 0);
+  CHECK(pruned({1, 2, 3, 4}, 1).share == 1);
+  CHECK(pruned({1, 2, std::nanf(""), 4}, 0.5).share == 0);
+}
+
 TEST_CASE("the share of zero blocks, all and sampled") {
   std::mt19937 random(1);
   std::vector<float> weights(64 * 1000);
@@ -155,6 +178,19 @@ TEST_CASE("the share of zero blocks, all and sampled") {
                           .k_outer_stride = 1};
   CHECK(share_of_zero_blocks(source, false) == 0.375);
   CHECK(share_of_zero_blocks(source, true) == Approx(0.375).margin(0.05));
+
+  // One input of four is there, and the depth a power of two: a sample at every fourth would see those alone, or none.
+  for (const std::int64_t depth : {64, 128, 256, 1024}) {
+    std::vector<float> pattern(static_cast<std::size_t>(16 * depth), 0.0f);
+    for (std::size_t i = 0; i < pattern.size(); i += 4) pattern[i] = 1.0f;
+    const PackSource repeated{.data = reinterpret_cast<const std::byte*>(pattern.data()),
+                              .outputs = 16,
+                              .depth = depth,
+                              .outputs_per_group = 16,
+                              .output_stride = depth,
+                              .k_outer_stride = 1};
+    CHECK(share_of_zero_blocks(repeated, true) == Approx(0.75).margin(0.05));
+  }
 }
 
 }  // namespace

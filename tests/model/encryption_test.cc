@@ -88,6 +88,13 @@ bool refuses(const ModelFile& model, const std::string& bytes) {
   return !status && status.error().code == ErrorCode::kChecksumMismatch;
 }
 
+// Each of them where the suite runs as it is; with a sanitizer or an emulator, where opening a file takes ten times as long, each seventh.
+#if defined(SLUICE_FOREIGN_MEMORY)
+constexpr int kStep = 7;
+#else
+constexpr int kStep = 1;
+#endif
+
 }  // namespace
 
 TEST_CASE("an encrypted file gives back the graph and the weights, and says nothing without its key") {
@@ -162,7 +169,7 @@ TEST_CASE("every bit of prefix and header that is flipped is refused") {
   const KeyCallback key = give(1);
   REQUIRE(open_bytes(file.bytes, key));
   std::size_t accepted = 0, mistaken = 0;
-  for (std::size_t bit = 0; bit < 8 * file.header_end; ++bit) {
+  for (std::size_t bit = 0; bit < 8 * file.header_end; bit += kStep) {
     std::string bytes = file.bytes;
     flip(bytes, bit);
     accepted += open_bytes(bytes, key).has_value();
@@ -183,7 +190,7 @@ TEST_CASE("ten thousand flipped bits of weights are refused") {
   std::mt19937 random(7);
   std::size_t accepted = 0;
   std::string bytes = file.bytes;
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 10'000; i += kStep) {
     const Stretch& stretch = file.graph.stretches[random() % file.graph.stretches.size()];
     const std::size_t bit = 8 * stretch.offset.count() + random() % (8 * stretch.stored_size.count());
     flip(bytes, bit);
@@ -206,7 +213,7 @@ TEST_CASE("all pairs of a hundred stretches that are swapped are refused") {
   std::size_t accepted = 0;
   std::string bytes = file.bytes;
   for (std::size_t i = 0; i < many.size(); ++i)
-    for (std::size_t j = i + 1; j < many.size(); ++j) {
+    for (std::size_t j = i + 1; j < many.size(); j += kStep) {
       put(bytes, file, many[i], many[j]);
       put(bytes, file, many[j], many[i]);
       accepted += !refuses(*model, bytes);

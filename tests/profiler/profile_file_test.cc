@@ -61,6 +61,11 @@ TEST_CASE("what is no profile is refused") {
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},
+                                 {"\"in_flight\":4", "\"in_flight\":0"},
+                                 {"\"in_flight\":4", "\"in_flight\":17"},
+                                 {"\"bytes\":65536", "\"bytes\":65537"},
+                                 {"\"bytes\":65536", "\"bytes\":0"},
+                                 {"\"bytes\":65536", "\"bytes\":1099511627776"},
                                  {"\"use\":0", "\"use\":9"},
                                  {"\"use\":0", "\"use\":1e300"},
                                  {"\"use\":0", "\"use\":-1"},
@@ -74,6 +79,9 @@ TEST_CASE("what is no profile is refused") {
     CHECK(refused.error().code == (from.starts_with("\"version") ? ErrorCode::kUnsupportedVersion : ErrorCode::kInvalidArgument));
   }
   CHECK_FALSE(parse_profiles(""));
+  const auto homeless = load_profiles("");
+  REQUIRE_FALSE(homeless);
+  CHECK(homeless.error().to_string().find("HOME") != std::string::npos);
   CHECK_FALSE(parse_profiles(std::string(1 << 20, '[')));
 }
 

@@ -19,9 +19,11 @@ struct Pruning {
   float largest = 0;  // sum of squares of a block: those up to here are left out; 0: zeros alone
   double signal = 0;  // sums of squares of all values, and of those that are left out
   double error = 0;
+  double share = 0;  // of the blocks, zeros among them
 };
 
-/// The `share` of a weight's blocks whose sums of squares are the least, or more where several are alike.
+/// At most the `share` of a weight's blocks, those whose sums of squares are the least, and all that are zero. Blocks that are alike go
+/// together or stay together: of a weight whose blocks are all alike none goes.
 Pruning prune(const PackSource& source, double share);
 
 /// Makes a weight that `describe_panels` has described sparse: its layout, sizes and where its panels end. Packs each panel once.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sluice/core/error.h"
+#include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
 
@@ -50,13 +51,13 @@ class KernelChoice {
   std::shared_ptr<const std::vector<operators::Parameters>> parameters_;  // the copies of a problem share them
 };
 
-/// Errors: kUnsupported with the node's name.
+/// Errors: kUnsupported with the node's name, and that of the kernel that a trimmed build lacks.
 inline Result<KernelChoice> select_kernels(const model::Graph& graph) {
   std::vector<const kernels::KernelDescriptor*> choice;
   choice.reserve(graph.nodes.size());
   for (const model::Node& node : graph.nodes) {
     const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, node);
-    if (candidates.empty()) return fail(ErrorCode::kUnsupported, node.name, "no kernel of this build runs the node in this form");
+    if (candidates.empty()) return fail(kernels::no_kernel_for(graph, node));
     choice.push_back(candidates.front());
   }
   return KernelChoice(graph, std::move(choice));

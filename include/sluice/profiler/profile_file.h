@@ -7,6 +7,7 @@
 // file says is untrusted: each number is checked, and no plan is made from half a profile.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@
 namespace sluice::profiler {
 
 inline constexpr Bytes kMostProfileBytes{16 << 20};
+/// What was measured of reads must be what a session can do (executor/executor.h): so many at a time, of so many bytes in whole blocks.
+inline constexpr std::uint32_t kMostReadsInFlight = 16;
+inline constexpr Bytes kReadBlock{4096}, kMostReadBytes{1 << 30};
 
 /// Where `sluice profile` keeps this device's profile, for the instruction set in use; empty where there is no home for it. Whether the
 /// file is there is another question.

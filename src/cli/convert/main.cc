@@ -15,7 +15,10 @@
 #include "sluice/importer/importer.h"
 #include "sluice/model/model_file.h"
 #include "sluice/operators/validate.h"
+#include "sluice/quantiser/compressor.h"
 #include "src/cli/convert/choose_weights.h"
+#include "src/cli/convert/compress.h"
+#include "src/cli/convert/data_folder.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/convert/quantise.h"
 #include "src/cli/failure.h"
@@ -42,6 +45,8 @@ struct CommandLine {
   std::string code = "none";
   std::string sparse = "auto";
   double prune = 0;
+  std::size_t cluster = 0;
+  std::string data;
   WeightTarget target;
   std::string encrypt;
   bool without_weights = false;
@@ -134,6 +139,15 @@ void print_report(const CommandLine& line, const importer::ConvertReport& report
                report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
 }
 
+bool compresses(const CommandLine& line) { return line.cluster > 0 || !line.data.empty(); }
+
+void warn_of_no_pruning(const CommandLine& line, const importer::ConvertReport& report) {
+  if (line.prune == 0 || compresses(line) || !report.pruned.empty()) return;
+  fmt::print(stderr,
+             "sluice-convert: warning: nothing was pruned: pruned are weights of f32, bf16 or f16 of 16 KiB and more, in dense layers and "
+             "convolutions of one group, from a share of 0.25 on, 0.7 where a convolution may take Winograd's sums\n");
+}
+
 bool chooses_weights(const CommandLine& line) { return line.weights == kAutoWeights; }
 
 /// Of --weights auto: the form of each weight into `options`. Else nothing.
@@ -150,6 +164,22 @@ Status choose_forms(const CommandLine& line, importer::ConvertOptions& options, 
   const Status chosen = importer::choose_weights(line.onnx, folder.file("model.sluice"), options, price, choice, report);
   for (const importer::ChosenWeight& weight : choice.weights) options.weight_forms[weight.name] = weight.storage;
   return chosen;
+}
+
+/// Are weights changed after a look at data, or made to share values? The compressor does that; zeros without a look at data, the importer.
+Status compress_file(const CommandLine& line, const importer::ConvertOptions& options, quantiser::CompressReport& report) {
+  quantiser::Data data;
+  if (!line.data.empty()) data = data_in(line.data, {});
+  quantiser::CompressOptions compress{.convert = options, .prune = line.prune, .cluster = line.cluster};
+  compress.convert.prune = 0;
+  std::unique_ptr<Progress> progress;
+  std::string stage;
+  if (!line.quiet && !line.json)
+    compress.progress = [&](std::string_view what, std::size_t done, std::size_t all) {
+      if (stage != what || !progress) progress = std::make_unique<Progress>(stage = what, all);
+      progress->update(done, [&] { return fmt::format("{} of {}", done, all); });
+    };
+  return quantiser::compress(line.onnx, line.model, data, compress, report);
 }
 
 int convert_file(const CommandLine& line) {
@@ -173,8 +203,13 @@ int convert_file(const CommandLine& line) {
   }
   importer::ConvertReport report;
   importer::WeightChoice choice;
+  quantiser::CompressReport compressed;
   Status converted = choose_forms(line, options, choice, report);
-  if (converted) {
+  if (converted && compresses(line)) {
+    converted = compress_file(line, options, compressed);
+    report = compressed.converted;
+    report.problems = compressed.problems;
+  } else if (converted) {
     std::unique_ptr<Progress> progress;
     if (!line.quiet && !line.json)
       options.progress = [&](Bytes done, Bytes all) {
@@ -191,11 +226,14 @@ int convert_file(const CommandLine& line) {
   if (line.json) {
     Json json = json_of(line, report, status);
     if (converted && chooses_weights(line)) json["choice"] = json_of_choice(line.target, choice);
+    if (converted && compresses(line)) json["compressed"] = json_of_compressed(compressed);
     print_json("sluice convert", json);
   }
+  if (converted) warn_of_no_pruning(line, report);
   if (converted && !line.json && !line.quiet) {
     print_report(line, report);
     if (chooses_weights(line)) print_choice(line.target, choice);
+    if (compresses(line)) print_compressed(compressed);
   }
   finish_stdout();
   return status;
@@ -243,8 +281,33 @@ void add_weight_options(CLI::App& app, CommandLine& line) {
   app.add_option(
          "--prune", line.prune,
          "this share of the blocks of 16 outputs x 1 input become zeros, the least by their sums of squares, of each weight that kernels "
-         "are then faster with; no data is looked at")
+         "are then faster with. With --data: those that the outputs lose the least by, and the others make up for them. With --cluster: "
+         "single weights, wherever they lie")
       ->check(CLI::Range(0.0, 0.99));
+  app.add_option("--cluster", line.cluster,
+                 "the weights of a layer share so many values, whole numbers times a scale for each output, and are stored as coded bytes")
+      ->check(CLI::Range(2, 256))
+      ->excludes(weights);
+  app.add_option("--data", line.data,
+                 "for --prune and --cluster: a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will see, each an "
+                 "item; or one of them. What a weight loses is made up for by others")
+      ->excludes("--weights");
+}
+
+/// What would have no effect is refused: who typed it believes in one.
+void check_weight_options(const CommandLine& line) {
+  if (chooses_weights(line) && line.target.budget.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
+  for (const auto& [option, value] : {std::pair("--for-budget", &line.target.budget), std::pair("--profile", &line.target.profile)})
+    if (!value->empty() && !chooses_weights(line))
+      raise(make_error(ErrorCode::kInvalidArgument, option,
+                       "is for --weights auto: other weights are the same whatever the budget and device"));
+  if (line.prune > 0 && line.cluster == 0 && line.sparse == "none")
+    raise(make_error(ErrorCode::kInvalidArgument, "--prune", "makes sparse weights, which --sparse none forbids: leave out one of them"));
+  if (!line.data.empty() && line.prune == 0 && line.cluster == 0)
+    raise(make_error(ErrorCode::kInvalidArgument, "--data", "is for --prune SHARE and --cluster N: without them nothing is changed"));
+  if (compresses(line) && (line.without_weights || line.made_up_weights))
+    raise(make_error(ErrorCode::kInvalidArgument, "--cluster, --data", "want a model with its weights"));
 }
 
 int dispatch(int argc, char** argv) {
@@ -282,8 +345,8 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-convert", app, "sluice convert", error);
   }
-  if (chooses_weights(line) && line.target.budget.empty())
-    raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));
+  check_weight_options(line);
+  if (line.cluster > 0 && app.count("--code") == 0) line.code = "small";  // few values in bytes are for that
   return convert_file(line);
 }
 

@@ -5,13 +5,13 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "sluice/quantiser/quantiser.h"
+#include "src/cli/convert/data_folder.h"
 #include "src/cli/convert/import_words.h"
 #include "src/cli/failure.h"
-#include "src/cli/inputs.h"
-#include "src/cli/npz.h"
+#include "src/cli/json.h"
+#include "src/cli/outputs.h"
 #include "src/cli/process.h"
 #include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
@@ -41,42 +41,6 @@ struct CommandLine {
   bool json = false;
   bool quiet = false;
 };
-
-bool is_array_name(const std::string& path) { return path.ends_with(".npy") || path.ends_with(".pb") || is_npz_name(path); }
-
-/// Pictures and arrays of a folder, in the order of their names, or one of them.
-std::vector<std::string> files_in(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> files;
-  std::error_code error;
-  if (fs::is_regular_file(folder, error)) return {folder};
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (const std::string path = entry->path().string(); is_image_name(path) || is_array_name(path)) files.push_back(path);
-  if (error) raise(make_io_error(folder, "the folder of data cannot be read", error.value()));
-  if (files.empty()) raise(make_error(ErrorCode::kInvalidArgument, folder, "holds no data: no .png, .jpg, .jpeg, .npy, .npz or .pb file"));
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-/// One item: a picture or an array for a model of one input, an archive with an array for each input.
-std::vector<importer::InputValue> load_item(const CommandLine& line, const std::string& path, const model::Graph& graph) {
-  InputRequest request;
-  if (is_image_name(path)) request.image = line.image;
-  if (graph.inputs.size() > 1 && !is_npz_name(path)) {
-    raise(make_error(ErrorCode::kInvalidArgument, path,
-                     "the model has several inputs: an item of data is a .npz file with an array for each", graph.inputs.size(), 1));
-  }
-  std::vector<importer::InputValue> values;
-  for (HostTensor& tensor : load_inputs(graph, open_inputs({path}, graph.inputs), request))
-    values.push_back({tensor.dtype, tensor.shape, std::move(tensor.data)});
-  return values;
-}
-
-/// JSON has no infinity: where nothing differs there is no figure.
-Json json_of_decibels(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-std::string text_of_decibels(double value) { return std::isfinite(value) ? fmt::format("{:.1f}", value) : "equal"; }
-
-double share_of(std::int64_t part, std::int64_t all) { return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 1.0; }
 
 Json json_of(const CommandLine& line, const Report& report, int status) {
   Json layers = Json::array(), outputs = Json::array();
@@ -139,9 +103,7 @@ void print_as_text(const CommandLine& line, const Report& report) {
 }
 
 int run(const CommandLine& line) {
-  const std::vector<std::string> files = files_in(line.data);
-  const quantiser::Data data{files.size(),
-                             [&](const model::Graph& graph, std::size_t item) { return load_item(line, files[item], graph); }};
+  const quantiser::Data data = data_in(line.data, line.image);
   quantiser::Options options;
   apply(line.import, options.convert);
   for (const Method method : kMethods)

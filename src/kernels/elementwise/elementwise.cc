@@ -42,30 +42,29 @@ bool takes_lrn(const model::Graph& graph, const model::Node& node) noexcept {
 }
 
 /// Sharing with the reference whatever does not depend on the code: cuts, places, costs.
-template <auto kParameters, auto kRun, auto kTable = elementwise::run_table>
-KernelDescriptor describe(KernelId id, std::string_view name, OpKind op,
-                          bool (*supports)(const model::Graph&, const model::Node&) noexcept) noexcept {
+template <KernelId kId, auto kParameters, auto kRun, auto kTable = elementwise::run_table>
+KernelDescriptor describe(std::string_view name, OpKind op, bool (*supports)(const model::Graph&, const model::Node&) noexcept) noexcept {
   KernelDescriptor kernel;
-  kernel.id = id;
+  kernel.id = kId;
   kernel.name = name;
   kernel.op = op;
   kernel.supports = supports;
-  kernel.resolve = resolve_as<kParameters, entry_for<kRun, kTable>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, kTable>>>();
   kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
 std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
   std::array<KernelDescriptor, kKernelCount> kernels = {
-      describe<pool_parameters, elementwise::pool_step>(kernel_id::kPool, "pool", OpKind::kPool, floats<OpKind::kPool>),
-      describe<binary_parameters, elementwise::binary_step>(kernel_id::kBinary, "binary", OpKind::kBinary, takes_binary),
-      describe<unary_parameters, elementwise::unary_step>(kernel_id::kUnary, "unary", OpKind::kUnary, floats<OpKind::kUnary>),
-      describe<affine_parameters, elementwise::affine_step>(kernel_id::kAffine, "affine", OpKind::kAffine, floats<OpKind::kAffine>),
-      describe<softmax_parameters, elementwise::softmax_step>(kernel_id::kSoftmax, "softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>),
-      describe<resize_parameters, elementwise::resize_step>(kernel_id::kResize, "resize", OpKind::kResize, takes_resize),
-      describe<lrn_parameters, elementwise::lrn_step>(kernel_id::kLrn, "lrn", OpKind::kLrn, takes_lrn),
-      describe<matmul_parameters, elementwise::matmul_step, elementwise::product_run>(kernel_id::kMatMul, "matmul", OpKind::kMatMul,
-                                                                                      floats<OpKind::kMatMul>),
+      describe<kernel_id::kPool, pool_parameters, elementwise::pool_step>("pool", OpKind::kPool, floats<OpKind::kPool>),
+      describe<kernel_id::kBinary, binary_parameters, elementwise::binary_step>("binary", OpKind::kBinary, takes_binary),
+      describe<kernel_id::kUnary, unary_parameters, elementwise::unary_step>("unary", OpKind::kUnary, floats<OpKind::kUnary>),
+      describe<kernel_id::kAffine, affine_parameters, elementwise::affine_step>("affine", OpKind::kAffine, floats<OpKind::kAffine>),
+      describe<kernel_id::kSoftmax, softmax_parameters, elementwise::softmax_step>("softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>),
+      describe<kernel_id::kResize, resize_parameters, elementwise::resize_step>("resize", OpKind::kResize, takes_resize),
+      describe<kernel_id::kLrn, lrn_parameters, elementwise::lrn_step>("lrn", OpKind::kLrn, takes_lrn),
+      describe<kernel_id::kMatMul, matmul_parameters, elementwise::matmul_step, elementwise::product_run>("matmul", OpKind::kMatMul,
+                                                                                                          floats<OpKind::kMatMul>),
   };
   for (KernelDescriptor& kernel : kernels) {
     const KernelDescriptor& reference = reference_kernel(kernel.op);

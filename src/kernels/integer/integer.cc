@@ -67,7 +67,6 @@ using InPlace = std::uint32_t (*)(const Graph&, const Node&) noexcept;
 
 struct Described {
   std::string_view name;
-  OpKind op = OpKind::kConv;
   Fits supports = all_are_u8;
   InPlace in_place = none_in_place;
   bool slices_channels = false;
@@ -75,38 +74,39 @@ struct Described {
 };
 
 /// Parameters by `kParameters`, run by `kRun`, which is the same code on every instruction set.
-template <auto kParameters, auto kRun>
+template <OpKind kOp, auto kParameters, auto kRun>
 constexpr KernelDescriptor generic(const Described& what) noexcept {
+  constexpr KernelId kId = offset_id(kernel_id::kIntegerBase, static_cast<int>(kOp));
   KernelDescriptor kernel;
-  kernel.id = offset_id(kernel_id::kIntegerBase, static_cast<int>(what.op));
+  kernel.id = kId;
   kernel.name = what.name;
-  kernel.op = what.op;
+  kernel.op = kOp;
   kernel.numeric = model::NumericClass::kInt8;
   kernel.supports = what.supports;
   kernel.slices_channels = what.slices_channels;
   kernel.slices_rows = what.slices_rows;
   kernel.in_place_inputs = what.in_place;
   kernel.cost = operators::cost_of;
-  kernel.resolve = resolve_as<kParameters, entry_for_any<kRun>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for_any<kRun>>>();
   kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
 constexpr std::array kGeneric = {
-    generic<integer::convolution_parameters, integer::generic::conv>(
-        {"integer/generic_conv", OpKind::kConv, multiplies_panels, residual_in_place, true}),
-    generic<integer::dense_parameters, integer::generic::dense>(
-        {"integer/generic_dense", OpKind::kDense, multiplies_panels, residual_in_place, true}),
-    generic<integer::matmul_parameters, integer::generic::matmul>(
-        {"integer/generic_matmul", OpKind::kMatMul, multiplies_bytes, none_in_place, false, false}),
-    generic<integer::pool_parameters, integer::generic::pool>({"integer/generic_pool", OpKind::kPool}),
-    generic<integer::table_parameters, integer::generic::table>({"integer/generic_table", OpKind::kUnary, all_are_u8, full_shape_inputs}),
-    generic<integer::binary_parameters, integer::generic::binary>(
-        {"integer/generic_binary", OpKind::kBinary, all_are_u8, full_shape_inputs}),
-    generic<integer::quantize_parameters, integer::generic::quantize>({"integer/generic_quantize", OpKind::kQuantize, begins}),
-    generic<integer::dequantize_parameters, integer::generic::dequantize>({"integer/generic_dequantize", OpKind::kDequantize, ends}),
-    generic<resize_parameters, integer::generic::resize>(
-        {"integer/generic_resize", OpKind::kResize, resizes_nearest, none_in_place, false, false}),
+    generic<OpKind::kConv, integer::convolution_parameters, integer::generic::conv>(
+        {"integer/generic_conv", multiplies_panels, residual_in_place, true}),
+    generic<OpKind::kDense, integer::dense_parameters, integer::generic::dense>(
+        {"integer/generic_dense", multiplies_panels, residual_in_place, true}),
+    generic<OpKind::kMatMul, integer::matmul_parameters, integer::generic::matmul>(
+        {"integer/generic_matmul", multiplies_bytes, none_in_place, false, false}),
+    generic<OpKind::kPool, integer::pool_parameters, integer::generic::pool>({"integer/generic_pool"}),
+    generic<OpKind::kUnary, integer::table_parameters, integer::generic::table>({"integer/generic_table", all_are_u8, full_shape_inputs}),
+    generic<OpKind::kBinary, integer::binary_parameters, integer::generic::binary>(
+        {"integer/generic_binary", all_are_u8, full_shape_inputs}),
+    generic<OpKind::kQuantize, integer::quantize_parameters, integer::generic::quantize>({"integer/generic_quantize", begins}),
+    generic<OpKind::kDequantize, integer::dequantize_parameters, integer::generic::dequantize>({"integer/generic_dequantize", ends}),
+    generic<OpKind::kResize, resize_parameters, integer::generic::resize>(
+        {"integer/generic_resize", resizes_nearest, none_in_place, false, false}),
 };
 
 // ---- the fast ones
@@ -138,18 +138,18 @@ bool pool_fits(const Graph& graph, const Node& node) noexcept {
 }
 
 /// As the generic kernel of the operator, run by `kRun` over the inner loops of an instruction set.
-template <auto kParameters, auto kRun>
-KernelDescriptor fast(KernelId id, std::string_view name, OpKind op, Fits supports) noexcept {
+template <KernelId kId, auto kParameters, auto kRun>
+KernelDescriptor fast(std::string_view name, OpKind op, Fits supports) noexcept {
   KernelDescriptor kernel = *generic_integer_kernel(op);
-  kernel.id = id;
+  kernel.id = kId;
   kernel.name = name;
   kernel.supports = supports;
-  kernel.resolve = resolve_as<kParameters, entry_for<kRun, integer::table_of>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, integer::table_of>>>();
   return kernel;
 }
-template <auto kRun>
-KernelDescriptor convolution(KernelId id, std::string_view name, Fits supports) noexcept {
-  return fast<integer::convolution_parameters, kRun>(id, name, OpKind::kConv, supports);
+template <KernelId kId, auto kRun>
+KernelDescriptor convolution(std::string_view name, Fits supports) noexcept {
+  return fast<kId, integer::convolution_parameters, kRun>(name, OpKind::kConv, supports);
 }
 template <auto kWorkspace>
 KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
@@ -162,22 +162,22 @@ constexpr std::size_t kFastKernels = 10;
 std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
       with_workspace<integer::pointwise_workspace>(
-          convolution<integer::run_pointwise>(kernel_id::kIntegerPointwise, "integer/pointwise", convolution_fits<is_pointwise>)),
+          convolution<kernel_id::kIntegerPointwise, integer::run_pointwise>("integer/pointwise", convolution_fits<is_pointwise>)),
       with_workspace<integer::strips_workspace>(
-          convolution<integer::run_strips>(kernel_id::kIntegerDirect, "integer/direct", convolution_fits<fills_panels>)),
+          convolution<kernel_id::kIntegerDirect, integer::run_strips>("integer/direct", convolution_fits<fills_panels>)),
       with_workspace<integer::depthwise_workspace>(
-          convolution<integer::run_depthwise>(kernel_id::kIntegerDepthwise, "integer/depthwise", fits_lanes)),
-      with_workspace<integer::dense_workspace>(fast<integer::dense_parameters, integer::run_dense>(
-          kernel_id::kIntegerDense, "integer/dense", OpKind::kDense, multiplies_panels)),
-      with_workspace<integer::matmul_workspace>(fast<integer::matmul_parameters, integer::run_matmul>(
-          kernel_id::kIntegerMatMul, "integer/matmul", OpKind::kMatMul, multiplies_bytes)),
-      fast<integer::pool_parameters, integer::run_pool_step>(kernel_id::kIntegerPool, "integer/pool", OpKind::kPool, pool_fits),
-      fast<integer::binary_parameters, integer::run_binary_step>(kernel_id::kIntegerBinary, "integer/binary", OpKind::kBinary, binary_fits),
-      fast<integer::table_parameters, integer::run_table_step>(kernel_id::kIntegerTable, "integer/table", OpKind::kUnary, all_are_u8),
-      fast<integer::quantize_parameters, integer::run_quantize_step>(kernel_id::kIntegerQuantize, "integer/quantize", OpKind::kQuantize,
-                                                                     begins),
-      fast<integer::dequantize_parameters, integer::run_dequantize_step>(kernel_id::kIntegerDequantize, "integer/dequantize",
-                                                                         OpKind::kDequantize, ends),
+          convolution<kernel_id::kIntegerDepthwise, integer::run_depthwise>("integer/depthwise", fits_lanes)),
+      with_workspace<integer::dense_workspace>(fast<kernel_id::kIntegerDense, integer::dense_parameters, integer::run_dense>(
+          "integer/dense", OpKind::kDense, multiplies_panels)),
+      with_workspace<integer::matmul_workspace>(fast<kernel_id::kIntegerMatMul, integer::matmul_parameters, integer::run_matmul>(
+          "integer/matmul", OpKind::kMatMul, multiplies_bytes)),
+      fast<kernel_id::kIntegerPool, integer::pool_parameters, integer::run_pool_step>("integer/pool", OpKind::kPool, pool_fits),
+      fast<kernel_id::kIntegerBinary, integer::binary_parameters, integer::run_binary_step>("integer/binary", OpKind::kBinary, binary_fits),
+      fast<kernel_id::kIntegerTable, integer::table_parameters, integer::run_table_step>("integer/table", OpKind::kUnary, all_are_u8),
+      fast<kernel_id::kIntegerQuantize, integer::quantize_parameters, integer::run_quantize_step>("integer/quantize", OpKind::kQuantize,
+                                                                                                  begins),
+      fast<kernel_id::kIntegerDequantize, integer::dequantize_parameters, integer::run_dequantize_step>("integer/dequantize",
+                                                                                                        OpKind::kDequantize, ends),
   };
   std::copy(kGeneric.begin(), kGeneric.end(), kernels.begin() + kFastKernels);
   return kernels;

@@ -13,12 +13,12 @@ namespace {
 /// The steps' table of an instruction set is its name: the engine below looks its loops up by that.
 constexpr Isa loops_of(Isa isa) noexcept { return isa; }
 
-template <auto kParameters, auto kRun>
-KernelDescriptor describe(KernelId id, std::string_view name, model::OpKind op) noexcept {
+template <KernelId kId, auto kParameters, auto kRun>
+KernelDescriptor describe(std::string_view name, model::OpKind op) noexcept {
   KernelDescriptor kernel = reference_kernel(op);
-  kernel.id = id;
+  kernel.id = kId;
   kernel.name = name;
-  kernel.resolve = resolve_as<kParameters, entry_for<kRun, loops_of>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, loops_of>>>();
   kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
@@ -28,11 +28,11 @@ KernelDescriptor describe(KernelId id, std::string_view name, model::OpKind op) 
 std::span<const KernelDescriptor> movement_kernels() noexcept {
   using model::OpKind;
   static const std::array kKernels{
-      describe<concat_parameters, movement::concat_step>(kernel_id::kConcat, "concat", OpKind::kConcat),
-      describe<slice_parameters, movement::slice_step>(kernel_id::kSlice, "slice", OpKind::kSlice),
-      describe<pad_parameters, movement::pad_step>(kernel_id::kPad, "pad", OpKind::kPad),
-      describe<transpose_parameters, movement::transpose_step>(kernel_id::kTranspose, "transpose", OpKind::kTranspose),
-      describe<reshape_parameters, movement::reshape_step>(kernel_id::kReshape, "reshape", OpKind::kReshape),
+      describe<kernel_id::kConcat, concat_parameters, movement::concat_step>("concat", OpKind::kConcat),
+      describe<kernel_id::kSlice, slice_parameters, movement::slice_step>("slice", OpKind::kSlice),
+      describe<kernel_id::kPad, pad_parameters, movement::pad_step>("pad", OpKind::kPad),
+      describe<kernel_id::kTranspose, transpose_parameters, movement::transpose_step>("transpose", OpKind::kTranspose),
+      describe<kernel_id::kReshape, reshape_parameters, movement::reshape_step>("reshape", OpKind::kReshape),
   };
   return kKernels;
 }

@@ -40,6 +40,21 @@ decltype(auto) with_type(DType dtype, Body&& body) noexcept {
   }
 }
 
+/// Calls body(T{}) with an unsigned type as large as `dtype`: what moves has no other properties.
+template <class Body>
+void with_size(DType dtype, const Body& body) noexcept {
+  switch (size_of(dtype)) {
+    case 1:
+      return body(std::uint8_t{});
+    case 2:
+      return body(std::uint16_t{});
+    case 4:
+      return body(std::uint32_t{});
+    default:
+      return body(std::uint64_t{});
+  }
+}
+
 /// The whole part of a real that an i64 holds; 0 for what none does.
 inline std::int64_t whole(double x) noexcept { return x > -9.2e18 && x < 9.2e18 ? static_cast<std::int64_t>(x) : 0; }
 
@@ -129,32 +144,53 @@ void walk_lines(const Shape& shape, const std::array<Extents, N>& strides, const
   walk(lines, steps, [&](std::int64_t i, const auto& offsets) { body(i * line, line, offsets, line_steps); });
 }
 
+/// Row after row of the last axis: body(first element, elements of a row, indices of the other axes). A tensor of no axes is one row.
+template <class Body>
+void walk_rows(const Shape& shape, const Body& body) noexcept {
+  const int last = shape.rank() - 1;
+  const std::int64_t row = last < 0 ? 1 : shape[last], rows = row == 0 ? 0 : shape.element_count() / row;
+  Extents index{};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    body(r * row, row, index);
+    for (int axis = last - 1; axis >= 0 && ++index[static_cast<std::size_t>(axis)] == shape[axis]; --axis)
+      index[static_cast<std::size_t>(axis)] = 0;
+  }
+}
+
 inline void copy_elements(std::byte* to, const std::byte* from, std::int64_t count, DType dtype) noexcept {
   if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(dtype));
 }
 
 /// Gives each element of `out` the one of `x` that lies at place(axis, index) on each axis, where index is the element's own. Elements of
-/// which some place lies outside `x` go to outside(i) instead, i counting the elements of `out`.
+/// which some place lies outside `x` go to outside(i) instead, i counting the elements of `out`. Row after row: the places of a row of the
+/// last axis are those of every other.
 template <class Place, class Outside>
 void copy_by_places(const PlainTensor& x, const PlainTensor& out, const Place& place, const Outside& outside) {
-  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    bool inside = true;
-    for (int axis = 0; axis < out.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const std::int64_t p = place(axis, i / to[a] % out.shape[axis]);
-      inside = inside && p >= 0 && p < x.shape[axis];
-      at += p * from[a];
-    }
-    if (inside) {
-      copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
-    } else {
-      outside(i);
-    }
-  }
+  constexpr std::int64_t kKnown = 512;
+  const int last = out.shape.rank() - 1;
+  if (last < 0) return copy_elements(out.data, x.data, out.count(), out.dtype);
+  const Extents from = strides_of(x.shape);
+  std::array<std::int64_t, kKnown> known;
+  for (std::int64_t i = 0; i < std::min(kKnown, out.shape[last]); ++i) known[static_cast<std::size_t>(i)] = place(last, i);
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    walk_rows(out.shape, [&](std::int64_t first, std::int64_t row, const Extents& index) {
+      std::int64_t begin = 0;
+      bool inside = true;
+      for (int axis = 0; axis < last; ++axis) {
+        const std::int64_t p = place(axis, index[static_cast<std::size_t>(axis)]);
+        inside = inside && p >= 0 && p < x.shape[axis];
+        begin += p * from[static_cast<std::size_t>(axis)];
+      }
+      for (std::int64_t i = 0; i < row; ++i) {
+        const std::int64_t p = i < kKnown ? known[static_cast<std::size_t>(i)] : place(last, i);
+        if (inside && p >= 0 && p < x.shape[last])
+          out.as<T>()[first + i] = x.as<const T>()[begin + p];
+        else
+          outside(first + i);
+      }
+    });
+  });
 }
 
 }  // namespace sluice::kernels::plain

@@ -21,21 +21,6 @@ void copy_or_clear(std::byte* to, const std::byte* from, bool inside, std::int64
     std::memset(to, 0, static_cast<std::size_t>(count) * size_of(dtype));
 }
 
-/// Calls body(T{}) with an unsigned type as large as `dtype`: what moves has no other properties.
-template <class Body>
-void with_size(DType dtype, const Body& body) noexcept {
-  switch (size_of(dtype)) {
-    case 1:
-      return body(std::uint8_t{});
-    case 2:
-      return body(std::uint16_t{});
-    case 4:
-      return body(std::uint32_t{});
-    default:
-      return body(std::uint64_t{});
-  }
-}
-
 /// A place is looked up once; then all that lies there moves: a few outer places one by one, many as a strided copy.
 PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   constexpr std::int64_t kManyPlaces = 16;

@@ -272,17 +272,69 @@ PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
+/// Where one sample lies along an axis: between two places, `part` of the way to the second.
+struct RoiPlace {
+  std::int64_t low = 0, high = 0;
+  double part = 0;
+  bool inside = false;
+};
+
+/// The samples of one region along one axis: `samples` in each of its bins. They are the same for every channel, so the first ones are
+/// kept.
+class RoiAxis {
+ public:
+  RoiAxis(double begin, double bin, std::int64_t bins, std::int64_t samples, std::int64_t extent) noexcept
+      : begin_(begin), bin_(bin), samples_(samples), extent_(extent) {
+    for (std::int64_t s = 0; s < std::min(kKnown, bins * samples); ++s) known_[static_cast<std::size_t>(s)] = find(s);
+  }
+  std::int64_t samples() const noexcept { return samples_; }
+  RoiPlace at(std::int64_t bin, std::int64_t sample) const noexcept {
+    const std::int64_t s = bin * samples_ + sample;
+    return s < kKnown ? known_[static_cast<std::size_t>(s)] : find(s);
+  }
+
+ private:
+  static constexpr std::int64_t kKnown = 64;
+
+  RoiPlace find(std::int64_t s) const noexcept {
+    const auto bin = static_cast<double>(s / samples_), sample = static_cast<double>(s % samples_);
+    double at = begin_ + (bin + (sample + 0.5) / static_cast<double>(samples_)) * bin_;
+    if (!(at >= -1 && at <= static_cast<double>(extent_))) return {};
+    at = std::clamp(at, 0.0, static_cast<double>(extent_ - 1));
+    const auto low = static_cast<std::int64_t>(at);
+    return {low, std::min(low + 1, extent_ - 1), at - static_cast<double>(low), true};
+  }
+
+  double begin_, bin_;
+  std::int64_t samples_, extent_;
+  std::array<RoiPlace, kKnown> known_;
+};
+
 /// One sample: the mean takes the interpolated value, the maximum the largest of the four weighted neighbours.
-double roi_sample(const float* image, std::int64_t height, std::int64_t width, double y, double x, bool largest) noexcept {
-  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return 0;
-  y = std::clamp(y, 0.0, static_cast<double>(height - 1));
-  x = std::clamp(x, 0.0, static_cast<double>(width - 1));
-  const auto top = static_cast<std::int64_t>(y), left = static_cast<std::int64_t>(x);
-  const std::int64_t bottom = std::min(top + 1, height - 1), right = std::min(left + 1, width - 1);
-  const double dy = y - static_cast<double>(top), dx = x - static_cast<double>(left);
-  const double parts[] = {(1 - dy) * (1 - dx) * image[top * width + left], (1 - dy) * dx * image[top * width + right],
-                          dy * (1 - dx) * image[bottom * width + left], dy * dx * image[bottom * width + right]};
+double roi_sample(const float* image, std::int64_t width, const RoiPlace& y, const RoiPlace& x, bool largest) noexcept {
+  if (!y.inside || !x.inside) return 0;
+  const float *top = image + y.low * width, *bottom = image + y.high * width;
+  const double parts[] = {(1 - y.part) * (1 - x.part) * top[x.low], (1 - y.part) * x.part * top[x.high],
+                          y.part * (1 - x.part) * bottom[x.low], y.part * x.part * bottom[x.high]};
   return largest ? std::max({parts[0], parts[1], parts[2], parts[3]}) : parts[0] + parts[1] + parts[2] + parts[3];
+}
+
+/// One channel of one region.
+void align_channel(const float* image, std::int64_t width, const RoiAxis& down, const RoiAxis& across, bool largest, const Shape& shape,
+                   float* out) noexcept {
+  for (std::int64_t i = 0; i < shape[2]; ++i)
+    for (std::int64_t j = 0; j < shape[3]; ++j) {
+      double sum = 0, most = -HUGE_VAL;
+      for (std::int64_t sy = 0; sy < down.samples(); ++sy) {
+        const RoiPlace y = down.at(i, sy);
+        for (std::int64_t sx = 0; sx < across.samples(); ++sx) {
+          const double value = roi_sample(image, width, y, across.at(j, sx), largest);
+          sum += value;
+          most = std::max(most, value);
+        }
+      }
+      out[i * shape[3] + j] = static_cast<float>(largest ? most : sum / static_cast<double>(down.samples() * across.samples()));
+    }
 }
 
 PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -291,7 +343,6 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
   // output_half_pixel before opset 16, half_pixel since, unless the node says.
   const bool half = node.integer(kRoiCoordinates) == 1 || (node.integer(kRoiCoordinates) == 0 && node.integer(kRoiOpset) >= 16);
   const double scale = node.real(kRoiScale), shift = half ? 0.5 : 0.0;
-  const bool largest = node.integer(kRoiMode) == 1;
   PlainRefusal fault = nullptr;
   for (std::int64_t r = 0; r < out.shape[0]; ++r) {
     const float* roi = node.in(1).as<const float>() + r * 4;
@@ -311,23 +362,10 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
       if (node.integer(kRoiSamples) > 0) return node.integer(kRoiSamples);
       return bin > 0 && bin < 4096 ? static_cast<std::int64_t>(std::ceil(bin)) : std::int64_t{1};
     };
-    const std::int64_t down = samples_of(bin_h), across = samples_of(bin_w);
+    const RoiAxis down(top, bin_h, rows, samples_of(bin_h), x[2]), across(left, bin_w, columns, samples_of(bin_w), x[3]);
     for (std::int64_t c = 0; c < x[1]; ++c)
-      for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j) {
-          const float* image = node.in(0).as<const float>() + (batch * x[1] + c) * x[2] * x[3];
-          double sum = 0, most = -HUGE_VAL;
-          for (std::int64_t sy = 0; sy < down; ++sy)
-            for (std::int64_t sx = 0; sx < across; ++sx) {
-              const double yy = top + (static_cast<double>(i) + (static_cast<double>(sy) + 0.5) / static_cast<double>(down)) * bin_h;
-              const double xx = left + (static_cast<double>(j) + (static_cast<double>(sx) + 0.5) / static_cast<double>(across)) * bin_w;
-              const double value = roi_sample(image, x[2], x[3], yy, xx, largest);
-              sum += value;
-              most = std::max(most, value);
-            }
-          out.as<float>()[((r * x[1] + c) * rows + i) * columns + j] =
-              static_cast<float>(largest ? most : sum / static_cast<double>(down * across));
-        }
+      align_channel(node.in(0).as<const float>() + (batch * x[1] + c) * x[2] * x[3], x[3], down, across, node.integer(kRoiMode) == 1,
+                    out.shape, out.as<float>() + (r * x[1] + c) * rows * columns);
   }
   return fault;
 }

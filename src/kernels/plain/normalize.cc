@@ -91,7 +91,7 @@ PlainRefusal run_group(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-/// Sums, then sums of squares, by kept place.
+/// Means, then variances and the factors that come of them, by kept place.
 std::uint64_t mvn_scratch(const PlainNode& node) noexcept { return 2 * sizeof(double) * static_cast<std::uint64_t>(node.in(0).count()); }
 
 PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
@@ -103,16 +103,30 @@ PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* s
   const std::int64_t places = kept.element_count();
   const double terms = static_cast<double>(x.count()) / static_cast<double>(places);
   auto* mean = reinterpret_cast<double*>(scratch);
-  auto* variance = mean + places;
+  auto* factor = mean + places;  // sums of squares first
   std::fill(mean, mean + 2 * places, 0.0);
-  const std::array<Extents, 1> strides{broadcast_strides(kept, x.shape)};
-  const auto* from = x.as<const float>();
-  walk(x.shape, strides, [&](std::int64_t i, const auto& at) { mean[at[0]] += from[i] / terms; });
-  walk(x.shape, strides,
-       [&](std::int64_t i, const auto& at) { variance[at[0]] += (from[i] - mean[at[0]]) * (from[i] - mean[at[0]]) / terms; });
-  walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
-    out.as<float>()[i] = static_cast<float>((from[i] - mean[at[0]]) / (std::sqrt(variance[at[0]]) + 1e-9));
-  });
+  const VectorTable& vectors = vector_table(active_isa());
+  // Along a line either one place takes all values, or each takes its own.
+  const auto each_line = [&](const auto& whole, const auto& single) {
+    walk_lines(x.shape, std::array<Extents, 1>{broadcast_strides(kept, x.shape)},
+               [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+                 if (steps[0] == 0) return whole(i, count, at[0]);
+                 for (std::int64_t k = 0; k < count; ++k) single(i + k, at[0] + k * steps[0]);
+               });
+  };
+  const auto* const from = x.as<const float>();
+  auto* const to = out.as<float>();
+  each_line([&](std::int64_t i, std::int64_t count, std::int64_t at) { mean[at] += vectors.sum(Term::kValue, from + i, count); },
+            [&](std::int64_t i, std::int64_t at) { mean[at] += from[i]; });
+  for (std::int64_t p = 0; p < places; ++p) mean[p] /= terms;
+  each_line([&](std::int64_t i, std::int64_t count, std::int64_t at) { factor[at] += vectors.squares(mean[at], from + i, count); },
+            [&](std::int64_t i, std::int64_t at) { factor[at] += (from[i] - mean[at]) * (from[i] - mean[at]); });
+  for (std::int64_t p = 0; p < places; ++p) factor[p] = 1 / (std::sqrt(factor[p] / terms) + 1e-9);
+  each_line(
+      [&](std::int64_t i, std::int64_t count, std::int64_t at) {
+        vectors.rescale({mean[at], factor[at], 1, 0}, from + i, to + i, count);
+      },
+      [&](std::int64_t i, std::int64_t at) { to[i] = static_cast<float>((from[i] - mean[at]) * factor[at]); });
   return nullptr;
 }
 

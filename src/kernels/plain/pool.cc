@@ -2,7 +2,9 @@
 #include "sluice/operators/generic/pool.h"
 
 #include <array>
+#include <type_traits>
 
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
@@ -36,6 +38,8 @@ void take_greater(const T* values, std::int64_t step, std::int64_t count, T* to)
   const auto take = [=](std::int64_t apart) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to[i] < values[i * apart] ? values[i * apart] : to[i];
   };
+  if constexpr (std::is_same_v<T, float>)
+    if (step == 1) return elementwise::run_table(active_isa()).binary(BinaryFunction::kMax, {.values = to}, {.values = values}, to, count);
   step == 1 ? take(1) : step == 2 ? take(2) : take(step);
 }
 

@@ -129,41 +129,50 @@ void fold_rows(const E* from, std::int64_t rows, std::int64_t count, T* sums) no
   }
 }
 
-/// Folds of reals that vectors.h has.
-constexpr bool has_vectors(Fold fold) noexcept { return fold != Fold::kProd && fold != Fold::kLogSumExp; }
-
-/// The fold of one line of values.
-template <Fold fold>
-double fold_line(const VectorTable& vectors, const float* x, std::int64_t n) noexcept {
-  if constexpr (fold == Fold::kMax || fold == Fold::kMin) return vectors.extreme(fold == Fold::kMax, x, n);
-  if constexpr (fold == Fold::kL1) return vectors.sum(Term::kMagnitude, x, n);
-  if constexpr (fold == Fold::kL2 || fold == Fold::kSumSquare) return vectors.sum(Term::kSquare, x, n);
-  return vectors.sum(Term::kValue, x, n);
+/// Folds of reals that are sums of terms.
+constexpr bool has_terms(Fold fold) noexcept {
+  return fold == Fold::kSum || fold == Fold::kMean || fold == Fold::kLogSum || fold == Fold::kL1 || fold == Fold::kL2 ||
+         fold == Fold::kSumSquare;
+}
+constexpr Term term_of(Fold fold) noexcept {
+  return fold == Fold::kL1 ? Term::kMagnitude : fold == Fold::kL2 || fold == Fold::kSumSquare ? Term::kSquare : Term::kValue;
 }
 
-/// Adds up what lies at the same place of the results, by lines along which either one result takes all values (sums: in the order of
-/// vectors.h, then line after line) or each takes its own, in the order of the values.
+/// Adds up what lies at the same place of the results, by lines along which either one result takes all values (in the order of vectors.h,
+/// then line after line) or each takes its own, in the order of the values.
 template <Fold fold>
-void fold_vectors(const PlainTensor& x, const Extents& strides, double* sums) noexcept {
+void fold_terms(const PlainTensor& x, const Extents& strides, double* sums) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
-  constexpr bool kPlainSum = fold == Fold::kSum || fold == Fold::kMean || fold == Fold::kLogSum;
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
     double* const to = sums + at[0];
-    if (steps[0] == 0) {
-      const double folded = fold_line<fold>(vectors, from, count);
-      fold == Fold::kMax || fold == Fold::kMin ? accumulate(fold, folded, *to) : void(*to += folded);
-    } else if (kPlainSum && steps[0] == 1) {
-      vectors.add(from, to, count);
-    } else if (steps[0] == 1) {
-      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k]);
-    } else {
+    if (steps[0] == 0)
+      *to += vectors.sum(term_of(fold), from, count);
+    else if (steps[0] == 1)
+      vectors.add(term_of(fold), from, to, count);
+    else
       for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k * steps[0]]);
-    }
   });
 }
 
-/// Its simple equivalent, for integers and whatever vectors.h does not have: in the order of the values, whatever the lines are.
+/// The extremes of f32, kept where the results are: what is kept is one of the values.
+void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, const PlainTensor& out) noexcept {
+  const VectorTable& vectors = vector_table(active_isa());
+  auto* const best = out.as<float>();
+  std::fill(best, best + out.count(), largest ? -HUGE_VALF : HUGE_VALF);
+  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+    const float* const from = x.as<const float>() + i;
+    float* const to = best + at[0];
+    if (steps[0] == 1) return vectors.keep_extremes(largest, from, to, count);
+    if (steps[0] == 0) {
+      const float folded = vectors.extreme(largest, from, count);
+      return vectors.keep_extremes(largest, &folded, to, 1);
+    }
+    for (std::int64_t k = 0; k < count; ++k) vectors.keep_extremes(largest, from + k, to + k * steps[0], 1);
+  });
+}
+
+/// Their simple equivalent, for integers and whatever is no sum of terms: in the order of the values, whatever the lines are.
 template <Fold fold, class T, class E>
 void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept {
   const E* const from = x.as<const E>();
@@ -192,8 +201,8 @@ template <class T, class E, std::size_t... kFold>
 void fold_as(Fold fold, const PlainTensor& x, const Extents& strides, T* sums, std::index_sequence<kFold...>) noexcept {
   using Function = void (*)(const PlainTensor&, const Extents&, T*) noexcept;
   static constexpr Function kFunctions[] = {[](const PlainTensor& values, const Extents& steps, T* results) noexcept {
-    if constexpr (std::is_same_v<T, double> && has_vectors(kFolds[kFold]))
-      fold_vectors<kFolds[kFold]>(values, steps, results);
+    if constexpr (std::is_same_v<T, double> && has_terms(kFolds[kFold]))
+      fold_terms<kFolds[kFold]>(values, steps, results);
     else
       fold_lines<kFolds[kFold], T, E>(values, steps, results);
   }...};
@@ -218,6 +227,8 @@ void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_by
   const Shape kept = kept_shape(x.shape, axes);
   const std::array<Extents, 1> strides{broadcast_strides(kept, x.shape)};
   const std::int64_t results = kept.element_count();
+  if constexpr (std::is_same_v<T, double>)
+    if (fold == Fold::kMax || fold == Fold::kMin) return fold_extremes(fold == Fold::kMax, x, strides[0], out);
   T* sums = reinterpret_cast<T*>(scratch_bytes);
   T* highest = sums + std::max<std::int64_t>(results, 1);
   std::fill(sums, sums + results, start_of<T>(fold, x.dtype));

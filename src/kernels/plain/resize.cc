@@ -104,18 +104,33 @@ class Window {
   double widening_ = 1.0, total_ = 1.0;
 };
 
-/// One axis: `from` [outer, in, inner] to `to` [outer, out, inner].
+/// One axis: `from` [outer, in, inner] to `to` [outer, out, inner]. Places that lie side by side are summed at the same time, so that a
+/// weight is computed once for each group of them.
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner) noexcept {
+  constexpr std::int64_t kTogether = 64, kKnown = 32;
   for (std::int64_t i = 0; i < out; ++i) {
     const Window window(node, axis, i, in, out);
     const bool outside = window.outside();
+    std::array<double, kKnown> known;
+    for (std::int64_t k = window.first; k <= std::min(window.last, window.first + kKnown - 1); ++k)
+      known[static_cast<std::size_t>(k - window.first)] = window.weight(k);
+    const auto weight = [&](std::int64_t k) {
+      return k - window.first < kKnown ? known[static_cast<std::size_t>(k - window.first)] : window.weight(k);
+    };
     for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t j = 0; j < inner; ++j) {
-        double sum = 0;
-        for (std::int64_t k = window.first; k <= window.last && !outside; ++k)
-          if (window.takes(k)) sum += window.weight(k) * from[(o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + j];
-        to[(o * out + i) * inner + j] = static_cast<float>(outside ? node.real(kExtrapolation) : sum);
+      for (std::int64_t first = 0; first < inner; first += kTogether) {
+        const std::int64_t places = std::min(kTogether, inner - first);
+        std::array<double, kTogether> sums{};
+        for (std::int64_t k = window.first; k <= window.last && !outside; ++k) {
+          if (!window.takes(k)) continue;
+          const double factor = weight(k);
+          const float* const row = from + (o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + first;
+          for (std::int64_t j = 0; j < places; ++j) sums[static_cast<std::size_t>(j)] += factor * row[j];
+        }
+        float* const result = to + (o * out + i) * inner + first;
+        for (std::int64_t j = 0; j < places; ++j)
+          result[j] = static_cast<float>(outside ? node.real(kExtrapolation) : sums[static_cast<std::size_t>(j)]);
       }
   }
 }
@@ -193,23 +208,16 @@ PlainRefusal run_of_kind(const PlainNode& node, const PlainTensor& out) noexcept
 }
 
 PlainRefusal run_nearest(const PlainNode& node, const PlainTensor& out) noexcept {
+  constexpr std::int64_t kOutside = -1;
   const PlainTensor& x = node.in(0);
-  const Extents from = strides_of(x.shape), to = strides_of(out.shape);
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t at = 0;
-    bool outside = false;
-    for (int axis = 0; axis < out.shape.rank(); ++axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const std::int64_t in = x.shape[axis];
-      const double source = source_of(node, axis, i / to[a] % out.shape[axis], in, out.shape[axis]);
-      outside = outside || (node.integer(kCoordinates) == kCrop && (source < 0 || source > static_cast<double>(in - 1)));
-      at += std::clamp<std::int64_t>(nearest(node, source), 0, in - 1) * from[a];
-    }
-    copy_elements(out.data + i * size, x.data + at * size, 1, out.dtype);
-    if (outside && is_f32(out.dtype)) out.as<float>()[i] = static_cast<float>(node.real(kExtrapolation));
-  }
+  const bool extrapolates = node.integer(kCoordinates) == kCrop && is_f32(out.dtype);
+  const auto place = [&](int axis, std::int64_t i) {
+    const std::int64_t in = x.shape[axis];
+    const double source = source_of(node, axis, i, in, out.shape[axis]);
+    if (extrapolates && (source < 0 || source > static_cast<double>(in - 1))) return kOutside;
+    return std::clamp<std::int64_t>(nearest(node, source), 0, in - 1);
+  };
+  copy_by_places(x, out, place, [&](std::int64_t i) { out.as<float>()[i] = static_cast<float>(node.real(kExtrapolation)); });
   return nullptr;
 }
 

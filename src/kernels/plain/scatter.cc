@@ -10,7 +10,6 @@ namespace {
 
 /// Joins `count` values to those that are there.
 void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype, std::int64_t reduction) noexcept {
-  if (reduction == kNone) return copy_elements(to, from, count, dtype);
   with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_same_v<T, float>, float, std::uint64_t>;
@@ -26,6 +25,15 @@ void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype,
   });
 }
 
+/// Writes `count` values, whose type is as large as T, or joins them to those that are there.
+template <class T>
+void put(const T* from, std::int64_t count, DType dtype, std::int64_t reduction, T* to) noexcept {
+  if (reduction == kNone)
+    std::copy_n(from, count, to);
+  else
+    join(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), count, dtype, reduction);
+}
+
 bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
   if (place < -extent || place >= extent) return false;
   if (place < 0) place += extent;
@@ -38,40 +46,54 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
   Extents strides = strides_of(out.shape);
   const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
   strides[static_cast<std::size_t>(axis)] = 0;
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  PlainRefusal fault = nullptr;
-  walk(node.in(1).shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, const auto& at) {
-    std::int64_t place = integer_at(node.in(1), i);
-    if (resolve(place, out.shape[axis]))
-      join(out.data + (at[0] + place * stride) * size, node.in(2).data + i * size, 1, out.dtype, node.integer(1));
-    else
-      fault = kWrongIndex;
+  const std::int64_t reduction = node.integer(1);
+  bool all_inside = true;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* const updates = node.in(2).as<const T>();
+    const auto scatter = [&](const auto* indices) {
+      walk_lines(node.in(1).shape, std::array<Extents, 1>{strides},
+                 [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+                   for (std::int64_t k = 0; k < count; ++k) {
+                     std::int64_t place = indices[i + k];
+                     const bool inside = resolve(place, out.shape[axis]);
+                     all_inside = all_inside && inside;
+                     if (!inside) continue;
+                     put(updates + i + k, 1, out.dtype, reduction, out.as<T>() + at[0] + k * steps[0] + place * stride);
+                   }
+                 });
+    };
+    node.in(1).dtype == DType::kI32 ? scatter(node.in(1).as<const std::int32_t>()) : scatter(node.in(1).as<const std::int64_t>());
   });
-  return fault;
+  return all_inside ? nullptr : kWrongIndex;
 }
 
 PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& indices = node.in(1);
   const auto depth = static_cast<int>(indices.shape.back());
   const Extents strides = strides_of(out.shape);
-  const std::int64_t tuples = indices.count() / depth, inner = out.shape.count(depth, out.shape.rank());
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  const std::int64_t tuples = indices.count() / depth, inner = out.shape.count(depth, out.shape.rank()), reduction = node.integer(0);
   copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
-  PlainRefusal fault = nullptr;
-  for (std::int64_t t = 0; t < tuples; ++t) {
-    std::int64_t at = 0;
-    bool inside = true;
-    for (int d = 0; d < depth; ++d) {
-      std::int64_t place = integer_at(indices, t * depth + d);
-      inside = inside && resolve(place, out.shape[d]);
-      if (inside) at += place * strides[static_cast<std::size_t>(d)];
-    }
-    if (inside)
-      join(out.data + at * size, node.in(2).data + t * inner * size, inner, out.dtype, node.integer(0));
-    else
-      fault = kWrongIndex;
-  }
-  return fault;
+  bool all_inside = true;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* updates = node.in(2).as<const T>();
+    const auto scatter = [&](const auto* tuple) {
+      for (std::int64_t t = 0; t < tuples; ++t, tuple += depth, updates += inner) {
+        std::int64_t at = 0;
+        bool inside = true;
+        for (int d = 0; d < depth; ++d) {
+          std::int64_t place = tuple[d];
+          inside = inside && resolve(place, out.shape[d]);
+          if (inside) at += place * strides[static_cast<std::size_t>(d)];
+        }
+        all_inside = all_inside && inside;
+        if (inside) put(updates, inner, out.dtype, reduction, out.as<T>() + at);
+      }
+    };
+    indices.dtype == DType::kI32 ? scatter(indices.as<const std::int32_t>()) : scatter(indices.as<const std::int64_t>());
+  });
+  return all_inside ? nullptr : kWrongIndex;
 }
 
 // ---- TensorScatter: a cache, an update, and where in the cache each batch entry's update begins

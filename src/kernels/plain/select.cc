@@ -12,7 +12,9 @@ namespace {
 std::uint64_t top_k_scratch(const PlainNode& node) noexcept {
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(1), x.shape.rank());
-  return axis < 0 ? 0 : static_cast<std::uint64_t>(x.shape[axis]) * sizeof(std::int64_t);
+  if (axis < 0) return 0;
+  const bool copies = is_f32(x.dtype) && x.shape.count(axis + 1, x.shape.rank()) != 1;  // a line of values that do not lie side by side
+  return static_cast<std::uint64_t>(x.shape[axis]) * (sizeof(std::int64_t) + (copies ? sizeof(float) : 0));
 }
 
 /// The k best of a row of f32 as keys with their places (vectors.h): those found are thinned out to the best k whenever there are some
@@ -32,7 +34,7 @@ void find_best(const float* from, std::int64_t extent, std::int64_t k, bool larg
   std::sort(found, found + k, std::greater<>());
 }
 
-/// f32 along the last axis.
+/// f32, of which a line that has gaps is copied behind the keys.
 void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView& view, std::byte* scratch) noexcept {
   constexpr std::int64_t kMostTurns = 2048;  // values looked at in all turns of `best_places`
   const VectorTable& vectors = vector_table(active_isa());
@@ -40,18 +42,25 @@ void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView
   const bool largest = node.integer(2) != 0, few = view.extent >= kMostLanes && k * view.extent <= kMostTurns;
   auto* const found = reinterpret_cast<std::uint64_t*>(scratch);
   std::array<std::int64_t, kMostTurns / kMostLanes> places;
-  for (std::int64_t o = 0; o < view.outer; ++o) {
-    const float* const from = node.in(0).as<const float>() + o * view.extent;
+  auto* const line = reinterpret_cast<float*>(found + view.extent);
+  for (std::int64_t at = 0; at < view.outer * view.inner; ++at) {
+    const std::int64_t o = at / view.inner, i = at % view.inner;
+    const float* from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
+    if (view.inner != 1) {
+      for (std::int64_t p = 0; p < view.extent; ++p) line[p] = from[p * view.inner];
+      from = line;
+    }
     if (few)
       vectors.best_places(largest, from, view.extent, k, reinterpret_cast<std::int32_t*>(scratch), places.data());
     else
       find_best(from, view.extent, k, largest, vectors, found);
     for (std::int64_t p = 0; p < k; ++p) {
       const std::int64_t place = few ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
+      const std::int64_t to = (o * k + p) * view.inner + i;
       if (node.result() == 0)
-        out.as<float>()[o * k + p] = from[place];
+        out.as<float>()[to] = from[place];
       else
-        out.as<std::int64_t>()[o * k + p] = place;
+        out.as<std::int64_t>()[to] = place;
     }
   }
 }
@@ -61,7 +70,7 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
   const AxisView view = axis_view(x.shape, axis_of(node.integer(1), x.shape.rank()));
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0;
-  if (is_f32(x.dtype) && view.inner == 1 && view.extent <= INT32_MAX) {
+  if (is_f32(x.dtype) && view.extent <= INT32_MAX) {
     if (k > 0) find_f32_best(node, out, view, scratch);
     return nullptr;
   }

@@ -8,23 +8,26 @@ namespace sluice::kernels::plain {
 using namespace operators::generic::sized;
 namespace {
 
-bool nonzero(const PlainTensor& x, std::int64_t i) noexcept { return real_at(x, i) != 0.0; }
-
 PlainRefusal run_nonzero(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < x.count(); ++i) found += nonzero(x, i) ? 1 : 0;
-  if (found > out.shape[1]) return kOverBound;
-  out.shape = Shape{x.shape.rank(), found};
-  const Extents strides = strides_of(x.shape);
-  std::int64_t at = 0;
-  for (std::int64_t i = 0; i < x.count(); ++i) {
-    if (!nonzero(x, i)) continue;
-    for (int axis = 0; axis < x.shape.rank(); ++axis)
-      out.as<std::int64_t>()[axis * found + at] = i / strides[static_cast<std::size_t>(axis)] % x.shape[axis];
-    ++at;
-  }
-  return nullptr;
+  return with_type(x.dtype, [&](auto zero) -> PlainRefusal {
+    using T = decltype(zero);
+    const auto* const values = x.as<const T>();
+    const std::int64_t count = x.count(), found = count - std::count(values, values + count, T{});
+    if (found > out.shape[1]) return kOverBound;
+    out.shape = Shape{x.shape.rank(), found};
+    std::int64_t at = 0;
+    walk_rows(x.shape, [&](std::int64_t first, std::int64_t row, const Extents& index) {
+      for (std::int64_t i = 0; i < row; ++i) {
+        if (values[first + i] == T{}) continue;
+        for (int axis = 0; axis + 1 < x.shape.rank(); ++axis)
+          out.as<std::int64_t>()[axis * found + at] = index[static_cast<std::size_t>(axis)];
+        if (x.shape.rank() > 0) out.as<std::int64_t>()[(x.shape.rank() - 1) * found + at] = i;
+        ++at;
+      }
+    });
+    return nullptr;
+  });
 }
 
 PlainRefusal run_compress(const PlainNode& node, PlainTensor& out, std::byte*) noexcept {
@@ -64,10 +67,16 @@ std::int64_t group_items(const PlainNode& node, const Items& items, std::int64_t
     using T = decltype(zero);
     const T* x = node.in(0).as<const T>();
     for (std::int64_t i = 0; i < count; ++i) order[i] = i;
-    std::sort(order, order + count, [&](std::int64_t a, std::int64_t b) {
-      const int way = items.compare(x, a, b);
-      return way < 0 || (way == 0 && a < b);
-    });
+    const auto sort = [&](const auto& compare) {
+      std::sort(order, order + count, [&](std::int64_t a, std::int64_t b) {
+        const int way = compare(a, b);
+        return way < 0 || (way == 0 && a < b);
+      });
+    };
+    if (items.view.outer == 1 && items.view.inner == 1)
+      sort([x](std::int64_t a, std::int64_t b) { return Items::compare(x[a], x[b]); });
+    else
+      sort([&](std::int64_t a, std::int64_t b) { return items.compare(x, a, b); });
     for (std::int64_t i = 0; i < count; ++i) {
       if (i == 0 || items.compare(x, order[i - 1], order[i]) != 0) first[groups++] = order[i];
       group_of[order[i]] = groups - 1;

@@ -3,17 +3,23 @@
 #include <algorithm>
 #include <array>
 
+#include "src/core/build_list.h"
+
 namespace sluice::kernels {
 namespace {
 
 using Family = std::span<const GenericKernel> (*)() noexcept;
+
+/// Null: left out of this build, as the operators are (src/operators/generic/table.cc).
+#define SLUICE_FAMILY(family) has_family(#family) ? plain::family##_kernels : nullptr
 constexpr Family kFamilies[] = {
-    plain::unary_kernels,    plain::binary_kernels,  plain::cast_kernels,      plain::reduce_kernels,    plain::select_kernels,
-    plain::gather_kernels,   plain::scatter_kernels, plain::normalize_kernels, plain::loss_kernels,      plain::quantize_kernels,
-    plain::matrix_kernels,   plain::pool_kernels,    plain::convolve_kernels,  plain::recurrent_kernels, plain::attention_kernels,
-    plain::resize_kernels,   plain::image_kernels,   plain::signal_kernels,    plain::extents_kernels,   plain::sized_kernels,
-    plain::suppress_kernels, plain::control_kernels, plain::scan_kernels,
+    SLUICE_FAMILY(unary),    SLUICE_FAMILY(binary),  SLUICE_FAMILY(cast),      SLUICE_FAMILY(reduce),    SLUICE_FAMILY(select),
+    SLUICE_FAMILY(gather),   SLUICE_FAMILY(scatter), SLUICE_FAMILY(normalize), SLUICE_FAMILY(loss),      SLUICE_FAMILY(quantize),
+    SLUICE_FAMILY(matrix),   SLUICE_FAMILY(pool),    SLUICE_FAMILY(convolve),  SLUICE_FAMILY(recurrent), SLUICE_FAMILY(attention),
+    SLUICE_FAMILY(resize),   SLUICE_FAMILY(image),   SLUICE_FAMILY(signal),    SLUICE_FAMILY(extents),   SLUICE_FAMILY(sized),
+    SLUICE_FAMILY(suppress), SLUICE_FAMILY(control), SLUICE_FAMILY(scan),
 };
+#undef SLUICE_FAMILY
 
 constexpr std::size_t kMaxOperators = 400;
 
@@ -23,11 +29,13 @@ struct Table {
 
   Table() noexcept {
     const auto operators = plain_operators();
-    for (const Family family : kFamilies)
+    for (const Family family : kFamilies) {
+      if (family == nullptr) continue;
       for (const GenericKernel& kernel : family()) {
         const auto is_its = [&](const PlainOperator* op) { return op->name == kernel.name; };
         kernels[static_cast<std::size_t>(std::find_if(operators.begin(), operators.end(), is_its) - operators.begin())] = &kernel;
       }
+    }
   }
 };
 

@@ -1,8 +1,8 @@
 // One value in, one value out.
 #include "src/kernels/elementwise/runs.h"
+#include "src/kernels/plain/curves.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -54,9 +54,11 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-template <bool kCosine>
-PlainRefusal run_wave(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  vector_table(active_isa()).wave(kCosine, node.in(0).as<const float>(), out.as<float>(), out.count());
+/// Reals alone.
+template <Curve curve>
+PlainRefusal run_curve(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const auto a = static_cast<float>(node.real(0)), b = static_cast<float>(node.real(1));
+  curve_run(active_isa())({curve, a, b}, node.in(0).as<const float>(), out.as<float>(), out.count());
   return nullptr;
 }
 
@@ -81,41 +83,51 @@ constexpr Functions kBitwiseNot{nullptr, [](std::int64_t x) { return ~x; }};
 constexpr Functions kIsNan{[](float x, float, float) { return std::isnan(x) ? 1.0f : 0.0f; }, nullptr};
 // a, b: are minus and plus infinity looked for?
 constexpr Functions kIsInf{[](float x, float a, float b) { return std::isinf(x) && (x < 0 ? a : b) != 0.0f ? 1.0f : 0.0f; }, nullptr};
-constexpr Functions kAcos = real([](float x, float, float) { return std::acos(x); });
-constexpr Functions kAcosh = real([](float x, float, float) { return std::acosh(x); });
-constexpr Functions kAsin = real([](float x, float, float) { return std::asin(x); });
-constexpr Functions kAsinh = real([](float x, float, float) { return std::asinh(x); });
-constexpr Functions kAtan = real([](float x, float, float) { return std::atan(x); });
-constexpr Functions kAtanh = real([](float x, float, float) { return std::atanh(x); });
-constexpr Functions kCosh = real([](float x, float, float) { return std::cosh(x); });
-constexpr Functions kSinh = real([](float x, float, float) { return std::sinh(x); });
-constexpr Functions kTan = real([](float x, float, float) { return std::tan(x); });
 /// To the nearest, halves to even: beyond 2^23 there is nothing behind the point, and a sum with it loses what there is.
 constexpr Functions kRound = real([](float x, float, float) {
   const float magnitude = std::fabs(x), rounded = std::copysign(magnitude + 0x1p23f - 0x1p23f, x);
   return magnitude < 0x1p23f ? rounded : x;
 });
-constexpr Functions kSelu = real([](float x, float a, float b) { return x > 0 ? b * x : b * (a * std::expm1(x)); });
 constexpr Functions kCelu = real([](float x, float a, float) { return std::max(0.0f, x) + std::min(0.0f, a * std::expm1(x / a)); });
 constexpr Functions kShrink = real([](float x, float a, float b) { return x < -b ? x + a : x > b ? x - a : 0.0f; });
 constexpr Functions kThresholdedRelu = real([](float x, float a, float) { return x > a ? x : 0.0f; });
-constexpr Functions kSoftsign = real([](float x, float, float) { return x / (1.0f + std::fabs(x)); });
-constexpr Functions kMish = real([](float x, float, float) { return x * std::tanh(std::log1p(std::exp(x))); });
-constexpr Functions kSwish = real([](float x, float a, float) { return x / (1.0f + std::exp(-a * x)); });
-constexpr Functions kGeluTanh =
-    real([](float x, float, float) { return 0.5f * x * (1.0f + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))); });
+constexpr Functions kGeluTanh{nullptr, nullptr, Function::kGeluTanh};
+
+/// A scale above zero is what its definition has in mind: that has vectors.
+PlainRefusal run_celu(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  return node.real(0) > 0 ? run_curve<Curve::kCelu>(node, out, scratch) : run<kCelu>(node, out, scratch);
+}
 
 constexpr GenericKernel kKernels[] = {
-    {"Abs", run<kAbs>},           {"Neg", run<kNeg>},         {"Sign", run<kSign>},
-    {"Relu", run<kRelu>},         {"Not", run<kNot>},         {"BitwiseNot", run<kBitwiseNot>},
-    {"IsNaN", run<kIsNan>},       {"IsInf", run<kIsInf>},     {"Acos", run<kAcos>},
-    {"Acosh", run<kAcosh>},       {"Asin", run<kAsin>},       {"Asinh", run<kAsinh>},
-    {"Atan", run<kAtan>},         {"Atanh", run<kAtanh>},     {"Cos", run_wave<true>},
-    {"Cosh", run<kCosh>},         {"Sin", run_wave<false>},   {"Sinh", run<kSinh>},
-    {"Tan", run<kTan>},           {"Round", run<kRound>},     {"Selu", run<kSelu>},
-    {"Celu", run<kCelu>},         {"Shrink", run<kShrink>},   {"ThresholdedRelu", run<kThresholdedRelu>},
-    {"Softsign", run<kSoftsign>}, {"Mish", run<kMish>},       {"Swish", run<kSwish>},
-    {"GeluTanh", run<kGeluTanh>}, {"Identity", run_identity},
+    {"Abs", run<kAbs>},
+    {"Neg", run<kNeg>},
+    {"Sign", run<kSign>},
+    {"Relu", run<kRelu>},
+    {"Not", run<kNot>},
+    {"BitwiseNot", run<kBitwiseNot>},
+    {"IsNaN", run<kIsNan>},
+    {"IsInf", run<kIsInf>},
+    {"Acos", run_curve<Curve::kAcos>},
+    {"Acosh", run_curve<Curve::kAcosh>},
+    {"Asin", run_curve<Curve::kAsin>},
+    {"Asinh", run_curve<Curve::kAsinh>},
+    {"Atan", run_curve<Curve::kAtan>},
+    {"Atanh", run_curve<Curve::kAtanh>},
+    {"Cos", run_curve<Curve::kCos>},
+    {"Cosh", run_curve<Curve::kCosh>},
+    {"Sin", run_curve<Curve::kSin>},
+    {"Sinh", run_curve<Curve::kSinh>},
+    {"Tan", run_curve<Curve::kTan>},
+    {"Round", run<kRound>},
+    {"Selu", run_curve<Curve::kSelu>},
+    {"Celu", run_celu},
+    {"Shrink", run<kShrink>},
+    {"ThresholdedRelu", run<kThresholdedRelu>},
+    {"Softsign", run_curve<Curve::kSoftsign>},
+    {"Mish", run_curve<Curve::kMish>},
+    {"Swish", run_curve<Curve::kSwish>},
+    {"GeluTanh", run<kGeluTanh>},
+    {"Identity", run_identity},
 };
 
 }  // namespace

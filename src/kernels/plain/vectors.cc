@@ -11,7 +11,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/vectors.cc"
 #include "hwy/foreach_target.h"
-#include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,7 +18,6 @@ namespace sluice::kernels::plain {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
 
 using D = hn::CappedTag<float, 16>;
@@ -95,10 +93,26 @@ double squares(double centre, const float* x, std::int64_t n) noexcept {
       [centre](double v) { return (v - centre) * (v - centre); });
 }
 
-void add(const float* x, double* sums, std::int64_t n) noexcept {
+/// sums[i] += term(x[i])
+template <class VectorTerm, class ScalarTerm>
+HWY_INLINE void add_terms(const float* x, double* sums, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
   std::int64_t i = 0;
-  for (; i + kWideLanes <= n; i += kWideLanes) hn::StoreU(hn::Add(hn::LoadU(D64(), sums + i), widened(x + i)), D64(), sums + i);
-  for (; i < n; ++i) sums[i] += static_cast<double>(x[i]);
+  for (; i + kWideLanes <= n; i += kWideLanes) hn::StoreU(hn::Add(hn::LoadU(D64(), sums + i), term(widened(x + i))), D64(), sums + i);
+  for (; i < n; ++i) sums[i] += scalar_term(static_cast<double>(x[i]));
+}
+
+void add(Term term, const float* x, double* sums, std::int64_t n) noexcept {
+  switch (term) {
+    case Term::kMagnitude:
+      return add_terms(
+          x, sums, n, [](V64 v) HWY_ATTR { return hn::Abs(v); }, [](double v) { return std::fabs(v); });
+    case Term::kSquare:
+      return add_terms(
+          x, sums, n, [](V64 v) HWY_ATTR { return hn::Mul(v, v); }, [](double v) { return v * v; });
+    default:
+      return add_terms(
+          x, sums, n, [](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
+  }
 }
 
 void rescale(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept {
@@ -123,21 +137,29 @@ HWY_INLINE auto better(V value, V than) {
 /// The extreme of what is no NaN, from `start` on; the sign of a zero is any. `unordered` becomes true where there is a NaN.
 template <bool kLargest>
 HWY_INLINE float extreme_value(const float* x, std::int64_t n, float start, bool& unordered) {
+  constexpr std::int64_t kTogether = 4;  // a comparison waits for the one before it
   const D d;
-  V best = hn::Set(d, start);
-  auto nan = hn::IsNaN(best);
-  std::int64_t i = 0;
-  const auto take = [&](V v) HWY_ATTR {
+  V kept[kTogether];
+  for (V& champion : kept) champion = hn::Set(d, start);
+  auto nan = hn::IsNaN(kept[0]);
+  const auto take = [&](V v, V& champion) HWY_ATTR {
     nan = hn::Or(nan, hn::IsNaN(v));
-    best = hn::IfThenElse(better<kLargest>(v, best), v, best);
+    champion = hn::IfThenElse(better<kLargest>(v, champion), v, champion);
   };
-  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i));
+  std::int64_t i = 0;
+  for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
+    HWY_UNROLL(4)
+    for (std::int64_t v = 0; v < kTogether; ++v) take(hn::LoadU(d, x + i + v * kLanes), kept[v]);
+  }
+  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i), kept[0]);
+  V& best = kept[0];
   if (i < n && n >= kLanes) {
-    take(hn::LoadU(d, x + n - kLanes));  // those before it once more: an extreme does not mind
+    take(hn::LoadU(d, x + n - kLanes), best);  // those before it once more: an extreme does not mind
   } else if (i < n) {
     const auto rest = static_cast<std::size_t>(n - i);
-    take(hn::IfThenElse(hn::FirstN(d, rest), lanes::load_first(d, x + i, rest), best));
+    take(hn::IfThenElse(hn::FirstN(d, rest), lanes::load_first(d, x + i, rest), best), best);
   }
+  for (std::int64_t v = 1; v < kTogether; ++v) take(kept[v], best);
   unordered = !hn::AllFalse(d, nan);
   return hn::GetLane(kLargest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
 }
@@ -156,6 +178,24 @@ HWY_INLINE float extreme_as(const float* x, std::int64_t n) {
 }
 
 float extreme(bool largest, const float* x, std::int64_t n) noexcept { return largest ? extreme_as<true>(x, n) : extreme_as<false>(x, n); }
+
+template <bool kLargest>
+HWY_INLINE void keep_extremes_as(const float* x, float* best, std::int64_t n) {
+  const D d;
+  const auto kept = [](V v, V champion) HWY_ATTR {
+    const auto nan_first = hn::AndNot(hn::IsNaN(champion), hn::IsNaN(v));
+    return hn::IfThenElse(hn::Or(better<kLargest>(v, champion), nan_first), v, champion);
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(kept(hn::LoadU(d, x + i), hn::LoadU(d, best + i)), d, best + i);
+  if (i == n) return;
+  const auto rest = static_cast<std::size_t>(n - i);
+  lanes::store_first(kept(lanes::load_first(d, x + i, rest), lanes::load_first(d, best + i, rest)), d, best + i, rest);
+}
+
+void keep_extremes(bool largest, const float* x, float* best, std::int64_t n) noexcept {
+  largest ? keep_extremes_as<true>(x, best, n) : keep_extremes_as<false>(x, best, n);
+}
 
 /// The first place in [0, n) with that value, or the last. There must be one.
 HWY_INLINE std::int64_t place_with(const float* x, std::int64_t n, float value, bool last) {
@@ -343,54 +383,8 @@ void sample_pixels(const SampleTaps& taps, const float* pixels, float* out, std:
   }
 }
 
-// ---- Sine and cosine
-
-/// sin(r) = r + r^3 P(r^2), |r| <= pi / 4, 2^-28; cos(r) = 1 - r^2 / 2 + r^4 Q(r^2), 2^-33: minimax, in double, rounded.
-inline constexpr std::array<float, 3> kSine = {-0.16666655f, 0.008332178f, -0.0001951731f};
-inline constexpr std::array<float, 3> kCosine = {0.041666646f, -0.0013887368f, 2.4438461e-05f};
-/// pi / 2 in three parts.
-inline constexpr float kQuarterHigh = 0x1.921fb6p+0f, kQuarterMiddle = -0x1.777a5cp-25f, kQuarterLow = -0x1.ee59dap-50f;
-inline constexpr float kQuartersOfOne = 0x1.45f306p-1f;
-
-HWY_INLINE V wave_of(bool cosine, V x) {
-  const D d;
-  const DI di;
-  const V magic = hn::Set(d, constants::kRoundMagic), shifted = fn::fused(x, hn::Set(d, kQuartersOfOne), magic);
-  const V turns = hn::Sub(shifted, magic);
-  const V high = fn::fused(turns, hn::Set(d, -kQuarterHigh), x), middle = fn::fused(turns, hn::Set(d, -kQuarterMiddle), high);
-  const V r = fn::fused(turns, hn::Set(d, -kQuarterLow), middle), r2 = hn::Mul(r, r);
-  const V sine = fn::fused(hn::Mul(r, r2), fn::polynomial(d, r2, kSine), r);
-  const V head = fn::fused(r2, hn::Set(d, -0.5f), hn::Set(d, 1.0f));
-  const V cosine_of_r = fn::fused(hn::Mul(r2, r2), fn::polynomial(d, r2, kCosine), head);
-  // The number of quarter turns is in the low bits. A cosine is the sine of a quarter turn more.
-  const VI quarter = hn::Add(hn::BitCast(di, shifted), hn::Set(di, cosine ? 1 : 0));
-  const VI odd = hn::And(quarter, hn::Set(di, 1)), sign = hn::ShiftLeft<30>(hn::And(quarter, hn::Set(di, 2)));
-  const V of_quarter = hn::IfThenElse(hn::RebindMask(d, hn::Ne(odd, hn::Zero(di))), cosine_of_r, sine);
-  return hn::BitCast(d, hn::Xor(hn::BitCast(di, of_quarter), sign));
-}
-
-void wave(bool cosine, const float* x, float* out, std::int64_t n) noexcept {
-  const D d;
-  for (std::int64_t i = 0; i < n; i += kLanes) {
-    const auto count = static_cast<std::size_t>(std::min(kLanes, n - i));
-    const bool whole = count == static_cast<std::size_t>(kLanes);
-    const V v = whole ? hn::LoadU(d, x + i) : lanes::load_first(d, x + i, count);
-    if (hn::AllTrue(d, hn::Le(hn::Abs(v), hn::Set(d, kMostWave)))) {
-      const V y = wave_of(cosine, v);
-      whole ? hn::StoreU(y, d, out + i) : lanes::store_first(y, d, out + i, count);
-      continue;
-    }
-    for (std::int64_t k = i; k < i + static_cast<std::int64_t>(count); ++k) {
-      if (std::fabs(x[k]) <= kMostWave)
-        out[k] = hn::GetLane(wave_of(cosine, hn::Set(d, x[k])));
-      else
-        out[k] = cosine ? std::cos(x[k]) : std::sin(x[k]);
-    }
-  }
-}
-
-constexpr VectorTable kTable = {sum,  squares,     add,    rescale,       extreme, extreme_place, extreme_places,
-                                scan, best_places, sample, sample_pixels, wave};
+constexpr VectorTable kTable = {sum,           squares,        add,  rescale,     extreme, keep_extremes,
+                                extreme_place, extreme_places, scan, best_places, sample,  sample_pixels};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

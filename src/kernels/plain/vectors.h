@@ -75,19 +75,18 @@ struct Scan {
   std::int64_t count = 0, room = 0;  // the scan stops where a vector's finds might not fit
 };
 
-/// Angles up to here are brought to the first octant by three products.
-inline constexpr float kMostWave = 8192.0f;
-
 struct VectorTable {
   double (*sum)(Term term, const float* x, std::int64_t n) noexcept;
   /// Of (x - centre) squared.
   double (*squares)(double centre, const float* x, std::int64_t n) noexcept;
-  /// sums[i] += x[i]
-  void (*add)(const float* x, double* sums, std::int64_t n) noexcept;
+  /// sums[i] += the term of x[i]
+  void (*add)(Term term, const float* x, double* sums, std::int64_t n) noexcept;
   void (*rescale)(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept;
   /// The extreme of x[0, n), n >= 1: of equals the first. Where there are NaN, the last of them.
   float (*extreme)(bool largest, const float* x, std::int64_t n) noexcept;
-  /// Its place. NaN is never better than what came before it.
+  /// best[i] = the better of the two, of equals best[i] itself; a NaN is better than anything but a NaN before it.
+  void (*keep_extremes)(bool largest, const float* x, float* best, std::int64_t n) noexcept;
+  /// The place of the extreme. NaN is never better than what came before it.
   std::int64_t (*extreme_place)(Extreme which, const float* x, std::int64_t n) noexcept;
   /// The same for each of `places` columns.
   void (*extreme_places)(Extreme which, const Columns& x, std::int64_t places, std::int64_t* best) noexcept;
@@ -99,8 +98,6 @@ struct VectorTable {
   void (*sample)(const SampleTaps& taps, const float* plane, float* out, std::int64_t n) noexcept;
   /// The same of kSampleChannels planes at once, which lie as pixels do: [place][channel] to [output][channel].
   void (*sample_pixels)(const SampleTaps& taps, const float* pixels, float* out, std::int64_t n) noexcept;
-  /// out[i] = the sine or cosine of x[i], within 2^-23; beyond kMostWave, and of what is no number, those of the standard library.
-  void (*wave)(bool cosine, const float* x, float* out, std::int64_t n) noexcept;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

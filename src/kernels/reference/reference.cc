@@ -86,25 +86,28 @@ Bytes plain_workspace(const operators::PlainParameters& parameters, const StepEx
 
 Bytes no_workspace(const operators::Parameters&, const StepExtent&) noexcept { return Bytes(); }
 
+/// The usual number of an operator's kernel.
+constexpr KernelId number_of(OpKind op) noexcept { return offset_id(kernel_id::kReferenceBase, static_cast<int>(op)); }
+
 /// Parameters by `kParameters`, run by `kRun`, which is the same code on every instruction set.
-template <auto kParameters, auto kRun>
-constexpr KernelDescriptor describe(std::string_view name, OpKind op) noexcept {
+template <KernelId kId, OpKind kOp, auto kParameters, auto kRun>
+constexpr KernelDescriptor describe(std::string_view name) noexcept {
   KernelDescriptor kernel;
-  kernel.id = offset_id(kernel_id::kReferenceBase, static_cast<int>(op));
+  kernel.id = kId;
   kernel.name = name;
-  kernel.op = op;
+  kernel.op = kOp;
   kernel.supports = floats;
   kernel.in_place_inputs = none_in_place;
   kernel.workspace = no_workspace;  // lookups have a window behind it
   kernel.cost = operators::cost_of;
-  kernel.resolve = resolve_as<kParameters, entry_for_any<kRun>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for_any<kRun>>>();
   kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
-template <auto kParameters, auto kRun>
-constexpr KernelDescriptor weighted(std::string_view name, OpKind op) noexcept {
-  KernelDescriptor kernel = describe<kParameters, kRun>(name, op);
+template <OpKind kOp, auto kParameters, auto kRun, KernelId kId = number_of(kOp)>
+constexpr KernelDescriptor weighted(std::string_view name) noexcept {
+  KernelDescriptor kernel = describe<kId, kOp, kParameters, kRun>(name);
   kernel.slices_rows = true;
   kernel.slices_channels = true;
   kernel.in_place_inputs = residual_in_place;
@@ -112,9 +115,9 @@ constexpr KernelDescriptor weighted(std::string_view name, OpKind op) noexcept {
 }
 
 /// Output rows need the input rows of the same numbers (pools: those of their windows).
-template <auto kParameters, auto kRun>
-constexpr KernelDescriptor banded(std::string_view name, OpKind op) noexcept {
-  KernelDescriptor kernel = describe<kParameters, kRun>(name, op);
+template <OpKind kOp, auto kParameters, auto kRun>
+constexpr KernelDescriptor banded(std::string_view name) noexcept {
+  KernelDescriptor kernel = describe<number_of(kOp), kOp, kParameters, kRun>(name);
   kernel.slices_rows = true;
   return kernel;
 }
@@ -136,8 +139,8 @@ constexpr KernelDescriptor in_parts(KernelDescriptor kernel) noexcept {
 }
 
 constexpr KernelDescriptor winograd() noexcept {
-  KernelDescriptor kernel = weighted<convolution_parameters, reference::conv_winograd>("reference/conv_winograd", OpKind::kConv);
-  kernel.id = kernel_id::kReferenceWinograd;
+  KernelDescriptor kernel =
+      weighted<OpKind::kConv, convolution_parameters, reference::conv_winograd, kernel_id::kReferenceWinograd>("reference/conv_winograd");
   kernel.numeric = model::NumericClass::kWinograd4;
   kernel.row_granule = 4;
   return kernel;
@@ -150,27 +153,26 @@ Bytes dense_workspace(const operators::DenseParameters& dense, const StepExtent&
   return reference::quantised_workspace(dense.weighted, extent);
 }
 
-template <auto kParameters, auto kRun, auto kWorkspace>
-constexpr KernelDescriptor quantised(std::string_view name, OpKind op, KernelId id) noexcept {
-  KernelDescriptor kernel = weighted<kParameters, kRun>(name, op);
-  kernel.id = id;
+template <KernelId kId, OpKind kOp, auto kParameters, auto kRun, auto kWorkspace>
+constexpr KernelDescriptor quantised(std::string_view name) noexcept {
+  KernelDescriptor kernel = weighted<kOp, kParameters, kRun, kId>(name);
   kernel.supports = quantised_fits;
   kernel.workspace = workspace_of<kWorkspace>;
   return kernel;
 }
 
 constexpr KernelDescriptor narrow_winograd() noexcept {
-  KernelDescriptor kernel = quantised<convolution_parameters, reference::quantised_conv_winograd, convolution_workspace>(
-      "reference/conv_winograd_narrow", OpKind::kConv, kernel_id::kReferenceWinogradNarrow);
+  KernelDescriptor kernel = quantised<kernel_id::kReferenceWinogradNarrow, OpKind::kConv, convolution_parameters,
+                                      reference::quantised_conv_winograd, convolution_workspace>("reference/conv_winograd_narrow");
   kernel.numeric = model::NumericClass::kWinograd4;
   kernel.row_granule = 4;
   return kernel;
 }
 
 /// Reads the parts of its table that are asked for by itself, where a plan does not hold all of it.
-template <auto kRun>
+template <KernelId kId, auto kRun>
 constexpr KernelDescriptor lookup(std::string_view name) noexcept {
-  KernelDescriptor kernel = in_place(weighted<embedding_parameters, kRun>(name, OpKind::kEmbedding), none_in_place);
+  KernelDescriptor kernel = in_place(weighted<OpKind::kEmbedding, embedding_parameters, kRun, kId>(name), none_in_place);
   kernel.weight_turns = lookup_turns;
   kernel.pieces_wanted = pieces_looked_up;
   return kernel;
@@ -178,14 +180,13 @@ constexpr KernelDescriptor lookup(std::string_view name) noexcept {
 
 /// A lookup is a copy, which takes no tiles.
 constexpr KernelDescriptor quantised_embedding() noexcept {
-  KernelDescriptor kernel = lookup<reference::quantised_embedding>("embedding/quantised");
-  kernel.id = kernel_id::kEmbeddingQuantised;
+  KernelDescriptor kernel = lookup<kernel_id::kEmbeddingQuantised, reference::quantised_embedding>("embedding/quantised");
   kernel.supports = quantised_table;
   return kernel;
 }
 
 constexpr KernelDescriptor plain_kernel() noexcept {
-  KernelDescriptor kernel = describe<plain::parameters_of, plain::run>("plain", OpKind::kPlain);
+  KernelDescriptor kernel = describe<number_of(OpKind::kPlain), OpKind::kPlain, plain::parameters_of, plain::run>("plain");
   kernel.supports = plain::supports;
   kernel.takes_pitches = false;
   kernel.workspace = workspace_of<plain_workspace>;
@@ -197,34 +198,36 @@ constexpr KernelDescriptor plain_kernel() noexcept {
 constexpr std::size_t kKinds = static_cast<std::size_t>(OpKind::kQuantize);
 
 constexpr std::array<KernelDescriptor, kKinds + 6> kKernels = {
-    in_parts(weighted<convolution_parameters, reference::conv>("reference/conv", OpKind::kConv)),
-    weighted<convolution_parameters, reference::conv_transpose>("reference/conv_transpose", OpKind::kConvTranspose),
-    in_parts(weighted<dense_parameters, reference::dense>("reference/dense", OpKind::kDense)),
-    banded<pool_parameters, reference::pool>("reference/pool", OpKind::kPool),
-    in_place(banded<unary_parameters, reference::unary>("reference/unary", OpKind::kUnary), full_shape_inputs),
-    of_types(in_place(banded<binary_parameters, reference::binary>("reference/binary", OpKind::kBinary), full_shape_inputs), numbers),
-    in_place(banded<affine_parameters, reference::affine>("reference/affine", OpKind::kAffine), full_shape_inputs),
-    in_place(banded<softmax_parameters, reference::softmax>("reference/softmax", OpKind::kSoftmax), full_shape_inputs),
-    banded<lrn_parameters, reference::lrn>("reference/lrn", OpKind::kLrn),
-    of_types(banded<concat_parameters, reference::concat>("reference/concat", OpKind::kConcat), same_types),
-    of_types(describe<slice_parameters, reference::slice>("reference/slice", OpKind::kSlice), same_types),
-    of_types(banded<pad_parameters, reference::pad>("reference/pad", OpKind::kPad), same_types),
-    describe<resize_parameters, reference::resize>("reference/resize", OpKind::kResize),
-    of_types(describe<transpose_parameters, reference::transpose>("reference/transpose", OpKind::kTranspose), same_types),
-    of_types(describe<reshape_parameters, reference::reshape>("reference/reshape", OpKind::kReshape), same_types),
-    of_types(describe<matmul_parameters, reference::matmul>("reference/matmul", OpKind::kMatMul), matrices),
-    in_place(banded<layer_norm_parameters, reference::layer_norm>("reference/layer_norm", OpKind::kLayerNorm), full_shape_inputs),
-    banded<attention_parameters, reference::attention>("reference/attention", OpKind::kAttention),
-    of_types(lookup<reference::embedding>("reference/embedding"), table_of_floats),
+    in_parts(weighted<OpKind::kConv, convolution_parameters, reference::conv>("reference/conv")),
+    weighted<OpKind::kConvTranspose, convolution_parameters, reference::conv_transpose>("reference/conv_transpose"),
+    in_parts(weighted<OpKind::kDense, dense_parameters, reference::dense>("reference/dense")),
+    banded<OpKind::kPool, pool_parameters, reference::pool>("reference/pool"),
+    in_place(banded<OpKind::kUnary, unary_parameters, reference::unary>("reference/unary"), full_shape_inputs),
+    of_types(in_place(banded<OpKind::kBinary, binary_parameters, reference::binary>("reference/binary"), full_shape_inputs), numbers),
+    in_place(banded<OpKind::kAffine, affine_parameters, reference::affine>("reference/affine"), full_shape_inputs),
+    in_place(banded<OpKind::kSoftmax, softmax_parameters, reference::softmax>("reference/softmax"), full_shape_inputs),
+    banded<OpKind::kLrn, lrn_parameters, reference::lrn>("reference/lrn"),
+    of_types(banded<OpKind::kConcat, concat_parameters, reference::concat>("reference/concat"), same_types),
+    of_types(describe<number_of(OpKind::kSlice), OpKind::kSlice, slice_parameters, reference::slice>("reference/slice"), same_types),
+    of_types(banded<OpKind::kPad, pad_parameters, reference::pad>("reference/pad"), same_types),
+    describe<number_of(OpKind::kResize), OpKind::kResize, resize_parameters, reference::resize>("reference/resize"),
+    of_types(describe<number_of(OpKind::kTranspose), OpKind::kTranspose, transpose_parameters, reference::transpose>("reference/transpose"),
+             same_types),
+    of_types(describe<number_of(OpKind::kReshape), OpKind::kReshape, reshape_parameters, reference::reshape>("reference/reshape"),
+             same_types),
+    of_types(describe<number_of(OpKind::kMatMul), OpKind::kMatMul, matmul_parameters, reference::matmul>("reference/matmul"), matrices),
+    in_place(banded<OpKind::kLayerNorm, layer_norm_parameters, reference::layer_norm>("reference/layer_norm"), full_shape_inputs),
+    banded<OpKind::kAttention, attention_parameters, reference::attention>("reference/attention"),
+    of_types(lookup<number_of(OpKind::kEmbedding), reference::embedding>("reference/embedding"), table_of_floats),
     plain_kernel(),
-    in_place(weighted<recurrent_parameters, reference::recurrent>("reference/recurrent", OpKind::kRecurrent), first_in_place),
+    in_place(weighted<OpKind::kRecurrent, recurrent_parameters, reference::recurrent>("reference/recurrent"), first_in_place),
     winograd(),
-    quantised<dense_parameters, reference::quantised_dense, dense_workspace>("reference/dense_quantised", OpKind::kDense,
-                                                                             kernel_id::kReferenceDenseQuantised),
-    quantised<convolution_parameters, reference::quantised_conv, convolution_workspace>("reference/conv_quantised", OpKind::kConv,
-                                                                                        kernel_id::kReferenceConvQuantised),
-    quantised<convolution_parameters, reference::quantised_conv_transpose, convolution_workspace>(
-        "reference/conv_transpose_quantised", OpKind::kConvTranspose, kernel_id::kReferenceConvTransposeQuantised),
+    quantised<kernel_id::kReferenceDenseQuantised, OpKind::kDense, dense_parameters, reference::quantised_dense, dense_workspace>(
+        "reference/dense_quantised"),
+    quantised<kernel_id::kReferenceConvQuantised, OpKind::kConv, convolution_parameters, reference::quantised_conv, convolution_workspace>(
+        "reference/conv_quantised"),
+    quantised<kernel_id::kReferenceConvTransposeQuantised, OpKind::kConvTranspose, convolution_parameters,
+              reference::quantised_conv_transpose, convolution_workspace>("reference/conv_transpose_quantised"),
     quantised_embedding(),
     narrow_winograd(),
 };

@@ -24,22 +24,22 @@ void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) 
 }
 
 /// What the reference says of the operator, with other code.
-template <auto kParameters, auto kRun, auto kTable>
-KernelDescriptor like_reference(KernelId id, std::string_view name, model::OpKind op) noexcept {
+template <KernelId kId, auto kParameters, auto kRun, auto kTable>
+KernelDescriptor like_reference(std::string_view name, model::OpKind op) noexcept {
   KernelDescriptor kernel = reference_kernel(op);
-  kernel.id = id;
+  kernel.id = kId;
   kernel.name = name;
-  kernel.resolve = resolve_as<kParameters, entry_for<kRun, kTable>>;
+  kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, kTable>>>();
   kernel.parameter_bytes = kParameterBytes<kParameters>;
   return kernel;
 }
 
 std::array<KernelDescriptor, 2> make_kernels() noexcept {
   std::array<KernelDescriptor, 2> kernels = {
-      like_reference<layer_norm_parameters, layer_norm_step, transformer::row_table>(kernel_id::kLayerNorm, "layer_norm",
-                                                                                     model::OpKind::kLayerNorm),
-      like_reference<attention_parameters, transformer::attention_step, transformer::attention_table>(kernel_id::kAttention, "attention",
-                                                                                                      model::OpKind::kAttention),
+      like_reference<kernel_id::kLayerNorm, layer_norm_parameters, layer_norm_step, transformer::row_table>("layer_norm",
+                                                                                                            model::OpKind::kLayerNorm),
+      like_reference<kernel_id::kAttention, attention_parameters, transformer::attention_step, transformer::attention_table>(
+          "attention", model::OpKind::kAttention),
   };
   kernels[1].workspace = workspace_of<transformer::attention_workspace>;
   return kernels;

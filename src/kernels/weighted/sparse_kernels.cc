@@ -60,16 +60,15 @@ CostFeatures cost_of(const Graph& graph, const Node& node, const StepExtent& ext
 }
 
 struct Described {
-  KernelId id = KernelId::kNone;
   std::string_view name;
   OpKind op = OpKind::kConv;
   bool cuts_sums = false;
 };
 
 /// `kEntry(isa)` runs nodes whose parameters `kParameters` makes, in the workspace that `kWorkspace` asks for.
-template <auto kParameters, auto kEntry, auto kWorkspace>
+template <KernelId kId, auto kParameters, auto kEntry, auto kWorkspace>
 KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
-  return {.id = what.id,
+  return {.id = kId,
           .name = what.name,
           .op = what.op,
           .supports = supports,
@@ -77,7 +76,7 @@ KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, 
           .slices_rows = true,
           .cuts_sums = what.cuts_sums,
           .in_place_inputs = residual_input,
-          .resolve = resolve_as<kParameters, kEntry>,
+          .resolve = if_built<kId, resolve_as<kParameters, kEntry>>(),
           .parameter_bytes = kParameterBytes<kParameters>,
           .workspace = workspace_of<kWorkspace>,
           .cost = cost_of};
@@ -88,20 +87,20 @@ const weighted::SparseTiles& tiles_of(Isa isa) noexcept {
   return weighted::sparse_tiles(isa, kForm);
 }
 
-template <SparseForm kForm>
-KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
-  return describe<sparse_dense_parameters, entry_for<weighted::run_sparse_dense, tiles_of<kForm>>, weighted::sparse_dense_workspace>(
-      {id, name, OpKind::kDense, kForm == SparseForm::kF32}, form_fits<kForm>);
+template <KernelId kId, SparseForm kForm>
+KernelDescriptor dense(std::string_view name) noexcept {
+  return describe<kId, sparse_dense_parameters, entry_for<weighted::run_sparse_dense, tiles_of<kForm>>, weighted::sparse_dense_workspace>(
+      {name, OpKind::kDense, kForm == SparseForm::kF32}, form_fits<kForm>);
 }
-template <SparseForm kForm>
-KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
-  return describe<sparse_convolution_parameters, entry_for<weighted::run_sparse_pointwise, tiles_of<kForm>>,
-                  weighted::sparse_pointwise_workspace>({id, name, OpKind::kConv, kForm == SparseForm::kF32}, pointwise_fits<kForm>);
+template <KernelId kId, SparseForm kForm>
+KernelDescriptor pointwise(std::string_view name) noexcept {
+  return describe<kId, sparse_convolution_parameters, entry_for<weighted::run_sparse_pointwise, tiles_of<kForm>>,
+                  weighted::sparse_pointwise_workspace>({name, OpKind::kConv, kForm == SparseForm::kF32}, pointwise_fits<kForm>);
 }
-template <SparseForm kForm>
-KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
-  return describe<sparse_convolution_parameters, entry_for<weighted::run_sparse_direct, tiles_of<kForm>>,
-                  weighted::sparse_direct_workspace>({id, name, OpKind::kConv}, form_fits<kForm>);
+template <KernelId kId, SparseForm kForm>
+KernelDescriptor direct(std::string_view name) noexcept {
+  return describe<kId, sparse_convolution_parameters, entry_for<weighted::run_sparse_direct, tiles_of<kForm>>,
+                  weighted::sparse_direct_workspace>({name, OpKind::kConv}, form_fits<kForm>);
 }
 
 Bytes no_dense_workspace(const SparseDenseParameters&, const StepExtent&) noexcept { return Bytes(); }
@@ -111,19 +110,19 @@ Bytes no_workspace(const SparseConvolutionParameters&, const StepExtent&) noexce
 
 std::span<const KernelDescriptor> sparse_kernels() noexcept {
   static const std::array kKernels{
-      pointwise<SparseForm::kF32>(kernel_id::kConvPointwiseSparse, "conv/pointwise_sparse"),
-      direct<SparseForm::kF32>(kernel_id::kConvDirectSparse, "conv/direct_sparse"),
-      dense<SparseForm::kF32>(kernel_id::kDenseSparse, "dense/sparse"),
-      pointwise<SparseForm::kBf16>(kernel_id::kConvPointwiseSparseBf16, "conv/pointwise_sparse_bf16"),
-      direct<SparseForm::kBf16>(kernel_id::kConvDirectSparseBf16, "conv/direct_sparse_bf16"),
-      dense<SparseForm::kBf16>(kernel_id::kDenseSparseBf16, "dense/sparse_bf16"),
-      pointwise<SparseForm::kF16>(kernel_id::kConvPointwiseSparseF16, "conv/pointwise_sparse_f16"),
-      direct<SparseForm::kF16>(kernel_id::kConvDirectSparseF16, "conv/direct_sparse_f16"),
-      dense<SparseForm::kF16>(kernel_id::kDenseSparseF16, "dense/sparse_f16"),
-      describe<sparse_dense_parameters, entry_for_any<reference::sparse_dense>, no_dense_workspace>(
-          {kernel_id::kReferenceDenseSparse, "reference/dense_sparse", OpKind::kDense, true}, is_sparse),
-      describe<sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
-          {kernel_id::kReferenceConvSparse, "reference/conv_sparse", OpKind::kConv, true}, is_sparse),
+      pointwise<kernel_id::kConvPointwiseSparse, SparseForm::kF32>("conv/pointwise_sparse"),
+      direct<kernel_id::kConvDirectSparse, SparseForm::kF32>("conv/direct_sparse"),
+      dense<kernel_id::kDenseSparse, SparseForm::kF32>("dense/sparse"),
+      pointwise<kernel_id::kConvPointwiseSparseBf16, SparseForm::kBf16>("conv/pointwise_sparse_bf16"),
+      direct<kernel_id::kConvDirectSparseBf16, SparseForm::kBf16>("conv/direct_sparse_bf16"),
+      dense<kernel_id::kDenseSparseBf16, SparseForm::kBf16>("dense/sparse_bf16"),
+      pointwise<kernel_id::kConvPointwiseSparseF16, SparseForm::kF16>("conv/pointwise_sparse_f16"),
+      direct<kernel_id::kConvDirectSparseF16, SparseForm::kF16>("conv/direct_sparse_f16"),
+      dense<kernel_id::kDenseSparseF16, SparseForm::kF16>("dense/sparse_f16"),
+      describe<kernel_id::kReferenceDenseSparse, sparse_dense_parameters, entry_for_any<reference::sparse_dense>, no_dense_workspace>(
+          {"reference/dense_sparse", OpKind::kDense, true}, is_sparse),
+      describe<kernel_id::kReferenceConvSparse, sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
+          {"reference/conv_sparse", OpKind::kConv, true}, is_sparse),
   };
   return kKernels;
 }

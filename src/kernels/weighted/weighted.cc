@@ -112,22 +112,21 @@ constexpr auto kF16 = tiles_of<NarrowForm::kF16>;
 constexpr auto kFourHalf = tiles_of<NarrowForm::kFourBitsOfHalfScales>;
 
 struct Described {
-  KernelId id = KernelId::kNone;
   std::string_view name;
   OpKind op = OpKind::kConv;
 };
 
 /// A kernel of nodes whose parameters `kParameters` makes, run by `kRun` over the inner loops of `kTable`.
-template <auto kParameters, auto kRun, auto kTable>
+template <KernelId kId, auto kParameters, auto kRun, auto kTable>
 KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
-  return {.id = what.id,
+  return {.id = kId,
           .name = what.name,
           .op = what.op,
           .supports = supports,
           .slices_channels = true,
           .slices_rows = true,
           .in_place_inputs = residual_input,
-          .resolve = resolve_as<kParameters, entry_for<kRun, kTable>>,
+          .resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, kTable>>>(),
           .parameter_bytes = kParameterBytes<kParameters>,
           .cost = weighted_cost<kParameters>};
 }
@@ -138,21 +137,21 @@ KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   return descriptor;
 }
 
-template <auto kTable, Fits kFits>
-KernelDescriptor dense(KernelId id, std::string_view name) noexcept {
+template <KernelId kId, auto kTable, Fits kFits>
+KernelDescriptor dense(std::string_view name) noexcept {
   return with_workspace<weighted::pointwise_workspace<operators::DenseParameters>>(
-      kernel<dense_parameters, weighted::run_dense, kTable>({id, name, OpKind::kDense}, kFits));
+      kernel<kId, dense_parameters, weighted::run_dense, kTable>({name, OpKind::kDense}, kFits));
 }
 
-template <auto kRun, auto kTable, Fits kFits, Takes kTakes>
-KernelDescriptor convolution(KernelId id, std::string_view name) noexcept {
-  return kernel<convolution_parameters, kRun, kTable>({id, name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
+template <KernelId kId, auto kRun, auto kTable, Fits kFits, Takes kTakes>
+KernelDescriptor convolution(std::string_view name) noexcept {
+  return kernel<kId, convolution_parameters, kRun, kTable>({name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
 }
 
-template <auto kTable, Fits kFits>
-KernelDescriptor pointwise(KernelId id, std::string_view name) noexcept {
+template <KernelId kId, auto kTable, Fits kFits>
+KernelDescriptor pointwise(std::string_view name) noexcept {
   return with_workspace<weighted::pointwise_workspace<operators::ConvolutionParameters>>(
-      convolution<weighted::run_pointwise, kTable, kFits, is_pointwise>(id, name));
+      convolution<kId, weighted::run_pointwise, kTable, kFits, is_pointwise>(name));
 }
 /// Over f32 panels, which have no workspace either: others are widened in the order of k, from the first on.
 KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
@@ -160,14 +159,14 @@ KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
   descriptor.workspace = nullptr;
   return descriptor;
 }
-template <auto kTable, Fits kFits>
-KernelDescriptor direct(KernelId id, std::string_view name) noexcept {
-  return with_workspace<weighted::direct_workspace>(convolution<weighted::run_direct, kTable, kFits, fills_panels>(id, name));
+template <KernelId kId, auto kTable, Fits kFits>
+KernelDescriptor direct(std::string_view name) noexcept {
+  return with_workspace<weighted::direct_workspace>(convolution<kId, weighted::run_direct, kTable, kFits, fills_panels>(name));
 }
-template <auto kTable, Fits kFits, Takes kTakes = fills_panels>
-KernelDescriptor transposed(KernelId id, std::string_view name) noexcept {
+template <KernelId kId, auto kTable, Fits kFits, Takes kTakes = fills_panels>
+KernelDescriptor transposed(std::string_view name) noexcept {
   KernelDescriptor descriptor =
-      with_workspace<weighted::transposed_workspace>(convolution<weighted::run_transposed, kTable, kFits, kTakes>(id, name));
+      with_workspace<weighted::transposed_workspace>(convolution<kId, weighted::run_transposed, kTable, kFits, kTakes>(name));
   descriptor.op = OpKind::kConvTranspose;
   return descriptor;
 }
@@ -177,13 +176,13 @@ const weighted::WinogradTable& winograd_of(Isa isa) noexcept {
   return weighted::narrow_winograd_table(isa, kForm);
 }
 
-template <auto kTable, Fits kFits>
-KernelDescriptor by_winograd(KernelId id, std::string_view name) noexcept {
+template <KernelId kId, auto kTable, Fits kFits>
+KernelDescriptor by_winograd(std::string_view name) noexcept {
   KernelDescriptor descriptor =
-      with_workspace<weighted::winograd_workspace>(convolution<weighted::run_winograd, kTable, kFits, takes_winograd>(id, name));
+      with_workspace<weighted::winograd_workspace>(convolution<kId, weighted::run_winograd, kTable, kFits, takes_winograd>(name));
   descriptor.numeric = model::NumericClass::kWinograd4;
-  descriptor.resolve =
-      resolve_as<convolution_parameters, entry_for<weighted::run_winograd, kTable>, entry_for<weighted::prepare_winograd, kTable>>;
+  descriptor.resolve = if_built<
+      kId, resolve_as<convolution_parameters, entry_for<weighted::run_winograd, kTable>, entry_for<weighted::prepare_winograd, kTable>>>();
   descriptor.cost = cost_by<convolution_parameters, weighted::winograd_cost>;
   descriptor.prepare_cost = cost_by<convolution_parameters, weighted::winograd_prepare_cost>;
   descriptor.derived_panel_bytes = [](const operators::Parameters& parameters) noexcept {
@@ -194,9 +193,9 @@ KernelDescriptor by_winograd(KernelId id, std::string_view name) noexcept {
 }
 
 KernelDescriptor recurrent_kernel() noexcept {
-  KernelDescriptor descriptor =
-      with_workspace<weighted::recurrent_workspace>(kernel<recurrent_parameters, weighted::run_recurrent, weighted::recurrent_table>(
-          {kernel_id::kRecurrent, "recurrent", OpKind::kRecurrent}, f32_fits<WeightLayout::kPanels>));
+  KernelDescriptor descriptor = with_workspace<weighted::recurrent_workspace>(
+      kernel<kernel_id::kRecurrent, recurrent_parameters, weighted::run_recurrent, weighted::recurrent_table>(
+          {"recurrent", OpKind::kRecurrent}, f32_fits<WeightLayout::kPanels>));
   descriptor.in_place_inputs = first_input;
   descriptor.cost = cost_by<recurrent_parameters, weighted::recurrent_cost>;
   return descriptor;
@@ -207,48 +206,48 @@ KernelDescriptor recurrent_kernel() noexcept {
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
   static const std::array kKernels{
-      in_parts(pointwise<kF32, kPanelsOfF32>(kernel_id::kConvPointwise, "conv/pointwise")),
-      direct<kF32, kPanelsOfF32>(kernel_id::kConvDirect, "conv/direct"),
-      in_parts(dense<kF32, kPanelsOfF32>(kernel_id::kDense, "dense")),
+      in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
+      direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
+      in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
       with_workspace<weighted::depthwise_workspace>(
-          convolution<weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(kernel_id::kConvDepthwise,
-                                                                                                       "conv/depthwise")),
+          convolution<kernel_id::kConvDepthwise, weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(
+              "conv/depthwise")),
       with_workspace<grouped_workspace>(
-          convolution<run_grouped, kF32, kPanelsOfF32, shares_panels>(kernel_id::kConvGroupedLanes, "conv/grouped_lanes")),
-      transposed<kF32, f32_of_either_layout, any_groups>(kernel_id::kConvTransposed, "conv/transposed"),
-      by_winograd<weighted::winograd_table, kPanelsOfF32>(kernel_id::kConvWinograd, "conv/winograd"),
+          convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
+      transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
+      by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
       recurrent_kernel(),
-      dense<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kDenseEightBits, "dense/8bit"),
-      dense<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kDenseFourBits, "dense/4bit"),
-      dense<kTwo, narrow_fits<NarrowForm::kTwoBits>>(kernel_id::kDenseTwoBits, "dense/2bit"),
-      pointwise<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvPointwiseEightBits, "conv/pointwise_8bit"),
-      pointwise<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvPointwiseFourBits, "conv/pointwise_4bit"),
-      direct<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvDirectEightBits, "conv/direct_8bit"),
-      direct<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvDirectFourBits, "conv/direct_4bit"),
-      transposed<kEight, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvTransposedEightBits, "conv/transposed_8bit"),
-      transposed<kFour, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvTransposedFourBits, "conv/transposed_4bit"),
-      dense<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kDenseFourBitsHalfScales, "dense/4bit_f16"),
-      pointwise<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvPointwiseFourBitsHalfScales,
-                                                                           "conv/pointwise_4bit_f16"),
-      direct<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvDirectFourBitsHalfScales, "conv/direct_4bit_f16"),
-      transposed<kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(kernel_id::kConvTransposedFourBitsHalfScales,
-                                                                            "conv/transposed_4bit_f16"),
-      dense<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kDenseBf16, "dense/bf16"),
-      dense<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kDenseF16, "dense/f16"),
-      pointwise<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvPointwiseBf16, "conv/pointwise_bf16"),
-      pointwise<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvPointwiseF16, "conv/pointwise_f16"),
-      direct<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvDirectBf16, "conv/direct_bf16"),
-      direct<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvDirectF16, "conv/direct_f16"),
-      transposed<kBf16, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvTransposedBf16, "conv/transposed_bf16"),
-      transposed<kF16, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvTransposedF16, "conv/transposed_f16"),
-      by_winograd<winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>(kernel_id::kConvWinogradBf16, "conv/winograd_bf16"),
-      by_winograd<winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>(kernel_id::kConvWinogradF16, "conv/winograd_f16"),
-      by_winograd<winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(kernel_id::kConvWinogradEightBits,
-                                                                                            "conv/winograd_8bit"),
-      by_winograd<winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(kernel_id::kConvWinogradFourBits,
-                                                                                          "conv/winograd_4bit"),
-      by_winograd<winograd_of<NarrowForm::kFourBitsOfHalfScales>, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-          kernel_id::kConvWinogradFourBitsHalfScales, "conv/winograd_4bit_f16"),
+      dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
+      dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
+      dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
+      pointwise<kernel_id::kConvPointwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/pointwise_8bit"),
+      pointwise<kernel_id::kConvPointwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/pointwise_4bit"),
+      direct<kernel_id::kConvDirectEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/direct_8bit"),
+      direct<kernel_id::kConvDirectFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/direct_4bit"),
+      transposed<kernel_id::kConvTransposedEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/transposed_8bit"),
+      transposed<kernel_id::kConvTransposedFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/transposed_4bit"),
+      dense<kernel_id::kDenseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("dense/4bit_f16"),
+      pointwise<kernel_id::kConvPointwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+          "conv/pointwise_4bit_f16"),
+      direct<kernel_id::kConvDirectFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/direct_4bit_f16"),
+      transposed<kernel_id::kConvTransposedFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+          "conv/transposed_4bit_f16"),
+      dense<kernel_id::kDenseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("dense/bf16"),
+      dense<kernel_id::kDenseF16, kF16, narrow_fits<NarrowForm::kF16>>("dense/f16"),
+      pointwise<kernel_id::kConvPointwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/pointwise_bf16"),
+      pointwise<kernel_id::kConvPointwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/pointwise_f16"),
+      direct<kernel_id::kConvDirectBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/direct_bf16"),
+      direct<kernel_id::kConvDirectF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/direct_f16"),
+      transposed<kernel_id::kConvTransposedBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/transposed_bf16"),
+      transposed<kernel_id::kConvTransposedF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/transposed_f16"),
+      by_winograd<kernel_id::kConvWinogradBf16, winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>("conv/winograd_bf16"),
+      by_winograd<kernel_id::kConvWinogradF16, winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>("conv/winograd_f16"),
+      by_winograd<kernel_id::kConvWinogradEightBits, winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(
+          "conv/winograd_8bit"),
+      by_winograd<kernel_id::kConvWinogradFourBits, winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(
+          "conv/winograd_4bit"),
+      by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
+                  narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
   };
   return kKernels;
 }

@@ -3,18 +3,28 @@
 #include <algorithm>
 #include <array>
 
+#include "sluice/operators/plain_family.h"
+#include "src/core/build_list.h"
+
 namespace sluice::operators {
 namespace {
 
-using Family = std::span<const PlainOperator> (*)() noexcept;
-constexpr Family kFamilies[] = {
-    generic::unary_operators,    generic::binary_operators,    generic::cast_operators,      generic::reduce_operators,
-    generic::select_operators,   generic::gather_operators,    generic::scatter_operators,   generic::normalize_operators,
-    generic::loss_operators,     generic::quantize_operators,  generic::matrix_operators,    generic::pool_operators,
-    generic::convolve_operators, generic::recurrent_operators, generic::attention_operators, generic::resize_operators,
-    generic::image_operators,    generic::signal_operators,    generic::extents_operators,   generic::sized_operators,
-    generic::suppress_operators, generic::control_operators,   generic::scan_operators,
+struct Family {
+  std::string_view name;
+  std::span<const PlainOperator> (*lines)() noexcept;
 };
+
+/// Without lines: left out of this build.
+#define SLUICE_FAMILY(family) \
+  Family { #family, has_family(#family) ? generic::family##_operators : nullptr }
+constexpr Family kFamilies[] = {
+    SLUICE_FAMILY(unary),    SLUICE_FAMILY(binary),  SLUICE_FAMILY(cast),      SLUICE_FAMILY(reduce),    SLUICE_FAMILY(select),
+    SLUICE_FAMILY(gather),   SLUICE_FAMILY(scatter), SLUICE_FAMILY(normalize), SLUICE_FAMILY(loss),      SLUICE_FAMILY(quantize),
+    SLUICE_FAMILY(matrix),   SLUICE_FAMILY(pool),    SLUICE_FAMILY(convolve),  SLUICE_FAMILY(recurrent), SLUICE_FAMILY(attention),
+    SLUICE_FAMILY(resize),   SLUICE_FAMILY(image),   SLUICE_FAMILY(signal),    SLUICE_FAMILY(extents),   SLUICE_FAMILY(sized),
+    SLUICE_FAMILY(suppress), SLUICE_FAMILY(control), SLUICE_FAMILY(scan),
+};
+#undef SLUICE_FAMILY
 
 constexpr std::size_t kMaxOperators = 400;
 
@@ -23,8 +33,9 @@ struct Table {
   std::size_t count = 0;
 
   Table() noexcept {
-    for (const Family family : kFamilies)
-      for (const PlainOperator& line : family()) lines[count++] = &line;
+    for (const Family& family : kFamilies)
+      if (family.lines != nullptr)
+        for (const PlainOperator& line : family.lines()) lines[count++] = &line;
     std::sort(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count),
               [](const PlainOperator* a, const PlainOperator* b) { return a->number < b->number; });
   }
@@ -55,6 +66,15 @@ const PlainOperator* find_plain(std::uint16_t number) noexcept {
   const auto found =
       std::lower_bound(lines.begin(), lines.end(), number, [](const PlainOperator* line, std::uint16_t n) { return line->number < n; });
   return found != lines.end() && (*found)->number == number ? *found : nullptr;
+}
+
+std::string_view family_of(const PlainOperator& op) noexcept {
+  for (const Family& family : kFamilies) {
+    if (family.lines == nullptr) continue;
+    const std::span<const PlainOperator> lines = family.lines();
+    if (&op >= lines.data() && &op < lines.data() + lines.size()) return family.name;
+  }
+  return {};
 }
 
 const PlainOperator* find_plain(std::string_view name) noexcept {

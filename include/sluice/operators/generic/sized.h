@@ -18,14 +18,19 @@ struct Items {
       : view(node.given(0) ? axis_view(node.in(0).shape, std::max(axis_of(node.integer(0), node.in(0).shape.rank()), 0))
                            : AxisView{1, node.in(0).count(), 1}) {}
 
-  /// Below zero, zero or above: how item a compares with item b.
+  /// Below zero, zero or above: how one value compares with another. NaN are the last, and equal.
+  template <class T>
+  static int compare(T u, T v) noexcept {
+    if (u < v || (v != v && u == u)) return -1;
+    return v < u || (u != u && v == v) ? 1 : 0;
+  }
+  /// How item a compares with item b.
   template <class T>
   int compare(const T* x, std::int64_t a, std::int64_t b) const noexcept {
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner; ++i) {
-        const T u = x[(o * view.extent + a) * view.inner + i], v = x[(o * view.extent + b) * view.inner + i];
-        if (u < v || (v != v && u == u)) return -1;
-        if (v < u || (u != u && v == v)) return 1;
+        if (const int way = compare(x[(o * view.extent + a) * view.inner + i], x[(o * view.extent + b) * view.inner + i]); way != 0)
+          return way;
       }
     return 0;
   }

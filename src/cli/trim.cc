@@ -1,0 +1,123 @@
+// `sluice trim`: what models need of the runtime, as the list that a build with -DSLUICE_TRIM takes (docs/small-binaries.md).
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+
+#include "sluice/engine/engine.h"
+#include "sluice/kernels/left_out.h"
+#include "sluice/kernels/registry.h"
+#include "sluice/operators/plain_family.h"
+#include "src/cli/commands.h"
+#include "src/cli/failure.h"
+#include "src/cli/file.h"
+#include "src/cli/json.h"
+#include "src/cli/open_model.h"
+#include "src/cli/process.h"
+#include "src/cli/text.h"
+
+namespace sluice::cli {
+namespace {
+
+using operators::PlainOperator;
+
+/// By the numbers that model files and plans store.
+struct Needs {
+  std::map<int, std::string_view> operators;
+  std::map<int, std::string_view> kernels;
+  std::map<std::string_view, std::set<std::string_view>> families;  // and the operators for which they are needed
+};
+
+void need_generic(const PlainOperator& op, Needs& needs) {
+  needs.families[operators::family_of(op)].insert(op.name);
+  // Bodies of loops and branches hold operators of their own: whoever has bodies has them all.
+  const std::string_view family = operators::family_of(op);
+  if (family != "control" && family != "scan") return;
+  for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];
+}
+
+/// The kernels are those that planners take (planner/select_kernels.h): of each node the first.
+void need(const model::Graph& graph, Needs& needs) {
+  for (const model::Node& node : graph.nodes) {
+    const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, node);
+    if (candidates.empty()) raise(kernels::no_kernel_for(graph, node));
+    const kernels::KernelDescriptor& kernel = *candidates.front();
+    needs.operators.emplace(static_cast<int>(node.op), model::name_of(node.op));
+    needs.kernels.emplace(static_cast<int>(kernel.id), kernel.name);
+    if (const auto* generic = std::get_if<model::PlainAttributes>(&node.attributes))
+      need_generic(*operators::find_plain(generic->op), needs);
+  }
+}
+
+/// A name in a comment ends with its line.
+std::string in_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
+  return text;
+}
+
+std::string list_of(const char* name, const std::map<int, std::string_view>& numbers) {
+  std::string text = fmt::format("set({}\n", name);
+  for (const auto& [number, what] : numbers) text += fmt::format("  {:<4} # {}\n", number, what);
+  return text + ")\n";
+}
+
+std::string text_of(const TrimOptions& options, const Needs& needs) {
+  std::string text = "# What these models need of Sluice, by `sluice trim`: cmake -DSLUICE_TRIM=FILE builds it and nothing else.\n";
+  for (const std::string& model : options.models) text += "#   " + in_one_line(model) + "\n";
+  text += list_of("SLUICE_TRIM_OPERATORS", needs.operators) + list_of("SLUICE_TRIM_KERNELS", needs.kernels);
+  text += "set(SLUICE_TRIM_FAMILIES\n";
+  for (const auto& [family, lines] : needs.families) text += fmt::format("  {:<10} # {}\n", family, fmt::join(lines, ", "));
+  text += ")\n";
+  if (!options.isa.empty()) text += fmt::format("set(SLUICE_TRIM_ISA {})\n", options.isa);
+  return text;
+}
+
+Json names_of(const std::map<int, std::string_view>& numbers) {
+  Json list = Json::array();
+  for (const auto& [number, what] : numbers) list.push_back({{"number", number}, {"name", what}});
+  return list;
+}
+
+void print_needs(const TrimOptions& options, const Needs& needs) {
+  if (options.json) {
+    Json families = Json::array();
+    for (const auto& [family, lines] : needs.families) families.push_back({{"name", family}, {"operators", lines}});
+    return print_json("sluice trim", {{"models", options.models},
+                                      {"output", options.output},
+                                      {"isa", options.isa.empty() ? Json() : Json(options.isa)},
+                                      {"operators", names_of(needs.operators)},
+                                      {"kernels", names_of(needs.kernels)},
+                                      {"families", families}});
+  }
+  const auto names = [](const std::map<int, std::string_view>& numbers) {
+    std::vector<std::string_view> list;
+    for (const auto& [number, what] : numbers) list.push_back(what);
+    return fmt::format("{}", fmt::join(list, ", "));
+  };
+  std::vector<std::string_view> families;
+  for (const auto& [family, lines] : needs.families) families.push_back(family);
+  fmt::print("{}: what {} model{} need{}\n", options.output, options.models.size(), options.models.size() == 1 ? "" : "s",
+             options.models.size() == 1 ? "s" : "");
+  fmt::print("  {:>3} operators: {}\n", needs.operators.size(), names(needs.operators));
+  fmt::print("  {:>3} kernels:   {}\n", needs.kernels.size(), names(needs.kernels));
+  fmt::print("  {:>3} families of the long tail{}{}\n", families.size(), families.empty() ? "" : ": ", fmt::join(families, ", "));
+}
+
+}  // namespace
+
+void trim(const TrimOptions& options) {
+  Needs needs;
+  for (const std::string& path : options.models) {
+    std::error_code error;
+    if (std::filesystem::equivalent(path, options.output, error))
+      raise(make_error(ErrorCode::kInvalidArgument, options.output, "the list would replace a model that it is made from"));
+    visit_graphs(*open_model(path, {}, options.key), [&](const model::Graph& graph) { need(graph, needs); });
+  }
+  const std::string text = text_of(options, needs);
+  write_atomically(options.output, std::as_bytes(std::span(text)));
+  print_needs(options, needs);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,74 @@
+// What this build has code for: everything, or, configured with -DSLUICE_TRIM (`sluice trim` writes the list), what some models need.
+//
+//     models --sluice trim--> list --SluiceTrim of cmake/--> constants of namespace trim --here--> the tables of operators and kernels
+//
+// Tables ask at compile time. What is not on the list is named by no table: nothing refers to its code, and the linker leaves it out.
+// A table keeps the line itself where it says by name what a model misses.
+#pragma once
+
+#include <string_view>
+
+#include "sluice/core/cpu.h"
+#include "sluice/core/ids.h"
+
+#ifdef SLUICE_TRIM_LISTS
+#include SLUICE_TRIM_LISTS
+#endif
+
+namespace sluice {
+
+#ifdef SLUICE_TRIM_LISTS
+
+inline constexpr bool kTrimmed = true;
+
+consteval bool has_operator(int kind) {
+  for (const int listed : trim::kOperators)
+    if (listed == kind) return true;
+  return false;
+}
+consteval bool has_kernel(KernelId id) {
+  for (const int listed : trim::kKernels)
+    if (listed == static_cast<int>(id)) return true;
+  return false;
+}
+/// A family of the long tail, by the name that operators/generic.h knows it by.
+consteval bool has_family(std::string_view family) {
+  for (const std::string_view listed : trim::kFamilies)
+    if (listed == family) return true;
+  return false;
+}
+
+#else
+
+inline constexpr bool kTrimmed = false;
+consteval bool has_operator(int) { return true; }
+consteval bool has_kernel(KernelId) { return true; }
+consteval bool has_family(std::string_view) { return true; }
+
+#endif
+
+// One instruction set alone, where that was asked for.
+#if defined(SLUICE_ONLY_SCALAR)
+inline constexpr bool kOneIsa = true;
+inline constexpr Isa kOnlyIsa = Isa::kScalar;
+#elif defined(SLUICE_ONLY_NEON)
+inline constexpr bool kOneIsa = true;
+inline constexpr Isa kOnlyIsa = Isa::kNeon;
+#elif defined(SLUICE_ONLY_AVX2)
+inline constexpr bool kOneIsa = true;
+inline constexpr Isa kOnlyIsa = Isa::kAvx2;
+#elif defined(SLUICE_ONLY_AVX512)
+inline constexpr bool kOneIsa = true;
+inline constexpr Isa kOnlyIsa = Isa::kAvx512;
+#else
+inline constexpr bool kOneIsa = false;
+inline constexpr Isa kOnlyIsa = Isa::kScalar;  // means nothing
+#endif
+
+/// Does this CPU have what the kernels of this build need? Always, but where the build is for one instruction set alone.
+inline bool runs_here() noexcept {
+  const Isa best = best_isa();
+  return !kOneIsa || kOnlyIsa == Isa::kScalar || (best >= kOnlyIsa && (best == Isa::kNeon) == (kOnlyIsa == Isa::kNeon));
+}
+
+}  // namespace sluice

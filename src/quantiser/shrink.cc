@@ -1,0 +1,167 @@
+#include "src/quantiser/shrink.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "src/quantiser/codebook.h"
+
+namespace sluice::quantiser {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXf;
+
+constexpr Index kBlock = 128;  // columns whose zeros are chosen together, and whose errors go on to the others at once
+constexpr Index kPanel = 16;   // outputs of a block of zeros
+constexpr double kDamping = 0.01;
+
+/// Upper triangle U with UT U the inverse of the products, which a share of their mean makes regular; empty where nothing does.
+MatrixXf inverse_factor(const MatrixXf& products) {
+  if (products.size() == 0) return {};
+  const double mean = std::max(static_cast<double>(products.diagonal().mean()), 1e-20);
+  for (double damping = kDamping; damping < 1e6; damping *= 10) {
+    Eigen::MatrixXd damped = products.cast<double>();
+    damped.diagonal().array() += damping * mean;
+    const Eigen::LLT<Eigen::MatrixXd> factor(damped);
+    if (factor.info() != Eigen::Success) continue;
+    const Eigen::LLT<Eigen::MatrixXd> inverse(factor.solve(Eigen::MatrixXd::Identity(damped.rows(), damped.cols())));
+    if (inverse.info() == Eigen::Success) return Eigen::MatrixXd(inverse.matrixU()).cast<float>();
+  }
+  return {};
+}
+
+/// Calls `begin(first, count)` before each block of columns and `settle(n, k, value)` for what each weight becomes, column by column; what
+/// the change costs is taken by the columns that follow.
+template <class Begin, class Settle>
+void settle_in_order(Lines& w, const MatrixXf& factor, const Begin& begin, const Settle& settle) {
+  const Index outputs = w.rows(), columns = w.cols();
+  for (Index first = 0; first < columns; first += kBlock) {
+    const Index count = std::min(kBlock, columns - first), rest = columns - first - count;
+    begin(first, count);
+    MatrixXf errors = MatrixXf::Zero(outputs, count);
+    for (Index i = 0; i < count; ++i) {
+      const Index k = first + i;
+      for (Index n = 0; n < outputs; ++n) {
+        const float settled = settle(n, k, w(n, k));
+        errors(n, i) = w(n, k) - settled;
+        w(n, k) = settled;
+      }
+      if (factor.size() == 0) continue;
+      errors.col(i) /= factor(k, k);
+      w.middleCols(k + 1, count - i - 1).noalias() -= errors.col(i) * factor.row(k).segment(k + 1, count - i - 1);
+    }
+    if (factor.size() != 0 && rest > 0) w.rightCols(rest).noalias() -= errors * factor.block(first, first + count, count, rest);
+  }
+}
+
+/// Which weights of a block of columns become zero: those that cost the outputs the least.
+class Choice {
+ public:
+  Choice(const Lines& weights, const MatrixXf& factor, const Shrinking& how) : w_(weights), factor_(factor), how_(how) {
+    zero_ = Mask::Constant(weights.rows(), weights.cols(), false);
+  }
+
+  void choose(Index first, Index count) {
+    const Index each = how_.in_blocks ? kPanel : 1, panels = (w_.rows() + each - 1) / each;
+    MatrixXf costs(panels, count);
+    for (Index i = 0; i < count; ++i) {
+      const float pivot = factor_.size() == 0 ? 1.0f : factor_(first + i, first + i);
+      for (Index p = 0; p < panels; ++p) {
+        const auto lanes = w_.col(first + i).segment(p * each, std::min(each, w_.rows() - p * each));
+        costs(p, i) = lanes.squaredNorm() / (pivot * pivot);
+      }
+    }
+    const auto wanted = static_cast<Index>(std::ceil(static_cast<double>(costs.size()) * how_.prune));
+    if (wanted == 0) return;
+    std::vector<Index> order(static_cast<std::size_t>(costs.size()));
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Index>(i);
+    const auto cheaper = [&](Index a, Index b) { return costs(a) < costs(b) || (costs(a) == costs(b) && a < b); };
+    std::nth_element(order.begin(), order.begin() + wanted - 1, order.end(), cheaper);
+    for (Index i = 0; i < wanted; ++i) {
+      const Index at = order[static_cast<std::size_t>(i)], p = at % panels;
+      zero_.col(first + at / panels).segment(p * each, std::min(each, w_.rows() - p * each)).setConstant(true);
+    }
+  }
+  bool is_zero(Index n, Index k) const { return zero_(n, k); }
+
+ private:
+  using Mask = Eigen::Matrix<bool, Eigen::Dynamic, Eigen::Dynamic>;
+  const Lines& w_;
+  const MatrixXf& factor_;
+  const Shrinking& how_;
+  Mask zero_;
+};
+
+/// The scale of each output, and the codes of all.
+struct Codes {
+  std::vector<float> scales;
+  std::array<std::int8_t, 2 * kMostCode + 1> nearest{};
+
+  static float steps(float value, float scale) { return std::clamp(std::nearbyint(value / scale), -127.0f, 127.0f); }
+  std::int8_t code(float value, Index n) const {
+    return nearest[static_cast<std::size_t>(static_cast<int>(steps(value, scales[static_cast<std::size_t>(n)])) + kMostCode)];
+  }
+};
+
+/// Fits codes to the weights that are no zeros by choice, each counting by what its input's square is on average.
+Codes fit(const Lines& w, const Choice& zeros, const Statistics& inputs, const Shrinking& how) {
+  Codes codes;
+  CodeWeights weights{};
+  for (Index n = 0; n < w.rows(); ++n) {
+    const float scale = std::max(w.row(n).cwiseAbs().maxCoeff() / kMostCode, std::numeric_limits<float>::min() * 256);
+    codes.scales.push_back(scale);
+    for (Index k = 0; k < w.cols(); ++k) {
+      if (zeros.is_zero(n, k)) continue;
+      const double counts = inputs.products.size() == 0 ? 1.0 : std::max(static_cast<double>(inputs.products(k, k)), 1e-20);
+      weights[static_cast<std::size_t>(static_cast<int>(Codes::steps(w(n, k), scale)) + kMostCode)] += counts * scale * scale;
+    }
+  }
+  codes.nearest = nearest_codes(fit_codes(weights, how.prune > 0 ? how.cluster - 1 : how.cluster));
+  return codes;
+}
+
+double power(const Lines& lines, const Statistics& inputs) {
+  if (inputs.products.size() == 0) return static_cast<double>(lines.squaredNorm());
+  return static_cast<double>((lines * inputs.products).cwiseProduct(lines).sum());
+}
+
+std::size_t count_values(const Shrunk& made) {
+  std::array<bool, 256> seen{};
+  for (Index i = 0; i < made.codes.size(); ++i) seen[static_cast<std::size_t>(made.codes.data()[i] + 128)] = true;
+  return static_cast<std::size_t>(std::count(seen.begin(), seen.end(), true));
+}
+
+}  // namespace
+
+Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& how) {
+  const MatrixXf factor = inverse_factor(inputs.products);
+  Shrunk made;
+  made.weights = weights;
+  Choice zeros(made.weights, factor, how);
+  if (how.prune > 0)
+    settle_in_order(
+        made.weights, factor, [&](Index first, Index count) { zeros.choose(first, count); },
+        [&](Index n, Index k, float value) { return zeros.is_zero(n, k) ? 0.0f : value; });
+  if (how.cluster > 0) {
+    Codes codes = fit(made.weights, zeros, inputs, how);
+    made.codes.resize(weights.rows(), weights.cols());
+    made.weights = weights;  // once more, in one go: what zeros and codes cost is made up for together
+    settle_in_order(
+        made.weights, factor, [](Index, Index) {},
+        [&](Index n, Index k, float value) {
+          made.codes(n, k) = zeros.is_zero(n, k) ? std::int8_t{0} : codes.code(value, n);
+          return codes.scales[static_cast<std::size_t>(n)] * static_cast<float>(made.codes(n, k));
+        });
+    made.scales = std::move(codes.scales);
+    made.values = count_values(made);
+  }
+  made.zeros = static_cast<double>((made.weights.array() == 0.0f).count()) / static_cast<double>(std::max<Index>(1, weights.size()));
+  made.signal = power(weights, inputs);
+  made.error = std::max(power(made.weights - weights, inputs), 0.0);
+  return made;
+}
+
+}  // namespace sluice::quantiser
