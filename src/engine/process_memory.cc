@@ -12,6 +12,9 @@
 #include <cstring>
 #include <string_view>
 
+/// The first byte of what the linker made of this code: the head of the program's file, or of the shared library's.
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __ehdr_start;
+
 namespace sluice::engine {
 namespace {
 
@@ -89,15 +92,19 @@ ProcessMemory read_status(const Before& before) noexcept {
 ProcessMemory release_code_pages() noexcept {
   std::array<Mapping, 128> mappings;  // of the program and its libraries, four each; what is beyond keeps its pages
   std::size_t count = 0;
+  bool own_addresses = false;  // an emulator may let through what the system says of the emulator
   Mapping mapping;
   for_each_line("/proc/self/smaps", [&](std::string_view line) {
-    if (read_head(line, mapping)) return;
+    if (read_head(line, mapping)) {
+      own_addresses |= mapping.begin == reinterpret_cast<std::uintptr_t>(&__ehdr_start);
+      return;
+    }
     if (!mapping.from_file || !line.starts_with("Anonymous:")) return;
     // What was written since it was mapped (relocations, a debugger's break points) would be lost with its page.
     if (read_field(line, "Anonymous:") == Bytes() && count < mappings.size()) mappings[count++] = mapping;
   });
   return read_status([&] {
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; own_addresses && i < count; ++i) {
       auto* const begin = reinterpret_cast<void*>(mappings[i].begin);
       // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
       madvise(begin, mappings[i].end - mappings[i].begin, MADV_NOHUGEPAGE);

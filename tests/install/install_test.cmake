@@ -21,11 +21,11 @@ endif()
 
 # What is installed is what `sluice_installed` builds, for those who build nothing else (scripts/demo).
 if(GENERATOR STREQUAL Ninja)
-  run(ninja -C ${BUILD_DIR} -t inputs sluice_installed)
+  run(ninja -C ${BUILD_DIR} -t query sluice_installed)
   set(built "${output}")
   file(GLOB programs RELATIVE ${prefix}/bin ${prefix}/bin/*)
   foreach(program ${programs})
-    if(NOT built MATCHES "(^|\n|/)${program}(\n|$)")
+    if(NOT built MATCHES "[ /]${program}\n")
       message(FATAL_ERROR "${program} is installed, and `sluice_installed` does not build it")
     endif()
   endforeach()

@@ -1,4 +1,5 @@
 # The Debian packages: made, installed into a system root of their own, tried, and removed without a trace.
+cmake_policy(SET CMP0057 NEW)  # IN_LIST
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 find_program(dpkg dpkg)
 find_program(dpkg_deb dpkg-deb)
