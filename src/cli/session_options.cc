@@ -10,8 +10,6 @@
 namespace sluice::cli {
 namespace {
 
-constexpr int kMaxThreads = 256;
-
 /// Empty: there are no more.
 std::string_view policy_name(int number) { return planner::name_of(static_cast<planner::Policy>(number)); }
 
@@ -65,9 +63,6 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.tuning.partition = parse_partition(options.partition);
   result.tuning.max_overhead = parse_share(options.max_overhead, "--max-overhead");
   result.threads = options.threads.value_or(1);
-  if (result.threads < 1 || result.threads > kMaxThreads) {
-    raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
-  }
   result.scratch_directory = options.spill;
   // Who takes them is known when there are any; plans ask only whether somebody does.
   if (options.output_rows) result.outputs.take = [](void*, const OutputBlock&) noexcept { return Status(); };
@@ -91,6 +86,11 @@ double parse_rate(const std::string& text) {
   if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("--io-limit {}: is not a rate such as 300MB/s", text));
   }
+  constexpr Bytes kLeast{4096};  // a page a second: less was meant in another unit, and would look like a program that hangs
+  if (*rate < kLeast)
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("--io-limit {}: is {} bytes a second, and the least is {}; a unit is said as in 300MB/s", text, rate->count(),
+                              kLeast.count()));
   return static_cast<double>(rate->count());
 }
 

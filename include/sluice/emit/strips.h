@@ -102,8 +102,9 @@ class Strips {
       const Interval<std::int64_t> wanted = columns(strip, reader);
       for (const StageInput& input : network_.stages[reader].inputs)
         if (input.storage == stage.storage)
-          made = made.hull(input.reach ? Interval{input.reach->pixel.first(wanted.begin), input.reach->pixel.last(wanted.end - 1) + 1}
-                                       : wanted);
+          made = made.hull(input.reach
+                               ? Interval<std::int64_t>{input.reach->pixel.first(wanted.begin), input.reach->pixel.last(wanted.end - 1) + 1}
+                               : wanted);
     }
     return made;
   }
