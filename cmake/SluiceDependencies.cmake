@@ -6,6 +6,9 @@ include(SluiceFindLibrary)
 sluice_find_library(sluice_xxhash xxhash.h)  # used inline: XXH_INLINE_ALL
 sluice_find_library(sluice_flatbuffers flatbuffers/flatbuffers.h)
 sluice_find_library(sluice_highway hwy/highway.h)  # headers only: the kernels choose their own table (core/cpu.h)
+if(TARGET sluice_highway AND CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_SYSTEM_PROCESSOR MATCHES "arm|aarch64")
+  target_compile_definitions(sluice_highway INTERFACE HWY_BROKEN_TARGETS=HWY_NEON)  # docs/adr/0043: its vectors round otherwise
+endif()
 sluice_find_library(sluice_eigen Eigen/Core)  # headers only: the profiler's fits
 sluice_find_library(sluice_json nlohmann/json.hpp)  # headers only: device profiles
 find_program(SLUICE_FLATC flatc REQUIRED)

@@ -1,8 +1,9 @@
-# What is installed, in three parts that can be installed alone (cmake --install BUILD --component NAME) and are packages of their own:
+# What is installed, in parts that can be installed alone (cmake --install BUILD --component NAME) and are packages of their own:
 #
 #     runtime       libsluice.so.0.1
 #     development   headers, libsluice.so, libsluice.a, libsluice_importer.a, the CMake package, sluice.pc
-#     tools         sluice, sluice-static, sluice-convert, sluice-pack (src/cli)
+#     tools         sluice, sluice-static, and what `sluice` starts beside itself: sluice-convert and others (src/cli)
+#     backends      the modules that `sluice serve` loads, of the backends that are built (src/backends)
 #
 # find_package(sluice) gives sluice::runtime (static), sluice::shared and sluice::importer; pkg-config knows `sluice`.
 include(CMakePackageConfigHelpers)
@@ -21,12 +22,8 @@ install(TARGETS ${installed_libraries} EXPORT sluice-targets
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${package_dir} COMPONENT development)
 
 # All that an install wants, for those who have built less than everything.
-add_custom_target(sluice_installed DEPENDS ${installed_libraries})
-foreach(program sluice sluice-static sluice-convert sluice-emit sluice-pack)
-  if(TARGET ${program})
-    add_dependencies(sluice_installed ${program})
-  endif()
-endforeach()
+get_property(installed_programs GLOBAL PROPERTY sluice_installed_programs)
+add_custom_target(sluice_installed DEPENDS ${installed_libraries} ${installed_programs})
 
 # Third-party libraries that the installed archives link: target:header:library.
 set(SLUICE_LINKED_LIBRARIES)

@@ -31,6 +31,9 @@ endfunction()
 function(sluice_flags target)
   # Designated initialisers leave fields to their defaults on purpose.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Wimplicit-fallthrough -Wconversion -Wno-sign-conversion)
+  if(CMAKE_SIZEOF_VOID_P EQUAL 4)  # where a file's offsets have 32 bits unless they are asked to have more
+    target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64)
+  endif()
   # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
   if(SLUICE_WARNINGS_AS_ERRORS)

@@ -1,17 +1,5 @@
-# Debian's cross compiler (`scripts/setup --extras`). What the build needs is headers only and comes from the host; libraries of the target, if
-# any, come from unpacked arm64 packages in SLUICE_AARCH64_SYSROOT.
-set(CMAKE_SYSTEM_NAME Linux)
+# 64-bit ARM.
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
-set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-set(SLUICE_AARCH64_SYSROOT "$ENV{SLUICE_AARCH64_SYSROOT}" CACHE PATH "Unpacked arm64 packages")
-if(NOT SLUICE_AARCH64_SYSROOT)
-  set(SLUICE_AARCH64_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64-sysroot)
-endif()
-set(CMAKE_FIND_ROOT_PATH ${SLUICE_AARCH64_SYSROOT} /usr/aarch64-linux-gnu)
-set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE BOTH)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
+set(sluice_machine aarch64-linux-gnu)
+set(sluice_emulator qemu-aarch64)
+include(${CMAKE_CURRENT_LIST_DIR}/cross-toolchain.cmake)

@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   using namespace sluice::literals;
-  if (argc != 2) return 1;
+  if (argc != 2) return std::fprintf(stderr, "usage: 01_run_a_model MODEL.sluice\n"), 1;
   const auto report = [](const sluice::Error& error) { return std::fprintf(stderr, "%s\n", error.to_string().c_str()), 1; };
 
   auto model = sluice::Model::open(argv[1]);

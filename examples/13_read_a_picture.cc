@@ -1,6 +1,6 @@
 // Reads a word or a line from a picture that you drew or photographed, with the reader that this repository trained (examples/training):
 //
-//     sluice convert examples/models/reader.onnx -o reader.sluice --dim W=32..512:8
+//     sluice convert examples/models/reader.onnx -o reader.sluice --dim W=32..1024:8
 //     13_read_a_picture reader.sluice examples/models/reader_characters.txt PICTURE.png [--box 20,8,200,30] [--budget 1MiB]
 //
 // Any size, dark on light or light on dark, one line of text. `--box` says where the text lies: left, top, right, bottom.

@@ -12,8 +12,12 @@ int main(int argc, char** argv) {
   void* zeros = NULL;
   int failed = 1;
 
+  if (argc != 2) {
+    fprintf(stderr, "usage: 16_run_from_c MODEL.sluice\n");
+    return 1;
+  }
   options.budget_bytes = 24u << 20;
-  if (argc == 2 && sluice_model_open(argv[1], &model) == SLUICE_OK && sluice_input_info(model, 0, &port) == SLUICE_OK &&
+  if (sluice_model_open(argv[1], &model) == SLUICE_OK && sluice_input_info(model, 0, &port) == SLUICE_OK &&
       (zeros = calloc(1, port.bytes)) != NULL && sluice_session_create(model, &options, &session) == SLUICE_OK &&
       sluice_session_set_input(session, 0, zeros, port.bytes) == SLUICE_OK && sluice_session_run(session) == SLUICE_OK &&
       sluice_session_output_in_place(session, 0, &output) == SLUICE_OK) {

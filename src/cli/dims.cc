@@ -9,7 +9,7 @@ model::Extents parse_dims(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const auto [name, extent] = split_dim(word);
     const auto number = parse_extent(extent);
-    if (!number) raise(make_error(ErrorCode::kInvalidArgument, word, "--dim wants NAME=EXTENT"));
+    if (!number) raise(make_error(ErrorCode::kInvalidArgument, word, "--dim wants NAME=EXTENT, the extent a whole number"));
     if (!dims.try_emplace(name, *number).second) raise(make_error(ErrorCode::kInvalidArgument, word, "--dim binds a dimension twice"));
   }
   return dims;

@@ -1,6 +1,8 @@
 #include "src/cli/host_tensor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <type_traits>
 
@@ -99,7 +101,7 @@ bool is_float(DType dtype) noexcept {
 }  // namespace
 
 std::size_t checked_size(DType dtype, const Shape& shape, const std::string& what) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr std::int64_t kMost = std::min<std::int64_t>(std::int64_t{1} << 40, std::numeric_limits<std::ptrdiff_t>::max());
   const std::int64_t count = shape.element_count();
   if (count > kMost / static_cast<std::int64_t>(size_of(dtype))) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: a tensor of {} elements is too large", what, count));

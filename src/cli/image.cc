@@ -10,6 +10,7 @@
 
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
+#include "src/cli/jpeg_tables.h"
 #include "src/cli/picture_memory.h"
 #include "src/cli/text.h"
 
@@ -42,6 +43,8 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
   const std::uint64_t file_size = size_of_file(descriptor, path);
   const std::unique_ptr<std::FILE, CloseFile> file(::fdopen(::dup(descriptor.get()), "rb"));
   if (!file) raise(make_io_error(path, "cannot be read", errno));
+  if (!huffman_tables_fit(file.get()))
+    raise(make_error(ErrorCode::kInvalidArgument, path, "is a damaged picture: a Huffman table has more than 256 codes"));
   int width = 0;
   int height = 0;
   int stored_channels = 0;

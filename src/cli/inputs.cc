@@ -229,6 +229,7 @@ HostTensor read_tensor_file(const std::string& path) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: holds {} arrays, and one is wanted", path, members.size()));
   }
   if (ends_with(path, ".pb")) return read_tensor_proto(path);
+  if (path.empty()) raise(make_error(ErrorCode::kInvalidArgument, "NAME=", "wants a file or random[:SEED] behind it"));
   raise(make_error(ErrorCode::kInvalidArgument, path, "is none of .png .jpg .jpeg .npy .npz .pb and random[:SEED]"));
 }
 

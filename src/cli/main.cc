@@ -100,7 +100,7 @@ void add_bounds(CLI::App* command, BudgetOptions& options) {
       ->capture_default_str();
   command->add_option("--max-overhead", options.max_overhead, "what bands for memory may cost, of the predicted time without them")
       ->capture_default_str();
-  command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)");
+  command->add_option("--threads", options.threads, "compute threads (default: 1, or those of --plan)")->check(CLI::Range(1, kMaxThreads));
   command->add_option("--profile", options.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--io-limit", options.io_limit, "read no faster than this, e.g. 300MB/s: emulates a slower disk");
   command->add_option("--compute-slowdown", options.compute_slowdown, "let each step take so many times its time: emulates a slower CPU")
@@ -401,7 +401,9 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
   }
   const std::vector<std::string> names = command_names(app);
   if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return std::nullopt;
-  return fmt::format("there is no command '{}'{} (the commands are {})", word, suggestion(word, names), fmt::join(names, ", "));
+  const std::string file_hint = command_for_file(word);
+  return fmt::format("there is no command '{}'{} (the commands are {})", word, file_hint.empty() ? suggestion(word, names) : file_hint,
+                     fmt::join(names, ", "));
 }
 
 void plan_or_units(const CommandLine& given) {

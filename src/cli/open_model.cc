@@ -7,6 +7,7 @@
 #include "src/cli/file.h"
 #include "src/cli/key.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 #include "src/engine/process_memory.h"
 
 namespace sluice::cli {
@@ -27,18 +28,26 @@ bool is_onnx(const std::string& path) { return path.ends_with(".onnx") || begins
 
 void refuse_onnx(const std::string& path) {
   if (!is_onnx(path)) return;
-  const std::string stem = path.ends_with(".onnx") ? path.substr(0, path.size() - 5) : path;
-  throw Failure(ErrorCode::kInvalidModel,
-                fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}.sluice", path, path, stem));
+  throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}", path,
+                                                      path, name_of_converted(path)));
 }
 
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims, const std::string& key) {
   // Code that read the command line would otherwise lie beside that of opening: together they were the peak of the smallest budgets.
   engine::release_code_pages();
-  auto model = Model::open(path, parse_dims(dims), key_at(key));
+  bool key_was_asked = false;
+  const auto asked_key = [&, at = key_at(key)](auto bytes) {
+    key_was_asked = true;
+    return at(bytes);
+  };
+  auto model = Model::open(path, parse_dims(dims), key.empty() ? model::KeyCallback() : asked_key);
   if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
   if (!model && model.error().code == ErrorCode::kWrongKey && key.empty())
     throw Failure(ErrorCode::kWrongKey, describe(model.error()) + ": --key FILE, fd:N or env:NAME says where it is");
+  // Whoever gives a key counts on a file that was made with it; one without is another file, perhaps put there in its place.
+  if (model && !key.empty() && !key_was_asked)
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: is not encrypted, and a key was given: leave it out if this is meant", path));
   return unwrap(std::move(model));
 }
 

@@ -65,7 +65,12 @@ std::string file_name_of(const std::string& output) {
 }
 
 std::vector<std::string> output_paths(const std::string& directory, const std::vector<model::Port>& ports) {
-  if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) raise(make_io_error(directory, "cannot be made", errno));
+  if (::mkdir(directory.c_str(), 0777) != 0) {
+    if (errno != EEXIST) raise(make_io_error(directory, "this folder for outputs cannot be made", errno));
+    struct stat state {};
+    if (::stat(directory.c_str(), &state) == 0 && !S_ISDIR(state.st_mode))
+      raise(make_io_error(directory, "is a file, and outputs go into a folder", ENOTDIR));
+  }
   std::set<std::string> used;
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < ports.size(); ++i) {

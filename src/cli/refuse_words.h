@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -22,8 +23,12 @@ inline std::vector<std::string> option_names(const CLI::App& command) {
 /// The hint for the words that `command` did not take; `typed` is what a person types to run it: "sluice run".
 inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   std::string hint;
-  for (const std::string& word : command.remaining())
-    if (word.starts_with("--") && hint.empty()) hint = suggestion(word.substr(0, word.find('=')), option_names(command));
+  const std::vector<std::string> names = option_names(command);
+  const bool takes_input = std::find(names.begin(), names.end(), "--input") != names.end();
+  for (const std::string& word : command.remaining()) {
+    if (!hint.empty()) break;
+    hint = word.starts_with("--") ? suggestion(word.substr(0, word.find('=')), names) : hint_for_stray(word, takes_input);
+  }
   return hint + " (" + typed + " --help lists the options)";
 }
 

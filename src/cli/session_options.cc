@@ -1,16 +1,14 @@
 #include "src/cli/session_options.h"
 
-#include <charconv>
 #include <optional>
 
 #include "sluice/engine/auto_budget.h"
 #include "src/cli/failure.h"
+#include "src/cli/parse_share.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
-
-constexpr int kMaxThreads = 256;
 
 /// Empty: there are no more.
 std::string_view policy_name(int number) { return planner::name_of(static_cast<planner::Policy>(number)); }
@@ -29,18 +27,6 @@ planner::Partition parse_partition(const std::string& text) {
     if (text == planner::name_of(partition)) return partition;
   }
   raise(make_error(ErrorCode::kInvalidArgument, "--partition", "is one of auto, off and least"));
-}
-
-/// A share as 5% or 0.05.
-double parse_share(const std::string& text, const char* option) {
-  const bool percent = text.ends_with('%');
-  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (percent) value /= 100;
-  if (error != std::errc{} || stop != end || !(value >= 0 && value <= 10))
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a share such as 5% or 0.05, up to 1000%", option, text));
-  return value;
 }
 
 BudgetScope parse_scope(const std::string& text) {
@@ -77,9 +63,6 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.tuning.partition = parse_partition(options.partition);
   result.tuning.max_overhead = parse_share(options.max_overhead, "--max-overhead");
   result.threads = options.threads.value_or(1);
-  if (result.threads < 1 || result.threads > kMaxThreads) {
-    raise(make_error(ErrorCode::kInvalidArgument, "--threads", "is a number from 1 to 256"));
-  }
   result.scratch_directory = options.spill;
   // Who takes them is known when there are any; plans ask only whether somebody does.
   if (options.output_rows) result.outputs.take = [](void*, const OutputBlock&) noexcept { return Status(); };
@@ -103,6 +86,11 @@ double parse_rate(const std::string& text) {
   if (!rate || *rate == Bytes() || *rate >= kUnlimitedBytes) {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("--io-limit {}: is not a rate such as 300MB/s", text));
   }
+  constexpr Bytes kLeast{4096};  // a page a second: less was meant in another unit, and would look like a program that hangs
+  if (*rate < kLeast)
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("--io-limit {}: is {} bytes a second, and the least is {}; a unit is said as in 300MB/s", text, rate->count(),
+                              kLeast.count()));
   return static_cast<double>(rate->count());
 }
 

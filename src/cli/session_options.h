@@ -6,6 +6,8 @@
 
 namespace sluice::cli {
 
+constexpr int kMaxThreads = 256;
+
 /// Throws Failure (kInvalidArgument) naming the option.
 SessionOptions session_options(const BudgetOptions& options);
 

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+
+#include "sluice/core/units.h"
 
 namespace sluice::cli {
 namespace {
@@ -41,6 +44,25 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
   const std::string best = nearest_word(word, candidates);
   return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::string hint_for_stray(const std::string& word, bool takes_input) {
+  const bool is_unit = !word.empty() && std::isalpha(static_cast<unsigned char>(word.front())) != 0 && parse_bytes("1" + word);
+  if (is_unit) return "; a size is one word: 64MiB";
+  constexpr std::string_view kInputs[] = {".png", ".jpg", ".jpeg", ".npy", ".npz", ".pb"};
+  const bool is_input = std::any_of(std::begin(kInputs), std::end(kInputs), [&](std::string_view end) { return word.ends_with(end); });
+  return takes_input && is_input ? "; did you mean '--input " + word + "'?" : "";
+}
+
+std::string command_for_file(const std::string& word) {
+  if (word.ends_with(".sluice")) return "; did you mean 'sluice run " + word + "'?";
+  if (word.ends_with(".onnx")) return "; did you mean 'sluice convert " + word + " -o " + name_of_converted(word) + "'?";
+  return "";
+}
+
+std::string name_of_converted(const std::string& onnx) {
+  constexpr std::string_view kEnd = ".onnx";
+  return (onnx.ends_with(kEnd) ? onnx.substr(0, onnx.size() - kEnd.size()) : onnx) + ".sluice";
 }
 
 std::vector<std::string> spread_values(std::span<const char* const> arguments, std::span<const std::string_view> options) {

@@ -17,6 +17,15 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
 /// "; did you mean 'X'?", or nothing where no candidate is near.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
+/// Of a word that stands for itself where none is wanted: "; " and how it was probably meant, or nothing. `takes_input`: there is --input.
+std::string hint_for_stray(const std::string& word, bool takes_input);
+
+/// "; did you mean" and a command line, for the name of a file where a command is wanted; nothing for other words.
+std::string command_for_file(const std::string& word);
+
+/// vgg.sluice for vgg.onnx: what a model file is called that is made of an ONNX file.
+std::string name_of_converted(const std::string& onnx);
+
 /// `--dim N=1 S=2` as `--dim N=1 --dim S=2`: behind one of `options`, further words of the form NAME=VALUE are values of it, too, as long
 /// as no file has that name. Everything else stays as it is.
 std::vector<std::string> spread_values(std::span<const char* const> arguments, std::span<const std::string_view> options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 
 #include "src/core/wipe.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = 2ull << 20;
+// No address space has a longer range; where pointers have 32 bits, `mmap` would take the lower half of its length for all of it.
+constexpr Bytes kLongestRange{static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max()) - 2 * kHugePage};
 
 /// Calls visit(offset) for each page of `bytes`, whole pages from `base` on, that holds memory. Where the system cannot say: for all.
 template <class Visit>
@@ -35,7 +38,7 @@ Arena::~Arena() {
 }
 
 Result<Arena> Arena::reserve(Bytes size) {
-  if (size > kUnlimitedBytes) {  // no address space is as large, and sums below would not hold
+  if (size > kLongestRange) {
     return fail(make_error(ErrorCode::kOutOfMemory, "arena", "the system has no such address range", size.count(), 0));
   }
   const Bytes rounded = align_up(size, kPage);
@@ -49,7 +52,7 @@ Result<Arena> Arena::reserve(Bytes size) {
     return fail(error);
   }
   auto* const begin = static_cast<std::byte*>(range);
-  const std::uint64_t before = align_up(reinterpret_cast<std::uint64_t>(begin), alignment) - reinterpret_cast<std::uint64_t>(begin);
+  const std::uint64_t before = align_up(reinterpret_cast<std::uintptr_t>(begin), alignment) - reinterpret_cast<std::uintptr_t>(begin);
   if (before > 0) munmap(begin, before);
   if (before < spare) munmap(begin + before + rounded.count(), spare - before);
   Arena arena;

@@ -21,18 +21,18 @@ namespace sluice {
 
 inline constexpr bool kTrimmed = true;
 
-consteval bool has_operator(int kind) {
+constexpr bool has_operator(int kind) {
   for (const int listed : trim::kOperators)
     if (listed == kind) return true;
   return false;
 }
-consteval bool has_kernel(KernelId id) {
+constexpr bool has_kernel(KernelId id) {
   for (const int listed : trim::kKernels)
     if (listed == static_cast<int>(id)) return true;
   return false;
 }
 /// A family of the long tail, by the name that operators/generic.h knows it by.
-consteval bool has_family(std::string_view family) {
+constexpr bool has_family(std::string_view family) {
   for (const std::string_view listed : trim::kFamilies)
     if (listed == family) return true;
   return false;
@@ -41,9 +41,9 @@ consteval bool has_family(std::string_view family) {
 #else
 
 inline constexpr bool kTrimmed = false;
-consteval bool has_operator(int) { return true; }
-consteval bool has_kernel(KernelId) { return true; }
-consteval bool has_family(std::string_view) { return true; }
+constexpr bool has_operator(int) { return true; }
+constexpr bool has_kernel(KernelId) { return true; }
+constexpr bool has_family(std::string_view) { return true; }
 
 #endif
 

@@ -14,8 +14,9 @@ Error too_small(const std::string& name, std::uint64_t needed, std::uint64_t giv
 }
 
 Result<MemoryPlan> plan_for(const Network& network, const EmitOptions& options, std::uint64_t stack) {
-  if (options.ram == 0) return plan_smallest(network);
-  auto plan = plan_memory(network, options.ram > stack ? options.ram - stack : 0);
+  const auto extra_macs = static_cast<std::uint64_t>(static_cast<double>(network.macs) * options.max_overhead);
+  if (options.ram == 0) return plan_smallest(network, extra_macs);
+  auto plan = plan_memory(network, {.arena_bytes = options.ram > stack ? options.ram - stack : 0, .extra_macs = extra_macs});
   if (!plan) return fail(too_small(options.name, plan.error().needed + stack, options.ram));
   return plan;
 }
@@ -33,6 +34,8 @@ Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options)
   SLUICE_ASSIGN_OR_RETURN(const MemoryPlan plan, plan_for(made.network, options, made.stack_bound_bytes));
   made.arena_bytes = plan.arena_bytes;
   made.lower_bound_bytes = plan.lower_bound_bytes;
+  if (made.network.macs > 0) made.macs_factor = static_cast<double>(plan.macs) / static_cast<double>(made.network.macs);
+  if (options.network.input == InputForm::kStreamed) made.input_passes = input_passes(plan);
   ParameterWriter parameters(model, made.network, plan);
   for (std::size_t i = 0; i < made.network.stages.size(); ++i) SLUICE_RETURN_IF_ERROR(parameters.write(i));
   made.weight_bytes = parameters.weight_bytes;

@@ -109,7 +109,11 @@ Choice choose_attention(const Graph& graph, const Node& node) {
   return {Kernel::kAttention};
 }
 
+/// The walk's tables count a stage's inputs in a byte.
+constexpr std::size_t kMostInputs = 255;
+
 Choice choose_concat(const Graph& graph, const Node& node) {
+  if (node.inputs.size() > kMostInputs) return {.refused = "joins more than 255 tensors, for which there is no portable kernel"};
   if (node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank()) return {Kernel::kConcat};
   return {.refused = "only channels are joined by a portable kernel"};
 }
@@ -150,7 +154,9 @@ std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
   if (node.op != OpKind::kConv || (kernel != Kernel::kConvU8 && kernel != Kernel::kConvF32)) return 0;
   const auto& a = node.as<model::ConvAttributes>();
   const Window& w = a.window;
-  if (w.taps() == 1 && w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && a.groups == 1) return 0;
+  const bool same_pixels =
+      w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && w.out_h == w.in_h && w.out_w == w.in_w;
+  if (w.taps() == 1 && same_pixels && a.groups == 1) return 0;
   return static_cast<std::uint64_t>(w.taps() * (a.in_channels / a.groups)) * size_of(type_of(graph, node.inputs[0]));
 }
 
@@ -192,26 +198,26 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 const KernelCode& code_of(Kernel kernel) {
   static constexpr std::array<KernelCode, 23> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
-      {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 304}},
-      {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {384, 480}},
+      {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 368}},
+      {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {288, 368}},
       {"sluice_run_pool_u8", "sluice_pool_u8", "pool_u8.h", {200, 192}},
       {"sluice_run_fold_u8", "sluice_pool_u8", "pool_u8.h", {176, 192}},
       {"sluice_run_table_u8", "sluice_table_u8", "values_u8.h", {120, 80}},
       {"sluice_run_binary_u8", "sluice_binary_u8", "values_u8.h", {176, 144}},
       {"sluice_run_quantize", "sluice_border", "values_u8.h", {144, 96}},
       {"sluice_run_dequantize", "sluice_border", "values_u8.h", {144, 112}},
-      {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", {256, 336}},
-      {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", {224, 224}},
+      {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", {256, 368}},
+      {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", {272, 288}},
       {"sluice_run_pool_f32", "sluice_pool_f32", "pool_f32.h", {296, 336}},
       {"sluice_run_fold_f32", "sluice_pool_f32", "pool_f32.h", {208, 216}},
-      {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", {440, 320}},
-      {"sluice_run_binary_f32", "sluice_binary_f32", "values_f32.h", {424, 368}},
+      {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", {440, 352}},
+      {"sluice_run_binary_f32", "sluice_binary_f32", "values_f32.h", {424, 384}},
       {"sluice_run_softmax", "sluice_softmax", "rows_f32.h", {432, 304}},
       {"sluice_run_layer_norm", "sluice_layer_norm", "rows_f32.h", {360, 368}},
       {"sluice_run_concat", "sluice_concat", "copies.h", {128, 144}},
       {"sluice_run_resize", "sluice_resize", "copies.h", {128, 160}},
       {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
-      {"sluice_run_copy", "sluice_copy", "copies.h", {160, 144}},
+      {"sluice_run_copy", "sluice_copy", "copies.h", {160, 160}},
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
       {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
   }};
@@ -246,9 +252,10 @@ StackBytes functions_of(const Graph& graph, const Network& network) {
 }  // namespace
 
 StackBytes stack_bound(const Graph& graph, const Network& network) {
-  constexpr StackBytes kWalk{216, 304};
+  // The walk where it calls a stage, two registers more than was ever seen, and where it looks for what a stage lacks.
+  constexpr StackBytes kWalk{136, 288}, kLacks{136, 56};
   const StackBytes functions = functions_of(graph, network);
-  StackBytes most;
+  StackBytes most = kLacks;
   for (const Stage& stage : network.stages) {
     const StackBytes own = code_of(stage.kernel).stack, below = calls_by_pointer(stage.kernel) ? functions : StackBytes{};
     most = {std::max(most.narrow, own.narrow + below.narrow), std::max(most.wide, own.wide + below.wide)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "sluice/emit/overlap_placement.h"
 #include "sluice/planner/place.h"
@@ -14,39 +15,53 @@ constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 constexpr std::int64_t kRows = 0, kPixels = 1;
 /// Pieces that are tried for a region that fits in pixels, coarse ones first.
 constexpr std::int64_t kGranules[] = {kRows, 32, 16, 8, 4, 2, kPixels};
+/// Strips that are tried for a region: more of them have almost nothing but borders.
+constexpr std::int64_t kMostStrips = 16;
 
 bool needs_overlap(const RegionCost& cost, std::uint64_t limit) { return cost.overlap && cost.sum() + cost.saved > limit; }
 
 class Search {
  public:
-  explicit Search(const Network& network) : network_(network), costs_(network), stages_(network.stages.size()) {}
+  Search(const Network& network, std::uint64_t extra_macs)
+      : network_(network), costs_(network), stages_(network.stages.size()), extra_macs_(extra_macs) {}
 
   struct Least {
     std::uint64_t sum = kNone;      // of all that a region needs
     std::uint64_t tensors = kNone;  // of its tensors alone
   };
 
-  /// The least that the greatest region must have, over all cuts. Pieces of rows give a first limit, which rules most cuts out.
+  /// The least that the greatest region must have, over all cuts that compute nothing twice. Pieces of rows give a first limit, which rules
+  /// most cuts out.
   Least least() {
     const Least rows = least_of(kRows, {});
     const Least pixels = least_of(kPixels, rows);
     return {std::min(rows.sum, pixels.sum), std::min(rows.tensors, pixels.tensors)};
   }
 
-  /// The cuts with the fewest pieces whose regions each need at most `limit`; none where there are none.
-  std::optional<std::vector<Region>> fewest_pieces(std::uint64_t limit) {
-    std::vector<std::uint64_t> pieces(stages_ + 1, kNone);
+  /// About the same with strips, where multiply-adds may be spent: halved until it is known to one in 256.
+  std::uint64_t least_in_strips(std::uint64_t whole) {
+    std::uint64_t low = 0, high = whole;
+    while (extra_macs_ > 0 && high - low > std::max(high / 256, kArenaAlignment)) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (cheapest(middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  /// The cuts with the fewest multiply-adds, then pieces, whose regions each need at most `limit`; none where there are none.
+  std::optional<std::vector<Region>> cheapest(std::uint64_t limit) {
+    std::vector<Price> prices(stages_ + 1, Price{kNone, kNone});
     std::vector<Region> last(stages_ + 1);
-    pieces[0] = 0;
+    prices[0] = {};
     for (std::size_t end = 1; end <= stages_; ++end)
       for (std::size_t begin = end; begin-- > 0;) {
-        if (pieces[begin] == kNone || out_of_reach(begin, end, limit)) continue;
+        if (prices[begin].macs == kNone || out_of_reach(begin, end, limit)) continue;
         const std::optional<Region> region = coarsest(begin, end, limit);
         if (!region) continue;
-        const std::uint64_t sum = pieces[begin] + pieces_of(*region, limit);
-        if (sum < pieces[end]) pieces[end] = sum, last[end] = *region;
+        const Price sum{prices[begin].macs + costs_.macs(*region), prices[begin].pieces + pieces_of(*region, limit)};
+        if (sum < prices[end]) prices[end] = sum, last[end] = *region;
       }
-    if (pieces[stages_] == kNone) return std::nullopt;
+    if (prices[stages_].macs > network_.macs + extra_macs_) return std::nullopt;
     std::vector<Region> regions;
     for (std::size_t end = stages_; end > 0; end = regions.back().first) regions.push_back(last[end]);
     std::reverse(regions.begin(), regions.end());
@@ -56,6 +71,11 @@ class Search {
   RegionCosts& costs() { return costs_; }
 
  private:
+  struct Price {
+    std::uint64_t macs = 0, pieces = 0;
+    bool operator<(const Price& other) const { return std::tie(macs, pieces) < std::tie(other.macs, other.pieces); }
+  };
+
   /// An overlap saves at most half of what is whole.
   bool out_of_reach(std::size_t begin, std::size_t end, std::uint64_t limit) const { return costs_.whole_bytes(begin, end) / 2 > limit; }
 
@@ -74,11 +94,20 @@ class Search {
     return best[stages_];
   }
 
+  /// In as few strips as fit, since each one more computes more, and the largest pieces.
   std::optional<Region> coarsest(std::size_t begin, std::size_t end, std::uint64_t limit) {
-    for (const std::int64_t granule : kGranules) {
-      const Region region{begin, end, granule};
-      if (costs_.of(region).sum() <= limit) return region;
-      if (granule == kRows && costs_.of({begin, end, kPixels}).sum() > limit) return std::nullopt;
+    const std::uint64_t most_macs = costs_.macs({begin, end}) + extra_macs_;
+    for (std::int64_t strips = 1; strips <= (extra_macs_ > 0 ? kMostStrips : 1); ++strips) {
+      const Region finest{begin, end, kPixels, strips};
+      if (strips > 1) {
+        if (!Strips::possible(network_, finest) || costs_.macs(finest) > most_macs) return std::nullopt;
+        if (costs_.least_of_strips(finest) > limit) continue;
+      }
+      for (const std::int64_t granule : kGranules) {
+        const Region region{begin, end, granule, strips};
+        if (costs_.of(region).sum() <= limit) return region;
+        if (granule == kRows && costs_.of(finest).sum() > limit) break;
+      }
     }
     return std::nullopt;
   }
@@ -88,18 +117,20 @@ class Search {
   std::uint64_t pieces_of(const Region& region, std::uint64_t limit) {
     constexpr std::uint64_t kOverlapPieces = 1'000'000;
     std::uint64_t pieces = needs_overlap(costs_.of(region), limit) ? kOverlapPieces : 0;
-    for (std::size_t i = region.first; i < region.last; ++i) {
-      const Stage& stage = network_.stages[i];
-      const std::int64_t granule = granule_of(stage, region);
-      pieces += static_cast<std::uint64_t>(stage.walked.rows * ((stage.walked.pixels + granule - 1) / granule)) *
-                (region.last - region.first == 1 ? 1 : 2);
-    }
+    const Strips strips(network_, region);
+    for (std::int64_t strip = 0; strip < region.strips; ++strip)
+      for (std::size_t i = region.first; i < region.last; ++i) {
+        const Stage& stage = network_.stages[i];
+        const std::int64_t in_a_row = ceil_div(strips.columns(strip, i).size(), granule_of(stage, region));
+        pieces += static_cast<std::uint64_t>(stage.walked.rows * in_a_row) * (region.last - region.first == 1 ? 1 : 2);
+      }
     return pieces;
   }
 
   const Network& network_;
   RegionCosts costs_;
   std::size_t stages_;
+  std::uint64_t extra_macs_;
 };
 
 /// Addresses for all that the regions need.
@@ -143,8 +174,13 @@ class Placing {
     const Region& region = plan_.regions[r];
     const RegionCost& cost = costs_.of(region);
     const Interval<std::int64_t> time{static_cast<std::int64_t>(r), static_cast<std::int64_t>(r) + 1};
-    for (const auto& [s, bytes] : cost.ring_bytes) problem_.rectangles[rectangle_of_[s]].size = plan_.storages[s].ring = bytes;
-    if (needs_overlap(cost, limit_))
+    const Strips strips(network_, region);
+    for (const auto& [s, bytes] : cost.ring_bytes) {
+      problem_.rectangles[rectangle_of_[s]].size = plan_.storages[s].ring = bytes;
+      if (region.strips > 1) plan_.storages[s].row_pixels = strips.row_pixels(*network_.storages[s].maker);
+    }
+    plan_.macs += strips.macs();
+    if (cost.overlap)
       pairs_.push_back(
           {rectangle_of_[cost.overlap->above], rectangle_of_[cost.overlap->below], static_cast<std::uint64_t>(cost.overlap->distance)});
     region_rectangles_.push_back({add(time, cost.scratch, kArenaAlignment), add(time, cost.places, kArenaAlignment)});
@@ -192,7 +228,7 @@ std::optional<MemoryPlan> placed_within(const Network& network, Search& search, 
   constexpr int kTries = 4;
   std::uint64_t regions_limit = limit;
   for (int i = 0; i < kTries && regions_limit >= least; ++i) {
-    auto regions = search.fewest_pieces(regions_limit);
+    auto regions = search.cheapest(regions_limit);
     if (!regions) return std::nullopt;
     MemoryPlan plan = Placing(network, search.costs(), std::move(*regions), regions_limit).place();
     if (plan.arena_bytes <= limit) return plan;
@@ -204,12 +240,11 @@ std::optional<MemoryPlan> placed_within(const Network& network, Search& search, 
 }
 
 MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least) {
-  MemoryPlan best = Placing(network, search.costs(), *search.fewest_pieces(least), least).place();
+  MemoryPlan best = Placing(network, search.costs(), *search.cheapest(least), least).place();
   // Cuts that are not the tightest may leave fewer gaps.
-  for (const std::uint64_t percent : {101u, 102u, 104u, 108u}) {
+  for (std::uint64_t percent = 101; least * percent / 100 < best.arena_bytes; ++percent) {
     const std::uint64_t limit = least * percent / 100;
-    if (limit >= best.arena_bytes) break;
-    MemoryPlan plan = Placing(network, search.costs(), *search.fewest_pieces(limit), limit).place();
+    MemoryPlan plan = Placing(network, search.costs(), *search.cheapest(limit), limit).place();
     if (plan.arena_bytes < best.arena_bytes) best = std::move(plan);
   }
   constexpr int kTries = 8;
@@ -218,25 +253,29 @@ MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least)
     if (!plan) break;
     best = std::move(*plan);
   }
+  // The same may be had for fewer multiply-adds.
+  if (best.macs > network.macs)
+    if (auto cheaper = placed_within(network, search, least, best.arena_bytes)) best = std::move(*cheaper);
   return best;
 }
 
 }  // namespace
 
-Result<MemoryPlan> plan_memory(const Network& network, std::uint64_t limit) {
-  Search search(network);
+Result<MemoryPlan> plan_memory(const Network& network, const MemoryLimits& limits) {
+  Search search(network, limits.extra_macs);
   const Search::Least least = search.least();
-  MemoryPlan plan = smallest(network, search, least.sum);
+  const std::uint64_t sum = search.least_in_strips(least.sum), limit = limits.arena_bytes;
+  MemoryPlan plan = smallest(network, search, sum);
   if (plan.arena_bytes > limit) return fail(make_error(ErrorCode::kBudgetTooSmall, "arena", "no plan fits", plan.arena_bytes, limit));
-  if (auto coarser = placed_within(network, search, least.sum, limit)) plan = std::move(*coarser);
+  if (auto coarser = placed_within(network, search, sum, limit)) plan = std::move(*coarser);
   plan.lower_bound_bytes = least.tensors;
   return plan;
 }
 
-MemoryPlan plan_smallest(const Network& network) {
-  Search search(network);
+MemoryPlan plan_smallest(const Network& network, std::uint64_t extra_macs) {
+  Search search(network, extra_macs);
   const Search::Least least = search.least();
-  MemoryPlan plan = smallest(network, search, least.sum);
+  MemoryPlan plan = smallest(network, search, search.least_in_strips(least.sum));
   plan.lower_bound_bytes = least.tensors;
   return plan;
 }

@@ -1,5 +1,6 @@
 #include "sluice/emit/network.h"
 
+#include <algorithm>
 #include <string>
 
 #include "sluice/operators/definition.h"
@@ -14,7 +15,7 @@ using model::OpKind;
 using operators::AxisKind;
 using operators::AxisRelation;
 
-/// What the emitted tables hold of an extent, and of a place in the arena.
+/// What the emitted tables hold of an extent, a stage's number and what a window reads, and of a place in the arena.
 constexpr std::int64_t kMostExtent = 32767;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
 
@@ -70,6 +71,9 @@ class Maker {
       network_.storages[storage].is_output = true;
       network_.outputs.push_back({port.name, storage, row_extents(graph_.tensor(port.tensor).shape), port.tensor});
     }
+    const auto computes = [](const Stage& stage) { return stage.kernel != Kernel::kReadRow; };
+    if (std::none_of(network_.stages.begin(), network_.stages.end(), computes))
+      return fail(ErrorCode::kUnsupported, graph_.outputs[0].name, "the network gives its input as it comes: there is nothing to emit");
     see_readers();
     SLUICE_RETURN_IF_ERROR(check_sizes());
     return std::move(network_);
@@ -166,13 +170,22 @@ class Maker {
       }
   }
 
+  static bool fits(const Along& along) {
+    return std::max({along.stride, along.ahead, -along.ahead, along.divisor, along.extent}) <= kMostExtent;
+  }
+
   Status check_sizes() const {
+    if (network_.stages.size() > static_cast<std::size_t>(kMostExtent))
+      return fail(ErrorCode::kUnsupported, graph_.name, "a network of more than 32,767 stages is not emitted");
     for (const Storage& storage : network_.storages)
       if (storage.bytes() > kMostBytes) return fail(ErrorCode::kUnsupported, storage.name, "a tensor of more than 2 GiB is not emitted");
     for (const Stage& stage : network_.stages) {
       for (const StageInput& input : stage.inputs)
         if (std::max({input.view.rows, input.view.pixels, input.view.channels}) > kMostExtent)
           return fail(ErrorCode::kUnsupported, network_.storages[input.storage].name, "an extent beyond 32,767 is not emitted");
+      for (const StageInput& input : stage.inputs)
+        if (input.reach && !(fits(input.reach->row) && fits(input.reach->pixel)))
+          return fail(ErrorCode::kUnsupported, network_.storages[stage.storage].name, "a window beyond 32,767 pixels is not emitted");
       if (std::max({stage.walked.rows, stage.walked.pixels, stage.out.rows, stage.out.pixels, stage.out.channels}) > kMostExtent)
         return fail(ErrorCode::kUnsupported, network_.storages[stage.storage].name, "an extent beyond 32,767 is not emitted");
     }

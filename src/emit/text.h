@@ -1,6 +1,7 @@
 // Numbers and names as C writes them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -10,8 +11,10 @@
 
 namespace sluice::emit {
 
-/// A float, exactly: in hexadecimal, as C99 has it.
+/// A float, exactly: in hexadecimal, as C99 has it. What is no finite number has a name there.
 inline std::string c_float(float value) {
+  if (std::isnan(value)) return "NAN";
+  if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
   char text[40];
   std::snprintf(text, sizeof text, "%af", static_cast<double>(value));
   return text;
@@ -70,7 +73,7 @@ inline std::string comment_text(std::string_view text) {
   return clean;
 }
 
-/// What a C name cannot have becomes `_`.
+/// What a C name cannot have becomes `_`; in front of what it cannot begin with or be, too.
 inline std::string c_name(std::string_view stem) {
   std::string name;
   for (const char c : stem) {
@@ -78,6 +81,8 @@ inline std::string c_name(std::string_view stem) {
     if (digit && name.empty()) name = "_";
     name += letter || digit ? c : '_';
   }
+  // The portable headers have types of that name already.
+  if (name == "sluice") name = "_" + name;
   return name.empty() ? "_" : name;
 }
 

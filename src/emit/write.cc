@@ -31,7 +31,8 @@ void add_headers(std::string_view name, std::vector<std::string_view>& names) {
 std::string view_of(const Network& network, const MemoryPlan& plan, std::size_t storage, const RowExtents& view) {
   const StoragePlace& place = plan.storages[storage];
   const std::uint64_t pixel = static_cast<std::uint64_t>(view.channels) * size_of(network.storages[storage].dtype);
-  return braced(unsigned_num(place.offset), unsigned_num(place.ring), unsigned_num(pixel * static_cast<std::uint64_t>(view.pixels)),
+  const std::int64_t row_pixels = place.row_pixels != 0 ? place.row_pixels : view.pixels;
+  return braced(unsigned_num(place.offset), unsigned_num(place.ring), unsigned_num(pixel * static_cast<std::uint64_t>(row_pixels)),
                 unsigned_num(pixel));
 }
 
@@ -41,16 +42,32 @@ const Region& region_of(const MemoryPlan& plan, std::size_t stage) {
   return *std::find_if(plan.regions.begin(), plan.regions.end(), [&](const Region& region) { return stage < region.last; });
 }
 
-std::string region_table(const MemoryPlan& plan) {
-  std::string text =
-      "/* Stages that run together: the first, how many, and where they keep their places. */\n"
-      "static const struct {\n  uint16_t first, count;\n  uint32_t places;\n} regions[] = {\n";
-  for (std::size_t r = 0; r < plan.regions.size(); ++r)
-    text += "  " +
-            braced(num(static_cast<std::int64_t>(plan.regions[r].first)),
-                   num(static_cast<std::int64_t>(plan.regions[r].last - plan.regions[r].first)), unsigned_num(plan.places[r])) +
-            ",\n";
-  return text + "};\n";
+/// A region in strips stands there once for each, with the columns that its stages make in it.
+std::string region_table(const Network& network, const MemoryPlan& plan) {
+  std::string columns;
+  std::string table =
+      "/* Stages that run together: the first, how many, where they keep their places, and which columns they make; NULL: all. */\n"
+      "static const struct {\n  uint16_t first, count;\n  uint32_t places;\n  const sluice_columns *columns;\n} regions[] = {\n";
+  for (std::size_t r = 0; r < plan.regions.size(); ++r) {
+    const Region& region = plan.regions[r];
+    const std::size_t count = region.last - region.first;
+    const Strips strips(network, region);
+    if (region.strips > 1) columns += "static const sluice_columns columns_" + std::to_string(r) + "[] = {\n";
+    for (std::int64_t strip = 0; strip < region.strips; ++strip) {
+      table +=
+          "  " +
+          braced(num(static_cast<std::int64_t>(region.first)), num(static_cast<std::int64_t>(count)), unsigned_num(plan.places[r]),
+                 region.strips == 1 ? std::string("NULL")
+                                    : "columns_" + std::to_string(r) + " + " + std::to_string(static_cast<std::size_t>(strip) * count)) +
+          ",\n";
+      if (region.strips == 1) continue;
+      for (std::size_t i = region.first; i < region.last; ++i)
+        columns += (i == region.first ? "  " : " ") + braced(num(strips.columns(strip, i).begin), num(strips.columns(strip, i).end)) + ",";
+      columns += "\n";
+    }
+    if (region.strips > 1) columns += "};\n";
+  }
+  return columns + table + "};\n";
 }
 
 /// Replaces each NAME by the emission's name.
@@ -88,7 +105,8 @@ constexpr const char* kRunBody = R"(  uint8_t *base = (uint8_t *)arena;
   source.read = read;
   source.user = user;
   for (r = 0; r < sizeof regions / sizeof *regions; ++r)
-    sluice_run_region(stages + regions[r].first, regions[r].count, (sluice_place *)(void *)(base + regions[r].places), base, &source);
+    sluice_run_region(stages + regions[r].first, regions[r].count, regions[r].columns, (sluice_place *)(void *)(base + regions[r].places),
+                      base, &source);
 )";
 
 std::string run_function(const EmitOptions& options, const Network& network, const MemoryPlan& plan) {
@@ -192,21 +210,21 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan) {
                        inside ? num(static_cast<std::int64_t>(*maker - region.first)) : std::string("-1")) +
                 ",\n";
     }
-    const Storage& made = network.storages[stage.storage];
-    const bool kept = made.is_output || (!made.readers.empty() && made.readers.back() >= region.last);
     const KernelCode& code = code_of(stage.kernel);
     stages += "  " +
               braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
                      stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
                      view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
                      num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
-                     num(kept ? 1 : 0)) +
+                     num(outlives(network, region, stage.storage) ? 1 : 0)) +
               ",\n";
     input_count += stage.inputs.size();
   }
   if (input_count == 0) inputs += "  {{0, 1, 0, 0}, NULL, -1},\n";
   return reaches + inputs + "};\n" + stages + "};\n";
 }
+
+std::int64_t input_passes(const MemoryPlan& plan) { return plan.regions[0].strips; }
 
 const char* c_type_of(DType type) { return type == DType::kU8 ? "uint8_t" : type == DType::kF32 ? "float" : "int32_t"; }
 
@@ -215,7 +233,7 @@ std::string write_source(const model::Graph&, const EmitOptions& options, const 
   std::string text = "/* Emitted by sluice; NAME.h says how it is used. C99. */\n#include \"NAME.h\"\n\n";
   text += copied_headers(network, "rows.h");
   text += kChecks;
-  text += "\n" + parameters + stage_tables(network, plan) + region_table(plan) + run_function(options, network, plan);
+  text += "\n" + parameters + stage_tables(network, plan) + region_table(network, plan) + run_function(options, network, plan);
   return named(std::move(text), options.name);
 }
 
@@ -225,7 +243,10 @@ std::string write_header(const model::Graph& graph, const EmitOptions& options, 
   const auto offset_of = [&](const NetworkPort& port) { return plan.storages[port.storage].offset; };
   std::string text = "/* NAME: a network as C99, without a heap, a library call but memcpy and memset, or recursion.\n *\n";
   text += layer_table(graph, network, plan);
-  text += " *\n * " + num(static_cast<std::int64_t>(network.macs)) + " multiply-adds, none of them twice.\n */\n";
+  text += " *\n * " + num(static_cast<std::int64_t>(network.macs)) + " multiply-adds" +
+          (plan.macs == network.macs ? std::string(", none of them twice.")
+                                     : "; " + num(static_cast<std::int64_t>(plan.macs)) + " in strips, which share columns.") +
+          "\n */\n";
   text += "#ifndef NAME_H\n#define NAME_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   text +=
       "/* RAM: one arena, whose address is a multiple of 4, and the stack of NAME_run and what it calls, at most, on 32-bit ARM and on "
@@ -246,7 +267,9 @@ std::string write_header(const model::Graph& graph, const EmitOptions& options, 
   if (streamed) {
     text +=
         "/* Writes row `row` of the input, NAME_INPUT_PIXELS * NAME_INPUT_CHANNELS values of type NAME_input, to `to`. Rows are asked\n"
-        " * for in order, each once, when they are wanted. */\n"
+        " * for in order when they are wanted, each once" +
+        std::string(input_passes(plan) == 1 ? "" : ", and from the first one again for each of the NAME_INPUT_PASSES strips") +
+        ". */\n#define NAME_INPUT_PASSES " + num(input_passes(plan)) + "\n" +
         "typedef void (*NAME_read_row)(void *user, uint32_t row, void *to);\n\n"
         "/* Runs the network. `arena` may be NULL: then it is one of NAME's own, which NAME_CALLERS_ARENA leaves out when NAME.c is\n"
         " * compiled. Gives the first output, in the arena, until the next run. */\n"

@@ -19,6 +19,9 @@ std::string write_header(const model::Graph& graph, const EmitOptions& options, 
 std::string copied_headers(const Network& network, std::string_view walk);
 std::string stage_tables(const Network& network, const MemoryPlan& plan);
 
+/// How often the rows of a streamed input are asked for: it is what the first stage makes.
+std::int64_t input_passes(const MemoryPlan& plan);
+
 /// "uint8_t" of a port's values.
 const char* c_type_of(DType type);
 

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <string_view>
 
+/// The first byte of what the linker made of this code: the head of the program's file, or of the shared library's.
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __ehdr_start;
+
 namespace sluice::engine {
 namespace {
 
@@ -75,10 +78,16 @@ void for_each_line(const char* path, const Visit& visit) noexcept {
 class CodePages {
  public:
   CodePages() noexcept : pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {
+    const bool tells_of_this = pages_are_own();
+    bool tells_of_code = false;
     for_each_line("/proc/self/maps", [&](std::string_view line) {
       Mapping mapping;
-      if (read_mapping(line, mapping) && mapping.from_file) add(mapping);
+      if (!read_mapping(line, mapping)) return;
+      tells_of_code |= mapping.begin == reinterpret_cast<std::uintptr_t>(&__ehdr_start);
+      if (mapping.from_file) add(mapping);
     });
+    // An emulator may let through what the system says of the emulator, whose addresses are others.
+    if (!tells_of_this || !tells_of_code) count_ = 0;
   }
   CodePages(const CodePages&) = delete;
   CodePages& operator=(const CodePages&) = delete;
@@ -120,6 +129,13 @@ class CodePages {
 
   /// There, or swapped out, and not the file's any more.
   static bool written(std::uint64_t entry) noexcept { return (entry >> 62) != 0 && (entry >> 61 & 1) == 0; }
+
+  /// Does the system's list of pages know that the stack is written?
+  bool pages_are_own() const noexcept {
+    std::uint64_t entry = 0;
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(&entry) / static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    return pread(pagemap_, &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == ssize_t{sizeof entry} && written(entry);
+  }
 
   /// Calls `visit(begin, end)` with each run of pages that are not written.
   template <class Visit>

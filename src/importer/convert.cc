@@ -93,7 +93,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
 
   model::Graph& graph = made.graph;
   report.pruned.clear();
-  made.recipes = emit(made.draft, graph, {options.weights, options.weight_forms});
+  made.recipes = emit(made.draft, graph, {options.weights, options.weight_forms, !options.exact});
   graph.preprocess = options.preprocess;
   graph.labels = options.labels;
   SLUICE_RETURN_IF_ERROR(check_size(onnx, options, graph, report));

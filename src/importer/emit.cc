@@ -87,6 +87,21 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
   return kernels::fit_groups(made) ? std::optional(made) : std::nullopt;
 }
 
+/// How many groups become one, so that panels are full: the kernels of panels take no others. 1: those of another layout, or where the
+/// zeros between them would cost more than they gain.
+std::int64_t groups_to_merge(const model::ConvAttributes& conv) noexcept {
+  constexpr std::int64_t kMostWork = 32;  // times the multiply-adds; the generic kernel takes about 50 times as long for each
+  const std::int64_t outputs = conv.out_channels / conv.groups, depth = conv.in_channels / conv.groups;
+  if (conv.groups == 1 || conv.depthwise() || outputs >= model::kPanelLanes) return 1;
+  for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
+    if (conv.groups % merged != 0 || (merged < conv.groups && merged * outputs < model::kPanelLanes)) continue;
+    const std::int64_t panels = ceil_div(merged * outputs, std::int64_t{model::kPanelLanes});
+    const std::int64_t work = panels * model::kPanelLanes * ceil_div(merged * depth, std::int64_t{4}) * 4;
+    return work <= kMostWork * merged * outputs * depth ? merged : 1;
+  }
+  return 1;
+}
+
 class Emitter {
  public:
   Emitter(const Draft& draft, model::Graph& graph, const Storage& storage)
@@ -266,15 +281,22 @@ class Emitter {
     const PackSource& source = recipe.source;
     const std::int64_t first = (w.data - w.quantised->base) / static_cast<std::int64_t>(sizeof(float));
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-    recipe.integers = {source, node.integers->values->data() + first, conv != nullptr && conv->depthwise()};
+    recipe.integers = {source, node.integers->values->data() + first, conv != nullptr && conv->depthwise(), merged_groups(node)};
     if (conv == nullptr)
       kernels::describe_integers(recipe.integers, std::array{source.outputs, source.depth}, weight);
     else if (conv->depthwise())
       kernels::describe_integers(recipe.integers, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w}, weight);
     else
-      kernels::describe_integers(recipe.integers, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w, source.depth},
-                                 weight);
+      kernels::describe_integers(
+          recipe.integers, std::array{source.outputs, conv->window.kernel_h, conv->window.kernel_w, source.depth * recipe.integers.merged},
+          weight);
     return add_weight(std::move(weight), std::move(recipe));
+  }
+
+  /// How many of the node's groups are one in the graph.
+  std::int64_t merged_groups(const DraftNode& node) const noexcept {
+    const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+    return storage_.merge_groups && node.integers && conv != nullptr && node.op == OpKind::kConv ? groups_to_merge(*conv) : 1;
   }
 
   WeightId add_body_weight(const BodyWeight& weight) {
@@ -308,6 +330,7 @@ class Emitter {
     made.name = node.name;
     made.op = node.op;
     made.attributes = node.attributes;
+    if (auto* conv = std::get_if<model::ConvAttributes>(&made.attributes)) conv->groups /= merged_groups(node);
     made.epilogue = node.epilogue;
     made.numeric = node.numeric;
     made.quantisation = quantisation(node.sums);

@@ -51,6 +51,7 @@ bool can_hold(kernels::PanelStorage storage, const kernels::PackSource& source) 
 struct Storage {
   std::optional<kernels::PanelStorage> all;  // where the file does not decide it; nothing: as the file has them
   std::map<std::string, kernels::PanelStorage, std::less<>> by_name = {};  // of these weights, instead
+  bool merge_groups = true;  // of integer convolutions whose groups fill no panel, as many as fill one become a group (zeros between them)
 };
 
 /// Fills tensors, weights, nodes and ports of `graph` and returns the recipes of its weights.

@@ -264,7 +264,19 @@ class Walk final : public BodyLowering {
   void check_dims_were_used() {
     for (const auto& [name, value] : dims_)
       if (!used_dims_.contains(name) && !is_term(name))
-        report(ErrorCode::kInvalidArgument, "", "", "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension");
+        report(ErrorCode::kInvalidArgument, "", "",
+               "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension; there are " + names_of_dims(true));
+  }
+
+  /// The names that extent_of() looks for: of free dimensions, or of each axis where none is free.
+  std::string names_of_dims(bool free) const {
+    std::string names;
+    for (const OnnxPort& port : onnx_.inputs)
+      for (std::size_t axis = 0; axis < port.dims.size(); ++axis)
+        if (const OnnxDim& dim = port.dims[axis]; !free || !dim.stated || !dim.param.empty())
+          names += (names.empty() ? "" : ", ") + (dim.param.empty() ? place_of(port, axis) : std::string(dim.param));
+    if (!names.empty()) return names;
+    return free ? names_of_dims(false) : "none";
   }
 
   /// Does another dimension follow from this one?

@@ -45,7 +45,9 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, const 
   file->path_ = path;
   if (system_file_ops().state(descriptor, &file->state_) != 0) return fail(make_io_error(path, "the file cannot be examined", errno));
   if (!file->state_.regular) return fail(ErrorCode::kInvalidModel, path, "only a regular file can hold a model or its data");
-  const std::size_t size = file->state_.size.count();
+  const auto size = static_cast<std::size_t>(file->state_.size.count());
+  if (size != file->state_.size.count())  // an address has 32 bits here
+    return fail(make_error(ErrorCode::kOutOfMemory, path, "the file is larger than this system can map", file->state_.size.count(), 0));
   if (size == 0) return fail(ErrorCode::kInvalidModel, path, "the file is empty");
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (address == MAP_FAILED) {

@@ -320,7 +320,9 @@ void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::
 }
 
 void describe_integers(const IntegerSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept {
-  source.depthwise ? describe_depthwise(source.where, logical_shape, weight) : describe_panels(source.where, logical_shape, weight);
+  PackSource where = source.where;
+  where.outputs_per_group = group_size(where) * source.merged;
+  source.depthwise ? describe_depthwise(where, logical_shape, weight) : describe_panels(where, logical_shape, weight);
   weight.panel_layout.dtype = DType::kI8;
   weight.panel_layout.k_interleave = source.depthwise ? 1 : 4;
   weight.panel_bytes = model::panel_bytes_of(weight.panel_layout, model::values_of_lane(weight)).value_or(Bytes());
@@ -331,17 +333,19 @@ void pack_integers(const IntegerSource& source, PanelRange p, std::span<std::byt
   std::fill(out.begin(), out.end(), std::byte{0});
   const auto panel_bytes = static_cast<std::int64_t>(out.size()) / std::max<std::int64_t>(1, p.size());
   const PackSource& where = source.where;
-  const std::int64_t interleave = source.depthwise ? 1 : 4, depth = ceil_div(where.depth, interleave) * interleave;
-  const std::int64_t each = source.depthwise ? where.outputs : group_size(where);
+  const std::int64_t interleave = source.depthwise ? 1 : 4, depth = ceil_div(where.depth * source.merged, interleave) * interleave;
+  const std::int64_t each = source.depthwise ? where.outputs : group_size(where) * source.merged;
   for (std::int64_t panel = p.begin; panel < p.end; ++panel) {
     const ChannelRange c = model::channels_of_panels({panel, panel + 1}, each, where.outputs);
     const Lanes lanes = lanes_of(where, c.begin, c.end);
     std::byte* const to = out.data() + (panel - p.begin) * panel_bytes;
-    for (int lane = 0; lane < lanes.count; ++lane)
+    for (int lane = 0; lane < lanes.count; ++lane) {
+      const std::int64_t first = (c.begin + lane) / group_size(where) % source.merged * where.depth;  // of the inputs of its own group
       for_each_value(where, lanes.base[static_cast<std::size_t>(lane)], [&](std::int64_t i, std::int64_t element) {
-        const std::int64_t k = i / where.depth * depth + i % where.depth;  // padded in each tap
+        const std::int64_t k = i / where.depth * depth + first + i % where.depth;  // padded in each tap
         to[(k / interleave * kPanelLanes + lane) * interleave + k % interleave] = static_cast<std::byte>(source.values[element]);
       });
+    }
   }
 }
 

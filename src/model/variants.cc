@@ -22,10 +22,24 @@ std::vector<std::uint64_t> words_of(std::span<const std::byte> bytes) {
   return words;
 }
 
-tl::unexpected<Error> unfit(const Dimension& dimension, const char* reason, std::int64_t wanted) {
-  const std::string subject = "dimension " + dimension.name + " (" + extents_text(dimension.extents) + ")";
-  return fail(make_error(ErrorCode::kInvalidArgument, subject, reason, static_cast<std::uint64_t>(dimension.bound()),
-                         static_cast<std::uint64_t>(wanted)));
+std::string name_and_extents(const Dimension& dimension) { return dimension.name + " (" + extents_text(dimension.extents) + ")"; }
+
+/// `nearest`: an extent that the model file has.
+tl::unexpected<Error> unfit(const Dimension& dimension, const char* reason, std::int64_t nearest, std::int64_t wanted) {
+  return fail(make_error(ErrorCode::kInvalidArgument, "dimension " + name_and_extents(dimension), reason,
+                         static_cast<std::uint64_t>(nearest), static_cast<std::uint64_t>(wanted)));
+}
+
+/// The extent before `at`, or `at`, whichever differs less from what is wanted.
+std::int64_t nearest_extent(const std::vector<std::int64_t>& extents, std::vector<std::int64_t>::const_iterator at, std::int64_t wanted) {
+  return at != extents.begin() && wanted - at[-1] <= *at - wanted ? at[-1] : *at;
+}
+
+tl::unexpected<Error> unknown_dimension(const std::string& name, const std::vector<Dimension>& dimensions) {
+  std::string subject = "dimension " + name;
+  for (const Dimension& dimension : dimensions)
+    subject += (&dimension == &dimensions.front() ? ", where there are " : ", ") + name_and_extents(dimension);
+  return fail(ErrorCode::kInvalidArgument, subject, "the model file has no dimension of this name to bind");
 }
 
 /// How many extents from the first on have one distance.
@@ -202,16 +216,19 @@ Result<std::size_t> bind(std::vector<Dimension>& dimensions, const Extents& want
       return fail(ErrorCode::kInvalidArgument, "dimension " + name,
                   "the model file is of one shape; convert with --dim NAME=1..BOUND to choose when it is opened");
     if (std::none_of(dimensions.begin(), dimensions.end(), [&](const Dimension& d) { return d.name == name; }))
-      return fail(ErrorCode::kInvalidArgument, "dimension " + name, "the model file has others to bind: `sluice inspect` lists them");
+      return unknown_dimension(name, dimensions);
   }
   std::size_t point = 0;
   for (Dimension& dimension : dimensions) {
     const auto given = wanted.find(dimension.name);
     dimension.extent = given == wanted.end() ? dimension.bound() : given->second;
     if (dimension.extent < 0) return fail(ErrorCode::kInvalidArgument, "dimension " + dimension.name, "an extent is 0 or more");
-    if (dimension.extent > dimension.bound()) return unfit(dimension, "the extent is above the bound of the model file", dimension.extent);
+    if (dimension.extent > dimension.bound())
+      return unfit(dimension, "the extent is above the bound of the model file", dimension.bound(), dimension.extent);
     const auto at = std::lower_bound(dimension.extents.begin(), dimension.extents.end(), dimension.extent);
-    if (*at != dimension.extent) return unfit(dimension, "the model file has no graph for this extent", dimension.extent);
+    if (*at != dimension.extent)
+      return unfit(dimension, "the model file has no graph for this extent; the nearest is the one needed",
+                   nearest_extent(dimension.extents, at, dimension.extent), dimension.extent);
     point = point * dimension.extents.size() + static_cast<std::size_t>(at - dimension.extents.begin());
   }
   return point;

@@ -12,8 +12,8 @@ namespace {
 // A worker's stack, as far as runs touch it (engine.h, kLeastStack), and its tables.
 constexpr Bytes kWorkerBytes{64 * 1024};
 // A process that serves holds so much more than one that runs a model: its own code, and two threads at least. Peaks of serving a model of
-// a few KiB were 6.44 to 8.27 MB, the most with a program just linked. What the program reserves for itself covers it.
-constexpr Bytes kServingBytes{(2 * 1024 + 256) * 1024};
+// a few KiB were 6.89 to 7.17 MB. What the program reserves for itself covers it.
+constexpr Bytes kServingBytes{(1024 + 768) * 1024};
 
 /// Of a part of a graph, which lists all weights of its file: those that it reads.
 Bytes weight_bytes(const model::Graph& graph) {
@@ -170,7 +170,10 @@ Status Fleet::make_parts(const SchedulerOptions& options, std::size_t slots) {
       given += unlimited ? part.floor + part.wish : part.given;
     }
     SLUICE_ASSIGN_OR_RETURN(const bool filled, fill(options, all));
-    if (filled) return {};
+    if (!filled) continue;
+    // The code of reading and planning goes back before that of the runs comes beside it.
+    if (options.scope == BudgetScope::kProcess && options.budget < kUnlimitedBytes) engine::release_code_pages();
+    return {};
   }
 }
 

@@ -30,6 +30,26 @@ if(NOT factor EQUAL 1)
   message(FATAL_ERROR "multiply-adds ${factor} times the network's")
 endif()
 
+# Multiply-adds buy RAM, no more of them than allowed; the rows of the input are then asked for once for each strip
+sluice(0 emit ${reader} --dim W=64 --ram smallest -o once --json)
+json(ram_once ram_bytes)
+json(passes input_passes)
+if(NOT passes EQUAL 1)
+  message(FATAL_ERROR "rows are asked for ${passes} times")
+endif()
+sluice(0 emit ${reader} --dim W=64 --ram smallest --max-overhead 50% -o strips --test random:3 --json)
+run_test(strips)
+json(ram ram_bytes)
+json(factor macs_factor)
+json(passes input_passes)
+if(NOT ram LESS ram_once OR NOT factor GREATER 1 OR factor GREATER 1.5 OR NOT passes GREATER 1)
+  message(FATAL_ERROR "RAM ${ram} of ${ram_once}, multiply-adds ${factor}, passes ${passes}")
+endif()
+sluice(1 emit ${reader} --dim W=64 --ram smallest --max-overhead much -o x)
+expect_match("${err}" "--max-overhead much: is not a share")
+sluice(1 emit --measure --max-overhead 20% -o x)
+expect_match("${err}" "--max-overhead: is of a model")
+
 # Too little RAM names the least that works
 sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
 string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
@@ -54,7 +74,26 @@ if(out MATCHES "assumed")
   message(FATAL_ERROR "a measurer's profile is not used: ${out}")
 endif()
 
-# The same on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
+# The examples: a word that was photographed, and one that is heard, where its network is at hand
+sluice(0 emit ${reader} --dim W=144 --ram 128KiB -o board)
+execute_process(COMMAND ${SOURCE_DIR}/examples/microcontroller/run board read_a_line WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE said
+  ERROR_VARIABLE problems COMMAND_ERROR_IS_FATAL ANY)
+expect_match("${said}${problems}" "Deemed|SKIPPED")
+set(shared $ENV{SLUICE_SHARED_DIR})
+if(NOT shared)
+  set(shared ${SOURCE_DIR}/../shared)
+endif()
+set(keywords ${shared}/models/audio/micro_kws_m_qdq.onnx)
+if(EXISTS ${keywords})
+  sluice(0 emit ${keywords} --dim unk__68=1 --ram 8KiB -o board)
+  execute_process(COMMAND ${SOURCE_DIR}/examples/microcontroller/run board WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE said
+    ERROR_VARIABLE problems COMMAND_ERROR_IS_FATAL ANY)
+  expect_match("${said}${problems}" "word [0-9]|SKIPPED")
+else()
+  message(STATUS "SKIPPED: the word hearer: ${keywords} is not at hand")
+endif()
+
+# The measurer on a Cortex-M4 under an emulator, whose instructions take a nanosecond each
 find_program(arm_gcc arm-none-eabi-gcc)
 find_program(arm_qemu qemu-system-arm)
 if(arm_gcc AND arm_qemu)

@@ -19,6 +19,21 @@ TEST_CASE("the nearest word is suggested where one is near") {
   CHECK(suggestion("launch", commands).empty());
 }
 
+TEST_CASE("a word that stands where none is wanted is said how it was meant") {
+  CHECK(hint_for_stray("MiB", false) == "; a size is one word: 64MiB");
+  CHECK(hint_for_stray("gb", false) == "; a size is one word: 64MiB");
+  CHECK(hint_for_stray("cat.jpg", true) == "; did you mean '--input cat.jpg'?");
+  CHECK(hint_for_stray("cat.jpg", false).empty());
+  for (const char* const word : {"", "5", "2MiB", "vgg.sluice", "unlimited"}) CHECK(hint_for_stray(word, true).empty());
+}
+
+TEST_CASE("a file where a command is wanted has a command that takes it") {
+  CHECK(command_for_file("a/m.sluice") == "; did you mean 'sluice run a/m.sluice'?");
+  CHECK(command_for_file("m.onnx") == "; did you mean 'sluice convert m.onnx -o m.sluice'?");
+  CHECK(command_for_file("run").empty());
+  CHECK(name_of_converted("model.bin") == "model.bin.sluice");
+}
+
 TEST_CASE("several values may follow one option") {
   constexpr std::string_view kOptions[] = {"--dim"};
   const auto spread = [&](std::vector<const char*> words) { return spread_values(words, kOptions); };

@@ -150,6 +150,23 @@ TEST_CASE("integer pools: kinds, windows, padding, channels") {
   }
 }
 
+TEST_CASE("nearest resizing of integers: extents, roundings, channels") {
+  std::mt19937 random(2);
+  for (const auto rounding : {ResizeRounding::kFloor, ResizeRounding::kRoundPreferCeil})
+    for (const auto coordinates : {ResizeCoordinates::kAsymmetric, ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners})
+      for (const std::int64_t channels : {1, 2, 3, 4, 16, 32, 64, 70})
+        for (const auto& [height, width] : {std::pair{10, 14}, {3, 5}, {7, 21}, {1, 1}}) {
+          const std::array<float, 4> scale{1, static_cast<float>(height) / 5.0f, static_cast<float>(width) / 7.0f, 1};
+          Problem p = integer_node(model::OpKind::kResize, model::ResizeAttributes{.mode = ResizeMode::kNearest,
+                                                                                   .coordinates = coordinates,
+                                                                                   .rounding = rounding,
+                                                                                   .scale = {scale[0], scale[1], scale[2], scale[3]}});
+          add_integer_input(p, Shape{2, 5, 7, channels}, {0.02f, 3}, Drawn::kAll, random);
+          set_output(p, Shape{2, height, width, channels}, DType::kU8, {0.02f, 3});
+          check_all(p, {{}, {.rows = 3, .threads = 2, .pixel_gap = 3}});
+        }
+}
+
 TEST_CASE("nearest resizing of integers moves them") {
   Problem p = integer_node(model::OpKind::kResize, model::ResizeAttributes{.mode = ResizeMode::kNearest,
                                                                            .coordinates = ResizeCoordinates::kAsymmetric,

@@ -17,12 +17,10 @@ using model::OpKind;
 
 namespace {
 
-std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const QdqBuilder& onnx, bool fuse = true) {
-  const std::string from = folder.path("m.onnx"), path = folder.path(fuse ? "fused.sluice" : "plain.sluice");
+std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const QdqBuilder& onnx, const importer::ConvertOptions& options) {
+  const std::string from = folder.path("m.onnx"), path = folder.path(options.fuse ? "fused.sluice" : "plain.sluice");
   write_file(from, onnx.bytes());
   importer::ConvertReport report;
-  importer::ConvertOptions options;
-  options.fuse = fuse;
   const Status status = importer::convert(from, path, options, report);
   INFO((report.problems.empty() ? std::string() : report.problems[0].message));
   INFO((status ? std::string() : status.error().to_string()));
@@ -30,6 +28,12 @@ std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const QdqB
   auto model = Model::open(path);
   REQUIRE(model);
   return *std::move(model);
+}
+
+std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const QdqBuilder& onnx, bool fuse = true) {
+  importer::ConvertOptions options;
+  options.fuse = fuse;
+  return converted(folder, onnx, options);
 }
 
 std::vector<std::byte> outputs_of(const std::shared_ptr<const Model>& model, const SessionOptions& options = {}) {
@@ -159,6 +163,10 @@ std::vector<Case> cases() {
       {"3x3, strided", convolution({20, 8, 3, 3}, 3, 1, 2, 1), OpKind::kConv},
       {"3x3 and Relu", convolution({20, 8, 3, 3}, 3, 1, 1, 1, "Relu"), OpKind::kConv},
       {"groups of few outputs", convolution({16, 4, 3, 3}, 3, 1, 1, 2), OpKind::kConv},
+      {"four groups of three outputs", convolution({12, 2, 3, 3}, 3, 1, 2, 4), OpKind::kConv},
+      {"groups of three outputs, eight of which become one", convolution({48, 2, 3, 3}, 3, 1, 1, 16), OpKind::kConv, 0.05f, {1, 32, 9, 10}},
+      {"asymmetric weights in groups of five outputs", byte_convolution({20, 2, 1, 1}, 0, true, 5, 4), OpKind::kConv, 0.2f},
+      {"two outputs of each channel", convolution({16, 1, 3, 3}, 3, 1, 1, 8), OpKind::kConv},
       {"groups of 24 outputs", convolution({48, 4, 3, 3}, 3, 1, 1, 2), OpKind::kConv},
       {"depthwise", convolution({8, 1, 3, 3}, 3, 1, 1, 8), OpKind::kConv},
       {"signed, a scale a channel", byte_convolution({20, 8, 3, 3}, 0, true, 0), OpKind::kConv, 0.2f},
@@ -296,6 +304,39 @@ TEST_CASE("one operator between bytes is one node of integers") {
     SessionOptions two_threads;
     two_threads.threads = 2;
     CHECK(outputs_of(fused, two_threads) == got);
+  }
+}
+
+TEST_CASE("groups of few outputs become one where their panels would be empty otherwise, with the same bits") {
+  struct Grouped {
+    Ints weight;
+    std::int64_t groups, merged_groups;
+  };
+  for (const Grouped& each : {Grouped{{48, 2, 3, 3}, 16, 2},
+                              {{32, 4, 3, 3}, 8, 2},
+                              {{24, 1, 1, 1}, 8, 1},
+                              {{7, 1, 3, 3}, 7, 7},
+                              {{32, 16, 3, 3}, 2, 2},
+                              {{26, 1, 3, 3}, 13, 1},
+                              {{106, 1, 1, 1}, 53, 53}}) {
+    INFO(each.weight[0] << " outputs in " << each.groups << " groups");
+    const TemporaryFolder folder;
+    QdqBuilder b;
+    b.input("x", {1, each.weight[1] * each.groups, 9, 10}).output("y");
+    convolution(each.weight, each.weight[2], each.weight[2] / 2, 1, each.groups)(b);
+    importer::ConvertOptions exact;
+    exact.exact = true;
+    const auto groups_of = [](const std::shared_ptr<const Model>& model) {
+      for (const model::Node& node : model->graph().nodes)
+        if (node.op == OpKind::kConv) return node.as<model::ConvAttributes>().groups;
+      return std::int64_t{0};
+    };
+    const auto merged = converted(folder, b);
+    CHECK(groups_of(merged) == each.merged_groups);
+    const std::vector<std::byte> got = outputs_of(merged);
+    const auto as_they_are = converted(folder, b, exact);
+    CHECK(groups_of(as_they_are) == each.groups);
+    CHECK(outputs_of(as_they_are) == got);
   }
 }
 

@@ -256,5 +256,30 @@ TEST_CASE("integers lie four inputs of a lane beside each other, each tap padded
   CHECK(packed[64 + 4] == std::byte{0});
 }
 
+TEST_CASE("merged groups lie beside each other, with zeros for each other's inputs") {
+  std::vector<std::int8_t> values;
+  for (int i = 0; i < 40 * 3 * 2; ++i) values.push_back(static_cast<std::int8_t>(i % 100 + 1));
+  const std::vector<std::byte> none;
+  const IntegerSource source{oihw(none, 40, 3, 2, 8), values.data(), false, 4};  // eight groups of five outputs become two of twenty
+  model::Weight weight;
+  describe_integers(source, std::array<std::int64_t, 4>{40, 1, 2, 12}, weight);
+  CHECK(weight.panels == 4);
+  CHECK(weight.panel_bytes == Bytes(2 * 12 * 16));
+  std::vector<std::byte> packed(weight.bytes.count(), std::byte{77});
+  pack_integers(source, {0, 4}, packed);
+  std::int64_t wrong = 0;
+  for (std::int64_t panel = 0; panel < 4; ++panel)
+    for (std::int64_t tap = 0; tap < 2; ++tap)
+      for (std::int64_t k = 0; k < 12; ++k)
+        for (std::int64_t lane = 0; lane < 16; ++lane) {
+          const std::int64_t within = panel % 2 * 16 + lane, n = panel / 2 * 20 + within;
+          const bool own = within < 20 && k / 3 == within / 5;
+          const std::int8_t want = own ? values[static_cast<std::size_t>((n * 3 + k % 3) * 2 + tap)] : std::int8_t{0};
+          const std::int64_t place = panel * 384 + ((tap * 3 + k / 4) * 16 + lane) * 4 + k % 4;
+          wrong += static_cast<std::int8_t>(packed[static_cast<std::size_t>(place)]) != want ? 1 : 0;
+        }
+  CHECK(wrong == 0);
+}
+
 }  // namespace
 }  // namespace sluice::kernels

@@ -81,8 +81,8 @@ std::optional<std::string> module_of_include(const std::string& target) {
 
 /// The C++ library's own, and those of C and the system that a public header needs.
 bool is_system_header(const std::string& target) {
-  static const std::set<std::string> from_c = {"arm_acle.h", "arm_mve.h", "float.h",  "pthread.h",  "stdio.h",    "string.h",
-                                               "time.h",     "stddef.h",  "stdint.h", "sys/stat.h", "sys/types.h"};
+  static const std::set<std::string> from_c = {"arm_acle.h", "arm_mve.h", "float.h",  "math.h",   "pthread.h",  "stdio.h",
+                                               "string.h",   "time.h",    "stddef.h", "stdint.h", "sys/stat.h", "sys/types.h"};
   return from_c.contains(target) || (target.find('/') == std::string::npos && target.find('.') == std::string::npos);
 }
 

@@ -6,8 +6,8 @@
 //           +-----------+-------------+--> time
 //
 // planner/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this is a
-// search of its own: first fit in one of two orders, then in orders near the best one so far. It is small, since a network has some hundred
-// rectangles.
+// search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a chain of
+// tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred rectangles.
 //
 // Invariants: (O1) rectangles that overlap in time overlap in bytes only as a pair says; (O2) the same problem gives the same addresses.
 #pragma once
@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "sluice/planner/placement_problem.h"
@@ -42,30 +43,13 @@ class OverlapPlacement {
     }
   }
 
-  /// Stops when the height is at most `goal`.
+  /// The lowest that is found; the search stops when the height is at most `goal`.
   planner::Placement lowest(std::uint64_t goal) const {
-    constexpr int kOrders = 4000;
-    std::vector<std::size_t> order = latest_first();
-    planner::Placement best = fit(order);
-    if (planner::Placement scarcest = fit(scarcest_first()); scarcest.height < best.height) {
-      order = scarcest_first();
-      best = std::move(scarcest);
-    }
-    std::uint64_t random = 0x9e3779b97f4a7c15u;
-    for (int i = 0; i < kOrders && best.height > goal && order.size() > 1; ++i) {
-      std::vector<std::size_t> tried = order;
-      const auto draw = [&] {
-        return static_cast<std::size_t>((random = random * 6364136223846793005u + 1442695040888963407u) >> 33) % order.size();
-      };
-      const std::size_t from = draw(), to = draw();
-      std::rotate(tried.begin() + static_cast<std::ptrdiff_t>(std::min(from, to)), tried.begin() + static_cast<std::ptrdiff_t>(from),
-                  tried.begin() + static_cast<std::ptrdiff_t>(std::max(from, to)));
-      planner::Placement placement = fit(tried);
-      if (placement.height > best.height) continue;
-      best = std::move(placement);
-      order = std::move(tried);
-    }
-    return best;
+    const std::vector<bool> from_below(rectangles_.size(), false);
+    Attempt best = improved(goal, fit(goal, latest_first(), from_below));
+    if (best.placement.height > goal)
+      if (Attempt other = improved(goal, fit(goal, scarcest_first(), from_below)); other.is_better_than(best)) best = std::move(other);
+    return std::move(best.placement);
   }
 
  private:
@@ -78,6 +62,51 @@ class OverlapPlacement {
   };
 
   static bool meet(const Interval<std::int64_t>& a, const Interval<std::int64_t>& b) { return a.begin < b.end && b.begin < a.end; }
+
+  /// Rectangles in the order in which they were laid, and from which end; `excess`: the bytes that they have beyond the goal.
+  struct Attempt {
+    std::vector<std::size_t> order;
+    std::vector<bool> from_above;
+    planner::Placement placement;
+    std::uint64_t excess = 0;
+
+    bool is_better_than(const Attempt& other) const {
+      return placement.height != other.placement.height ? placement.height < other.placement.height : excess < other.excess;
+    }
+  };
+
+  /// The place in the order of the first rectangle that ends at the top.
+  std::size_t highest(const Attempt& attempt) const {
+    const auto at_top = [&](std::size_t i) {
+      return rectangles_[i].matters() && attempt.placement.offsets[i] + rectangles_[i].size == attempt.placement.height;
+    };
+    return static_cast<std::size_t>(std::find_if(attempt.order.begin(), attempt.order.end(), at_top) - attempt.order.begin());
+  }
+
+  /// What small changes make of an attempt: one that ends highest goes before another, any goes before any other, or one is laid from the
+  /// other end.
+  Attempt improved(std::uint64_t goal, Attempt best) const {
+    constexpr int kTries = 6000;
+    std::uint64_t random = 0x9e3779b97f4a7c15u;
+    const auto draw = [&](std::size_t count) {
+      return static_cast<std::size_t>((random = random * 6364136223846793005u + 1442695040888963407u) >> 33) % count;
+    };
+    for (int i = 0; i < kTries && best.placement.height > goal && rectangles_.size() > 1; ++i) {
+      std::vector<std::size_t> order = best.order;
+      std::vector<bool> from_above = best.from_above;
+      const bool one_of_the_highest = i % 3 == 0;
+      const std::size_t from = one_of_the_highest ? highest(best) : draw(order.size());
+      const std::size_t to = draw(one_of_the_highest ? from + 1 : order.size());
+      if (i % 3 == 2 || i % 5 == 0)
+        from_above[order[from]] = !from_above[order[from]];
+      else
+        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(std::min(from, to)), order.begin() + static_cast<std::ptrdiff_t>(from),
+                    order.begin() + static_cast<std::ptrdiff_t>(std::max(from, to)));
+      Attempt tried = fit(goal, std::move(order), std::move(from_above));
+      if (!best.is_better_than(tried)) best = std::move(tried);
+    }
+    return best;
+  }
 
   /// What lies below comes before what lies above it.
   std::vector<std::size_t> latest_first() const {
@@ -106,13 +135,14 @@ class OverlapPlacement {
     return order;
   }
 
-  /// Each at the lowest address that those before it leave.
-  planner::Placement fit(const std::vector<std::size_t>& order) const {
-    planner::Placement placement;
+  /// Each at the lowest address that those before it leave, or, from above, at the highest below the goal, if there is one.
+  Attempt fit(std::uint64_t goal, std::vector<std::size_t> order, std::vector<bool> from_above) const {
+    Attempt made{std::move(order), std::move(from_above), {}, 0};
+    planner::Placement& placement = made.placement;
     placement.offsets.assign(rectangles_.size(), 0);
     std::vector<bool> placed(rectangles_.size(), false);
-    std::vector<Interval<std::uint64_t>> taken;  // starts that another one forbids: (begin, end), both open
-    for (const std::size_t i : order) {
+    Taken taken;
+    for (const std::size_t i : made.order) {
       placed[i] = true;
       if (!rectangles_[i].matters()) continue;
       taken.clear();
@@ -122,13 +152,39 @@ class OverlapPlacement {
         taken.push_back({at >= n.below ? at - n.below + 1 : 0, at + n.above});
       }
       std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-      std::uint64_t offset = 0;
-      for (const Interval<std::uint64_t>& t : taken)
-        if (offset >= t.begin && offset < t.end) offset = planner::round_up_to(t.end, rectangles_[i].alignment);
+      const std::optional<std::uint64_t> high = made.from_above[i] ? highest_free(taken, rectangles_[i], goal) : std::nullopt;
+      const std::uint64_t offset = high ? *high : lowest_free(taken, rectangles_[i]), end = offset + rectangles_[i].size;
       placement.offsets[i] = offset;
-      placement.height = std::max(placement.height, offset + rectangles_[i].size);
+      placement.height = std::max(placement.height, end);
+      made.excess += end > goal ? end - goal : 0;
     }
-    return placement;
+    return made;
+  }
+
+  /// Starts that others forbid.
+  using Taken = std::vector<Interval<std::uint64_t>>;
+
+  static std::uint64_t lowest_free(const Taken& taken, const planner::Rectangle& rectangle) {
+    std::uint64_t offset = 0;
+    for (const Interval<std::uint64_t>& t : taken)
+      if (t.contains(offset)) offset = planner::round_up_to(t.end, rectangle.alignment);
+    return offset;
+  }
+
+  static std::optional<std::uint64_t> highest_free(const Taken& taken, const planner::Rectangle& rectangle, std::uint64_t goal) {
+    if (rectangle.size > goal) return std::nullopt;
+    std::uint64_t offset = goal - rectangle.size;
+    for (bool moved = true; moved;) {
+      moved = false;
+      offset -= offset % rectangle.alignment;
+      for (const Interval<std::uint64_t>& t : taken) {
+        if (!t.contains(offset)) continue;
+        if (t.begin == 0) return std::nullopt;
+        offset = t.begin - 1;
+        moved = true;
+      }
+    }
+    return offset;
   }
 
   const std::vector<planner::Rectangle>& rectangles_;

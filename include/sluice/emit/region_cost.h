@@ -3,6 +3,8 @@
 //     whole    made before or behind the region's end still read: all of it
 //     ring     made and read inside: as much as is alive at once (walk.h)
 //     overlap  a whole tensor that dies in the region may lie above one that is made there: its read rows make room for written ones
+//
+// A region in strips (strips.h) has narrower rings and no overlap, and computes more than the network.
 #pragma once
 
 #include <algorithm>
@@ -59,9 +61,31 @@ class RegionCosts {
   }
 
   const RegionCost& of(const Region& region) {
-    const auto key = std::tuple(region.first, region.last, region.granule);
+    const auto key = std::tuple(region.first, region.last, region.granule, region.strips);
     const auto found = costs_.find(key);
     return found != costs_.end() ? found->second : costs_.emplace(key, compute(region)).first->second;
+  }
+
+  /// Multiply-adds of all strips of a region.
+  std::uint64_t macs(const Region& region) const { return Strips(network_, region).macs(); }
+
+  /// Of a region in strips, what is seen without a walk: whole tensors, and the rows that lie between the first and the last one that a
+  /// window reads.
+  std::uint64_t least_of_strips(const Region& region) const {
+    const Strips strips(network_, region);
+    std::uint64_t sum = whole_bytes(region.first, region.last);
+    for (std::size_t i = region.first; i < region.last; ++i) {
+      const Storage& storage = network_.storages[network_.stages[i].storage];
+      if (outlives(network_, region, network_.stages[i].storage)) continue;
+      std::int64_t rows = 0;
+      for (const std::size_t reader : storage.readers)
+        for (const StageInput& input : network_.stages[reader].inputs)
+          if (&network_.storages[input.storage] == &storage && input.reach)
+            rows = std::max(rows,
+                            std::min((input.reach->row.ahead + input.reach->row.behind) / input.reach->row.divisor, input.view.rows - 1));
+      sum += static_cast<std::uint64_t>(rows * strips.row_pixels(i) * network_.stages[i].out.channels) * size_of(storage.dtype);
+    }
+    return sum;
   }
 
   /// First and last region-independent use of a storage: its maker (0: from outside) and its last reader (an output: the end).
@@ -82,17 +106,18 @@ class RegionCosts {
   RegionCost compute(const Region& region) const {
     RegionCost cost;
     Walk walk(network_, region);
-    for (std::size_t above = 0; above < network_.storages.size(); ++above)
+    // Each strip reads from the first row on, so nothing makes room before the last one.
+    for (std::size_t above = 0; region.strips == 1 && above < network_.storages.size(); ++above)
       if (dies_in(above, region))
         for (std::size_t i = region.first; i < region.last; ++i)
-          if (walk.outlives(network_.stages[i].storage)) walk.watch(above, network_.stages[i].storage);
+          if (outlives(network_, region, network_.stages[i].storage)) walk.watch(above, network_.stages[i].storage);
     walk.run();
     cost.whole = whole_bytes(region.first, region.last);
     for (std::size_t i = region.first; i < region.last; ++i) {
       const Stage& stage = network_.stages[i];
       cost.scratch = std::max(cost.scratch, stage.scratch_bytes);
       cost.kept += stage.kept_bytes;
-      if (!walk.outlives(stage.storage)) {
+      if (!outlives(network_, region, stage.storage)) {
         cost.ring_bytes.emplace_back(stage.storage, ring_bytes(stage.storage, walk.alive(stage.storage)));
         cost.rings += cost.ring_bytes.back().second;
       }
@@ -125,7 +150,7 @@ class RegionCosts {
   }
 
   const Network& network_;
-  std::map<std::tuple<std::size_t, std::size_t, std::int64_t>, RegionCost> costs_;
+  std::map<std::tuple<std::size_t, std::size_t, std::int64_t, std::int64_t>, RegionCost> costs_;
 };
 
 }  // namespace sluice::emit

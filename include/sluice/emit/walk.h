@@ -13,14 +13,9 @@
 
 #include "sluice/core/interval.h"
 #include "sluice/emit/network.h"
+#include "sluice/emit/strips.h"
 
 namespace sluice::emit {
-
-/// Stages [first, last), and how many pixels each makes at a time; 0: a row.
-struct Region {
-  std::size_t first = 0, last = 0;
-  std::int64_t granule = 0;
-};
 
 inline std::int64_t granule_of(const Stage& stage, const Region& region) noexcept {
   const std::int64_t row = stage.walked.pixels;
@@ -32,16 +27,16 @@ class Walk {
   Walk(const Network& network, const Region& region)
       : network_(network),
         region_(region),
+        strips_(network, region),
         places_(region.last - region.first),
+        columns_(region.last - region.first),
+        row_pixels_(region.last - region.first, 0),
         alive_(network.storages.size(), 0),
         kept_(region.last - region.first, false) {
-    for (std::size_t i = region.first; i < region.last; ++i) kept_[i - region.first] = outlives(network.stages[i].storage);
-  }
-
-  /// Is a storage that this region makes read behind it?
-  bool outlives(std::size_t storage) const {
-    const Storage& s = network_.storages[storage];
-    return s.is_output || (!s.readers.empty() && s.readers.back() >= region_.last);
+    for (std::size_t i = region.first; i < region.last; ++i) {
+      kept_[i - region.first] = outlives(network, region, network.stages[i].storage);
+      if (region.strips > 1) row_pixels_[i - region.first] = strips_.row_pixels(i);
+    }
   }
 
   /// How far a storage `above` that dies here must lie above one `below` that is made here, in bytes, so that no byte is written while it
@@ -54,8 +49,14 @@ class Walk {
   const std::vector<Overlap>& overlaps() const { return overlaps_; }
 
   void run() {
-    for (std::size_t target = region_.last; target-- > region_.first;)
-      if (target + 1 == region_.last || kept_[target - region_.first]) finish(target);
+    for (std::int64_t strip = 0; strip < region_.strips; ++strip) {
+      for (std::size_t i = region_.first; i < region_.last; ++i) {
+        columns_[i - region_.first] = strips_.columns(strip, i);
+        place(i) = {0, columns(i).begin};
+      }
+      for (std::size_t target = region_.last; target-- > region_.first;)
+        if (target + 1 == region_.last || kept_[target - region_.first]) finish(target);
+    }
   }
 
   /// The most elements of a storage that were alive at once.
@@ -69,22 +70,23 @@ class Walk {
 
   Place& place(std::size_t stage) { return places_[stage - region_.first]; }
   const Place& place(std::size_t stage) const { return places_[stage - region_.first]; }
-  bool inside(std::size_t stage) const { return stage >= region_.first && stage < region_.last; }
+  const Interval<std::int64_t>& columns(std::size_t stage) const { return columns_[stage - region_.first]; }
+  bool inside(std::size_t stage) const { return region_.contains(stage); }
   bool done(std::size_t stage) const { return place(stage).row == network_.stages[stage].walked.rows; }
 
   void finish(std::size_t target) {
     std::size_t i = target;
     while (!done(target)) {
       const Stage& stage = network_.stages[i];
-      const std::int64_t count = std::min(stage.walked.pixels - place(i).pixel, granule_of(stage, region_));
+      const std::int64_t count = std::min(columns(i).end - place(i).pixel, granule_of(stage, region_));
       const std::size_t maker = lacks(i, count);
       if (maker != i) {
         i = maker;
         continue;
       }
       make(i, count);
-      while (i < target && (++i, i < target) && done(i)) {
-      }
+      while (i < target)
+        if (++i == target || !done(i)) break;
     }
   }
 
@@ -98,26 +100,40 @@ class Walk {
       if (made.folds) return *maker;
       std::int64_t row = at.row, pixel = at.pixel + count - 1;
       if (input.reach) row = input.reach->row.last(row), pixel = input.reach->pixel.last(pixel);
-      const std::int64_t wanted = (row * input.view.pixels + pixel + 1) * input.view.channels;
+      const std::int64_t wanted = (row * row_pixels(input) + pixel + 1) * input.view.channels;
       if (wanted > made_by(*maker)) return *maker;
     }
     return i;
   }
 
-  std::int64_t made_by(std::size_t maker) const {
-    const Stage& stage = network_.stages[maker];
-    return (place(maker).row * stage.out.pixels + place(maker).pixel) * stage.out.channels;
+  /// From one row to the next, as a reader and as the maker sees it: in strips both see rows of the same length.
+  std::int64_t row_pixels(const StageInput& input) const {
+    const auto maker = network_.storages[input.storage].maker;
+    const std::int64_t in_strips = maker && inside(*maker) ? row_pixels_[*maker - region_.first] : 0;
+    return in_strips != 0 ? in_strips : input.view.pixels;
+  }
+  std::int64_t row_pixels(std::size_t maker) const {
+    const std::int64_t in_strips = row_pixels_[maker - region_.first];
+    return in_strips != 0 ? in_strips : network_.stages[maker].out.pixels;
   }
 
-  /// The first element that this pixel of `stage` or a later one reads through `input`.
-  static std::int64_t first_read(const Stage& stage, const StageInput& input, const Place& at) {
+  /// The element before which a stage has made all of this strip, if it stands at this place.
+  std::int64_t made_before(std::size_t maker, const Place& at) const {
+    return (at.row * row_pixels(maker) + at.pixel) * network_.stages[maker].out.channels;
+  }
+  std::int64_t made_by(std::size_t maker) const { return made_before(maker, place(maker)); }
+
+  /// The first element that this pixel of stage `i` or a later one of the strip reads through `input`.
+  std::int64_t first_read(std::size_t i, const StageInput& input, const Place& at) const {
+    const Stage& stage = network_.stages[i];
     if (at.row >= stage.walked.rows) return kNobody;
-    if (!input.reach) return (at.row * input.view.pixels + at.pixel) * input.view.channels;
+    const std::int64_t row_pixels_read = row_pixels(input);
+    if (!input.reach) return (at.row * row_pixels_read + at.pixel) * input.view.channels;
     const auto pixel_of = [&](std::int64_t row, std::int64_t pixel) {
-      return input.reach->row.first(row) * input.view.pixels + input.reach->pixel.first(pixel);
+      return input.reach->row.first(row) * row_pixels_read + input.reach->pixel.first(pixel);
     };
     std::int64_t first = pixel_of(at.row, at.pixel);
-    if (at.row + 1 < stage.walked.rows) first = std::min(first, pixel_of(at.row + 1, 0));
+    if (at.row + 1 < stage.walked.rows) first = std::min(first, pixel_of(at.row + 1, columns(i).begin));
     return first * input.view.channels;
   }
 
@@ -129,7 +145,7 @@ class Walk {
       if (!inside(reader)) return 0;
       for (const StageInput& input : network_.stages[reader].inputs)
         if (input.storage == storage)
-          keep = std::min(keep, first_read(network_.stages[reader], input, reader == writer && input.in_place ? after : place(reader)));
+          keep = std::min(keep, first_read(reader, input, reader == writer && input.in_place ? after : place(reader)));
     }
     return keep;
   }
@@ -137,11 +153,11 @@ class Walk {
   void make(std::size_t i, std::int64_t count) {
     const Stage& stage = network_.stages[i];
     Place after = place(i);
-    if ((after.pixel += count) == stage.walked.pixels) after = {after.row + 1, 0};
+    if ((after.pixel += count) == columns(i).end) after = {after.row + 1, columns(i).begin};
     const bool writes = !stage.folds || after.row == stage.walked.rows;
     if (writes) {
-      const std::int64_t end = stage.folds ? stage.out.rows * stage.out.pixels * stage.out.channels
-                                           : ((place(i).row * stage.out.pixels + place(i).pixel + count) * stage.out.channels);
+      const std::int64_t end =
+          stage.folds ? stage.out.rows * stage.out.pixels * stage.out.channels : made_before(i, {place(i).row, place(i).pixel + count});
       // What nobody reads is written all the same.
       const std::int64_t keep = std::min(keep_of(stage.storage, i, after), end - stage.out.channels);
       alive_[stage.storage] = std::max(alive_[stage.storage], end - keep);
@@ -160,7 +176,10 @@ class Walk {
 
   const Network& network_;
   Region region_;
+  Strips strips_;
   std::vector<Place> places_;
+  std::vector<Interval<std::int64_t>> columns_;  // of the strip
+  std::vector<std::int64_t> row_pixels_;         // of the region's own stages, in strips; 0: as many as the tensor has
   std::vector<std::int64_t> alive_;
   std::vector<bool> kept_;
   std::vector<Overlap> overlaps_;

@@ -41,7 +41,7 @@ namespace sluice::model {
 
 inline constexpr std::size_t kMaxDimensions = 16;
 inline constexpr std::size_t kMaxPoints = 4096;  // that are listed
-inline constexpr std::size_t kMaxPointsByAxis = std::size_t{1} << 40;
+inline constexpr std::size_t kMaxPointsByAxis = std::size_t{1} << (sizeof(std::size_t) == 8 ? 40 : 30);
 inline constexpr std::size_t kMaxBoxes = 256;
 
 /// Extents by the name of their dimension: what a caller binds.

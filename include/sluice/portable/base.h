@@ -1,4 +1,4 @@
-/* What every emitted file begins with: C99 and nothing of a library but memcpy and memset.
+/* What every emitted file begins with: C99, and no function of a library but memcpy and memset.
  *
  * The kernels of this folder are copied into the code that `sluice emit` writes, those that a network uses. They compute what the engine's
  * generic kernels compute, bit by bit (src/kernels/integer/generic.cc, src/kernels/reference), so floats must be rounded after each
@@ -9,6 +9,7 @@
 #define SLUICE_PORTABLE_BASE_H
 
 #include <float.h>
+#include <math.h> /* INFINITY and NAN among constants; none of its functions */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -34,6 +35,13 @@
 #define SLUICE_FN static __attribute__((unused))
 #else
 #define SLUICE_FN static
+#endif
+
+/* An inner loop is a function of its own, so that it has all registers, with -Os too. */
+#if defined(__GNUC__)
+#define SLUICE_LOOP static __attribute__((unused, noinline))
+#else
+#define SLUICE_LOOP static
 #endif
 
 /* The bits of a float, and back. */

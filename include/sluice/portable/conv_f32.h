@@ -23,16 +23,29 @@ SLUICE_FN float sluice_finish_f32(const sluice_conv_f32 *p, float sum, uint32_t 
   return p->apply(&p->activation, sum);
 }
 
-/* Without a residual this is the first input, and nobody reads it. */
+/* What is added to an output pixel: the second input, if there is one. */
 SLUICE_FN const float *sluice_residual_f32(const sluice_task *task, const sluice_conv_f32 *p, uint32_t pixel) {
-  return (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[p->has_residual].view, task->row, pixel);
+  if (!p->has_residual) return NULL;
+  return (const float *)(const void *)sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel);
+}
+
+/* The sums of one window with the weights of two outputs, so that what is read of the window serves both. */
+SLUICE_LOOP void sluice_products_f32(const float *x, const float *w, const float *v, uint32_t depth, float *sums) {
+  float first = 0.0f, second = 0.0f;
+  for (; depth > 0; --depth, ++x, ++w, ++v) {
+    first = sluice_fma(*x, *w, first);
+    second = sluice_fma(*x, *v, second);
+  }
+  sums[0] = first;
+  sums[1] = second;
 }
 
 SLUICE_FN void sluice_run_conv_f32(const sluice_task *task) {
   const sluice_stage *stage = task->stage;
   const sluice_conv_f32 *p = (const sluice_conv_f32 *)stage->parameters;
   const uint32_t values = (uint32_t)(p->window.kernel_h * p->window.kernel_w) * p->depth;
-  uint32_t pixel, group, n, k;
+  uint32_t pixel, group, n;
+  float sums[2];
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
     const float *residual = sluice_residual_f32(task, p, pixel);
@@ -43,13 +56,24 @@ SLUICE_FN void sluice_run_conv_f32(const sluice_task *task) {
         x = (const float *)(const void *)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
       else
         sluice_gather(task, &p->window, pixel, group * p->depth * 4u, p->depth * 4u, 0, task->arena + p->scratch);
-      for (n = group * p->outputs; n < (group + 1u) * p->outputs; ++n, w += values) {
-        float sum = 0.0f;
-        for (k = 0; k < values; ++k) sum = sluice_fma(x[k], w[k], sum);
-        out[n] = sluice_finish_f32(p, sum, n, residual);
+      for (n = 0; n < p->outputs; n += 2, w += values) {
+        const uint32_t first = group * p->outputs + n;
+        const int both = n + 1u < p->outputs;
+        sluice_products_f32(x, w, both ? w + values : w, values, sums);
+        out[first] = sluice_finish_f32(p, sums[0], first, residual);
+        if (!both) continue;
+        out[first + 1] = sluice_finish_f32(p, sums[1], first + 1, residual);
+        w += values;
       }
     }
   }
+}
+
+/* Channels whose sums are kept at a time. */
+#define SLUICE_SUMS_F32 8u
+
+SLUICE_LOOP void sluice_add_tap_f32(float *sums, const float *x, const float *w, uint32_t count) {
+  for (; count > 0; --count, ++sums, ++x, ++w) *sums = sluice_fma(*x, *w, *sums);
 }
 
 /* Taps in the padding are left out of the chain. */
@@ -57,20 +81,23 @@ SLUICE_FN void sluice_run_depthwise_f32(const sluice_task *task) {
   const sluice_stage *stage = task->stage;
   const sluice_conv_f32 *p = (const sluice_conv_f32 *)stage->parameters;
   const uint32_t channels = p->groups;
-  uint32_t pixel, n;
+  float sums[SLUICE_SUMS_F32];
+  uint32_t pixel, first, c;
   int32_t ky, kx;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
     const float *residual = sluice_residual_f32(task, p, pixel);
-    for (n = 0; n < channels; ++n) {
-      const float *w = p->weights + n;
-      float sum = 0.0f;
+    for (first = 0; first < channels; first += SLUICE_SUMS_F32) {
+      const uint32_t count = channels - first < SLUICE_SUMS_F32 ? channels - first : SLUICE_SUMS_F32;
+      const float *w = p->weights + first;
+      for (c = 0; c < count; ++c) sums[c] = 0.0f;
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx, w += channels) {
           const uint8_t *x = (const uint8_t *)out;
-          if (sluice_find_tap(task, &p->window, pixel, ky, kx, &x)) sum = sluice_fma(((const float *)(const void *)x)[n], *w, sum);
+          if (sluice_find_tap(task, &p->window, pixel, ky, kx, &x))
+            sluice_add_tap_f32(sums, (const float *)(const void *)x + first, w, count);
         }
-      out[n] = sluice_finish_f32(p, sum, n, residual);
+      for (c = 0; c < count; ++c) out[first + c] = sluice_finish_f32(p, sums[c], first + c, residual);
     }
   }
 }

@@ -33,32 +33,42 @@ typedef struct sluice_conv_u8 {
   sluice_function activation;
 } sluice_conv_u8;
 
-SLUICE_FN uint32_t sluice_products_u8(const uint8_t *x, const int8_t *w, uint32_t depth, uint32_t sum) {
-  uint32_t k = 0;
+/* The sums of one window with the weights of two outputs, so that what is read of the window serves both. */
+SLUICE_LOOP void sluice_products_u8(const uint8_t *x, const int8_t *w, const int8_t *v, uint32_t depth, uint32_t *sums) {
 #if defined(SLUICE_HAS_HELIUM)
-  int32_t signed_sum = (int32_t)sum;
-  for (; k + 8 <= depth; k += 8)
-    signed_sum = vmladavaq_s16(signed_sum, vreinterpretq_s16_u16(vldrbq_u16(x + k)), vldrbq_s16(w + k));
-  if (k < depth) {
+  int32_t first = 0, second = 0;
+  uint32_t k;
+  for (k = 0; k < depth; k += 8) {
     const mve_pred16_t left = vctp16q(depth - k); /* lanes behind the end load nothing and add nothing */
-    signed_sum = vmladavaq_s16(signed_sum, vreinterpretq_s16_u16(vldrbq_z_u16(x + k, left)), vldrbq_z_s16(w + k, left));
+    const int16x8_t values = vreinterpretq_s16_u16(vldrbq_z_u16(x + k, left));
+    first = vmladavaq_s16(first, values, vldrbq_z_s16(w + k, left));
+    second = vmladavaq_s16(second, values, vldrbq_z_s16(v + k, left));
   }
-  return (uint32_t)signed_sum;
+  sums[0] = (uint32_t)first;
+  sums[1] = (uint32_t)second;
 #else
+  uint32_t first = 0, second = 0;
 #if defined(SLUICE_HAS_SMLAD)
-  for (; k + 4 <= depth; k += 4) {
-    uint32_t x4, w4;
-    memcpy(&x4, x + k, 4);
-    memcpy(&w4, w + k, 4);
-    sum = (uint32_t)__smlad((int16x2_t)__uxtb16(x4), __sxtb16((int8x4_t)w4), (int32_t)sum);
-    sum = (uint32_t)__smlad((int16x2_t)__uxtb16(x4 >> 8), __sxtb16((int8x4_t)(w4 >> 8)), (int32_t)sum);
+  for (; depth >= 4; depth -= 4, x += 4, w += 4, v += 4) {
+    uint32_t x4, w4, v4;
+    int16x2_t even, odd;
+    memcpy(&x4, x, 4);
+    memcpy(&w4, w, 4);
+    memcpy(&v4, v, 4);
+    even = (int16x2_t)(x4 & 0x00ff00ffu);
+    odd = (int16x2_t)(x4 >> 8 & 0x00ff00ffu);
+    first = (uint32_t)__smlad(even, __sxtb16((int8x4_t)w4), (int32_t)first);
+    first = (uint32_t)__smlad(odd, __sxtb16((int8x4_t)(w4 >> 8)), (int32_t)first);
+    second = (uint32_t)__smlad(even, __sxtb16((int8x4_t)v4), (int32_t)second);
+    second = (uint32_t)__smlad(odd, __sxtb16((int8x4_t)(v4 >> 8)), (int32_t)second);
   }
-#else
-  for (; k + 4 <= depth; k += 4)
-    sum += (uint32_t)(x[k] * w[k] + x[k + 1] * w[k + 1] + x[k + 2] * w[k + 2] + x[k + 3] * w[k + 3]);
 #endif
-  for (; k < depth; ++k) sum += (uint32_t)(x[k] * w[k]);
-  return sum;
+  for (; depth > 0; --depth, ++x, ++w, ++v) {
+    first += (uint32_t)(*x * *w);
+    second += (uint32_t)(*x * *v);
+  }
+  sums[0] = first;
+  sums[1] = second;
 #endif
 }
 
@@ -75,16 +85,17 @@ SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint3
   }
 }
 
-/* Without a residual this is the first input, and nobody reads it. */
+/* What is added to an output pixel: the second input, if there is one. */
 SLUICE_FN const uint8_t *sluice_residual_u8(const sluice_task *task, const sluice_conv_u8 *p, uint32_t pixel) {
-  return sluice_at(task->arena, &task->stage->inputs[p->finish.has_residual].view, task->row, pixel);
+  if (!p->finish.has_residual) return NULL;
+  return sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel);
 }
 
 SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
   const sluice_stage *stage = task->stage;
   const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
   const uint32_t values = (uint32_t)(p->window.kernel_h * p->window.kernel_w) * p->depth;
-  uint32_t pixel, group, n;
+  uint32_t pixel, group, n, sums[2];
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
     uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
     const uint8_t *residual = sluice_residual_u8(task, p, pixel);
@@ -95,8 +106,15 @@ SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
         x = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
       else
         sluice_gather(task, &p->window, pixel, group * p->depth, p->depth, p->zero_in, task->arena + p->scratch);
-      for (n = group * p->outputs; n < (group + 1u) * p->outputs; ++n, w += values)
-        sluice_store_u8(p, sluice_products_u8(x, w, values, 0), n, out, residual);
+      for (n = 0; n < p->outputs; n += 2, w += values) {
+        const uint32_t first = group * p->outputs + n;
+        const int both = n + 1u < p->outputs;
+        sluice_products_u8(x, w, both ? w + values : w, values, sums);
+        sluice_store_u8(p, sums[0], first, out, residual);
+        if (!both) continue;
+        sluice_store_u8(p, sums[1], first + 1, out, residual);
+        w += values;
+      }
     }
   }
 }

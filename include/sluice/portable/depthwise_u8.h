@@ -8,7 +8,7 @@
 #define SLUICE_SUMS 16u
 
 #if defined(SLUICE_HAS_HELIUM)
-SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
+SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
   uint32_t c;
   for (c = 0; c + 4 <= count; c += 4) {
     const int32x4_t values = vreinterpretq_s32_u32(vldrbq_u32(x + c));
@@ -17,9 +17,25 @@ SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t 
   for (; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
 }
 #else
-SLUICE_FN void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
-  uint32_t c;
-  for (c = 0; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
+SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
+  uint32_t c = 0;
+#if defined(SLUICE_HAS_SMLAD)
+  for (; c + 4 <= count; c += 4) {
+    uint32_t x4, w4;
+    int32_t even, odd, even_w, odd_w;
+    memcpy(&x4, x + c, 4);
+    memcpy(&w4, w + c, 4);
+    even = (int32_t)(x4 & 0x00ff00ffu);
+    odd = (int32_t)(x4 >> 8 & 0x00ff00ffu);
+    even_w = (int32_t)__sxtb16((int8x4_t)w4);
+    odd_w = (int32_t)__sxtb16((int8x4_t)(w4 >> 8));
+    sums[c] = (uint32_t)__smlabb(even, even_w, (int32_t)sums[c]);
+    sums[c + 1] = (uint32_t)__smlabb(odd, odd_w, (int32_t)sums[c + 1]);
+    sums[c + 2] = (uint32_t)__smlatt(even, even_w, (int32_t)sums[c + 2]);
+    sums[c + 3] = (uint32_t)__smlatt(odd, odd_w, (int32_t)sums[c + 3]);
+  }
+#endif
+  for (; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
 }
 #endif
 

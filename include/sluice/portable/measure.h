@@ -70,12 +70,12 @@ SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
 SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena, uint32_t repeats) {
   const uint32_t start = sluice_ticks();
   uint32_t i;
-  for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, place, arena, NULL);
+  for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, NULL, place, arena, NULL);
   return sluice_ticks() - start;
 }
 
-/* What one run of a stage takes, in units of 1e-10 s: the least of three tries, each of ten milliseconds or more. */
-SLUICE_FN uint64_t sluice_time_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena) {
+/* What one run of a stage takes, in seconds: the least of three tries, each of ten milliseconds or more. */
+SLUICE_FN float sluice_time_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena) {
   const uint32_t rate = sluice_ticks_per_second();
   uint32_t repeats = 1, least = sluice_ticks_of(stage, place, arena, repeats), i;
   while (least < rate / 100u && repeats < ((uint32_t)1 << 24)) {
@@ -86,18 +86,40 @@ SLUICE_FN uint64_t sluice_time_of(const sluice_stage *stage, sluice_place *place
     const uint32_t ticks = sluice_ticks_of(stage, place, arena, repeats);
     least = ticks < least ? ticks : least;
   }
-  return (uint64_t)least * 10000000000u / rate / repeats + 1u; /* never 0 */
+  return (float)least / (float)rate / (float)repeats;
 }
 
-/* A number in units of 1e-10, as JSON has it. */
-SLUICE_FN void sluice_print_time(uint64_t time) {
-  char text[28] = "e-10", digits[21];
-  uint32_t count = 0, at = 0;
-  do digits[count++] = (char)('0' + (uint32_t)(time % 10u));
-  while ((time /= 10u) != 0);
-  while (count > 0) text[at++] = digits[--count];
-  memcpy(text + at, "e-10", 5);
-  sluice_print(text);
+/* A time as JSON has it: a whole number of some power of ten, five digits of it or more, and never 0. */
+SLUICE_FN void sluice_print_time(float seconds) {
+  char text[16];
+  char *at = text + sizeof text;
+  uint32_t exponent = 5, number;
+  for (; seconds < 1.0f && exponent < 14u; ++exponent) seconds *= 10.0f;
+  number = seconds < 1e4f ? (uint32_t)(seconds * 1e5f) + 1u : 1000000000u;
+  *--at = '\0';
+  *--at = (char)('0' + exponent % 10u);
+  *--at = (char)('0' + exponent / 10u);
+  *--at = '-';
+  *--at = 'e';
+  do *--at = (char)('0' + number % 10u);
+  while ((number /= 10u) != 0);
+  sluice_print(at);
+}
+
+/* Text in byte pairs: a byte from 128 on stands for two of `pairs`, each of which may be such a byte again. `waiting` and `line` have room
+ * for as many as wait, and for the longest piece. Prints the piece at `text`, which ends with a zero, and gives what follows. */
+SLUICE_FN const uint8_t *sluice_print_packed(const uint8_t *text, const uint8_t *pairs, uint8_t *waiting, char *line) {
+  uint32_t count = 0, length = 0;
+  do {
+    uint8_t code = count > 0 ? waiting[--count] : *text++;
+    while (code >= 128u) {
+      waiting[count++] = pairs[2u * (code - 128u) + 1u];
+      code = pairs[2u * (code - 128u)];
+    }
+    line[length++] = (char)code;
+  } while (line[length - 1] != '\0');
+  sluice_print(line);
+  return text;
 }
 
 #endif

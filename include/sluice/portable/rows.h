@@ -2,7 +2,9 @@
  *
  *     stage 0  input     rows -> |ring|
  *     stage 1  conv              |ring| -> |ring|            the last stage asks for its next pixels; what it lacks, its makers are
- *     stage 2  depthwise                   |ring| -> |whole| asked for, and so on; nothing is computed twice
+ *     stage 2  depthwise                   |ring| -> |whole| asked for, and so on; nothing is computed twice in a walk
+ *
+ * A region may be walked several times, each time for some columns of its stages, so that its rings are narrow: strips.
  *
  * A tensor is bytes of the arena: all of it, or a ring that holds its newest pixels. How large each ring must be was found when the code was
  * emitted, by the same walk (emit/walk.h), so nothing is checked here. Invariant: each turn of the loop runs a stage or moves to another
@@ -66,31 +68,37 @@ typedef struct sluice_place {
   uint16_t row, pixel;
 } sluice_place;
 
+/* The pixels of a row that a stage makes in a strip. */
+typedef struct sluice_columns {
+  uint16_t begin, end;
+} sluice_columns;
+
 SLUICE_FN uint8_t *sluice_at(uint8_t *arena, const sluice_view *view, uint32_t row, uint32_t pixel) {
   return arena + view->offset + (row * view->row_bytes + pixel * view->pixel_bytes) % view->ring;
 }
 
 SLUICE_FN uint32_t sluice_last_read(const sluice_along *along, uint32_t at) {
-  const int32_t last = (int32_t)at * along->stride + along->ahead;
+  const int32_t last = ((int32_t)at * along->stride + along->ahead) / along->divisor;
   if (last <= 0) return 0;
-  if (last / along->divisor >= along->extent) return (uint32_t)along->extent - 1;
-  return (uint32_t)(last / along->divisor);
+  return (uint32_t)(last < along->extent ? last : along->extent - 1);
 }
 
 /* The stage that must run before stage `i` can, or -1. */
-SLUICE_FN int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
+SLUICE_LOOP int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
   const sluice_stage *stage = &stages[i];
   uint32_t k;
   for (k = 0; k < stage->inputs_count; ++k) {
     const sluice_input *input = &stage->inputs[k];
     const sluice_stage *maker;
     const sluice_place *made;
-    uint32_t row = places[i].row, pixel = places[i].pixel + count - 1;
+    uint32_t row, pixel;
     if (input->maker < 0) continue;
     maker = &stages[input->maker];
     made = &places[input->maker];
     if (made->row == maker->rows) continue;
     if (maker->folds) return input->maker;
+    row = places[i].row;
+    pixel = places[i].pixel + count - 1;
     if (input->reach != NULL) {
       row = sluice_last_read(&input->reach->row, row);
       pixel = sluice_last_read(&input->reach->pixel, pixel);
@@ -102,37 +110,41 @@ SLUICE_FN int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *p
   return -1;
 }
 
-SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, sluice_place *places, uint8_t *arena,
-                                 const sluice_source *source) {
-  uint32_t target = count;
+/* `columns`, by stage; NULL: all of them. */
+SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, const sluice_columns *columns, sluice_place *places,
+                                 uint8_t *arena, const sluice_source *source) {
+  uint32_t target;
+  sluice_task task;
+  task.source = source;
+  task.arena = arena;
   memset(places, 0, count * sizeof *places);
-  while (target-- > 0) {
+  if (columns != NULL)
+    for (target = 0; target < count; ++target) places[target].pixel = columns[target].begin;
+  for (target = count; target-- > 0;) {
     uint32_t i = target;
-    while ((target + 1 == count || stages[target].kept) && places[target].row < stages[target].rows) {
+    if (target + 1 != count && !stages[target].kept) continue;
+    while (places[target].row < stages[target].rows) {
       const sluice_stage *stage = &stages[i];
       sluice_place *place = &places[i];
-      const uint32_t left = (uint32_t)stage->pixels - place->pixel;
+      const uint32_t left = (uint32_t)(columns != NULL ? columns[i].end : stage->pixels) - place->pixel;
       const uint32_t pixels = left < stage->granule ? left : stage->granule;
       const int32_t maker = sluice_lacks(stages, places, i, pixels);
-      sluice_task task;
       if (maker >= 0) {
         i = (uint32_t)maker;
         continue;
       }
       task.stage = stage;
-      task.source = source;
-      task.arena = arena;
       task.row = place->row;
       task.pixel = place->pixel;
       task.count = pixels;
       stage->run(&task);
       place->pixel = (uint16_t)(place->pixel + pixels);
-      if (place->pixel == stage->pixels) {
-        place->pixel = 0;
+      if (pixels == left) {
+        place->pixel = columns != NULL ? columns[i].begin : 0;
         place->row = (uint16_t)(place->row + 1);
       }
-      while (i < target && (++i, i < target) && places[i].row == stages[i].rows) {
-      }
+      while (i < target)
+        if (++i == target || places[i].row < stages[i].rows) break;
     }
   }
 }

@@ -20,6 +20,7 @@
 #include "src/cli/guarded_main.h"
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
+#include "src/cli/parse_share.h"
 #include "src/cli/process.h"
 #include "src/cli/refuse_words.h"
 #include "src/cli/text.h"
@@ -33,6 +34,7 @@ struct CommandLine {
   std::string folder;
   std::string ram;
   std::string input = "streamed";
+  std::string max_overhead;
   std::vector<std::string> dims;
   std::vector<std::string> test;
   bool float_input = false;
@@ -99,13 +101,17 @@ Json json_of(const emit::Emission& made, const std::string& source, const std::s
           {"lower_bound_bytes", made.lower_bound_bytes},
           {"macs", made.network.macs},
           {"macs_factor", made.macs_factor},
+          {"input_passes", made.input_passes},
           {"weight_bytes", made.weight_bytes},
           {"constant_bytes", made.constant_bytes}};
 }
 
 void print_report(const emit::Emission& made, const std::string& source) {
-  fmt::print("{}: {} stages, {} multiply-adds, none of them twice\n", source, made.network.stages.size(), made.network.macs);
-  fmt::print("  RAM     {} B: arena {} and at most {} of stack (tensors alone need {} with any cut)\n",
+  const std::string again =
+      made.macs_factor == 1.0 ? std::string("none of them twice") : fmt::format("{:.3f} times that in strips", made.macs_factor);
+  fmt::print("{}: {} stages, {} multiply-adds, {}\n", source, made.network.stages.size(), made.network.macs, again);
+  if (made.input_passes > 1) fmt::print("  input   its rows are asked for {} times, from the first one on\n", made.input_passes);
+  fmt::print("  RAM     {} B: arena {} and at most {} of stack (tensors alone need {} where nothing is computed twice)\n",
              made.arena_bytes + made.stack_bound_bytes, made.arena_bytes, made.stack_bound_bytes, made.lower_bound_bytes);
   fmt::print("  flash   {} B of weights, {} of biases, multipliers and tables, and code\n", made.weight_bytes, made.constant_bytes);
 }
@@ -117,6 +123,7 @@ void emit_model(const CommandLine& line) {
   options.name = emit::c_name_of(std::filesystem::path(line.model).stem().string());
   options.ram = parse_ram(line.ram);
   options.network = network_options(line);
+  if (!line.max_overhead.empty()) options.max_overhead = parse_share(line.max_overhead, "--max-overhead");
   const OpenedModel opened(line);
   const auto& model = opened.model;
   const emit::Emission made = unwrap(emit::emit(model->file(), options));
@@ -153,6 +160,7 @@ std::set<emit::Kernel> kernels_of(const CommandLine& line) {
 }
 
 void emit_measurer(const CommandLine& line) {
+  if (!line.max_overhead.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--max-overhead", "is of a model; --measure emits none"));
   emit::MeasureOptions options;
   if (!line.ram.empty() && (options.ram = parse_ram(line.ram)) == 0)
     raise(make_error(ErrorCode::kInvalidArgument, "--ram", "is a size with --measure: its layers are chosen to fit"));
@@ -180,6 +188,9 @@ int dispatch(int argc, char** argv) {
   app.add_option("--input", line.input, "streamed: rows are asked for by a callback; held: all of it lies in the arena before a run")
       ->check(CLI::IsMember({"streamed", "held"}))
       ->capture_default_str();
+  app.add_option(
+      "--max-overhead", line.max_overhead,
+      "what less RAM may cost, of the multiply-adds, such as 20%: columns that strips share are computed again; none if not given");
   app.add_option("--dim", line.dims, "NAME=EXTENT: binds a dimension, as for convert")->allow_extra_args(false);
   app.add_option("--test", line.test,
                  "FILE, NAME=FILE or random[:SEED]: writes NAME_test.c too, which runs this input and compares with the engine's outputs")

@@ -44,16 +44,20 @@ BackendHere find_backend(const BackendKind& kind) {
     return here;
   }
   const std::string file = fmt::format("libsluice_{}.so", kind.name);
-  const std::string path = own_folder() + file;
-  void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr && ::access(path.c_str(), F_OK) == 0) {
+  const std::string installed = std::filesystem::path(own_folder() + SLUICE_MODULE_FOLDER "/").lexically_normal().string();
+  void* module = nullptr;
+  for (const std::string& folder : {own_folder(), installed}) {
+    const std::string path = folder + file;
+    module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module != nullptr) break;
+    if (::access(path.c_str(), F_OK) != 0) continue;
     const char* const why = ::dlerror();
-    here.why_not = fmt::format("{} cannot be loaded: {}", file, why == nullptr ? "the system does not say why" : why);
+    here.why_not = fmt::format("{} cannot be loaded: {}", path, why == nullptr ? "the system does not say why" : why);
     return here;
   }
   if (module == nullptr) {
-    here.why_not =
-        fmt::format("{} does not lie beside the program (it is built where {} is found: scripts/setup --extras)", file, kind.built_of);
+    here.why_not = fmt::format("{} lies neither beside the program nor in {} (it is built where {} is found: scripts/setup --extras)", file,
+                               installed, kind.built_of);
     return here;
   }
   const auto make = reinterpret_cast<backends::MakeBackend>(::dlsym(module, backends::kModuleDoor));

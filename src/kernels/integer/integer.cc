@@ -12,6 +12,7 @@
 #include "src/kernels/integer/matmul.h"
 #include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
+#include "src/kernels/integer/resize.h"
 #include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
@@ -137,6 +138,11 @@ bool pool_fits(const Graph& graph, const Node& node) noexcept {
   return all_are_u8(graph, node) && integer::takes_window(node.as<model::PoolAttributes>().window);
 }
 
+bool image_fits(const Graph& graph, const Node& node) noexcept {
+  return resizes_nearest(graph, node) &&
+         integer::resizes_images(resize_parameters(graph, node), graph.tensor(node.inputs[0]).shape, graph.tensor(node.outputs[0]).shape);
+}
+
 /// As the generic kernel of the operator, run by `kRun` over the inner loops of an instruction set.
 template <KernelId kId, auto kParameters, auto kRun>
 KernelDescriptor fast(std::string_view name, OpKind op, Fits supports) noexcept {
@@ -157,7 +163,17 @@ KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   return descriptor;
 }
 
-constexpr std::size_t kFastKernels = 10;
+KernelDescriptor resize_kernel() noexcept {
+  KernelDescriptor kernel = *generic_integer_kernel(OpKind::kResize);
+  kernel.id = kernel_id::kIntegerResize;
+  kernel.name = "integer/resize";
+  kernel.supports = image_fits;
+  kernel.resolve = if_built<kernel_id::kIntegerResize, resolve_as<resize_parameters, entry_for_any<integer::run_resize_step>>>();
+  kernel.workspace = workspace_of<integer::resize_workspace>;
+  return kernel;
+}
+
+constexpr std::size_t kFastKernels = 11;
 
 std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
@@ -178,6 +194,7 @@ std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noex
                                                                                                   begins),
       fast<kernel_id::kIntegerDequantize, integer::dequantize_parameters, integer::run_dequantize_step>("integer/dequantize",
                                                                                                         OpKind::kDequantize, ends),
+      resize_kernel(),
   };
   std::copy(kGeneric.begin(), kGeneric.end(), kernels.begin() + kFastKernels);
   return kernels;
