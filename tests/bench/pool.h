@@ -145,7 +145,7 @@ class PooledRuns {
         pool_(kept_bytes(plan), plan.capacity.count()),
         at_(plan.buffers.size()),
         steps_(plan.steps.size()),
-        loader_({graph, addresses_, none_held_, source, arena_.data(), granted_, loaded_}, {}) {}
+        loader_({graph, addresses_, none_held_, bound_.guards, source, arena_.data(), granted_, loaded_}, {}) {}
 
   static std::uint64_t kept_bytes(const plan::Plan& plan) {
     std::uint64_t bytes = 0;
