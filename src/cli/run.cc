@@ -199,6 +199,7 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
 std::optional<OutputFiles> enter_sandbox_of(const RunOptions& options, const Model& model) {
   std::optional<OutputFiles> files;
   if (!options.output_directory.empty()) files.emplace(options.output_directory, model.graph().outputs);
+  engine::release_code_pages();  // of planning, which a session gives back before its first run where it can
   enter_sandbox({{model.file().source().descriptor()}, files ? files->descriptors() : std::vector<int>()});
   return files;
 }

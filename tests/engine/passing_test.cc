@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "sluice/plan/peak.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/engine/fixture.h"
 #include "tests/planner/nets.h"
@@ -55,7 +56,8 @@ Result<bool> run_taking(const Fixture& fixture, Session& session, Taken& taken) 
 
 /// Maps that wait while one value for each channel is made of the last of them: no bands reach past that.
 struct Waiting {
-  static constexpr std::uint64_t kMapBytes = 32 * 32 * 32 * 4;
+  static constexpr int kSide = 64;
+  static constexpr std::uint64_t kMapBytes = kSide * kSide * 32 * 4;
 
   Waiting() : filled(graph()) {
     REQUIRE(toy::write_toy_file(toy::ToyModel{filled.graph, filled.file, {}, {}}, path.str()));
@@ -65,7 +67,7 @@ struct Waiting {
   }
 
   Status run(Session& session) const {
-    std::vector<float> input(32 * 32 * 8);
+    std::vector<float> input(kSide * kSide * 8);
     for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i % 17) / 8 - 1;
     SLUICE_RETURN_IF_ERROR(session.set_input(0, DType::kF32, std::as_bytes(std::span(input))));
     return session.run();
@@ -74,7 +76,7 @@ struct Waiting {
     const Status status = run(session);
     INFO((status ? std::string() : status.error().to_string()));
     REQUIRE(status);
-    std::vector<float> output(32 * 32 * 8);
+    std::vector<float> output(kSide * kSide * 8);
     REQUIRE(session.get_output(0, std::as_writable_bytes(std::span(output))));
     return output;
   }
@@ -91,9 +93,9 @@ struct Waiting {
  private:
   static model::Graph graph() {
     planner::NetBuilder net("waiting");
-    std::vector<TensorId> maps{net.conv(net.input({1, 32, 32, 8}), {.channels = 32, .kernel = 3})};
+    std::vector<TensorId> maps{net.conv(net.input({1, kSide, kSide, 8}), {.channels = 32, .kernel = 3})};
     while (maps.size() < 6) maps.push_back(net.conv(maps.back(), {.channels = 32, .kernel = 3}));
-    const TensorId share = net.conv(net.pool(maps.back(), 32, 32), {.channels = 32});
+    const TensorId share = net.conv(net.pool(maps.back(), kSide, kSide), {.channels = 32});
     TensorId y = net.binary(maps.back(), share, model::BinaryFunction::kMul);
     for (auto map = maps.rbegin() + 1; map != maps.rend(); ++map) y = net.binary(y, *map);
     net.output(net.conv(y, {.channels = 8}));
@@ -186,6 +188,21 @@ TEST_CASE("activations larger than the budget go through a scratch file, which l
     CHECK(net.output_of(**session) == expected);
     CHECK(directory.files() == 0);
   }
+}
+
+TEST_CASE("a net whose activations are twice the budget runs by a plan of the planner's own") {
+  const Waiting net;
+  const Directory directory;
+  const auto ample = Session::create(net.model, {.scope = BudgetScope::kLibrary});
+  REQUIRE(ample);
+  const Bytes activations = plan::activation_peak((*ample)->plan()).bytes;
+  const std::vector<float> expected = net.output_of(**ample);
+  SessionOptions options{.budget = Bytes(activations.count() / 2), .scope = BudgetScope::kLibrary};
+  const auto refused = Session::create(net.model, options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kBudgetTooSmall);
+  options.scratch_directory = directory.path.string();
+  CHECK(net.output_of(options) == expected);
 }
 
 TEST_CASE("a scratch file that cannot be made, written or read is an error that says so") {

@@ -168,5 +168,26 @@ TEST_CASE("a budget between two rungs takes the first that fits") {
   CHECK_FALSE(make_plan(graph, {}, {.capacity = *least - Bytes(4096)}).has_value());
 }
 
+TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {
+  NetBuilder net("dense blocks");
+  TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
+  for (const int layers : {6, 12}) {
+    std::vector<TensorId> made{x};
+    for (int layer = 0; layer < layers; ++layer) {
+      const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
+      made.push_back(net.conv(net.conv(net.relu(all), {.channels = 128}), {.channels = 32, .kernel = 3}));
+    }
+    x = net.pool(net.conv(net.relu(net.concat(made, 3)), {.channels = 128}), 2, 2);
+  }
+  net.output(x);
+  const model::Graph graph = net.finish();
+  const Bytes without = *minimum_capacity(graph, {}, {});
+  const PlanRequest spilling{.capacity = *minimum_capacity(graph, {}, {.may_spill = true}), .may_spill = true};
+  CHECK(spilling.capacity < without);
+  const auto plan = make_plan(graph, {}, spilling);
+  REQUIRE(plan.has_value());
+  CHECK_FALSE(plan->passing.empty());
+}
+
 }  // namespace
 }  // namespace sluice::planner

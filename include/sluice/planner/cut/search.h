@@ -279,7 +279,9 @@ class RegionSearch {
   std::optional<Choice> dissolve(std::size_t peak) {
     std::vector<Region> regions = without(current_.regions, {peak, peak + 1});
     if (regions.size() == current_.regions.size()) return std::nullopt;
-    Measure m = measure(*partition(regions));
+    const auto parts = partition(regions);
+    if (!parts->valid()) return std::nullopt;  // what shares bytes again may have no step in another region
+    Measure m = measure(*parts);
     if (static_cast<double>(m.peak) >= kWorthIt * static_cast<double>(current_.measure.peak) || !allowed(m)) return std::nullopt;
     return Choice{std::move(regions), std::move(m)};
   }
