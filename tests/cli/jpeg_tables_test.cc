@@ -50,6 +50,7 @@ TEST_CASE("A Huffman table has at most 256 codes", "[cli]") {
   CHECK_FALSE(fit(kStart + tables(table(257))));
   CHECK_FALSE(fit(kStart + tables(table(12) + table(300))));
   CHECK(fit(kStart + tables(table(12)).substr(0, 9)));
+  CHECK_FALSE(fit(kStart + tables(table(300)).substr(0, 7)));  // cut behind the counts 255 and 45
   CHECK(fit("\x89PNG" + tables(table(257))));
 }
 
