@@ -145,7 +145,7 @@ class PooledRuns {
         pool_(kept_bytes(plan), plan.capacity.count()),
         at_(plan.buffers.size()),
         steps_(plan.steps.size()),
-        loader_({graph, addresses_, none_held_, bound_.guards, source, arena_.data(), granted_, loaded_}, {}) {}
+        loader_({graph, addresses_, none_held_, no_guards_, source, arena_.data(), granted_, loaded_}, {}) {}
 
   static std::uint64_t kept_bytes(const plan::Plan& plan) {
     std::uint64_t bytes = 0;
@@ -349,8 +349,9 @@ class PooledRuns {
   std::vector<StepBuffers> steps_;
   std::vector<plan::Load> loads_of_plan_;  // streamed
   std::vector<bool> none_held_;
-  std::size_t next_ = 0;  // load to be granted
-  bool ahead_ = false;    // and it is of the next run
+  const executor::BoundGuards no_guards_;  // every load is read: its lane counts addresses, and guards count steps
+  std::size_t next_ = 0;                   // load to be granted
+  bool ahead_ = false;                     // and it is of the next run
   std::uint64_t grants_ = 0;
   std::uint64_t runs_ = 0;
   kernels::StepFault fault_;

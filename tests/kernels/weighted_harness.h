@@ -167,7 +167,7 @@ class Case {
     input_ = values(in_shape_.element_count());
     weights_ = values(conv.out_channels * depth() * w.taps());
     if (problem.bits != 32) quantise(random);
-    for (float& w : weights_) w = rounded(w);
+    for (float& weight : weights_) weight = rounded(weight);
     if (problem.zeros > 0) leave_out(random);
     bias_ = values((conv.out_channels + 15) / 16 * 16);
     residual_ = values(out_shape_.element_count());
