@@ -323,7 +323,7 @@ class Reader {
 
   /// What a sequence or an optional holds.
   void read_element_type(pbf_reader message, OnnxPort& port) {
-    while (message.next(1)) read_type(message.get_message(), port);
+    while (message.next(1, pbf_wire_type::length_delimited)) read_type(message.get_message(), port);
   }
 
   void read_tensor_type(pbf_reader tensor, OnnxPort& port) {
