@@ -3,16 +3,16 @@
  *     sluice emit micro_kws_m_qdq.onnx --dim unk__68=1 --ram 8KiB -o net
  *     examples/microcontroller/run net        # builds it and runs it under QEMU
  *
- * A row of the input is 20 ms of sound as 40 bands, made when the network asks for it: no more rows than its first window covers are held. */
+ * A row of the input is 20 ms of sound as 40 bands, made when the network asks for it: only the rows of its first window are held. */
 #include <string.h>
 
 #include "micro_kws_m_qdq.h"
 
 extern uint32_t bss_begin[], bss_end[], stack_top[];
 
-static void call_host(uint32_t operation, const void *argument) {
+static void call_host(uint32_t operation, const void* argument) {
   register uint32_t r0 __asm__("r0") = operation;
-  register const void *r1 __asm__("r1") = argument;
+  register const void* r1 __asm__("r1") = argument;
   __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
 }
 
@@ -20,7 +20,7 @@ static void call_host(uint32_t operation, const void *argument) {
 static float sample(uint32_t i) { return (float)(int32_t)(i * 80530637u + i * (i + 1u) / 2u * 63343u) * 0x1p-31f; }
 
 /* Goertzel's filter at each hundred Hz, and the logarithm of what passes it as the bits of a float have it. */
-static void bands_of_row(void *user, uint32_t row, void *to) {
+static void bands_of_row(void* user, uint32_t row, void* to) {
   float before = 1.0f, cosine = 0.99922904f; /* of 2 pi 100 Hz / 16 kHz; the others follow from each two before */
   uint32_t band, i, bits;
   (void)user;
@@ -29,7 +29,7 @@ static void bands_of_row(void *user, uint32_t row, void *to) {
     for (i = 0; i < 320; ++i) power = sample(row * 320u + i) + 2.0f * cosine * now - last, last = now, now = power;
     power = now * now + last * last - 2.0f * cosine * now * last + 1.0f;
     memcpy(&bits, &power, sizeof bits);
-    ((micro_kws_m_qdq_input *)to)[band] = (micro_kws_m_qdq_input)((bits >> 20) - (127u << 3));
+    ((micro_kws_m_qdq_input*)to)[band] = (micro_kws_m_qdq_input)((bits >> 20) - (127u << 3));
     before = cosine, cosine = next;
   }
 }
@@ -37,9 +37,9 @@ static void bands_of_row(void *user, uint32_t row, void *to) {
 void start(void) {
   char text[] = "word ?\n";
   uint32_t word, best = 0, status[2] = {0x20026u, 0u}; /* ADP_Stopped_ApplicationExit */
-  *(volatile uint32_t *)0xe000ed88u |= 0xfu << 20; /* the floating-point unit is off at reset */
+  *(volatile uint32_t*)0xe000ed88u |= 0xfu << 20;      /* the floating-point unit is off at reset */
   memset(bss_begin, 0, (size_t)((uintptr_t)bss_end - (uintptr_t)bss_begin));
-  const micro_kws_m_qdq_output *scores = micro_kws_m_qdq_run(NULL, bands_of_row, NULL);
+  const micro_kws_m_qdq_output* scores = micro_kws_m_qdq_run(NULL, bands_of_row, NULL);
   for (word = 1; word < micro_kws_m_qdq_OUTPUT_CHANNELS; ++word)
     if (scores[word] > scores[best]) best = word;
   text[5] = (char)('0' + best);
@@ -48,4 +48,4 @@ void start(void) {
 }
 
 /* What the processor reads at 0: its stack, and where it begins. */
-__attribute__((section(".vectors"), used)) static const struct { uint32_t *stack; void (*begin)(void); } vectors = {stack_top, start};
+__attribute__((section(".vectors"), used)) static void (*const vectors[])(void) = {(void (*)(void))(uintptr_t)stack_top, start};

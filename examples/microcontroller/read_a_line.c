@@ -12,8 +12,8 @@
 
 static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz .,:;-/%'()+=!?&_#<>";
 
-static void row_of_ink(void *user, uint32_t row, void *to) {
-  reader_input *ink = (reader_input *)to;
+static void row_of_ink(void* user, uint32_t row, void* to) {
+  reader_input* ink = (reader_input*)to;
   uint32_t x;
   (void)user;
   for (x = 0; x < reader_INPUT_PIXELS; ++x) {
@@ -24,7 +24,7 @@ static void row_of_ink(void *user, uint32_t row, void *to) {
 
 int main(void) {
   static char text[reader_OUTPUT_ROWS + 1];
-  const reader_output *scores = reader_run(NULL, row_of_ink, NULL);
+  const reader_output* scores = reader_run(NULL, row_of_ink, NULL);
   uint32_t step, c, length = 0, last = 0;
   for (step = 0; step < reader_OUTPUT_ROWS; ++step, scores += reader_OUTPUT_CHANNELS) {
     uint32_t best = 0;

@@ -1,5 +1,5 @@
-// ONNX TensorProto files (.pb), the form in which ONNX keeps test data, read with protozero: linking protobuf would cost more memory than many
-// a budget.
+// ONNX TensorProto files (.pb), the form in which ONNX keeps test data, read with protozero: linking protobuf would cost more memory than
+// many a budget.
 #pragma once
 
 #include <span>

@@ -32,7 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.max_constants = Bytes(std::uint64_t{4} << 20);
   importer::ConvertReport report;
   const Status converted = importer::convert(file.path(), model_path(), options, report);
-  if (converted ? !model::ModelFile::open(model_path(), operators::validate_node).has_value() : converted.error().code == ErrorCode::kInternal) std::abort();
+  if (converted ? !model::ModelFile::open(model_path(), operators::validate_node).has_value()
+                : converted.error().code == ErrorCode::kInternal)
+    std::abort();
   static_cast<void>(::unlink(model_path().c_str()));
   return 0;
 }

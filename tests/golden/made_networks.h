@@ -9,9 +9,9 @@
 
 namespace sluice::test {
 
-/// Writes `name` (mobilenet_v2, resnet152, vit_b_16, gpt2, many_kinds) to `path`, its weights to `path` + ".data". False: an unknown name, or a file
-/// that cannot be written. GPT-2 takes 64 tokens and gives every 97th logit of the last one; the others take a picture and give 1000
-/// scores.
+/// Writes `name` (mobilenet_v2, resnet152, vit_b_16, gpt2, many_kinds) to `path`, its weights to `path` + ".data". False: an unknown name,
+/// or a file that cannot be written. GPT-2 takes 64 tokens and gives every 97th logit of the last one; the others take a picture and give
+/// 1000 scores.
 bool write_made_network(const std::string& name, const std::string& path);
 
 }  // namespace sluice::test

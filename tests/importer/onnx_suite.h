@@ -21,7 +21,7 @@ struct CaseResult {
   std::string why;  // refused or failed: in words
   int bound_inputs = 0;
   bool stated_bounds = false;  // outputs whose extents come at run time were given a bound
-  bool wide = false;  // agrees within an absolute 1e-5, the tolerance of long sums, and not within 1e-7
+  bool wide = false;           // agrees within an absolute 1e-5, the tolerance of long sums, and not within 1e-7
 };
 
 /// Runs one case; `scratch` is a folder for its files.

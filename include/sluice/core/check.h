@@ -21,11 +21,11 @@ namespace detail {
 
 }  // namespace sluice
 
-#define SLUICE_CHECK(condition, reason)                                              \
-  do {                                                                               \
-    if (!(condition)) [[unlikely]] {                                                 \
-      ::sluice::detail::check_failed(__FILE__, __LINE__, #condition, (reason));      \
-    }                                                                                \
+#define SLUICE_CHECK(condition, reason)                                         \
+  do {                                                                          \
+    if (!(condition)) [[unlikely]] {                                            \
+      ::sluice::detail::check_failed(__FILE__, __LINE__, #condition, (reason)); \
+    }                                                                           \
   } while (false)
 
 #if defined(NDEBUG) && !defined(SLUICE_FORCE_DCHECK)

@@ -17,20 +17,20 @@ namespace sluice {
 
 /// What went wrong, one line a code. `exit_status` says what the command-line tool returns for it.
 enum class ErrorCode : std::uint16_t {
-  kInvalidArgument,    // a call or an option makes no sense                             exit 1
-  kInvalidModel,       // an ONNX or model file is malformed                             exit 2
-  kChecksumMismatch,   // bytes of a model file are not those that were written          exit 2
-  kUnsupportedVersion, // a model or plan file of a format this build does not know      exit 2
-  kInvalidPlan,        // a plan breaks an invariant or belongs to another model         exit 2
-  kUnsupported,        // well-formed, but an operator, type or form we do not run       exit 3
-  kBudgetTooSmall,     // needed: the smallest budget that works; available: what was given  exit 4
-  kIo,                 // the operating system refused; os_error is its errno            exit 5
-  kFileChanged,        // the file was replaced or cut while in use                      exit 5
-  kCancelled,          // the caller asked to stop                                       exit 5
-  kOutputMismatch,     // outputs differ from the expected ones                          exit 6
-  kOutOfMemory,        // the system gave no memory                                      exit 7
-  kInternal,           // our own mistake                                                exit 7
-  kWrongKey,           // an encrypted model, and its key was not given or is another    exit 8
+  kInvalidArgument,     // a call or an option makes no sense                             exit 1
+  kInvalidModel,        // an ONNX or model file is malformed                             exit 2
+  kChecksumMismatch,    // bytes of a model file are not those that were written          exit 2
+  kUnsupportedVersion,  // a model or plan file of a format this build does not know      exit 2
+  kInvalidPlan,         // a plan breaks an invariant or belongs to another model         exit 2
+  kUnsupported,         // well-formed, but an operator, type or form we do not run       exit 3
+  kBudgetTooSmall,      // needed: the smallest budget that works; available: what was given  exit 4
+  kIo,                  // the operating system refused; os_error is its errno            exit 5
+  kFileChanged,         // the file was replaced or cut while in use                      exit 5
+  kCancelled,           // the caller asked to stop                                       exit 5
+  kOutputMismatch,      // outputs differ from the expected ones                          exit 6
+  kOutOfMemory,         // the system gave no memory                                      exit 7
+  kInternal,            // our own mistake                                                exit 7
+  kWrongKey,            // an encrypted model, and its key was not given or is another    exit 8
 };
 
 /// The words for a code, such as "budget too small".
@@ -42,10 +42,10 @@ struct Error {
   static constexpr std::size_t kSubjectCapacity = 120;
 
   ErrorCode code = ErrorCode::kInternal;
-  std::int32_t os_error = 0;                          // errno where the system said no, else 0
-  const char* reason = "";                            // a string literal: which rule was broken, in a full clause
-  std::uint64_t needed = 0;                           // with `has_numbers`: the number that was required
-  std::uint64_t available = 0;                        // with `has_numbers`: the number that was found
+  std::int32_t os_error = 0;    // errno where the system said no, else 0
+  const char* reason = "";      // a string literal: which rule was broken, in a full clause
+  std::uint64_t needed = 0;     // with `has_numbers`: the number that was required
+  std::uint64_t available = 0;  // with `has_numbers`: the number that was found
   bool has_numbers = false;
   std::array<char, kSubjectCapacity> subject_text{};  // the file, node, tensor or option concerned; cut if longer
 
@@ -83,8 +83,8 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string_view subject, cons
 #define SLUICE_CONCAT_(a, b) a##b
 #define SLUICE_CONCAT(a, b) SLUICE_CONCAT_(a, b)
 /// `SLUICE_ASSIGN_OR_RETURN(auto x, f());` declares x from the value of f() or returns its error.
-#define SLUICE_ASSIGN_OR_RETURN(declaration, expression)                                                                \
-  auto SLUICE_CONCAT(sluice_result_, __LINE__) = (expression);                                                          \
-  if (!SLUICE_CONCAT(sluice_result_, __LINE__))                                                                         \
-    return ::tl::unexpected<::sluice::Error>(std::move(SLUICE_CONCAT(sluice_result_, __LINE__)).error());               \
+#define SLUICE_ASSIGN_OR_RETURN(declaration, expression)                                                  \
+  auto SLUICE_CONCAT(sluice_result_, __LINE__) = (expression);                                            \
+  if (!SLUICE_CONCAT(sluice_result_, __LINE__))                                                           \
+    return ::tl::unexpected<::sluice::Error>(std::move(SLUICE_CONCAT(sluice_result_, __LINE__)).error()); \
   declaration = std::move(*SLUICE_CONCAT(sluice_result_, __LINE__))

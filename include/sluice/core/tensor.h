@@ -51,8 +51,7 @@ struct RowView {
   }
   /// Neither gaps between pixels or rows nor a ring: element i lies at data + i * size.
   bool dense() const noexcept {
-    return ring_rows == 0 && pixel_pitch == channels * static_cast<std::int64_t>(size_of(dtype)) &&
-           row_pitch == pixels * pixel_pitch;
+    return ring_rows == 0 && pixel_pitch == channels * static_cast<std::int64_t>(size_of(dtype)) && row_pitch == pixels * pixel_pitch;
   }
 };
 
@@ -60,7 +59,8 @@ struct RowView {
 constexpr RowView dense_view(std::byte* data, const Shape& shape, DType dtype) noexcept {
   const RowExtents extents = row_extents(shape);
   const auto size = static_cast<std::int64_t>(size_of(dtype));
-  return {data, extents.rows, extents.pixels, extents.channels, extents.pixels * extents.channels * size, extents.channels * size, 0, dtype};
+  return {data, extents.rows, extents.pixels, extents.channels, extents.pixels * extents.channels * size, extents.channels * size,
+          0,    dtype};
 }
 
 }  // namespace sluice

@@ -71,9 +71,7 @@ constexpr std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_
 constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept {
   return (value + alignment - 1) & ~(alignment - 1);
 }
-constexpr std::uint64_t align_down(std::uint64_t value, std::uint64_t alignment) noexcept {
-  return value & ~(alignment - 1);
-}
+constexpr std::uint64_t align_down(std::uint64_t value, std::uint64_t alignment) noexcept { return value & ~(alignment - 1); }
 constexpr Bytes align_up(Bytes value, std::uint64_t alignment) noexcept { return Bytes(align_up(value.count(), alignment)); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
 

@@ -68,9 +68,9 @@ struct ConvertOptions {
   std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
   /// --weights auto: what those of these weights hold, by name, whatever `weights` says (weight_choice.h).
   std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms;
-  double prune = 0;                              // --prune: this share of the blocks of each weight that gains by it are left out
-  bool sparse = true;                            // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
-  model::Preprocess preprocess;                  // written as metadata when present
+  double prune = 0;              // --prune: this share of the blocks of each weight that gains by it are left out
+  bool sparse = true;            // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
+  model::Preprocess preprocess;  // written as metadata when present
   std::vector<std::string> labels;
   /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
   /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB

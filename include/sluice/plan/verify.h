@@ -14,9 +14,9 @@ namespace sluice::plan {
 
 /// What `verify` cannot see from the plan and the graph alone, because `plan` does not include `kernels`.
 struct VerifyContext {
-  Bytes file_size;                // of the model file
-  std::uint64_t model_hash = 0;   // of the model the plan is to run
-  Bytes read_tail{64};            // kernels::kReadTail
+  Bytes file_size;               // of the model file
+  std::uint64_t model_hash = 0;  // of the model the plan is to run
+  Bytes read_tail{64};           // kernels::kReadTail
 };
 
 /// Errors: kInvalidPlan, naming the rule and the buffer, load or step. O((buffers + loads) * log + overlaps).

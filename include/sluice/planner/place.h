@@ -6,9 +6,9 @@
 // that double, and with several threads side by side.
 //
 // Invariant: the same problem and options give the same placement, on every machine and for every number of threads. Therefore the search
-// is bounded by counted work, not by a clock: a limit of 50 ms is the work that a slow desktop CPU does in 50 ms, a fast one takes 20 to 30,
-// and a device that is four times slower 200 ms. Where two rules succeed, the one that comes first in turn wins, not the one that
-// ends first.
+// is bounded by counted work, not by a clock: a limit of 50 ms is the work that a slow desktop CPU does in 50 ms, a fast one takes 20 to
+// 30, and a device that is four times slower 200 ms. Where two rules succeed, the one that comes first in turn wins, not the one that ends
+// first.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace sluice::planner {
 
 /// How much the exact search may do, over all its rules and threads; and, in the same unit, what other ways to better plans cost.
 struct SearchLimit {
-  /// Columns that the search may visit in a millisecond. At 400,000, counted on one core, the worst of the 70 points of docs/planner.md took
-  /// 391 million instructions in all, 40 ms there and 74 ms on the slowest CPU seen; now it takes 286 million, which leaves that one room
-  /// below 60. Plans are as good.
+  /// Columns that the search may visit in a millisecond. At 400,000, counted on one core, the worst of the 70 points of docs/planner.md
+  /// took 391 million instructions in all, 40 ms there and 74 ms on the slowest CPU seen; now it takes 286 million, which leaves that one
+  /// room below 60. Plans are as good.
   static constexpr std::uint64_t kWorkPerMillisecond = 250'000;
 
   std::uint64_t work = 0;  // 0: no search
@@ -55,7 +55,7 @@ struct Placed {
   std::uint64_t bound = 0;  // no placement is lower
   PlacedBy by = PlacedBy::kDive;
   std::uint64_t work = 0;  // what it took, in the unit of SearchLimit
-  bool settled = false;  // the goal is reached, or the search has shown that nothing reaches it (kLowest: that nothing is lower)
+  bool settled = false;    // the goal is reached, or the search has shown that nothing reaches it (kLowest: that nothing is lower)
 
   double ratio() const noexcept { return bound == 0 ? 1.0 : static_cast<double>(placement.height) / static_cast<double>(bound); }
 };

@@ -22,19 +22,19 @@ enum { SLUICE_OUT_U8 = 0, SLUICE_OUT_F32 = 1, SLUICE_OUT_I32 = 2 };
 
 typedef struct sluice_conv_u8 {
   sluice_window window;
-  const int8_t *weights;
+  const int8_t* weights;
   sluice_finish_u8 finish;
-  uint32_t scratch; /* in the arena */
+  uint32_t scratch;                /* in the arena */
   uint16_t groups, depth, outputs; /* of a group */
   uint8_t zero_in;
   uint8_t direct; /* one tap, no padding, one group: nothing to gather */
   uint8_t out;
-  float (*apply)(const sluice_function *function, float value); /* of floats that come out */
+  float (*apply)(const sluice_function* function, float value); /* of floats that come out */
   sluice_function activation;
 } sluice_conv_u8;
 
 /* The sums of one window with the weights of two outputs, so that what is read of the window serves both. */
-SLUICE_LOOP void sluice_products_u8(const uint8_t *x, const int8_t *w, const int8_t *v, uint32_t depth, uint32_t *sums) {
+SLUICE_LOOP void sluice_products_u8(const uint8_t* x, const int8_t* w, const int8_t* v, uint32_t depth, uint32_t* sums) {
 #if defined(SLUICE_HAS_HELIUM)
   int32_t first = 0, second = 0;
   uint32_t k;
@@ -72,7 +72,7 @@ SLUICE_LOOP void sluice_products_u8(const uint8_t *x, const int8_t *w, const int
 #endif
 }
 
-SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint32_t n, uint8_t *out, const uint8_t *residual) {
+SLUICE_FN void sluice_store_u8(const sluice_conv_u8* p, uint32_t products, uint32_t n, uint8_t* out, const uint8_t* residual) {
   const int32_t sum = (int32_t)(products + (uint32_t)p->finish.bias[n]);
   float value;
   if (p->out == SLUICE_OUT_U8) {
@@ -86,22 +86,22 @@ SLUICE_FN void sluice_store_u8(const sluice_conv_u8 *p, uint32_t products, uint3
 }
 
 /* What is added to an output pixel: the second input, if there is one. */
-SLUICE_FN const uint8_t *sluice_residual_u8(const sluice_task *task, const sluice_conv_u8 *p, uint32_t pixel) {
+SLUICE_FN const uint8_t* sluice_residual_u8(const sluice_task* task, const sluice_conv_u8* p, uint32_t pixel) {
   if (!p->finish.has_residual) return NULL;
   return sluice_at(task->arena, &task->stage->inputs[1].view, task->row, pixel);
 }
 
-SLUICE_FN void sluice_run_conv_u8(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
+SLUICE_FN void sluice_run_conv_u8(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_conv_u8* p = (const sluice_conv_u8*)stage->parameters;
   const uint32_t values = (uint32_t)(p->window.kernel_h * p->window.kernel_w) * p->depth;
   uint32_t pixel, group, n, sums[2];
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
-    const uint8_t *residual = sluice_residual_u8(task, p, pixel);
-    const int8_t *w = p->weights;
+    uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t* residual = sluice_residual_u8(task, p, pixel);
+    const int8_t* w = p->weights;
     for (group = 0; group < p->groups; ++group) {
-      const uint8_t *x = task->arena + p->scratch;
+      const uint8_t* x = task->arena + p->scratch;
       if (p->direct)
         x = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
       else

@@ -8,7 +8,7 @@
 #define SLUICE_SUMS 16u
 
 #if defined(SLUICE_HAS_HELIUM)
-SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
+SLUICE_LOOP void sluice_add_tap_u8(uint32_t* sums, const uint8_t* x, const int8_t* w, uint32_t count) {
   uint32_t c;
   for (c = 0; c + 4 <= count; c += 4) {
     const int32x4_t values = vreinterpretq_s32_u32(vldrbq_u32(x + c));
@@ -17,7 +17,7 @@ SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_
   for (; c < count; ++c) sums[c] += (uint32_t)(x[c] * w[c]);
 }
 #else
-SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_t *w, uint32_t count) {
+SLUICE_LOOP void sluice_add_tap_u8(uint32_t* sums, const uint8_t* x, const int8_t* w, uint32_t count) {
   uint32_t c = 0;
 #if defined(SLUICE_HAS_SMLAD)
   for (; c + 4 <= count; c += 4) {
@@ -39,28 +39,28 @@ SLUICE_LOOP void sluice_add_tap_u8(uint32_t *sums, const uint8_t *x, const int8_
 }
 #endif
 
-SLUICE_FN void sluice_add_padding_u8(uint32_t *sums, uint8_t zero, const int8_t *w, uint32_t count) {
+SLUICE_FN void sluice_add_padding_u8(uint32_t* sums, uint8_t zero, const int8_t* w, uint32_t count) {
   uint32_t c;
   for (c = 0; c < count; ++c) sums[c] += (uint32_t)(zero * w[c]);
 }
 
-SLUICE_FN void sluice_run_depthwise_u8(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_conv_u8 *p = (const sluice_conv_u8 *)stage->parameters;
+SLUICE_FN void sluice_run_depthwise_u8(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_conv_u8* p = (const sluice_conv_u8*)stage->parameters;
   const uint32_t channels = p->groups;
   uint32_t sums[SLUICE_SUMS];
   uint32_t pixel, first, c;
   int32_t ky, kx;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
-    const uint8_t *residual = sluice_residual_u8(task, p, pixel);
+    uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t* residual = sluice_residual_u8(task, p, pixel);
     for (first = 0; first < channels; first += SLUICE_SUMS) {
       const uint32_t count = channels - first < SLUICE_SUMS ? channels - first : SLUICE_SUMS;
-      const int8_t *w = p->weights + first;
+      const int8_t* w = p->weights + first;
       memset(sums, 0, sizeof sums);
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx, w += channels) {
-          const uint8_t *x = out;
+          const uint8_t* x = out;
           if (sluice_find_tap(task, &p->window, pixel, ky, kx, &x))
             sluice_add_tap_u8(sums, x + first, w, count);
           else

@@ -9,7 +9,7 @@ typedef struct sluice_range {
 } sluice_range;
 
 /* Above 1.5 * 2^23, neighbouring floats are integers apart: the sum rounds to the nearest one, halves to the even. */
-SLUICE_FN uint8_t sluice_to_u8(float value, const sluice_range *range) {
+SLUICE_FN uint8_t sluice_to_u8(float value, const sluice_range* range) {
   const float least = (float)(range->low - range->zero), most = (float)(range->high - range->zero);
   value = value > least ? value : least; /* what is no number becomes `least` */
   value = value < most ? value : most;
@@ -21,8 +21,8 @@ SLUICE_FN float sluice_to_real(uint8_t value, uint8_t zero, float scale) { retur
 
 /* What becomes of a layer's sums. */
 typedef struct sluice_finish_u8 {
-  const int32_t *bias;
-  const float *multipliers;
+  const int32_t* bias;
+  const float* multipliers;
   sluice_range range;
   uint8_t has_residual;
   sluice_range sum_range; /* of the sum before the residual is added */
@@ -30,7 +30,7 @@ typedef struct sluice_finish_u8 {
   float sum_scale, residual_scale, scale;
 } sluice_finish_u8;
 
-SLUICE_FN uint8_t sluice_finish_to_u8(const sluice_finish_u8 *f, int32_t sum, uint32_t n, const uint8_t *residual) {
+SLUICE_FN uint8_t sluice_finish_to_u8(const sluice_finish_u8* f, int32_t sum, uint32_t n, const uint8_t* residual) {
   float value = (float)sum * f->multipliers[n];
   if (f->has_residual) {
     const float rounded = sluice_to_real(sluice_to_u8(value, &f->sum_range), f->sum_range.zero, f->sum_scale);

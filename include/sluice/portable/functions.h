@@ -18,14 +18,14 @@ SLUICE_FN float sluice_with_sign(float x, float sign) {
   return sluice_float((sluice_bits(x) & 0x7fffffffu) | (sluice_bits(sign) & 0x80000000u));
 }
 
-SLUICE_FN float sluice_polynomial(float x, const float *coefficients, uint32_t count) {
+SLUICE_FN float sluice_polynomial(float x, const float* coefficients, uint32_t count) {
   float sum = coefficients[--count];
   while (count-- > 0) sum = sluice_fma(sum, x, coefficients[count]);
   return sum;
 }
 
 /* x = n ln 2 + r; gives exp(r) - 1. */
-SLUICE_FN float sluice_exp_parts(float x, int32_t *n) {
+SLUICE_FN float sluice_exp_parts(float x, int32_t* n) {
   static const float expm1[] = {0x1p-1f, 0x1.5554aep-3f, 0x1.555486p-5f, 0x1.12288p-7f, 0x1.6d99bep-10f};
   const float shifted = sluice_fma(x, 1.44269504f, 12582912.0f);
   const float whole = shifted - 12582912.0f;
@@ -93,37 +93,72 @@ SLUICE_FN float sluice_softplus(float x) {
 }
 
 enum {
-  SLUICE_NONE = 0, SLUICE_RELU = 1, SLUICE_CLIP = 2, SLUICE_LEAKY_RELU = 3, SLUICE_SIGMOID = 4, SLUICE_HARD_SIGMOID = 5,
-  SLUICE_HARD_SWISH = 6, SLUICE_SILU = 7, SLUICE_TANH = 8, SLUICE_EXP = 9, SLUICE_ERF = 11, SLUICE_GELU = 12, SLUICE_NEG = 13,
-  SLUICE_ABS = 14, SLUICE_LOG = 15, SLUICE_RECIPROCAL = 16, SLUICE_ELU = 17, SLUICE_SOFTPLUS = 18, SLUICE_GELU_TANH = 21
+  SLUICE_NONE = 0,
+  SLUICE_RELU = 1,
+  SLUICE_CLIP = 2,
+  SLUICE_LEAKY_RELU = 3,
+  SLUICE_SIGMOID = 4,
+  SLUICE_HARD_SIGMOID = 5,
+  SLUICE_HARD_SWISH = 6,
+  SLUICE_SILU = 7,
+  SLUICE_TANH = 8,
+  SLUICE_EXP = 9,
+  SLUICE_ERF = 11,
+  SLUICE_GELU = 12,
+  SLUICE_NEG = 13,
+  SLUICE_ABS = 14,
+  SLUICE_LOG = 15,
+  SLUICE_RECIPROCAL = 16,
+  SLUICE_ELU = 17,
+  SLUICE_SOFTPLUS = 18,
+  SLUICE_GELU_TANH = 21
 };
 
-SLUICE_FN float sluice_apply(const sluice_function *f, float x) {
+SLUICE_FN float sluice_apply(const sluice_function* f, float x) {
   switch (f->function) {
-    case SLUICE_RELU: return sluice_at_least(x, 0.0f);
-    case SLUICE_CLIP: return sluice_at_most(sluice_at_least(x, f->a), f->b);
-    case SLUICE_LEAKY_RELU: return x < 0.0f ? f->a * x : x;
-    case SLUICE_SIGMOID: return 1.0f / (1.0f + sluice_exp(-x));
-    case SLUICE_HARD_SIGMOID: return sluice_at_least(sluice_at_most(sluice_fma(f->a, x, f->b), 1.0f), 0.0f);
-    case SLUICE_HARD_SWISH: return x * sluice_at_least(sluice_at_most(sluice_fma(x, 1.0f / 6.0f, 0.5f), 1.0f), 0.0f);
-    case SLUICE_SILU: return x / (1.0f + sluice_exp(-x));
-    case SLUICE_TANH: return sluice_tanh(x);
-    case SLUICE_EXP: return sluice_exp(x);
-    case SLUICE_ERF: return sluice_erf(x);
-    case SLUICE_GELU: return 0.5f * x * (1.0f + sluice_erf(x * 0.707106769f));
-    case SLUICE_NEG: return -x;
-    case SLUICE_ABS: return sluice_absolute(x);
-    case SLUICE_LOG: return sluice_log(x);
-    case SLUICE_RECIPROCAL: return 1.0f / x;
-    case SLUICE_ELU: return x < 0.0f ? f->a * sluice_expm1_negative(x) : x;
-    case SLUICE_SOFTPLUS: return sluice_softplus(x);
-    case SLUICE_GELU_TANH: return x / (1.0f + sluice_exp(x * sluice_fma(x * x, -0.0713548163f, -1.59576912f)));
-    default: return x;
+    case SLUICE_RELU:
+      return sluice_at_least(x, 0.0f);
+    case SLUICE_CLIP:
+      return sluice_at_most(sluice_at_least(x, f->a), f->b);
+    case SLUICE_LEAKY_RELU:
+      return x < 0.0f ? f->a * x : x;
+    case SLUICE_SIGMOID:
+      return 1.0f / (1.0f + sluice_exp(-x));
+    case SLUICE_HARD_SIGMOID:
+      return sluice_at_least(sluice_at_most(sluice_fma(f->a, x, f->b), 1.0f), 0.0f);
+    case SLUICE_HARD_SWISH:
+      return x * sluice_at_least(sluice_at_most(sluice_fma(x, 1.0f / 6.0f, 0.5f), 1.0f), 0.0f);
+    case SLUICE_SILU:
+      return x / (1.0f + sluice_exp(-x));
+    case SLUICE_TANH:
+      return sluice_tanh(x);
+    case SLUICE_EXP:
+      return sluice_exp(x);
+    case SLUICE_ERF:
+      return sluice_erf(x);
+    case SLUICE_GELU:
+      return 0.5f * x * (1.0f + sluice_erf(x * 0.707106769f));
+    case SLUICE_NEG:
+      return -x;
+    case SLUICE_ABS:
+      return sluice_absolute(x);
+    case SLUICE_LOG:
+      return sluice_log(x);
+    case SLUICE_RECIPROCAL:
+      return 1.0f / x;
+    case SLUICE_ELU:
+      return x < 0.0f ? f->a * sluice_expm1_negative(x) : x;
+    case SLUICE_SOFTPLUS:
+      return sluice_softplus(x);
+    case SLUICE_GELU_TANH:
+      return x / (1.0f + sluice_exp(x * sluice_fma(x * x, -0.0713548163f, -1.59576912f)));
+    default:
+      return x;
   }
 }
 
 /* Networks with nothing but these need no exponential in their code. */
-SLUICE_FN float sluice_apply_simple(const sluice_function *f, float x) {
+SLUICE_FN float sluice_apply_simple(const sluice_function* f, float x) {
   if (f->function == SLUICE_RELU) return sluice_at_least(x, 0.0f);
   if (f->function == SLUICE_CLIP) return sluice_at_most(sluice_at_least(x, f->a), f->b);
   return x;

@@ -6,15 +6,15 @@
  *     uint32_t sluice_ticks_per_second(void)
  *     void sluice_print(const char *text)
  *
- * On Cortex-M the counter is the cycle counter of DWT or, where there is none, SysTick, and SLUICE_CLOCK_HZ says how fast it is. Elsewhere it
- * is clock(). */
+ * On Cortex-M the counter is the cycle counter of DWT or, where there is none, SysTick, and SLUICE_CLOCK_HZ says how fast it is. Elsewhere
+ * it is clock(). */
 #ifndef SLUICE_PORTABLE_MEASURE_H
 #define SLUICE_PORTABLE_MEASURE_H
 
-#include "sluice/portable/rows.h"
-
 #include <stdio.h>
 #include <time.h>
+
+#include "sluice/portable/rows.h"
 
 #if defined(__GNUC__)
 #define SLUICE_DEFAULT __attribute__((weak))
@@ -24,13 +24,13 @@
 
 uint32_t sluice_ticks(void);
 uint32_t sluice_ticks_per_second(void);
-void sluice_print(const char *text);
+void sluice_print(const char* text);
 
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 #if !defined(SLUICE_CLOCK_HZ)
 #define SLUICE_CLOCK_HZ 0
 #endif
-#define SLUICE_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define SLUICE_REGISTER(address) (*(volatile uint32_t*)(uintptr_t)(address))
 
 /* The 24 bits of SysTick, which falls, as a counter of 32 bits that rises: right if it is asked more often than every 2^24 ticks. */
 SLUICE_FN uint32_t sluice_systick(void) {
@@ -60,14 +60,14 @@ SLUICE_DEFAULT uint32_t sluice_ticks(void) {
   return cycles > 0 ? SLUICE_REGISTER(0xe0001004u) : sluice_systick();
 }
 SLUICE_DEFAULT uint32_t sluice_ticks_per_second(void) { return SLUICE_CLOCK_HZ; }
-SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
+SLUICE_DEFAULT void sluice_print(const char* text) { puts(text); }
 #else
 SLUICE_DEFAULT uint32_t sluice_ticks(void) { return (uint32_t)clock(); }
 SLUICE_DEFAULT uint32_t sluice_ticks_per_second(void) { return (uint32_t)CLOCKS_PER_SEC; }
-SLUICE_DEFAULT void sluice_print(const char *text) { puts(text); }
+SLUICE_DEFAULT void sluice_print(const char* text) { puts(text); }
 #endif
 
-SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena, uint32_t repeats) {
+SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage* stage, sluice_place* place, uint8_t* arena, uint32_t repeats) {
   const uint32_t start = sluice_ticks();
   uint32_t i;
   for (i = 0; i < repeats; ++i) sluice_run_region(stage, 1, NULL, place, arena, NULL);
@@ -75,7 +75,7 @@ SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage *stage, sluice_place *plac
 }
 
 /* What one run of a stage takes, in seconds: the least of three tries, each of ten milliseconds or more. */
-SLUICE_FN float sluice_time_of(const sluice_stage *stage, sluice_place *place, uint8_t *arena) {
+SLUICE_FN float sluice_time_of(const sluice_stage* stage, sluice_place* place, uint8_t* arena) {
   const uint32_t rate = sluice_ticks_per_second();
   uint32_t repeats = 1, least = sluice_ticks_of(stage, place, arena, repeats), i;
   while (least < rate / 100u && repeats < ((uint32_t)1 << 24)) {
@@ -92,7 +92,7 @@ SLUICE_FN float sluice_time_of(const sluice_stage *stage, sluice_place *place, u
 /* A time as JSON has it: a whole number of some power of ten, five digits of it or more, and never 0. */
 SLUICE_FN void sluice_print_time(float seconds) {
   char text[16];
-  char *at = text + sizeof text;
+  char* at = text + sizeof text;
   uint32_t exponent = 5, number;
   for (; seconds < 1.0f && exponent < 14u; ++exponent) seconds *= 10.0f;
   number = seconds < 1e4f ? (uint32_t)(seconds * 1e5f) + 1u : 1000000000u;
@@ -108,7 +108,7 @@ SLUICE_FN void sluice_print_time(float seconds) {
 
 /* Text in byte pairs: a byte from 128 on stands for two of `pairs`, each of which may be such a byte again. `waiting` and `line` have room
  * for as many as wait, and for the longest piece. Prints the piece at `text`, which ends with a zero, and gives what follows. */
-SLUICE_FN const uint8_t *sluice_print_packed(const uint8_t *text, const uint8_t *pairs, uint8_t *waiting, char *line) {
+SLUICE_FN const uint8_t* sluice_print_packed(const uint8_t* text, const uint8_t* pairs, uint8_t* waiting, char* line) {
   uint32_t count = 0, length = 0;
   do {
     uint8_t code = count > 0 ? waiting[--count] : *text++;

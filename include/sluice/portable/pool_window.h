@@ -11,7 +11,7 @@ SLUICE_FN int32_t sluice_taps_below(int32_t limit, int32_t start, int32_t kernel
   return taps < kernel ? taps : kernel;
 }
 
-SLUICE_FN int32_t sluice_pool_divisor(const sluice_window *w, uint32_t row, uint32_t pixel, int with_padding) {
+SLUICE_FN int32_t sluice_pool_divisor(const sluice_window* w, uint32_t row, uint32_t pixel, int with_padding) {
   const int32_t y = sluice_window_row(w, row, 0), x = sluice_window_pixel(w, pixel, 0);
   int32_t rows, pixels;
   if (with_padding) {

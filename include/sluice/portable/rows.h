@@ -6,9 +6,9 @@
  *
  * A region may be walked several times, each time for some columns of its stages, so that its rings are narrow: strips.
  *
- * A tensor is bytes of the arena: all of it, or a ring that holds its newest pixels. How large each ring must be was found when the code was
- * emitted, by the same walk (emit/walk.h), so nothing is checked here. Invariant: each turn of the loop runs a stage or moves to another
- * one that is not finished, so the loop ends. */
+ * A tensor is bytes of the arena: all of it, or a ring that holds its newest pixels. How large each ring must be was found when the code
+ * was emitted, by the same walk (emit/walk.h), so nothing is checked here. Invariant: each turn of the loop runs a stage or moves to
+ * another one that is not finished, so the loop ends. */
 #ifndef SLUICE_PORTABLE_ROWS_H
 #define SLUICE_PORTABLE_ROWS_H
 
@@ -31,7 +31,7 @@ typedef struct sluice_view {
 
 typedef struct sluice_input {
   sluice_view view;
-  const sluice_reach *reach; /* NULL: the pixels that are made, no more */
+  const sluice_reach* reach; /* NULL: the pixels that are made, no more */
   int16_t maker;             /* stage of this region; -1: it was made before */
 } sluice_input;
 
@@ -39,22 +39,22 @@ struct sluice_stage;
 
 /* Rows of the network's input come from outside. */
 typedef struct sluice_source {
-  void (*read)(void *user, uint32_t row, void *to);
-  void *user;
+  void (*read)(void* user, uint32_t row, void* to);
+  void* user;
 } sluice_source;
 
 /* `count` pixels of one row, from `pixel` on. */
 typedef struct sluice_task {
-  const struct sluice_stage *stage;
-  const sluice_source *source;
-  uint8_t *arena;
+  const struct sluice_stage* stage;
+  const sluice_source* source;
+  uint8_t* arena;
   uint32_t row, pixel, count;
 } sluice_task;
 
 typedef struct sluice_stage {
-  void (*run)(const sluice_task *task);
-  const void *parameters;
-  const sluice_input *inputs;
+  void (*run)(const sluice_task* task);
+  const void* parameters;
+  const sluice_input* inputs;
   sluice_view out;
   uint16_t rows, pixels; /* that it walks */
   uint16_t granule;      /* pixels at a time */
@@ -73,24 +73,24 @@ typedef struct sluice_columns {
   uint16_t begin, end;
 } sluice_columns;
 
-SLUICE_FN uint8_t *sluice_at(uint8_t *arena, const sluice_view *view, uint32_t row, uint32_t pixel) {
+SLUICE_FN uint8_t* sluice_at(uint8_t* arena, const sluice_view* view, uint32_t row, uint32_t pixel) {
   return arena + view->offset + (row * view->row_bytes + pixel * view->pixel_bytes) % view->ring;
 }
 
-SLUICE_FN uint32_t sluice_last_read(const sluice_along *along, uint32_t at) {
+SLUICE_FN uint32_t sluice_last_read(const sluice_along* along, uint32_t at) {
   const int32_t last = ((int32_t)at * along->stride + along->ahead) / along->divisor;
   if (last <= 0) return 0;
   return (uint32_t)(last < along->extent ? last : along->extent - 1);
 }
 
 /* The stage that must run before stage `i` can, or -1. */
-SLUICE_LOOP int32_t sluice_lacks(const sluice_stage *stages, const sluice_place *places, uint32_t i, uint32_t count) {
-  const sluice_stage *stage = &stages[i];
+SLUICE_LOOP int32_t sluice_lacks(const sluice_stage* stages, const sluice_place* places, uint32_t i, uint32_t count) {
+  const sluice_stage* stage = &stages[i];
   uint32_t k;
   for (k = 0; k < stage->inputs_count; ++k) {
-    const sluice_input *input = &stage->inputs[k];
-    const sluice_stage *maker;
-    const sluice_place *made;
+    const sluice_input* input = &stage->inputs[k];
+    const sluice_stage* maker;
+    const sluice_place* made;
     uint32_t row, pixel;
     if (input->maker < 0) continue;
     maker = &stages[input->maker];
@@ -111,8 +111,8 @@ SLUICE_LOOP int32_t sluice_lacks(const sluice_stage *stages, const sluice_place 
 }
 
 /* `columns`, by stage; NULL: all of them. */
-SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, const sluice_columns *columns, sluice_place *places,
-                                 uint8_t *arena, const sluice_source *source) {
+SLUICE_FN void sluice_run_region(const sluice_stage* stages, uint32_t count, const sluice_columns* columns, sluice_place* places,
+                                 uint8_t* arena, const sluice_source* source) {
   uint32_t target;
   sluice_task task;
   task.source = source;
@@ -124,8 +124,8 @@ SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, con
     uint32_t i = target;
     if (target + 1 != count && !stages[target].kept) continue;
     while (places[target].row < stages[target].rows) {
-      const sluice_stage *stage = &stages[i];
-      sluice_place *place = &places[i];
+      const sluice_stage* stage = &stages[i];
+      sluice_place* place = &places[i];
       const uint32_t left = (uint32_t)(columns != NULL ? columns[i].end : stage->pixels) - place->pixel;
       const uint32_t pixels = left < stage->granule ? left : stage->granule;
       const int32_t maker = sluice_lacks(stages, places, i, pixels);
@@ -150,7 +150,7 @@ SLUICE_FN void sluice_run_region(const sluice_stage *stages, uint32_t count, con
 }
 
 /* Stage: the next row of the network's input, from outside. */
-SLUICE_FN void sluice_read_row(const sluice_task *task) {
+SLUICE_FN void sluice_read_row(const sluice_task* task) {
   task->source->read(task->source->user, task->row, sluice_at(task->arena, &task->stage->out, task->row, 0));
 }
 

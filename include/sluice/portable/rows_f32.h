@@ -11,7 +11,7 @@ typedef struct sluice_softmax {
   uint8_t log;
 } sluice_softmax;
 
-SLUICE_FN void sluice_softmax_row(const float *in, float *out, uint32_t count, int log) {
+SLUICE_FN void sluice_softmax_row(const float* in, float* out, uint32_t count, int log) {
   sluice_lanes lanes;
   float greatest = sluice_float(0xff800000u), total, log_total;
   uint32_t i;
@@ -27,13 +27,13 @@ SLUICE_FN void sluice_softmax_row(const float *in, float *out, uint32_t count, i
   for (i = 0; i < count; ++i) out[i] = log ? out[i] - log_total : out[i] / total;
 }
 
-SLUICE_FN void sluice_run_softmax(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_softmax *p = (const sluice_softmax *)stage->parameters;
+SLUICE_FN void sluice_run_softmax(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_softmax* p = (const sluice_softmax*)stage->parameters;
   uint32_t pixel;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel)
-    sluice_softmax_row((const float *)(const void *)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel),
-                       (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel), p->channels, p->log);
+    sluice_softmax_row((const float*)(const void*)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel),
+                       (float*)(void*)sluice_at(task->arena, &stage->out, task->row, pixel), p->channels, p->log);
 }
 
 /* The square root, rounded as IEEE 754 asks: digit by digit, from integers, so that no library is called. */
@@ -71,7 +71,7 @@ typedef struct sluice_layer_norm {
   float epsilon;
 } sluice_layer_norm;
 
-SLUICE_FN void sluice_layer_norm_row(const sluice_layer_norm *p, const float *in, float *out) {
+SLUICE_FN void sluice_layer_norm_row(const sluice_layer_norm* p, const float* in, float* out) {
   sluice_lanes sum, squares;
   float mean, factor;
   uint32_t i;
@@ -87,13 +87,13 @@ SLUICE_FN void sluice_layer_norm_row(const sluice_layer_norm *p, const float *in
   for (i = 0; i < p->channels; ++i) out[i] = sluice_fma((in[i] - mean) * factor, p->scale[i], p->shift[i]);
 }
 
-SLUICE_FN void sluice_run_layer_norm(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_layer_norm *p = (const sluice_layer_norm *)stage->parameters;
+SLUICE_FN void sluice_run_layer_norm(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_layer_norm* p = (const sluice_layer_norm*)stage->parameters;
   uint32_t pixel;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel)
-    sluice_layer_norm_row(p, (const float *)(const void *)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel),
-                          (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel));
+    sluice_layer_norm_row(p, (const float*)(const void*)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel),
+                          (float*)(void*)sluice_at(task->arena, &stage->out, task->row, pixel));
 }
 
 #endif

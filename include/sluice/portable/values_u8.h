@@ -6,17 +6,17 @@
 #include "sluice/portable/operand.h"
 
 typedef struct sluice_table_u8 {
-  const uint8_t *table;
+  const uint8_t* table;
   uint32_t channels;
 } sluice_table_u8;
 
-SLUICE_FN void sluice_run_table_u8(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_table_u8 *p = (const sluice_table_u8 *)stage->parameters;
+SLUICE_FN void sluice_run_table_u8(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_table_u8* p = (const sluice_table_u8*)stage->parameters;
   uint32_t pixel, c;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    const uint8_t *in = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
-    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t* in = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
+    uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c) out[c] = p->table[in[c]];
   }
 }
@@ -32,23 +32,29 @@ typedef struct sluice_binary_u8 {
 /* Comparisons are those of the engine's vectors. */
 SLUICE_FN float sluice_combine_u8(uint8_t function, float a, float b) {
   switch (function) {
-    case SLUICE_SUB: return a - b;
-    case SLUICE_MUL: return a * b;
-    case SLUICE_DIV: return a / b;
-    case SLUICE_MAX: return a > b ? a : b;
-    case SLUICE_MIN: return a < b ? a : b;
-    default: return a + b;
+    case SLUICE_SUB:
+      return a - b;
+    case SLUICE_MUL:
+      return a * b;
+    case SLUICE_DIV:
+      return a / b;
+    case SLUICE_MAX:
+      return a > b ? a : b;
+    case SLUICE_MIN:
+      return a < b ? a : b;
+    default:
+      return a + b;
   }
 }
 
-SLUICE_FN void sluice_run_binary_u8(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_binary_u8 *p = (const sluice_binary_u8 *)stage->parameters;
+SLUICE_FN void sluice_run_binary_u8(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_binary_u8* p = (const sluice_binary_u8*)stage->parameters;
   uint32_t pixel, c;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    const uint8_t *a = sluice_operand_at(task, &p->a, pixel);
-    const uint8_t *b = sluice_operand_at(task, &p->b, pixel);
-    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t* a = sluice_operand_at(task, &p->a, pixel);
+    const uint8_t* b = sluice_operand_at(task, &p->b, pixel);
+    uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c) {
       const float left = sluice_to_real(a[(size_t)c * p->a.step], p->zero_a, p->scale_a);
       const float right = sluice_to_real(b[(size_t)c * p->b.step], p->zero_b, p->scale_b);
@@ -63,24 +69,24 @@ typedef struct sluice_border {
   float scale;
 } sluice_border;
 
-SLUICE_FN void sluice_run_quantize(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_border *p = (const sluice_border *)stage->parameters;
+SLUICE_FN void sluice_run_quantize(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_border* p = (const sluice_border*)stage->parameters;
   uint32_t pixel, c;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    const float *in = (const float *)(const void *)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
-    uint8_t *out = sluice_at(task->arena, &stage->out, task->row, pixel);
+    const float* in = (const float*)(const void*)sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
+    uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c) out[c] = sluice_to_u8(in[c] / p->scale, &p->range);
   }
 }
 
-SLUICE_FN void sluice_run_dequantize(const sluice_task *task) {
-  const sluice_stage *stage = task->stage;
-  const sluice_border *p = (const sluice_border *)stage->parameters;
+SLUICE_FN void sluice_run_dequantize(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_border* p = (const sluice_border*)stage->parameters;
   uint32_t pixel, c;
   for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
-    const uint8_t *in = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
-    float *out = (float *)(void *)sluice_at(task->arena, &stage->out, task->row, pixel);
+    const uint8_t* in = sluice_at(task->arena, &stage->inputs[0].view, task->row, pixel);
+    float* out = (float*)(void*)sluice_at(task->arena, &stage->out, task->row, pixel);
     for (c = 0; c < p->channels; ++c) out[c] = sluice_to_real(in[c], p->range.zero, p->scale);
   }
 }

@@ -20,8 +20,8 @@ void dense(const KernelCall& call) noexcept {
     const float* in = same_pixel<float>(call.inputs[0].view, out, row, pixel);
     for (std::int64_t n = call.channels.begin; n < call.channels.end; ++n) {
       const float* column = weights.channel(n) + products.begin() * kPanelLanes;
-      const float sum = generic::chain(products.first(row, pixel, n), {in + products.begin()}, {column, kPanelLanes},
-                                       products.end() - products.begin());
+      const float sum =
+          generic::chain(products.first(row, pixel, n), {in + products.begin()}, {column, kPanelLanes}, products.end() - products.begin());
       if (!products.finishes()) {
         products.keep(sum, row, pixel, n);
         continue;
