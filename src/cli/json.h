@@ -1,11 +1,13 @@
 // JSON as the tool prints it: one object, keys in the order of writing.
 #pragma once
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "sluice/core/shape.h"
 #include "sluice/core/units.h"
+
+// Compiled once, in json.cc: the members of a document are half of what a file that writes one would compile.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace sluice::cli {
 
@@ -19,14 +21,7 @@ inline Json json_of(const Shape& shape) {
 
 /// Prints `json`, an object, behind the words that say what it is: docs/json.md has the keys of each schema. Names from files may be no
 /// valid UTF-8; what is not is replaced.
-inline void print_json(const char* schema, const Json& json) {
-  constexpr int kVersion = 1;  // rises when a key changes its meaning or type, or goes; new keys come without
-  Json whole = {{"schema", schema}, {"schema_version", kVersion}};
-  whole.update(json);
-  const std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fputc('\n', stdout);
-}
+void print_json(const char* schema, const Json& json);
 
 /// `budget_bytes` is a number always: of an unlimited budget, what the plan takes.
 inline void add_budget(Json& json, Bytes budget, Bytes taken) {

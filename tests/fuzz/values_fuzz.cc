@@ -1,15 +1,10 @@
 // Runs small models of every kind with any bytes as their inputs: indices far outside, NaN, infinities, lengths that are none. The first
 // byte chooses the model, the second the budget. A run gives outputs, or says that the values are at fault.
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
-#include "sluice/engine/engine.h"
-#include "tests/fault/small_models.h"
+#include "tests/fuzz/converted_models.h"
 
 namespace {
 
@@ -19,26 +14,12 @@ struct Sessions {
   std::unique_ptr<Session> least, whole;
 };
 
-/// The models' files, which must stay while they are open.
-struct Folder {
-  Folder() {
-    if (::mkdtemp(path.data()) == nullptr) std::abort();
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path = "/tmp/sluice-fuzz-XXXXXX";
-};
-
-std::vector<Sessions> make_sessions(const std::string& folder) {
+std::vector<Sessions> make_sessions(const test::Folder& folder) {
   std::vector<Sessions> made;
-  for (const test::SmallModel& small : test::small_models()) {
-    const std::string onnx = folder + "/m.onnx", path = folder + "/" + std::to_string(made.size()) + ".sluice";
-    std::ofstream(onnx, std::ios::binary) << small.onnx;
-    importer::ConvertReport report;
-    if (!importer::convert(onnx, path, small.options, report)) std::abort();
-    const auto model = Model::open(path);
-    const auto least = minimum_budget(**model, {});
-    auto narrow = Session::create(*model, {.budget = *least, .max_turns = 1000});
-    auto wide = Session::create(*model, {.repeat = true, .max_turns = 1000});
+  for (const std::shared_ptr<const Model>& model : test::converted_models(folder)) {
+    const auto least = minimum_budget(*model, {});
+    auto narrow = Session::create(model, {.budget = *least, .max_turns = 1000});
+    auto wide = Session::create(model, {.repeat = true, .max_turns = 1000});
     if (!narrow || !wide) std::abort();
     made.push_back({*std::move(narrow), *std::move(wide)});
   }
@@ -53,8 +34,8 @@ std::vector<Sessions> make_sessions(const std::string& folder) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Folder folder;
-  static const std::vector<Sessions> sessions = make_sessions(folder.path);
+  static const test::Folder folder;
+  static const std::vector<Sessions> sessions = make_sessions(folder);
   if (size < 3) return 0;
   const Sessions& chosen = sessions[data[0] % sessions.size()];
   Session& session = data[1] % 2 == 0 ? *chosen.least : *chosen.whole;
