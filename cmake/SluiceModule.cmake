@@ -1,9 +1,9 @@
 # sluice_module(NAME SOURCES ... LINKS ... PRIVATE_LINKS ...)
 #   One static library `sluice_NAME`, alias sluice::NAME. LINKS are the modules below it and become visible to its users; PRIVATE_LINKS are
 #   third-party libraries that its sources alone use. EXCEPTIONS: they are needed inside, whatever SLUICE_EXCEPTIONS says (and caught before
-#   the public border). NO_EXCEPTIONS: nothing inside allocates, nor calls what does.
+#   the public border). NO_EXCEPTIONS: nothing inside allocates, nor calls what does. UNITY: see sluice_unity.
 function(sluice_module name)
-  cmake_parse_arguments(arg "EXCEPTIONS;NO_EXCEPTIONS" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(arg "EXCEPTIONS;NO_EXCEPTIONS;UNITY" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(sluice_${name} STATIC ${arg_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
   target_include_directories(sluice_${name}
@@ -25,6 +25,14 @@ function(sluice_module name)
   if(NOT arg_EXCEPTIONS)
     target_compile_options(sluice_${name} PRIVATE -fno-rtti)
   endif()
+  if(arg_UNITY)
+    sluice_unity(sluice_${name})
+  endif()
+endfunction()
+
+# Compiles the target's sources by eights: what they include is most of what they cost. Names within files must differ, then.
+function(sluice_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SLUICE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 # Warnings and sanitizers for one of our own targets; never PUBLIC.

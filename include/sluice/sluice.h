@@ -1,6 +1,6 @@
 // Sluice: neural networks inside the memory budget that you give them.
 //
-// The tour. A model goes through five stages; each has its folder, and this order is a good one to read them in:
+// The tour. Each stage that a model goes through has its folder, and this order is a good one to read them in:
 //
 //     core/       words that every folder uses: Result, Bytes, Interval, RowView, Arena, ThreadPool, Lane
 //     model/      what is computed: Graph, its operators, and the file that holds it with its weights in panels

@@ -25,8 +25,9 @@ std::string describe(const Error& error) {
   if (error.code != ErrorCode::kBudgetTooSmall || !error.has_numbers) return error.to_string();
   std::string text(name_of(error.code));
   if (!error.subject().empty()) text += fmt::format(": {}", error.subject());
-  return text + fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes", error.needed, mebibytes_up(error.needed),
-                            error.available);
+  constexpr std::uint64_t kNoUnit = 65536;  // less than any budget: a number of something else
+  return text + fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes{}", error.needed,
+                            mebibytes_up(error.needed), error.available, error.available < kNoUnit ? " (a size has a unit: 16MiB)" : "");
 }
 
 }  // namespace sluice::cli

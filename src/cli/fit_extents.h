@@ -1,6 +1,6 @@
 // A model of several shapes is opened at the extents of the arrays that a run is given: `--input ids.npy` of [1, 7] binds S to 7.
 //
-//     arrays --shape_of_array--> wanted shapes by port --fit_extents--> --dim NAME=EXTENT for what the command line left open
+//     arrays --shapes_of_arrays--> wanted shapes by port --fit_extents--> --dim NAME=EXTENT for what the command line left open
 #pragma once
 
 #include <memory>

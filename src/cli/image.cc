@@ -162,7 +162,8 @@ model::Preprocess preprocessing(const ImageOptions& options, const model::Prepro
   } else if (options.preset == "none") {
     rule = {};
   } else if (!options.preset.empty()) {
-    raise(make_error(ErrorCode::kInvalidArgument, "--preprocess", "is one of imagenet, imagenet-caffe and none"));
+    raise(make_error(ErrorCode::kInvalidArgument, "--preprocess",
+                     fmt::format("is one of imagenet, imagenet-caffe and none, not '{}'", options.preset).c_str()));
   }
   if (options.mean) rule.mean = *options.mean;
   if (options.stddev) rule.stddev = *options.stddev;

@@ -74,11 +74,12 @@ HostTensor load_input(InputSource source, const model::Graph& graph, std::size_t
   if (is_image_name(value)) {
     const auto layout = image_layout(port.onnx_shape);
     const model::Preprocess rule = preprocessing(request.image, graph.preprocess, layout.value_or(ImageLayout{}));
-    if (!changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() &&
+    const ImageRequest wanted{port.onnx_shape, dtype, rule, fit_of(request.image.fit), request.memory_limit_bytes};
+    HostTensor tensor = convert_values(load_image(value, wanted), dtype, value);
+    if (request.warn_of_raw_pictures && !changes_values(rule) && !graph.preprocess.present && request.image.preset.empty() &&
         graph.tensor(port.tensor).dtype == DType::kF32)
       warn_of_raw_picture(value, port);
-    const ImageRequest wanted{port.onnx_shape, dtype, rule, fit_of(request.image.fit), request.memory_limit_bytes};
-    return convert_values(load_image(value, wanted), dtype, value);
+    return tensor;
   }
   HostTensor tensor = convert_values(take_values(source), dtype, value);
   if (!same_apart_from_ones(tensor.shape, port.onnx_shape)) {
@@ -110,8 +111,8 @@ void check_name(const std::string& argument, const std::vector<model::Port>& por
   if (equals == std::string::npos || equals == 0 || argument.find('/') < equals || random_seed(argument)) return;
   if (const auto file = open_for_reading(argument)) return;
   const std::string name = argument.substr(0, equals);
-  throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: the model has no '{}'{}; it has {}", option, argument, name,
-                                                         suggestion(name, names_of(ports)), list_of(ports)));
+  throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: the model has no '{}' (it has {}){}", option, argument, name,
+                                                         list_of(ports), suggestion(name, names_of(ports))));
 }
 
 /// A .npz archive without a name becomes NAME=FILE for each array that has a port.
@@ -161,7 +162,7 @@ std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments
     while (next < ports.size() && taken[next]) ++next;
     if (next == ports.size()) {
       throw Failure(ErrorCode::kInvalidArgument,
-                    fmt::format("{} {}: the model has no port left for it; it has {}", option, argument, list_of(ports)));
+                    fmt::format("{} {}: the model has no input or output left for it; it has only {}", option, argument, list_of(ports)));
     }
     taken[next] = true;
     assigned.push_back({next, argument});

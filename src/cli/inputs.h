@@ -39,6 +39,7 @@ std::vector<std::optional<Shape>> shapes_of_arrays(const std::vector<InputSource
 struct InputRequest {
   ImageOptions image;
   std::uint64_t memory_limit_bytes = ~std::uint64_t{0};  // what decoding a picture may take
+  bool warn_of_raw_pictures = true;
 };
 
 /// One tensor for each input of `graph`, of its type and ONNX shape. Warns on stderr where a picture goes in as values of 0 to 255 though

@@ -32,7 +32,7 @@ Status read_file_into(const std::string& path, KeyBytes key) {
   return {};
 }
 
-/// From its beginning where it has one, so that a key serves the programs that this one starts; else what comes next.
+/// Reads a file from its beginning, so that the programs that this one starts can read the key, too; a pipe from where it is.
 Status read_descriptor_into(const std::string& number, KeyBytes key) {
   const std::string place = "fd:" + number;
   int fd = -1;

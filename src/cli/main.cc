@@ -150,7 +150,7 @@ CLI::App* add_trim(CLI::App& app, CommandLine& line) {
 }
 
 CLI::App* add_profile(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes a minute and a half");
+  CLI::App* command = app.add_subcommand("profile", "Measure what this device can do, for better plans; takes a minute or so");
   command->add_option("--threads", line.profile.threads, "a list of thread counts, each measured: 1,2")
       ->delimiter(',')
       ->capture_default_str();
@@ -400,6 +400,7 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
     return fmt::format("there is no option '{}'{} (sluice --help lists the commands)", word, suggestion(word, options));
   }
   const std::vector<std::string> names = command_names(app);
+  if (word == "-v" || word == "-V") return fmt::format("there is no option '{}'; did you mean '--version'?", word);
   if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return std::nullopt;
   const std::string file_hint = command_for_file(word);
   return fmt::format("there is no command '{}'{} (the commands are {})", word, file_hint.empty() ? suggestion(word, names) : file_hint,

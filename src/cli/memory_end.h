@@ -1,8 +1,8 @@
 // What a program does when the system gives it no more memory: one line on stderr, and the exit status of kOutOfMemory.
 //
-// The library tells it as an error, and what the commands themselves want comes to `main` as std::bad_alloc; both unwind. What cannot
-// unwind ends where it is: a destructor of somebody else's that allocates, and a library that was built without SLUICE_EXCEPTIONS, whose
-// frames would be left as they stand, locked and unfinished. Files that were being written have no names yet (sluice/core/file.h says where
+// The library tells it as an error, and what the commands themselves want comes to `main` as std::bad_alloc; both unwind. Where
+// nothing can unwind, the process ends at once: in another library's destructor that allocates, and in a build without SLUICE_EXCEPTIONS,
+// whose frames would keep their locks. Files that were being written have no names yet (sluice/core/file.h says where
 // they do, and then they stay, as after a signal).
 #pragma once
 

@@ -18,13 +18,14 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxHeader = 65536;  // numpy writes 128 bytes for a plain array
 
-struct TypeRow {
+struct NumpyType {
   std::string_view code;  // without the byte order
   DType dtype;
 };
-constexpr TypeRow kTypes[] = {{"f4", DType::kF32}, {"f2", DType::kF16},  {"f8", DType::kF64}, {"i1", DType::kI8},  {"i2", DType::kI16},
-                              {"i4", DType::kI32}, {"i8", DType::kI64},  {"u1", DType::kU8},  {"u2", DType::kU16}, {"u4", DType::kU32},
-                              {"u8", DType::kU64}, {"b1", DType::kBool}, {"V2", DType::kBF16}};  // as numpy saves the bfloat16 of ml_dtypes
+constexpr NumpyType kNumpyTypes[] = {{"f4", DType::kF32}, {"f2", DType::kF16}, {"f8", DType::kF64}, {"i1", DType::kI8},
+                                     {"i2", DType::kI16}, {"i4", DType::kI32}, {"i8", DType::kI64}, {"u1", DType::kU8},
+                                     {"u2", DType::kU16}, {"u4", DType::kU32}, {"u8", DType::kU64}, {"b1", DType::kBool},
+                                     {"V2", DType::kBF16}};  // as numpy saves the bfloat16 of ml_dtypes
 
 /// A reader of the one form numpy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }.
 class HeaderReader {
@@ -117,7 +118,7 @@ class HeaderReader {
     if (descr.size() == 3) {
       const bool one_byte = descr[2] == '1';
       const bool order_known = descr[0] == '<' || (one_byte && (descr[0] == '|' || descr[0] == '>'));
-      for (const TypeRow& row : kTypes)
+      for (const NumpyType& row : kNumpyTypes)
         if (order_known && descr.substr(1) == row.code) return row.dtype;
     }
     raise(make_error(ErrorCode::kUnsupported, path_,
@@ -130,7 +131,7 @@ class HeaderReader {
 };
 
 std::string_view code_of(DType dtype) {
-  for (const TypeRow& row : kTypes)
+  for (const NumpyType& row : kNumpyTypes)
     if (row.dtype == dtype) return row.code;
   return "f4";
 }

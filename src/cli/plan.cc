@@ -100,8 +100,9 @@ void print_as_text(const Planned& planned, const Model& model) {
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
   print_row("arena", format_bytes(plan.arena_bytes));
   print_row("activations", format_bytes(plan::activation_peak(plan).bytes),
-            fmt::format("at their peak, workspaces among them; no plan by rows below {}; bands cost {:.1f} %",
-                        format_bytes(planned.partition.lower_bound), 100 * planned.partition.overhead));
+            fmt::format("at their peak, workspaces among them; no cut into rows goes below {}; bands {} {:.1f} %",
+                        format_bytes(planned.partition.lower_bound), planned.partition.overhead < 0 ? "save" : "cost",
+                        100 * std::abs(planned.partition.overhead)));
   print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
   print_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
   const plan::Passed passed = plan::passed_bytes(plan, model.graph());

@@ -20,12 +20,23 @@ inline std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+/// A command that writes more than one kind of file has an option for each.
+inline std::string hint_for_output(const std::vector<std::string>& names) {
+  std::string hint;
+  for (const char* name : {"--save", "--svg", "--trace"})
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      hint += std::string(hint.empty() ? "; did you mean '" : " or '") + name + "'";
+  return hint.empty() ? hint : hint + "?";
+}
+
 /// The hint for the words that `command` did not take; `typed` is what a person types to run it: "sluice run".
 inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   std::string hint;
   const std::vector<std::string> names = option_names(command);
   const bool takes_input = std::find(names.begin(), names.end(), "--input") != names.end();
   for (const std::string& word : command.remaining()) {
+    if (!hint.empty()) break;
+    if (word == "-o" || word.starts_with("--output")) hint = hint_for_output(names);
     if (!hint.empty()) break;
     hint = word.starts_with("--") ? suggestion(word.substr(0, word.find('=')), names) : hint_for_stray(word, takes_input);
   }

@@ -37,7 +37,8 @@ void set_reads(const RunOptions& options, Tuning& tuning) {
   else if (options.reader == "threads")
     tuning.read_method = ReadMethod::kThreads;
   else if (options.reader != "auto")
-    raise(make_error(ErrorCode::kInvalidArgument, "--reader", "is one of auto, ring and threads"));
+    raise(make_error(ErrorCode::kInvalidArgument, "--reader",
+                     fmt::format("is one of auto, ring and threads, not '{}'", options.reader).c_str()));
   if (options.sandbox) {
     // What a ring is asked for passes no filter.
     if (tuning.read_method == ReadMethod::kRing)

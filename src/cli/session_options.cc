@@ -16,7 +16,7 @@ std::string_view policy_name(int number) { return planner::name_of(static_cast<p
 planner::Policy parse_policy(const std::string& text) {
   for (int number = 0; !policy_name(number).empty(); ++number)
     if (text == policy_name(number)) return static_cast<planner::Policy>(number);
-  const std::string reason = "is one of " + policy_names("and");
+  const std::string reason = fmt::format("is one of {}, not '{}'", policy_names("and"), text);
   raise(make_error(ErrorCode::kInvalidArgument, "--policy", reason.c_str()));
 }
 
@@ -26,13 +26,13 @@ planner::Partition parse_partition(const std::string& text) {
     if (planner::name_of(partition).empty()) break;
     if (text == planner::name_of(partition)) return partition;
   }
-  raise(make_error(ErrorCode::kInvalidArgument, "--partition", "is one of auto, off and least"));
+  raise(make_error(ErrorCode::kInvalidArgument, "--partition", fmt::format("is one of auto, off and least, not '{}'", text).c_str()));
 }
 
 BudgetScope parse_scope(const std::string& text) {
   if (text == "process") return BudgetScope::kProcess;
   if (text == "library") return BudgetScope::kLibrary;
-  raise(make_error(ErrorCode::kInvalidArgument, "--scope", "is one of process and library"));
+  raise(make_error(ErrorCode::kInvalidArgument, "--scope", fmt::format("is one of process and library, not '{}'", text).c_str()));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ SessionOptions session_options(const BudgetOptions& options) {
 Bytes parse_size(const std::string& text, const char* option) {
   const std::optional<Bytes> size = parse_bytes(text);
   if (!size)
-    throw Failure(ErrorCode::kInvalidArgument,
-                  fmt::format("{} {}: is not a size such as 48MiB, 50331648, unlimited or auto", option, text));
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a size such as 48MiB, 50331648{}", option, text,
+                                                           std::string_view(option) == "--budget" ? ", unlimited or auto" : ""));
   return *size;
 }
 

@@ -30,16 +30,16 @@ enum Tag : std::uint32_t {
   kLocation = 14
 };
 
-struct TypeRow {
+struct ProtoType {
   std::uint64_t number;  // onnx.TensorProto.DataType
   DType dtype;
   Tag values;  // where they stand if they are not raw
 };
-constexpr TypeRow kTypes[] = {{1, DType::kF32, kFloats},   {2, DType::kU8, kInt32s},    {3, DType::kI8, kInt32s},
-                              {4, DType::kU16, kInt32s},   {5, DType::kI16, kInt32s},   {6, DType::kI32, kInt32s},
-                              {7, DType::kI64, kInt64s},   {9, DType::kBool, kInt32s},  {10, DType::kF16, kInt32s},
-                              {11, DType::kF64, kDoubles}, {12, DType::kU32, kUint64s}, {13, DType::kU64, kUint64s},
-                              {16, DType::kBF16, kInt32s}};
+constexpr ProtoType kProtoTypes[] = {{1, DType::kF32, kFloats},   {2, DType::kU8, kInt32s},    {3, DType::kI8, kInt32s},
+                                     {4, DType::kU16, kInt32s},   {5, DType::kI16, kInt32s},   {6, DType::kI32, kInt32s},
+                                     {7, DType::kI64, kInt64s},   {9, DType::kBool, kInt32s},  {10, DType::kF16, kInt32s},
+                                     {11, DType::kF64, kDoubles}, {12, DType::kU32, kUint64s}, {13, DType::kU64, kUint64s},
+                                     {16, DType::kBF16, kInt32s}};
 
 [[noreturn]] void malformed(const std::string& path) {
   raise(make_error(ErrorCode::kInvalidArgument, path, "is not a readable TensorProto"));
@@ -148,8 +148,8 @@ class ValueReader {
 
 HostTensor parse(ByteSpan bytes, const std::string& path) {
   const Head head = read_head(bytes, path);
-  const TypeRow* type = nullptr;
-  for (const TypeRow& row : kTypes)
+  const ProtoType* type = nullptr;
+  for (const ProtoType& row : kProtoTypes)
     if (row.number == head.type) type = &row;
   if (type == nullptr) raise(make_error(ErrorCode::kUnsupported, path, "the TensorProto has an element type that is not read"));
   const std::optional<Shape> shape = Shape::make(head.dims);

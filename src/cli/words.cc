@@ -31,7 +31,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   if (word.size() < 2) return best;
-  std::size_t least = word.size() / 3 + 1;  // a word of two letters may have one wrong
+  // What somebody began to write, before what looks alike; the shortest of several.
+  constexpr std::size_t kBegun = 4;
+  for (const std::string& candidate : candidates)
+    if (word.size() >= kBegun && candidate.starts_with(word) && (best.empty() || candidate.size() < best.size())) best = candidate;
+  if (!best.empty()) return best;
+  const std::size_t letters = word.size() - std::min(word.size(), word.find_first_not_of('-'));
+  std::size_t least = std::max<std::size_t>(letters / 3, 1);  // a word of two letters may have one wrong
   for (const std::string& candidate : candidates) {
     const std::size_t differences = distance(word, candidate);
     if (differences > least || (differences == least && !best.empty())) continue;

@@ -28,6 +28,12 @@ int exit_status(ErrorCode code) noexcept { return kRows[static_cast<std::size_t>
 std::string Error::to_string() const {
   std::string text(name_of(code));
   if (!subject().empty()) text.append(": ").append(subject());
+  if (code == ErrorCode::kBudgetTooSmall && has_numbers)
+    return text.append(": the smallest budget that works is ")
+        .append(std::to_string(needed))
+        .append(" B, ")
+        .append(std::to_string(available))
+        .append(" B were given");
   if (reason[0] != '\0') text.append(": ").append(reason);
   if (has_numbers) {
     text.append(" (needed ").append(std::to_string(needed)).append(", found ").append(std::to_string(available)).append(")");

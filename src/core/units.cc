@@ -15,8 +15,9 @@ struct Unit {
 
 // A bare letter is binary, as in the options of other tools that take sizes of memory.
 constexpr Unit kUnits[] = {
-    {"", 1.0},        {"b", 1.0},          {"kb", 1e3},     {"mb", 1e6},        {"gb", 1e9},           {"k", 1024.0},
-    {"m", 1048576.0}, {"g", 1073741824.0}, {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0},
+    {"", 1.0},         {"b", 1.0},           {"kb", 1e3},     {"mb", 1e6},        {"gb", 1e9},           {"k", 1024.0},
+    {"m", 1048576.0},  {"g", 1073741824.0},  {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"ki", 1024.0},
+    {"mi", 1048576.0}, {"gi", 1073741824.0},
 };
 
 }  // namespace

@@ -31,13 +31,21 @@ Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options)
   SLUICE_ASSIGN_OR_RETURN(made.network, make_network(graph, options.network));
   const StackBytes stack = stack_bound(graph, made.network);
   made.stack_bound_bytes = stack.narrow;
+  const std::size_t stages = made.network.stages.size();
+  const auto tell = [&](std::size_t done) {
+    if (options.progress) options.progress(done, stages);
+  };
+  tell(0);
   SLUICE_ASSIGN_OR_RETURN(const MemoryPlan plan, plan_for(made.network, options, made.stack_bound_bytes));
   made.arena_bytes = plan.arena_bytes;
   made.lower_bound_bytes = plan.lower_bound_bytes;
   if (made.network.macs > 0) made.macs_factor = static_cast<double>(plan.macs) / static_cast<double>(made.network.macs);
   if (options.network.input == InputForm::kStreamed) made.input_passes = input_passes(plan);
   ParameterWriter parameters(model, made.network, plan);
-  for (std::size_t i = 0; i < made.network.stages.size(); ++i) SLUICE_RETURN_IF_ERROR(parameters.write(i));
+  for (std::size_t i = 0; i < stages; ++i) {
+    tell(i);
+    SLUICE_RETURN_IF_ERROR(parameters.write(i));
+  }
   made.weight_bytes = parameters.weight_bytes;
   made.constant_bytes = parameters.constant_bytes;
   made.source = write_source(graph, options, made.network, plan, parameters.text);

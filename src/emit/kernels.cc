@@ -236,7 +236,7 @@ bool calls_by_pointer(Kernel kernel) {
   return std::find(std::begin(kThose), std::end(kThose), kernel) != std::end(kThose);
 }
 
-/// What functions of one value take in the emitted file: all of them, those without an exponential, or there are none.
+/// The stack that functions of one value take in the emitted file: that of all, that of those without an exponential, or none.
 StackBytes functions_of(const Graph& graph, const Network& network) {
   constexpr StackBytes kAll{288, 192}, kSimple{80, 8};
   StackBytes most;

@@ -88,7 +88,7 @@ class Runner final : public AsyncSession {
     }
   }
 
-  /// Called off only while it is under way; a cancellation that came when it had ended is not the next one's.
+  /// A cancellation counts only while a run is under way: one that comes too late does not stop the next run.
   Status run(std::unique_lock<std::mutex>& lock) noexcept {
     running_ = true;
     lock.unlock();

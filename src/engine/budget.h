@@ -9,7 +9,8 @@
 // In process scope the pages of code that were needed up to here are given back before the process is measured, and again before the
 // arena is touched: of its code only what runs counts beside the arena.
 //
-// The overhead does not depend on the budget, so that the smallest budget that works is one number: overhead + least capacity.
+// This overhead does not depend on the budget, so that the smallest budget that works is one number: overhead + least capacity. Room for
+// tables is set aside in it; a plan whose tables are longer than that (never the least one) counts the rest as overhead of its own.
 #pragma once
 
 #include <span>

@@ -73,7 +73,7 @@ struct ReadRequest {
 };
 
 /// Bytes of the region of stretches with `raw` bytes that lie in `range` of the file: as many as are read where they stay in place, else
-/// the raw size rounded up and two blocks (design I4).
+/// the raw size rounded up and two blocks.
 Bytes region_bytes(const model::FileRange& range, Bytes raw, bool in_place) noexcept;
 
 /// Lays a run of stretches out in `region`, which is as long as `region_bytes` says.

@@ -38,7 +38,7 @@ Result<ScratchFile> ScratchFile::create(const std::string& directory, Bytes size
   if (file.get() < 0) return fail(make_io_error(directory, "no scratch file can be made there", errno));
   if (file_ops().truncate(file.get(), static_cast<std::int64_t>(size.count())) != 0)
     return fail(make_io_error(directory, "there is no room for the scratch file", errno));
-  // What a file system cannot set aside it says; writing then finds out.
+  // Only a full disk is an error here: where a file system cannot set room aside, a write shows whether there is any.
   if (size > Bytes() && ::fallocate(file.get(), 0, 0, static_cast<off_t>(size.count())) != 0 && (errno == ENOSPC || errno == EDQUOT))
     return fail(make_io_error(directory, "there is no room for the scratch file", errno));
   return ScratchFile(std::move(file), directory);

@@ -43,7 +43,7 @@ struct Value {
   std::shared_ptr<const std::vector<ValueId>> items;  // a sequence of these; it meets no node (lower_sequence.h)
   bool absent = false;                                // an optional without a value; likewise
   ValueId storage;                                    // after the layout pass: the value whose bytes these are, if another's
-  /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % inner_stride) * inner + k / inner_stride.
+  /// A flattened feature map whose features are in physical order: ONNX feature k lies at (k % stride) * inner + k / stride.
   std::int64_t scramble_inner = 1;
   std::int64_t scramble_stride = 0;
 };

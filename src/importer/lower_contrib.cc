@@ -11,10 +11,6 @@ using model::Activation;
 using model::BinaryFunction;
 using model::Function;
 
-ValueId optional_input(const NodeContext& c, std::size_t index) { return c.has_input(index) ? c.input(index) : ValueId(); }
-
-ValueId add(NodeContext& c, ValueId a, ValueId b) { return b.valid() ? c.add_binary(BinaryFunction::kAdd, a, b) : a; }
-
 ValueId layer_norm(NodeContext& c, ValueId x, ValueId scale, ValueId shift) {
   const std::vector<std::vector<std::int64_t>> arguments = {{-1}, {real_bits(c.real("epsilon", 1e-5f))}, {1}};
   return add_plain(c, "LayerNormalization", {x, scale, shift}, arguments);
@@ -22,14 +18,14 @@ ValueId layer_norm(NodeContext& c, ValueId x, ValueId scale, ValueId shift) {
 
 /// input, skip, gamma, beta, bias: the norm of the sum; output 3 is the sum.
 void skip_layer_norm(NodeContext& c) {
-  const ValueId sum = add(c, add(c, c.float_input(0), c.float_input(1)), optional_input(c, 4));
-  c.set_output(0, layer_norm(c, sum, c.float_input(2), optional_input(c, 3)));
+  const ValueId sum = c.add_sum(c.add_sum(c.float_input(0), c.float_input(1)), c.optional_input(4));
+  c.set_output(0, layer_norm(c, sum, c.float_input(2), c.optional_input(3)));
   if (c.wants_output(1) || c.wants_output(2)) c.refuse("mean and inverse deviation are used; supported are the norm and the sum");
   c.set_output(3, sum);
 }
 
 void skip_simplified_layer_norm(NodeContext& c) {
-  const ValueId sum = add(c, add(c, c.float_input(0), c.float_input(1)), optional_input(c, 3));
+  const ValueId sum = c.add_sum(c.add_sum(c.float_input(0), c.float_input(1)), c.optional_input(3));
   c.set_output(0, add_plain(c, "RMSNormalization", {sum, c.float_input(2)}, {{-1}, {real_bits(c.real("epsilon", 1e-5f))}, {1}}));
   c.set_output(3, sum);
 }
@@ -47,15 +43,15 @@ void embed_layer_norm(NodeContext& c) {
   ValueId sum = rows_of(c, 2, c.input(0));
   const Shape ids = c.input_shape(0);
   if (c.has_input(8)) {
-    sum = add(c, sum, rows_of(c, 3, c.input(8)));
+    sum = c.add_sum(sum, rows_of(c, 3, c.input(8)));
   } else {
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < ids.back(); ++i) positions.push_back(i);
     const ValueId places = c.add_constant(make_constant(Shape{ids.back()}, positions));
-    sum = add(c, sum, add_plain(c, "Gather", {c.float_input(3), places}, {{0}}));
+    sum = c.add_sum(sum, add_plain(c, "Gather", {c.float_input(3), places}, {{0}}));
   }
-  if (c.has_input(1) && c.has_input(4)) sum = add(c, sum, rows_of(c, 4, c.input(1)));
-  c.set_output(0, layer_norm(c, sum, c.float_input(5), optional_input(c, 6)));
+  if (c.has_input(1) && c.has_input(4)) sum = c.add_sum(sum, rows_of(c, 4, c.input(1)));
+  c.set_output(0, layer_norm(c, sum, c.float_input(5), c.optional_input(6)));
   c.set_output(2, sum);
   if (!c.wants_output(1)) return;
   // How many ids the mask leaves; without one, nought by definition.
@@ -65,8 +61,8 @@ void embed_layer_norm(NodeContext& c) {
   c.set_output(1, add_plain(c, "ReduceSum", {c.input(7)}, {{1}, {0}, {0}}));
 }
 
-void fast_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "GeluTanh", {add(c, c.float_input(0), optional_input(c, 1))})); }
-void bias_gelu(NodeContext& c) { c.set_output(0, c.add_unary(add(c, c.float_input(0), optional_input(c, 1)), {Function::kGelu})); }
+void fast_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "GeluTanh", {c.add_sum(c.float_input(0), c.optional_input(1))})); }
+void bias_gelu(NodeContext& c) { c.set_output(0, c.add_unary(c.add_sum(c.float_input(0), c.optional_input(1)), {Function::kGelu})); }
 void quick_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "Swish", {c.float_input(0)}, {{real_bits(c.real("alpha", 1.702f))}})); }
 
 /// The activation that attribute `activation` names; `parameter(i, otherwise)` gives its numbers.
@@ -87,7 +83,7 @@ ValueId activated(NodeContext& c, ValueId y, const Parameter& parameter) {
 void fused_conv(NodeContext& c) {
   lower_conv(c);
   const OnnxAttribute* parameters = c.attribute("activation_params");
-  const ValueId y = add(c, c.outputs()[0], optional_input(c, 3));
+  const ValueId y = c.add_sum(c.outputs()[0], c.optional_input(3));
   c.set_output(0, activated(c, y, [&](std::size_t i, float otherwise) {
                  return parameters != nullptr && i < parameters->floats.size() ? parameters->floats[i] : otherwise;
                }));
@@ -131,7 +127,7 @@ void image_scaler(NodeContext& c) {
   if (in.rank() != 4 || (bias != nullptr && static_cast<std::int64_t>(bias->floats.size()) != in[1]))
     c.malformed("input must be [N, C, H, W], with one bias a channel");
   ValueId y = c.add_binary(BinaryFunction::kMul, x, c.add_constant(make_fill(Shape{}, c.real("scale", 1.0f))));
-  if (bias != nullptr) y = add(c, y, c.add_constant(make_constant(Shape{in[1], 1, 1}, bias->floats)));
+  if (bias != nullptr) y = c.add_sum(y, c.add_constant(make_constant(Shape{in[1], 1, 1}, bias->floats)));
   c.set_output(0, y);
 }
 

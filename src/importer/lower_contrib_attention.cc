@@ -8,14 +8,10 @@ namespace {
 
 using model::BinaryFunction;
 
-ValueId optional_input(const NodeContext& c, std::size_t index) { return c.has_input(index) ? c.input(index) : ValueId(); }
-
 /// The same where a tensor without elements is none.
 ValueId filled_input(const NodeContext& c, std::size_t index) {
   return c.has_input(index) && c.input_shape(index).element_count() > 0 ? c.input(index) : ValueId();
 }
-
-ValueId add(NodeContext& c, ValueId a, ValueId b) { return b.valid() ? c.add_binary(BinaryFunction::kAdd, a, b) : a; }
 
 /// A scale that is stated and not nought; else the operator's own.
 std::vector<std::int64_t> stated_scale(const NodeContext& c) {
@@ -83,7 +79,7 @@ void lower_contrib_attention(NodeContext& c) {
   const Shape in = c.input_shape(0);
   if (heads < 1 || in.rank() != 3) c.malformed("attribute num_heads or the input's shape makes no sense");
   if (c.integer("do_rotary", 0) != 0) c.refuse("do_rotary = 1");
-  const ValueId qkv = add(c, add_product(c, c.float_input(0), c.float_input(1)), optional_input(c, 2));
+  const ValueId qkv = c.add_sum(add_product(c, c.float_input(0), c.float_input(1)), c.optional_input(2));
   std::vector<std::int64_t> sizes = c.integers("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, c.shape(qkv).back() / 3);
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back())
@@ -118,7 +114,7 @@ void lower_multi_head_attention(NodeContext& c) {
       if (c.shape(part).rank() != 3) c.refuse("a bias of keys that have an axis of heads");
       const std::int64_t features = c.shape(part).back();
       if (c.input_shape(3).rank() != 1 || first + features > c.input_shape(3)[0]) c.malformed("the bias is too short");
-      part = add(c, part, c.add_range(c.float_input(3), 0, first, features));
+      part = c.add_sum(part, c.add_range(c.float_input(3), 0, first, features));
       first += features;
     }
   }
@@ -148,7 +144,7 @@ void lower_contrib_rotary(NodeContext& c) {
 /// added to scores. The rows of keys are the past's and then the new ones; of a batch whose lengths say less, the past's end is hidden.
 void lower_group_query_attention(NodeContext& c) {
   const std::int64_t heads = c.integer("num_heads", 0), key_heads = c.integer("kv_num_heads", 0);
-  ValueId q = c.float_input(0), k = optional_input(c, 1), v = optional_input(c, 2);
+  ValueId q = c.float_input(0), k = c.optional_input(1), v = c.optional_input(2);
   const Shape shape = c.shape(q);
   if (heads < 1 || key_heads < 1 || heads % key_heads != 0 || shape.rank() != 3) c.malformed("the numbers of heads make no sense");
   if (c.integer("local_window_size", -1) != -1) c.refuse("local_window_size: a window of keys");

@@ -94,18 +94,6 @@ void lower_gather_block_quantized(NodeContext& c) {
 
 namespace {
 
-ValueId optional_input(const NodeContext& c, std::size_t index) { return c.has_input(index) ? c.input(index) : ValueId(); }
-
-/// The floats that bytes at run time stand for: input `at`, its scale and zero point behind it.
-ValueId real_input(NodeContext& c, std::size_t at) {
-  return add_plain(c, "DequantizeLinear", {c.input(at), c.float_input(at + 1), optional_input(c, at + 2)}, {{1}, {0}, {0}});
-}
-
-/// `y` as bytes of the scale at `scale` and the zero point behind it.
-void set_quantised(NodeContext& c, ValueId y, std::size_t scale) {
-  c.set_output(0, add_plain(c, "QuantizeLinear", {y, c.float_input(scale), optional_input(c, scale + 1)}, {{1}, {0}, {0}, {1}}));
-}
-
 /// x, its scale and zero point, the result's: what `lower` makes of the floats, as bytes.
 void between_bytes(NodeContext& c, LowerFunction lower, int opset) {
   if (c.integer("channels_last", 0) != 0) c.refuse("channels_last = 1");
@@ -160,7 +148,7 @@ void lower_dynamic_quantize_lstm(NodeContext& c) {
     return c.add_constant(permuted(dequantised(q, all_floats(scales), std::move(zeros), order), Perm{0, 2, 1, 3, 4, 5, 6, 7}));
   };
   std::vector<ValueId> inputs{c.float_input(0), matrix(1, 8), matrix(2, 10)};
-  for (std::size_t at = 3; at < 8; ++at) inputs.push_back(optional_input(c, at));
+  for (std::size_t at = 3; at < 8; ++at) inputs.push_back(c.optional_input(at));
   OnnxNode node = c.node();
   node.op_type = "LSTM";
   node.domain = {};

@@ -356,4 +356,12 @@ ValueId add_plain(NodeContext& c, std::string_view name, std::vector<ValueId> in
   return make(c, *op, std::move(attributes), values, whole);
 }
 
+ValueId real_input(NodeContext& c, std::size_t at, std::int64_t axis) {
+  return add_plain(c, "DequantizeLinear", {c.input(at), c.float_input(at + 1), c.optional_input(at + 2)}, {{axis}, {0}, {0}});
+}
+
+void set_quantised(NodeContext& c, ValueId y, std::size_t scale) {
+  c.set_output(0, add_plain(c, "QuantizeLinear", {y, c.float_input(scale), c.optional_input(scale + 1)}, {{1}, {0}, {0}, {1}}));
+}
+
 }  // namespace sluice::importer

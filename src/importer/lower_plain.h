@@ -16,6 +16,12 @@ void lower_plain(NodeContext& c, const kernels::PlainOperator& op);
 ValueId add_plain(NodeContext& c, std::string_view op, std::vector<ValueId> inputs, std::vector<std::vector<std::int64_t>> arguments = {},
                   int result = 0, bool whole = false);
 
+/// The floats that bytes at run time stand for: input `at`, its scale and its zero point behind it, one or one for each place of `axis`.
+ValueId real_input(NodeContext& c, std::size_t at, std::int64_t axis = 1);
+
+/// Gives `y` as result 0, in bytes of the scale at input `scale` and of the zero point behind it.
+void set_quantised(NodeContext& c, ValueId y, std::size_t scale);
+
 /// A real argument as it is stored.
 std::int64_t real_bits(double value) noexcept;
 

@@ -5,11 +5,10 @@
 #include <cstdint>
 
 #include "src/importer/lower_plain.h"
+#include "src/importer/quantised.h"
 
 namespace sluice::importer {
 namespace {
-
-bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
 
 /// Constant scales at `at` with the zero points behind them, as many as each other: one, or one for each of `most` channels.
 bool is_linear(const NodeContext& c, std::size_t at, std::int64_t most) {
@@ -44,15 +43,6 @@ bool bytes_fit(const NodeContext& c, std::size_t at, std::size_t zero_at, int ch
 
 namespace {
 
-ValueId optional_input(const NodeContext& c, std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); }
-
-ValueId real(NodeContext& c, std::size_t at, std::int64_t axis = 0) {
-  return add_plain(c, "DequantizeLinear", {c.input(at), c.float_input(at + 1), optional_input(c, at + 2)}, {{axis}, {0}, {0}});
-}
-void set_bytes(NodeContext& c, ValueId y, std::size_t scale) {
-  c.set_output(0, add_plain(c, "QuantizeLinear", {y, c.float_input(scale), optional_input(c, scale + 1)}, {{1}, {0}, {0}, {1}}));
-}
-
 /// A bias of i32, which counts in products of the scales of x and w, as floats.
 std::vector<float> real_bias(const NodeContext& c, std::size_t at, std::size_t x_scale, std::size_t w_scale) {
   const std::vector<std::int64_t> whole = integers(*c.input_constant(at));
@@ -78,11 +68,11 @@ bool lower_integer_conv(NodeContext& c) {
   if (!is_run_time_bytes(c, 0) || !c.has_input(3) || c.input_shape(3).rank() < 3 || !bytes_fit(c, 3, 5, 0)) return false;
   const std::int64_t channels = c.input_shape(3)[0];
   if (!is_linear(c, 1, 1) || !is_linear(c, 4, channels) || !is_linear(c, 6, 1) || !is_bias(c, 8, channels)) return false;
-  std::vector<ValueId> inputs{real(c, 0), real(c, 3)};
+  std::vector<ValueId> inputs{real_input(c, 0, 0), real_input(c, 3, 0)};
   if (c.has_input(8)) inputs.push_back(c.add_constant(make_constant(Shape{channels}, real_bias(c, 8, 1, 4))));
   NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/real");
   lower_conv(inner);
-  set_bytes(c, inner.outputs()[0], 6);
+  set_quantised(c, inner.outputs()[0], 6);
   return true;
 }
 
@@ -94,8 +84,8 @@ bool lower_integer_matmul(NodeContext& c) {
   } else if (c.input_shape(3).rank() != 2 || !bytes_fit(c, 3, 5, 1) || !is_linear(c, 4, c.input_shape(3)[1])) {
     return false;
   }
-  const ValueId x = real(c, 0);
-  set_bytes(c, add_product(c, x, real(c, 3, 1)), 6);
+  const ValueId x = real_input(c, 0, 0);
+  set_quantised(c, add_product(c, x, real_input(c, 3, 1)), 6);
   return true;
 }
 
@@ -107,13 +97,13 @@ bool lower_integer_gemm(NodeContext& c) {
   const std::int64_t channels = c.input_shape(3)[turned ? 0 : 1];
   if (!is_linear(c, 1, 1) || !is_linear(c, 4, channels) || !is_bias(c, 6, channels) || (c.has_input(7) && !is_linear(c, 7, 1)))
     return false;
-  const ValueId x = real(c, 0);
-  ValueId w = real(c, 3, turned ? 0 : 1);
+  const ValueId x = real_input(c, 0, 0);
+  ValueId w = real_input(c, 3, turned ? 0 : 1);
   if (turned) w = c.add_transpose(w, Perm{1, 0, 2, 3, 4, 5, 6, 7});
   ValueId y = add_product(c, x, w);
   if (c.has_input(6))
     y = c.add_binary(model::BinaryFunction::kAdd, y, c.add_constant(make_constant(Shape{channels}, real_bias(c, 6, 1, 4))));
-  c.has_input(7) ? set_bytes(c, y, 7) : c.set_output(0, y);
+  c.has_input(7) ? set_quantised(c, y, 7) : c.set_output(0, y);
   return true;
 }
 
@@ -125,8 +115,8 @@ void lower_qlinear_binary(NodeContext& c, model::BinaryFunction function) {
     return is_byte(c.run_time_type(c.input(at))) && !c.bounded(c.input(at)) && is_linear(c, at + 1, 1);
   };
   if (!known(0) || !known(3) || !is_linear(c, 6, 1)) c.refuse("scales that come at run time");
-  const ValueId a = real(c, 0), b = real(c, 3);
-  set_bytes(c, c.add_binary(function, a, b), 6);
+  const ValueId a = real_input(c, 0, 0), b = real_input(c, 3, 0);
+  set_quantised(c, c.add_binary(function, a, b), 6);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv, and what com.microsoft has of the kind, where lower_run_time.cc and
-// lower_qlinear.cc do not make integers of them, and the weight is a constant: products over panels of 8
-// bits, which slice and stream, in place of the plain operator, which needs all of it at once.
+// lower_qlinear.cc do not make integers of them, and the weight is a constant: products over panels of 8 bits, which slice and stream, in
+// place of the plain operator, which needs all of it at once.
 //
 //     x - zero, as f32 --dense or conv over (w - zero)--> sums --> i32, + bias --> f32 * scale --> rounded
 //
@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::int64_t kExact = std::int64_t{1} << 24;  // whole numbers up to here are floats
 constexpr std::int64_t kLargestInput = 255;
-
-bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
 
 /// A weight of whole numbers less their zeros.
 struct ByteWeight {

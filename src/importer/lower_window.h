@@ -12,7 +12,7 @@ struct Spatial {
 };
 
 /// Reads kernel_shape (or `kernel` when the attribute is absent), strides, dilations, pads for an input of rank 3 or 4; refuses others and
-/// everything that is not positive. auto_pad is applied by `pad_same`.
+/// everything that is not positive. `windowed_extents` applies auto_pad.
 Spatial read_spatial(const NodeContext& c, const Shape& input, std::span<const std::int64_t> kernel);
 
 /// Output extents of a convolution or pool; applies auto_pad to `s` first. Refuses windows that do not fit.

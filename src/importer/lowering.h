@@ -32,6 +32,8 @@ class NodeContext {
   // Inputs. An index past the end or an empty name is an absent optional input.
   std::size_t input_count() const noexcept { return inputs_.size(); }
   bool has_input(std::size_t index) const noexcept { return index < inputs_.size() && inputs_[index].valid(); }
+  /// Where it is given; else an invalid id.
+  ValueId optional_input(std::size_t index) const { return has_input(index) ? input(index) : ValueId(); }
   ValueId input(std::size_t index) const;
   const Shape& shape(ValueId value) const noexcept { return draft_.value(value).shape; }
   const Shape& input_shape(std::size_t index) const { return shape(input(index)); }
@@ -75,6 +77,8 @@ class NodeContext {
   ValueId add_empty(DType dtype, const Shape& shape);
   ValueId add_unary(ValueId x, model::Activation activation);
   ValueId add_binary(model::BinaryFunction function, ValueId a, ValueId b);
+  /// a + b, or `a` where b is not given.
+  ValueId add_sum(ValueId a, ValueId b) { return b.valid() ? add_binary(model::BinaryFunction::kAdd, a, b) : a; }
   /// The same values in another shape: a view of a constant, the value itself when the shape is its own, else a kReshape node.
   ValueId add_reshape(ValueId x, const Shape& shape);
   ValueId add_transpose(ValueId x, const Perm& perm);

@@ -12,6 +12,8 @@
 
 namespace sluice::importer {
 
+inline bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
+
 /// Element e of the dense constant that begins at `base` is (values[e] - zeros[s]) * scales[s], s = order.of(e).
 struct QuantisedValues {
   const std::byte* base = nullptr;

@@ -391,8 +391,8 @@ Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message
     reader.read_model(pbf_reader(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     order_nodes(graph, false);
     return {};
-  } catch (const protozero::exception& error) {
-    message = std::string("this is no ONNX file, or it is cut short: ") + error.what();
+  } catch (const protozero::exception&) {
+    message = "this is no ONNX file, or it is cut short";
     return fail(ErrorCode::kInvalidModel, path, "the file cannot be parsed as protobuf");
   } catch (const Refusal& refusal) {
     message = refusal.what();

@@ -11,7 +11,7 @@ namespace sluice::kernels {
 std::span<const KernelDescriptor> weighted_kernels() noexcept;
 /// The same over sparse panels.
 std::span<const KernelDescriptor> sparse_kernels() noexcept;
-/// elementwise/: pooling, binary, unary, affine, softmax, concatenation: what runs in bands and in place, with Highway.
+/// elementwise/: pooling, binary, unary, affine, softmax: what runs in bands and in place, with Highway.
 std::span<const KernelDescriptor> elementwise_kernels() noexcept;
 /// transformer/: layer norms and attention, with Highway.
 std::span<const KernelDescriptor> transformer_kernels() noexcept;

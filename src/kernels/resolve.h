@@ -62,7 +62,7 @@ KernelEntry entry_for(Isa isa) noexcept {
   }
   return run_entry<kRun, kTable, Isa::kScalar>;
 }
-/// The same of code that is the same for all of them.
+/// As `entry_for`, of code that is the same on every instruction set.
 template <auto kRun>
 KernelEntry entry_for_any(Isa) noexcept {
   return kRun;

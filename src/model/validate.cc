@@ -15,8 +15,6 @@ namespace {
 // Far above real models and low enough that products of a few sizes stay inside 63 bits everywhere behind this check.
 constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // of one tensor
 
-tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }
-
 /// The end of each panel of a sparse weight: one behind the other, none larger than `panel_bytes`.
 bool panel_ends_are_sound(const Weight& weight) noexcept {
   if (weight.panel_layout.layout != WeightLayout::kSparse) return weight.panel_ends.empty();

@@ -9,8 +9,6 @@
 namespace sluice::model {
 namespace {
 
-tl::unexpected<Error> invalid(std::string_view subject, const char* reason) { return fail(ErrorCode::kInvalidModel, subject, reason); }
-
 bool quantisable(DType dtype) noexcept {
   return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16 || dtype == DType::kI32;
 }

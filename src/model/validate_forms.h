@@ -2,9 +2,16 @@
 // units. Each knows the graph only, and says which rule of model/graph.h is broken.
 #pragma once
 
+#include <string_view>
+
 #include "sluice/model/graph.h"
 
 namespace sluice::model {
+
+/// What `subject` breaks.
+inline tl::unexpected<Error> invalid(std::string_view subject, const char* reason) {
+  return fail(ErrorCode::kInvalidModel, subject, reason);
+}
 
 /// (G1) (G3) (G6) of one tensor, of the graph or of a subgraph. In validate.cc.
 Status check_tensor(const Graph& graph, const Tensor& tensor);

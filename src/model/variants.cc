@@ -227,7 +227,7 @@ Result<std::size_t> bind(std::vector<Dimension>& dimensions, const Extents& want
       return unfit(dimension, "the extent is above the bound of the model file", dimension.bound(), dimension.extent);
     const auto at = std::lower_bound(dimension.extents.begin(), dimension.extents.end(), dimension.extent);
     if (*at != dimension.extent)
-      return unfit(dimension, "the model file has no graph for this extent; the nearest is the one needed",
+      return unfit(dimension, "the model file has no graph for the extent found; the nearest that it has is the one needed",
                    nearest_extent(dimension.extents, at, dimension.extent), dimension.extent);
     point = point * dimension.extents.size() + static_cast<std::size_t>(at - dimension.extents.begin());
   }

@@ -1,7 +1,8 @@
 // Channels of one tensor get like ranges, so that one scale fits all of them.
 //
-//     A: w[i], b[i] / s[i]  --Relu-->  x[i] / s[i]  -->  B: w[., i] * s[i]           the same function, for a Relu of twice as much is
-//     twice it
+//     A: w[i], b[i] / s[i]  --Relu-->  x[i] / s[i]  -->  B: w[., i] * s[i]
+//
+// It is the same function, because a Relu of twice as much is twice the Relu.
 //
 // Per-channel scales of weights take in whatever s[i] does to the rows of A, and, where B is depthwise, to those of B: there all channels
 // become as large as the largest. Elsewhere B's rows would spread as the tensor narrows: s[i] is then the geometric mean of what both want.

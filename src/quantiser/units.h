@@ -3,8 +3,8 @@
 //     x --Conv--> . --Relu--> y          one unit: its input x and its output y are bytes, what lies between is not rounded
 //     y --Add--> z, z --LayerNorm-->     no bytes: somebody reads z who computes in f32
 //
-// Layers with weights are units wherever their weights are constants. Additions, products, pools, functions and movement are units where
-// all that read their output are, and all they read comes from units: otherwise f32 would be rounded on its way from f32 to f32.
+// Layers with weights are units wherever their weights are constants. Additions, products, pools, functions and movement are
+// units only where every reader of their output is one and every input comes from one: otherwise f32 would be rounded on its way to f32.
 #pragma once
 
 #include <set>

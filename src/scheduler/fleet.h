@@ -2,8 +2,8 @@
 //
 //     models x processors --units by support--> programs, one a unit and processor        one budget, in parts:
 //
-//     budget | overhead | what passes between units | backends' copies | arena of processor 0 | its urgent part | arena of processor 1 |
-//     ...
+//     budget | overhead | what passes between units | backends' copies
+//            | arena of processor 0 | its urgent part | arena of processor 1 | ...
 //
 // A part of the budget is an arena that the sessions of one processor use in turn. Urgent models have an arena of their own on each
 // processor, because a run that gives way keeps its part of the arena. How large a part is: first what its models need at least, then, of

@@ -15,6 +15,20 @@ if(err MATCHES "did you mean")
   message(FATAL_ERROR "a wild guess: ${err}")
 endif()
 
+# A word that was begun, a short way to say something that there is not, an option of another command
+sluice(1 run vgg.sluice --out folder)
+expect_match("${err}" "did you mean '--output'")
+sluice(1 emit vgg.onnx --name net --ram smallest -o net)
+if(err MATCHES "did you mean")
+  message(FATAL_ERROR "a wild guess: ${err}")
+endif()
+sluice(1 -v)
+expect_match("${err}" "no option '-v'; did you mean '--version'")
+foreach(option "-o" "--output")
+  sluice(1 plan vgg.sluice ${option} plan.svg)
+  expect_match("${err}" "did you mean '--save' or '--svg'")
+endforeach()
+
 # A file where a command is wanted, a word that no option takes, a number that is none
 sluice(1 vgg.sluice)
 expect_match("${err}" "no command 'vgg.sluice'; did you mean 'sluice run vgg.sluice'")
@@ -30,6 +44,36 @@ foreach(threads all -2 0 100000)
 endforeach()
 sluice(1 run vgg.sluice --io-limit 5)
 expect_match("${err}" "--io-limit 5: is 5 bytes a second, and the least is 4096; a unit is said as in 300MB/s")
+
+sluice(1 run vgg.sluice --scope proces)
+expect_match("${err}" "--scope: is one of process and library, not 'proces'")
+sluice(1 run vgg.sluice --reserve auto)
+if(err MATCHES "or auto")
+  message(FATAL_ERROR "proposes what it refuses: ${err}")
+endif()
+sluice(4 run vgg.sluice --budget 16)
+expect_match("${err}" "given: 16 bytes .a size has a unit: 16MiB.")
+
+# A table of refusals is no result
+sluice(4 bench vgg.sluice --budget 1MiB --repeat 1)
+expect_match("${err}" "the point could not be measured: .*the smallest budget that works is")
+
+# Pictures that nobody said anything of: one warning for all, none where they are meant
+file(MAKE_DIRECTORY ${WORK_DIR}/pictures)
+foreach(name a b)
+  file(COPY_FILE ${SOURCE_DIR}/examples/models/photographed_line.png ${WORK_DIR}/pictures/${name}.png)
+endforeach()
+foreach(case "1;" "0;--preprocess;none")
+  list(POP_FRONT case expected)
+  sluice(0 quantize vgg.onnx --data pictures --quiet --method minmax -o bytes.sluice ${case})
+  string(REGEX MATCHALL "values of 0 to 255" warnings "${err}")
+  list(LENGTH warnings count)
+  if(NOT count EQUAL expected)
+    message(FATAL_ERROR "${count} warnings of raw pictures, not ${expected}: ${err}")
+  endif()
+endforeach()
+sluice(5 quantize absent.onnx --data nothing -o bytes.sluice)
+expect_match("${err}" "absent.onnx")
 
 # Asking for help in any way
 foreach(words "" "--help" "help")
@@ -64,9 +108,9 @@ expect_match("${err}" "is an ONNX file.*sluice convert model.bin -o model.bin.sl
 
 # Names that the model does not have
 sluice(1 run vgg.sluice --input imag=random:1.npy)
-expect_match("${err}" "no 'imag'; did you mean 'image'.; it has 'image' .1, 3, 224, 224.")
+expect_match("${err}" "no 'imag' .it has 'image' .1, 3, 224, 224..; did you mean 'image'.")
 sluice(1 run vgg.sluice --input random --input random)
-expect_match("${err}" "no port left for it; it has 'image'")
+expect_match("${err}" "no input or output left for it; it has only 'image'")
 
 sluice(1 run vgg.sluice --input image=)
 expect_match("${err}" "NAME=: wants a file or random")

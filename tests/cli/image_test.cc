@@ -146,7 +146,7 @@ TEST_CASE("arguments find their ports") {
   CHECK((assigned[0].port == 0 && assigned[0].value == "y.npy"));
   CHECK((assigned[1].port == 1 && assigned[1].value == "x.npy"));
   CHECK((assigned[2].port == 2 && assigned[2].value == "./z=1.npy"));
-  CHECK_THROWS_WITH(assign_ports({"z=1.npy"}, ports, "--input"), Catch::Contains("no 'z'; it has 'a' [], 'b=c' [], 'd' []"));
+  CHECK_THROWS_WITH(assign_ports({"z=1.npy"}, ports, "--input"), Catch::Contains("no 'z' (it has 'a' [], 'b=c' [], 'd' [])"));
   CHECK(assign_ports({"b=c=x"}, ports, "--input")[0].port == 1);
   CHECK_THROWS_AS(assign_ports({"a=x", "a=y"}, ports, "--input"), Failure);
   CHECK_THROWS_AS(assign_ports({"1", "2", "3", "4"}, ports, "--input"), Failure);

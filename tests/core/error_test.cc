@@ -8,7 +8,7 @@ namespace sluice {
 
 TEST_CASE("an error says what, where and how much") {
   const Error error = make_error(ErrorCode::kBudgetTooSmall, "m.sluice", "the budget is below the smallest that works", 100, 50);
-  CHECK(error.to_string() == "budget too small: m.sluice: the budget is below the smallest that works (needed 100, found 50)");
+  CHECK(error.to_string() == "budget too small: m.sluice: the smallest budget that works is 100 B, 50 B were given");
   CHECK(exit_status(error.code) == 4);
   CHECK(make_io_error("f", "read failed", ENOENT).to_string() == "I/O error: f: read failed: No such file or directory");
 }

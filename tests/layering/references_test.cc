@@ -1,4 +1,4 @@
-// Reads documents and comments and fails on a link, a heading or a file that they name and that is not there.
+// Reads documents and comments and fails on a link, a heading, a file or a name in code that they name and that is not there.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cctype>
@@ -131,6 +131,42 @@ std::vector<std::string> unknown_files(const std::string& comment, const std::se
   return unknown;
 }
 
+/// Words that a program could name something by.
+std::vector<std::string> identifiers_of(const std::string& text) {
+  static const std::regex identifier(R"([A-Za-z_]\w*)");
+  return {std::sregex_token_iterator(text.begin(), text.end(), identifier), {}};
+}
+
+/// Is it a name of code, in any text? Small letters with a dash below, a constant, or words run together.
+bool is_name_of_code(const std::string& word) {
+  static const std::regex joined(R"(k[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*)");
+  return word.find('_') != std::string::npos || std::regex_match(word, joined);
+}
+
+/// Names of code that a comment has in back quotes and that no code has.
+std::vector<std::string> unknown_names(const std::string& comment, const std::set<std::string>& known) {
+  static const std::regex quoted("`([^`]+)`");
+  std::vector<std::string> unknown;
+  for (std::sregex_iterator it(comment.begin(), comment.end(), quoted), end; it != end; ++it)
+    for (const std::string& word : identifiers_of((*it)[1]))
+      if (is_name_of_code(word) && !known.contains(word)) unknown.push_back(word);
+  return unknown;
+}
+
+bool is_source(const std::string& path) { return has_extension(path, {".h", ".cc", ".c"}); }
+
+/// What code names, its comments left out.
+std::set<std::string> known_names() {
+  std::set<std::string> known;
+  for (const std::string& path : repository_files()) {
+    if (has_extension(path, {".md", ".svg", ".html"})) continue;
+    std::istringstream lines(text_of(path));
+    for (std::string line; std::getline(lines, line);)
+      for (std::string& word : identifiers_of(is_source(path) ? line.substr(0, line.find("//")) : line)) known.insert(std::move(word));
+  }
+  return known;
+}
+
 }  // namespace
 
 TEST_CASE("links of documents lead somewhere") {
@@ -162,6 +198,21 @@ TEST_CASE("files that comments name are there") {
   CHECK(unknown.empty());
 }
 
+TEST_CASE("names of code that comments quote are there") {
+  const std::set<std::string> known = known_names();
+  std::vector<std::string> unknown;
+  for (const std::string& path : repository_files()) {
+    if (!is_source(path) || path.starts_with("tests/layering/")) continue;
+    std::istringstream lines(text_of(path));
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number)
+      for (const std::string& name : unknown_names(comment_of(line, false), known))
+        unknown.push_back(path + ":" + std::to_string(number) + ": " + name);
+  }
+  for (const std::string& line : unknown) UNSCOPED_INFO(line);
+  CHECK(unknown.empty());
+}
+
 TEST_CASE("the check of references sees what it must") {
   const std::set<std::string> endings = endings_of({"include/sluice/core/arena.h", "docs/adr/0004-numeric-class.md"});
   CHECK(unknown_files("// see arena.h, core/arena.h and ADR 0004", endings).empty());
@@ -169,6 +220,9 @@ TEST_CASE("the check of references sees what it must") {
   CHECK(unknown_files("// see score/arena.h", endings) == std::vector<std::string>{"score/arena.h"});
   CHECK(unknown_files("// ADR 0099", endings) == std::vector<std::string>{"ADR 0099"});
   CHECK(unknown_files("// NAME_generated.h", endings).empty());
+  const std::set<std::string> known = {"kLanes", "in_place", "WeightSlice"};
+  CHECK(unknown_names("// `kLanes` of `WeightSlice::in_place`, `x` and a bare kNothing", known).empty());
+  CHECK(unknown_names("// `kGone` and `WeightSlice::at_once`", known) == std::vector<std::string>{"kGone", "at_once"});
   CHECK(anchors_of("# One\n## In a small `cgroup`, beside it\n```\n# code\n```\n") ==
         std::set<std::string>{"one", "in-a-small-cgroup-beside-it"});
   CHECK(broken_links("README.md", "[a](docs/no-such-page.md) [b](https://example.org/x) [c](#no-such-heading)").size() == 2);

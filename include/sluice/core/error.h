@@ -50,7 +50,7 @@ struct Error {
   std::array<char, kSubjectCapacity> subject_text{};  // the file, node, tensor or option concerned; cut if longer
 
   std::string_view subject() const noexcept { return std::string_view(subject_text.data()); }
-  /// "<code>: <subject>: <reason> (needed N, found M): <errno text>", parts that are absent left out.
+  /// "<code>: <subject>: <reason> (needed N, found M): <errno text>", parts that are absent left out; of a budget as above.
   std::string to_string() const;
 };
 

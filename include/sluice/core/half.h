@@ -1,7 +1,7 @@
 // Floats of 16 bits and of 32: every 16-bit one is an f32, exactly; the way back rounds to nearest, ties to even.
 //
-//     f16   1 sign, 5 exponent, 10 fraction: up to 65504, steps of a 2048th          bf16   the upper half of an f32: its range, steps of a
-//     256th
+//     f16    1 sign, 5 exponent, 10 fraction: up to 65504, steps of a 2048th
+//     bf16   the upper half of an f32: its range, steps of a 256th
 #pragma once
 
 #include <bit>

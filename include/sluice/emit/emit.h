@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct EmitOptions {
   /// default. On MobileNets 0.2 halves the RAM of a streamed input; its rows are then asked for once for each strip.
   double max_overhead = 0;
   NetworkOptions network;
+  /// Told how far the work is: stages whose weights are written, of all. Called before the first, too, while memory is arranged.
+  std::function<void(std::size_t done, std::size_t all)> progress;
 };
 
 struct Emission {

@@ -3,7 +3,7 @@
 //     read -> verify (or decrypt) -> expand -> publish         a Decoder does the two in the middle, for one stored form
 //
 // Stored as used, a stretch stays where it was read. A form whose stored size differs from its raw size is read to the end of its region
-// and expands towards the region's beginning (design I4), so that a load needs no second buffer:
+// and expands towards the region's beginning, so that a load needs no second buffer:
 //
 //     region   |== raw, ready ==|== raw of stretch s ==|    |~~ stored s ~~|~~ stored s + 1 ~~| slack |
 //                               ^ decode writes here        ^ and reads here

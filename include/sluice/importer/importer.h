@@ -1,8 +1,9 @@
 // ONNX in, model file out.
 //
 //     ONNX file --read--> OnnxGraph --lower--> Draft: one form an operator, shapes known --rewrite--> fused, NHWC
-//               --emit--> model::Graph --pack--> file                                   (src/importer: draft.h, lowering.h, rewrite/,
-//               emit.h)
+//               --emit--> model::Graph --pack--> file
+//
+// The steps lie in src/importer: draft.h, lowering.h, rewrite/, emit.h.
 //
 // Where dimensions are left open for several extents, all of this but the packing happens once for each choice of them, and weights are
 // shared (src/importer/weight_pool.h, model/variants.h).

@@ -7,7 +7,8 @@
 //  (K2) its result does not depend on rows, channels, threads, pitches or rings: the same bits for every cut.
 //       A chain of parts of sums, of a kernel that takes them (KernelDescriptor::cuts_sums), gives those of the step that was not cut
 //  (K3) it allocates nothing, throws nothing, and touches only the views, weights, workspace and unfinished sums of the call
-//  (K4) where `in_place_input` names an input, that input's tensor may be the output's: each element is read before it is written
+//  (K4) where `KernelDescriptor::in_place_inputs` has an input, that input's tensor may be the output's: each element is read before it
+//       is written
 #pragma once
 
 #include <cstdint>

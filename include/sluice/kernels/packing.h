@@ -1,4 +1,4 @@
-// Turns trained values, in whatever order a file has them, into panels (model/weight.h). Used by the importer, one run of panels at a time,
+// Turns trained values, in whatever order a file has them, into panels (core/panels.h). Used by the importer, one run of panels at a time,
 // and by tests. Nothing at run time packs.
 #pragma once
 

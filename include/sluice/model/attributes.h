@@ -61,7 +61,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKindCount = 23;
 std::string_view name_of(OpKind op) noexcept;
 
-/// How sums are formed; fixed at convert, a plan never leaves it (design: section 3.2).
+/// How sums are formed; fixed at convert, a plan never leaves it.
 /// kExact: each output is one chain of fused multiply-adds from 0, taps in order (ky, kx), channels rising within a tap; bias, then
 /// residual, then activation follow.
 /// kInt8: computes with u8 tensors of one scale and zero point each. Products with i8 weights go into 32-bit sums, which are exact in any

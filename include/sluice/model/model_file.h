@@ -1,7 +1,7 @@
 // Opens a model file: structure, then meaning, then ready. No weight is read.
 //
 //     0        prefix: magic, version, sizes, hash of the header       (docs/file-format.md)
-//     64       header: a FlatBuffer (schema/model.fbs)                 read into private memory, verified, decoded, released
+//     128      header: a FlatBuffer (schema/model.fbs)                 read into private memory, verified, decoded, released
 //     4096*k   resident segment: weights below 16 KiB
 //     4096*m   streamed segment: the other weights, in step order
 //

@@ -60,9 +60,8 @@ struct WriteOptions {
 /// Writes `graph` to `path`. Of each Weight the caller has filled name, panel_layout, shape, panels and panel_bytes; the writer assigns
 /// offset, bytes, always_resident and the stretches (into `graph`, too). Weights come in the order of the nodes that first read them, those
 /// that only variants read last.
-/// Errors: kInvalidArgument (`validate` with `rules` fails), kIo, kUnsupported (a key, and OpenSSL
-/// cannot be loaded), and whatever `producer` returns; on any of them nothing is left at `path`
-/// that was not there before.
+/// Errors: kInvalidArgument (`validate` with `rules` fails), kIo, kUnsupported (a key, and OpenSSL cannot be loaded), and whatever
+/// `producer` returns; on any of them nothing is left at `path` that was not there before.
 Status write_model(Graph& graph, WeightProducer& producer, const std::string& path, NodeRules rules, const WriteOptions& options = {});
 
 }  // namespace sluice::model

@@ -102,8 +102,8 @@ struct PlainOperator {
   std::uint16_t number = 0;  // stored in model files: never reuse one, append only
   std::string_view name;     // the ONNX operator; with a domain: "com.microsoft::FastGelu"
   /// Arguments in their order, separated by blanks. `axis:i=0` an integer attribute with its default, `alpha:f=1` a real one (`r`: an
-  /// integer stored as a real), `axes:I` and
-  /// `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its place in the list is stored).
+  /// integer stored as a real), `axes:I` and `scales:F` lists, `mode:s=linear|nearest` one of some words (the first is the default; its
+  /// place in the list is stored).
   /// `@2` after the type: read from the constant input 2 where the node has it, so that the input is no tensor of the node; `shape:I@1`.
   /// Computed at run time, it is a tensor of the node and a late argument: empty in `infer` of the graph, read from the tensor at run.
   /// `#` the opset.

@@ -17,7 +17,7 @@ inline Bytes scratch_bytes(const Plan& plan, const model::Graph& graph) noexcept
   return end;
 }
 
-/// Bytes that one run moves so: to and from the scratch file, and to the caller.
+/// Bytes that one run moves to and from the scratch file, and to the caller.
 struct Passed {
   Bytes written, read, handed_over;
 };

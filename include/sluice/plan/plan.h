@@ -177,7 +177,7 @@ struct Plan {
   std::uint32_t threads = 1;     // workspaces are sized for it
   std::uint32_t block = 4096;    // direct-I/O block that regions are congruent to
   bool repeat = false;           // planned for repeated runs
-  Bytes capacity;                // of the arena that the plan may use (library budget less metadata)
+  Bytes capacity;                // of the arena that the plan may use: the budget less the overhead (engine/budget.h)
   Bytes arena_bytes;             // highest offset + size: what it does use
   Bytes resident_bytes;          // weights kept, derived ones too
   Bytes streamed_bytes;          // weights that loads read each period; what steps read by themselves comes on top

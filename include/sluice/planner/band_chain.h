@@ -1,4 +1,4 @@
-// Cuts a run of positions into bands, so that what passes between them is never whole (planner.md section 5).
+// Cuts a run of positions into bands, so that what passes between them is never whole (docs/planner.md, Bands).
 //
 //     project   |0 1 2 3|4 5 6 7|         a band of the last node asks for rows of the one before, and so on up
 //     depthwise |0 1 2 3|4 5 6 7|

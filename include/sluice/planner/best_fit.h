@@ -1,4 +1,4 @@
-// One after the other, each into a gap: rectangles are placed in a stated order, among the placed ones that they overlap in time.
+// Rectangles are placed in a stated order, each into a gap between those that lie already and overlap it in time.
 //
 //     bytes ^  |  C   |          D must go round A, B and C, which live while it lives:
 //           |  +------+            lowest gap   between A and B

@@ -262,7 +262,7 @@ inline Candidate finish(const Problem& problem, Draft draft, FixedLayout layout,
   return candidate;
 }
 
-/// Where streamed loads of a draft may lie; empty if it does not fit `capacity`.
+/// Where streamed loads of a draft may lie; empty if the draft does not fit `capacity`.
 inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t capacity) {
   const std::uint64_t tail = kernels::kReadTail.count();
   const std::uint64_t arena = draft.arena(capacity);

@@ -1,4 +1,4 @@
-// The paper's planning rule (FlexNN, MobiCom'24; planner.md section 2) on our kernels and format: the baseline of the experiments.
+// The paper's planning rule (FlexNN, MobiCom'24) on our kernels and format: the baseline of the experiments.
 //
 //     top     | act 1 | act 3 |        1. activations first, alternately at both ends: one gap stays between them
 //             |   one gap     |        2. weights node by node, each at the earliest time that finds room

@@ -14,7 +14,7 @@
 // In a period that follows a period the steps before its begin are those of the run before: three runs in a row give the gates of the
 // third, negative ones too.
 // Invariants: gates never fall; gate <= first use. No plan with the same loads in the same order and the same kept bytes is faster than
-// `simulate` says of these gates, because each of its gates is at least the fluid one (planner.md 3.1).
+// `simulate` says of these gates, because each of its gates is at least the fluid one.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 //
 //     in place     file    |..|== payload ==|..|   whole blocks             region as long as the blocks that are read
 //     expanding    file    |..|~ payload ~|..|     at least one is stored
-//                  memory  |=== raw ===|...~~~|    smaller than it is       region of the raw size, rounded up, and two blocks (design I4)
+//                  memory  |=== raw ===|...~~~|    smaller than it is       region of the raw size, rounded up, and two blocks
 //
 // Invariant: the region holds the blocks that are read. Weights begin on 64 bytes and are that much long raw, so that none takes more bytes
 // stored, with what lies before the next one, than raw; the two blocks are for the roundings at both ends.

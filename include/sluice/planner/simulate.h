@@ -1,4 +1,4 @@
-// Pass: what a schedule with gates will take. Three lanes, each in order (planner.md section 1):
+// Pass: what a schedule with gates will take. Three lanes, each in order:
 //
 //     read     |== 0 ==|= 1 =|   |=== 2 ===|            start_load(k) = max(end_load(k-1), end of the first gate_k steps)
 //     decode           |0|    |1|          |2|          end_decode(k) = max(end_load(k), end_decode(k-1)) + d_k

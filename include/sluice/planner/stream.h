@@ -1,4 +1,4 @@
-// From a draft to candidates: gates, trim, addresses, extension, in this order (planner.md section 3).
+// From a draft to candidates: gates, trim, addresses, extension, in this order.
 //
 //     draft -> fluid gates -> T_LB: is it worth going on?
 //                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
@@ -144,7 +144,7 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
   }
 }
 
-/// Together with the activations; with less and less room for gates while no addresses are found (planner.md 3.3c).
+/// Together with the activations; with less and less room for gates while no addresses are found.
 inline void stream_together(Search& search, const Draft& draft, double enough) {
   const Problem& problem = search.problem;
   const std::uint64_t room = draft.room(search.capacity);

@@ -19,10 +19,10 @@
 //
 // Invariants:
 // - (R1) No job is lost: each ends once, as one of Outcome, whatever fails, and `Statistics` counts each. Goodput is over what was
-// submitted.
+//   submitted.
 // - (R2) A job's outputs are complete and right, or its outcome says that there are none.
 // - (R3) A processor whose run is overdue by far is given up, its run goes to others, and it is used again when that run has ended after
-// all.
+//   all.
 // - (R4) After `start`, submitting, deciding and ending jobs allocate nothing.
 // - (R5) All calls but create, add_model and start may come from any thread; `done` is called in the scheduler's own.
 //

@@ -1,5 +1,7 @@
 #include "src/cli/bench/bench.h"
 
+#include <algorithm>
+
 #include "src/cli/bench/goal.h"
 #include "src/cli/bench/measure.h"
 #include "src/cli/bench/print.h"
@@ -66,6 +68,14 @@ std::vector<Point> points_of(const BenchOptions& options) {
   return points;
 }
 
+/// A table of refusals alone is no result: the exit status says so, with the code of the first.
+void refuse_empty_table(const std::vector<Row>& rows) {
+  if (rows.empty() || std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.empty(); })) return;
+  throw Failure(rows.front().refusal_code,
+                fmt::format("{}: {}", rows.size() == 1 ? "the point could not be measured" : "no point could be measured; the first",
+                            rows.front().refusal));
+}
+
 }  // namespace
 
 void bench(const BenchOptions& options) {
@@ -91,6 +101,8 @@ void bench(const BenchOptions& options) {
     print_markdown(machine, rows);
   else
     print_table(machine, rows);
+  finish_stdout();
+  refuse_empty_table(rows);
 }
 
 }  // namespace sluice::cli

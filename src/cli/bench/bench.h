@@ -1,8 +1,8 @@
 // `sluice bench`: a grid of models, budgets and thread counts, each point measured in a process of its own, because a budget bounds the
 // peak of a whole process and only the kernel's figure for that process says whether it held.
 //
-//     grid --measure.h--> `sluice plan`, `sluice run` as children (child.h) --> Row --bound.h--> what bounds it --print.h--> table, JSON,
-//     CSV
+//     grid --measure.h--> `sluice plan`, `sluice run` as children (child.h) --> Row --bound.h--> what bounds it
+//          --print.h--> table, JSON, CSV
 //
 // `--goal` looks for the smallest budget that reaches a latency (goal.h): predictions say where to look, measurements decide.
 #pragma once
@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "sluice/core/error.h"
 
 namespace sluice::cli {
 
@@ -58,6 +60,7 @@ struct Row {
   std::string bound_by;                     // compute, disk, budget or addresses
   std::string reason;                       // the same in a sentence
   std::string refusal;                      // not empty: the point cannot run, and why
+  ErrorCode refusal_code{};                 // of that
   std::optional<PeerFigures> peer;
 };
 

@@ -169,6 +169,7 @@ Row measure(const BenchOptions& options, const Point& point, const Peer* peer) {
   } catch (const Failure& failure) {
     if (failure.code() != ErrorCode::kBudgetTooSmall && failure.code() != ErrorCode::kUnsupported) throw;
     row.refusal = failure.what();
+    row.refusal_code = failure.code();
     row.peer.reset();
     if (const auto budget = parse_bytes(point.budget)) row.budget_bytes = budget->count();
     row.limited = true;

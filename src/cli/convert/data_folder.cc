@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "src/cli/failure.h"
 #include "src/cli/inputs.h"
@@ -29,8 +30,9 @@ std::vector<std::string> files_in(const std::string& folder) {
 }
 
 /// One item: a picture or an array for a model of one input, an archive with an array for each input.
-std::vector<importer::InputValue> load_item(const ImageOptions& image, const std::string& path, const model::Graph& graph) {
+std::vector<importer::InputValue> load_item(const ImageOptions& image, const std::string& path, const model::Graph& graph, bool first) {
   InputRequest request;
+  request.warn_of_raw_pictures = first;
   if (is_image_name(path)) request.image = image;
   if (graph.inputs.size() > 1 && !is_npz_name(path)) {
     raise(make_error(ErrorCode::kInvalidArgument, path,
@@ -46,7 +48,10 @@ std::vector<importer::InputValue> load_item(const ImageOptions& image, const std
 
 quantiser::Data data_in(const std::string& folder, const ImageOptions& image) {
   const std::vector<std::string> files = files_in(folder);
-  return {files.size(), [files, image](const model::Graph& graph, std::size_t item) { return load_item(image, files[item], graph); }};
+  // Items are asked for again in each pass over the data.
+  return {files.size(), [files, image, first = true](const model::Graph& graph, std::size_t item) mutable {
+            return load_item(image, files[item], graph, std::exchange(first, false));
+          }};
 }
 
 Json json_of_decibels(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sluice/core/file.h"
 #include "sluice/quantiser/quantiser.h"
 #include "src/cli/convert/data_folder.h"
 #include "src/cli/convert/import_words.h"
@@ -103,6 +104,7 @@ void print_as_text(const CommandLine& line, const Report& report) {
 }
 
 int run(const CommandLine& line) {
+  unwrap(open_for_reading(line.onnx));  // what is wrong with it is said before what is wrong with the data
   const quantiser::Data data = data_in(line.data, line.image);
   quantiser::Options options;
   apply(line.import, options.convert);
@@ -172,6 +174,7 @@ int quantise_command(std::span<const char* const> words) {
   } catch (const CLI::ParseError& error) {
     return refuse_words(kProgram, app, "sluice quantize", error);
   }
+  if (app.count("--preprocess") > 0) line.image.preset = line.import.preprocess;  // what is said is not warned of
   return run(line);
 }
 

@@ -117,8 +117,9 @@ void print_report(const emit::Emission& made, const std::string& source) {
 }
 
 void emit_model(const CommandLine& line) {
-  for (const auto& [option, value] : {std::pair("model", &line.model), std::pair("--ram", &line.ram)})
-    if (value->empty()) raise(make_error(ErrorCode::kInvalidArgument, option, "is needed; only --measure does without"));
+  if (line.model.empty()) raise(make_error(ErrorCode::kInvalidArgument, "model", "is needed; only --measure does without"));
+  if (line.ram.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--ram", "is needed: a size such as 24KiB, or smallest; only --measure does without"));
   emit::EmitOptions options;
   options.name = emit::c_name_of(std::filesystem::path(line.model).stem().string());
   options.ram = parse_ram(line.ram);
@@ -126,7 +127,13 @@ void emit_model(const CommandLine& line) {
   if (!line.max_overhead.empty()) options.max_overhead = parse_share(line.max_overhead, "--max-overhead");
   const OpenedModel opened(line);
   const auto& model = opened.model;
+  std::optional<Progress> progress;
+  options.progress = [&](std::size_t done, std::size_t all) {
+    if (!progress) progress.emplace("emit", all);
+    progress->update(done, [&] { return fmt::format("weights of layer {} of {}", done, all); });
+  };
   const emit::Emission made = unwrap(emit::emit(model->file(), options));
+  progress.reset();  // erased before the report
   const std::string stem = (std::filesystem::path(make_folder(line)) / options.name).string();
   write_text(stem + ".c", made.source);
   write_text(stem + ".h", made.header);
@@ -184,7 +191,7 @@ int dispatch(int argc, char** argv) {
   CommandLine line;
   app.add_option("model", line.model, "the model: M.sluice, or M.onnx, which is converted first");
   app.add_option("-o,--output", line.folder, "the folder for NAME.c and NAME.h, NAME being the model's stem")->required();
-  app.add_option("--ram", line.ram, "what arena and stack may take together, such as 24KiB, or smallest");
+  app.add_option("--ram", line.ram, "what arena and stack may take together, such as 24KiB, or smallest; needed, but with --measure");
   app.add_option("--input", line.input, "streamed: rows are asked for by a callback; held: all of it lies in the arena before a run")
       ->check(CLI::IsMember({"streamed", "held"}))
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// One value, as plain code: what the vector loops do for many at once, and what is left over after whole rounds.
+// One value, as plain code: what the vector loops do for many at once. It also handles what is left over after whole rounds.
 #pragma once
 
 #include <bit>

@@ -25,13 +25,13 @@ bool is_variance(const Pattern& p, ValueId value, ValueId difference, ValueId x)
   return square->inputs[0] == difference || centred(p, square->inputs[0]) == x;
 }
 
-struct Match {
+struct Normed {
   ValueId x;
   double epsilon = 0.0;
 };
 
 /// difference / sqrt(variance + epsilon)
-std::optional<Match> match(const Pattern& p, const DraftNode& node) {
+std::optional<Normed> normed(const Pattern& p, const DraftNode& node) {
   if (node.op != model::OpKind::kBinary || node.as_binary() != BinaryFunction::kDiv) return std::nullopt;
   const auto x = centred(p, node.inputs[0]);
   const DraftNode* root = p.unary(node.inputs[1], Function::kSqrt);
@@ -39,7 +39,7 @@ std::optional<Match> match(const Pattern& p, const DraftNode& node) {
   if (sum == nullptr) return std::nullopt;
   for (std::size_t i = 0; i < 2; ++i) {
     const auto epsilon = p.scalar(sum->inputs[1 - i]);
-    if (epsilon && *epsilon >= 0.0 && is_variance(p, sum->inputs[i], node.inputs[0], *x)) return Match{*x, *epsilon};
+    if (epsilon && *epsilon >= 0.0 && is_variance(p, sum->inputs[i], node.inputs[0], *x)) return Normed{*x, *epsilon};
   }
   return std::nullopt;
 }
@@ -49,7 +49,7 @@ std::optional<Match> match(const Pattern& p, const DraftNode& node) {
 void recognise_layer_norms(Draft& draft) {
   const Pattern pattern(draft);
   for (DraftNode& node : draft.nodes) {
-    const auto found = match(pattern, node);
+    const auto found = normed(pattern, node);
     if (!found) continue;
     const Shape& shape = draft.value(found->x).shape;
     if (shape.back() > kMaxFoldedElements) continue;

@@ -3,8 +3,8 @@
 // A *tile* is a few output pixels times all panels of a block; its rows are addressed by pointer, so it does not care whether pixels are
 // neighbours, on different image rows, or in a ring. With k counting groups of four values of a segment, and 32-bit sums that wrap round:
 //
-//     sum[row][lane] = bias[lane] + start[row] + sum over segments s, k < depth, j < 4, of a[row][segment_offsets[s] + 4 k + j] * weight(s,
-//     k, lane, j)
+//     sum[row][lane] = bias[lane] + start[row]
+//                      + sum over segments s, k < depth, j < 4, of a[row][segment_offsets[s] + 4 k + j] * weight(s, k, lane, j)
 //
 // Sums are exact, so their order is free. What becomes of them says operators::IntegerEpilogue.
 #pragma once

@@ -1,9 +1,9 @@
 // Fourier transforms of any length, several at once: the mixed-radix transform of Stockham, in double
 // (docs/adr/0019-fourier-transforms.md).
 //
-//     signals   a b c d | e f g h      `FourierBatch::kSignals` transforms lie side by side, one a lane, so that every step of the
-//     transform value 0   . . . . | . . . .      is the same operation on a vector; real signals are transformed two at a time, as the real
-//     and the value 1   . . . . | . . . .      imaginary part of one
+//     signals   a b c d | e f g h      `kFourierLanes` transforms lie side by side, one a lane, so that every step of the transform
+//     value 0   . . . . | . . . .      is the same operation on a vector; real signals are transformed two at a time, as the real and
+//     value 1   . . . . | . . . .      the imaginary part of one
 //
 // Invariants: the order of every sum follows from the length alone, and no product is fused, so results are the same bits on every
 // instruction set; nothing is allocated: tables and values lie in the scratch that `fourier_scratch` asks for.

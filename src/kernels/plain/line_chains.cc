@@ -22,7 +22,8 @@ namespace lanes = kernels::HWY_NAMESPACE::lanes;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
-/// Outputs at once, and vectors of neighbours beside so many: what the registers hold, and chains enough that none waits for itself.
+/// How many outputs are computed at once, and how many vectors of neighbours of each: as many as the registers hold, and chains enough to
+/// hide the latency of an addition.
 inline constexpr int kMostOutputs = HWY_TARGET == HWY_AVX3 ? 8 : 4;
 template <int kOutputs>
 inline constexpr int kMany = kOutputs == kMostOutputs ? 2 : 4;

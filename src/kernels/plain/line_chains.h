@@ -1,8 +1,8 @@
 // Sums of products whose neighbours along a row are lanes: convolutions of the long tail, whose weights may come at run time, over planes
 // of one channel each.
 //
-//     sum i of output o:  over taps t, then channels c:  x[offsets[t] + c * x_channel + i] * w[places[t] + c * w_channel + o *
-//     w_row]
+//     sum i of output o:  over taps t, then channels c:
+//         x[offsets[t] + c * x_channel + i] * w[places[t] + c * w_channel + o * w_row]
 //
 // Each sum is the chain of generic/chains.h and goes on from the value that lies there, so that taps may come in parts.
 #pragma once

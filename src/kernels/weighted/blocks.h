@@ -149,7 +149,7 @@ class NextPanels {
 /// Writes the pointers of one pixel after another, along the rows of an area `columns` wide.
 class OutputWalk {
  public:
-  /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows begin at pixel `first_column`.
+  /// Starts at pixel `x` of output row `row`; `channel` is the block's first, rows begin at `columns.begin`.
   OutputWalk(const KernelCall& call, std::int64_t row, std::int64_t x, Interval<std::int64_t> columns, std::int64_t channel) noexcept
       : out_view_(call.outputs[0].view),
         residual_view_(weighted_of(call).epilogue.has_residual ? &call.inputs.back().view : nullptr),

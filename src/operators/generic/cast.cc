@@ -1,4 +1,4 @@
-// Changes of type, and copies that only repeat.
+// Casts, and operators that only copy or repeat values.
 #include "sluice/operators/generic/elements.h"
 #include "src/operators/generic/table.h"
 

@@ -1,8 +1,8 @@
 // What no partition by rows can go below, and what one costs: figures beside a plan, for whoever judges it.
 //
-//     lower bound   the inputs, which the caller sets whole; the outputs that are not handed over as they are made; and for each node what
-//     it reads at once, whatever its rows (all
-//                   keys and values of an attention, all that a global mean is of), or makes at once, where its kernel takes no bands
+// The lower bound is the most, over the nodes, of these together: the inputs, which the caller sets whole; the outputs that are not handed
+// over as they are made; what the node reads at once, whatever its rows (all keys and values of an attention, all that a global mean is
+// of); and what it makes at once, where its kernel takes no bands.
 //
 // The bound holds for every order of the nodes and every number of bands, with these kernels. Workspaces are not counted.
 #pragma once
