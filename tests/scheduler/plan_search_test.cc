@@ -77,6 +77,21 @@ TEST_CASE("more work never makes a plan worse") {
   }
 }
 
+TEST_CASE("a plan that cannot be better is not searched for") {
+  const Device device = make_device(2);
+  const std::vector<Model> models = {make_chain({{9 * kMs, 9 * kMs}, {3 * kMs, 4 * kMs}})};
+  Profile profile(device, models);
+  Board board(device, profile, {});
+  PlanSearch search(board.state(), {});
+  const std::uint64_t drafts = 5, cells_of_a_job = 2 * 2;  // the four that it begins with and the best, once more
+  board.submit({ModelId(0), kNever, 0});
+  CHECK(search.plan(board.state()) <= drafts * cells_of_a_job);
+  board.submit({ModelId(0), 100 * kMs, 0});
+  CHECK(search.plan(board.state()) <= drafts * 2 * cells_of_a_job);
+  for (int i = 0; i < 3; ++i) board.submit({ModelId(0), 100 * kMs, 0});  // now somebody has to wait: who, is worth a search
+  CHECK(search.plan(board.state()) > drafts * 5 * cells_of_a_job);
+}
+
 TEST_CASE("a job of higher priority is never given up for others") {
   const Device device = make_device(1);
   const std::vector<Model> models = {make_chain({{9 * kMs}}), make_chain({{kMs}})};

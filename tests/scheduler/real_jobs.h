@@ -92,4 +92,11 @@ inline ProcessorOptions timed(std::vector<Time> times) { return {.kind = Process
 /// One that does nothing but compute the answers of the timed ones: so slow that no policy gives it work that another can do.
 inline ProcessorOptions slow_cpu() { return {.compute_slowdown = 1000}; }
 
+/// A slowdown that makes a step of a toy network long beside a decision: milliseconds. The thread sanitizer slows kernels itself, some 30 times.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr double kLongSteps = 10;
+#else
+inline constexpr double kLongSteps = 300;
+#endif
+
 }  // namespace sluice::scheduler
