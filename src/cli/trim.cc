@@ -37,7 +37,7 @@ void need_generic(const PlainOperator& op, Needs& needs) {
   for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];
 }
 
-/// The kernels are those that planners take (planner/select_kernels.h): of each node the first.
+/// The kernels are those that planners take (planner/order/select_kernels.h): of each node the first.
 void need(const model::Graph& graph, Needs& needs) {
   for (const model::Node& node : graph.nodes) {
     const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, node);

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "sluice/emit/overlap_placement.h"
-#include "sluice/planner/place.h"
+#include "sluice/planner/place/place.h"
 
 namespace sluice::emit {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sluice/plan/plan.h"
-#include "sluice/planner/simulate.h"
+#include "sluice/planner/stream/simulate.h"
 
 namespace sluice::engine {
 

@@ -1,4 +1,4 @@
-#include "sluice/planner/place.h"
+#include "sluice/planner/place/place.h"
 
 #include <array>
 #include <atomic>
@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "sluice/core/native_thread.h"
-#include "sluice/planner/best_fit.h"
-#include "sluice/planner/columns.h"
-#include "sluice/planner/dive.h"
-#include "sluice/planner/exact_search.h"
-#include "sluice/planner/two_ended.h"
+#include "sluice/planner/place/best_fit.h"
+#include "sluice/planner/place/columns.h"
+#include "sluice/planner/place/dive.h"
+#include "sluice/planner/place/exact_search.h"
+#include "sluice/planner/place/two_ended.h"
 #include "src/core/out_of_memory.h"
 
 namespace sluice::planner {

@@ -2,14 +2,14 @@
 
 #include "sluice/kernels/kernel.h"
 #include "sluice/plan/verify.h"
-#include "sluice/planner/choose.h"
-#include "sluice/planner/cut/bounds.h"
-#include "sluice/planner/cut/search.h"
-#include "sluice/planner/emit.h"
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/partition.h"
-#include "sluice/planner/passing_choice.h"
-#include "sluice/planner/residency_orders.h"
+#include "sluice/planner/bands/bounds.h"
+#include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/bands/time_partition.h"
+#include "sluice/planner/choose/choose.h"
+#include "sluice/planner/choose/residency_orders.h"
+#include "sluice/planner/choose/write_plan.h"
+#include "sluice/planner/order/linearise.h"
+#include "sluice/planner/order/passing_choice.h"
 #include "src/core/out_of_memory.h"
 
 namespace sluice::planner {

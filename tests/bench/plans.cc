@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "sluice/engine/engine.h"
-#include "sluice/planner/layout.h"
-#include "sluice/planner/linearise.h"
+#include "sluice/planner/order/linearise.h"
+#include "sluice/planner/place/layout.h"
 #include "src/cli/profile_file.h"
 #include "tests/bench/must.h"
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <vector>
 
-#include "sluice/planner/place.h"
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/place.h"
+#include "sluice/planner/place/validate_placement.h"
 #include "src/cli/pack/problem_file.h"
 #include "tests/cli/temporary.h"
 

@@ -12,7 +12,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
 #include "sluice/plan/plan_file.h"
-#include "sluice/planner/place.h"
+#include "sluice/planner/place/place.h"
 #include "sluice/sluice_c.h"
 #include "src/core/out_of_memory.h"
 #include "tests/cli/temporary.h"

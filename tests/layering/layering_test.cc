@@ -131,6 +131,22 @@ bool is_free_of_graphs(const std::string& target) {
          is_inner_loop(target);
 }
 
+/// The rooms of the planner, in the order in which its passes run: each may include those before it (docs/planner.md).
+const std::vector<std::string>& planner_rooms() {
+  static const std::vector<std::string> rooms = {"order", "cut", "place", "stream", "bands", "choose"};
+  return rooms;
+}
+
+/// The place of a header's room among the planner's, nothing for other files and for the door itself.
+std::optional<std::size_t> planner_room(const std::string& path) {
+  const std::string folder = "include/sluice/planner/";
+  if (!path.starts_with(folder)) return std::nullopt;
+  const std::string room = path.substr(folder.size(), path.find('/', folder.size()) - folder.size());
+  const auto found = std::find(planner_rooms().begin(), planner_rooms().end(), room);
+  if (found == planner_rooms().end()) return std::nullopt;
+  return static_cast<std::size_t>(found - planner_rooms().begin());
+}
+
 /// Why `file` may not have this include; empty when it may.
 std::string objection(const fs::path& file, const Include& include) {
   const std::string path = file.generic_string();
@@ -143,6 +159,9 @@ std::string objection(const fs::path& file, const Include& include) {
   const std::optional<std::string> target = module_of_include(include.target);
   if (!target) return {};
   if (is_inner_loop(path) && !is_free_of_graphs(include.target)) return "an inner loop sees no graph: the parameters have what it needs";
+  const std::optional<std::size_t> room = planner_room(path), other = planner_room("include/" + include.target);
+  if (room && other && *room < *other)
+    return "'" + planner_rooms()[*room] + "' stands below '" + planner_rooms()[*other] + "' in the planner";
   const std::string own = module_of(file);
   if (own == *target) return {};
   const auto row = allowed_edges().find(own);
@@ -217,6 +236,15 @@ TEST_CASE("includes go downwards only and public headers are free of third parti
   CHECK(files > 30);
 }
 
+TEST_CASE("each header of the planner but its door and what that takes stands in a room") {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(SLUICE_SOURCE_DIR) / "include/sluice/planner")) {
+    const std::string path = fs::relative(entry.path(), SLUICE_SOURCE_DIR).generic_string();
+    CAPTURE(path);
+    const bool is_door = path == "include/sluice/planner/planner.h" || path == "include/sluice/planner/search_parameters.h";
+    if (entry.is_regular_file()) CHECK((planner_room(path) || is_door));
+  }
+}
+
 TEST_CASE("the layering check sees what it must") {
   const auto refused = [](const char* file, const char* line) {
     const std::optional<Include> include = parse_include(line);
@@ -228,6 +256,9 @@ TEST_CASE("the layering check sees what it must") {
   CHECK(refused("src/model/model_file.cc", "#include \"sluice/operators/validate.h\""));
   CHECK(refused("src/operators/validate_node.cc", "#include \"sluice/plan/plan.h\""));
   CHECK(refused("src/executor/session.cc", "#include \"sluice/planner/planner.h\""));
+  CHECK(refused("include/sluice/planner/place/place.h", "#include \"sluice/planner/stream/simulate.h\""));
+  CHECK_FALSE(refused("include/sluice/planner/stream/fluid.h", "#include \"sluice/planner/place/layout.h\""));
+  CHECK_FALSE(refused("include/sluice/planner/choose/flexnn.h", "#include \"sluice/planner/planner.h\""));
   CHECK(refused("src/core/arena.cc", "#  include \"src/model/reader.h\""));
   CHECK(refused("src/engine/engine.cc", "#include \"sluice/importer/importer.h\""));
   CHECK(refused("src/cli/main.cc", "#include \"sluice/importer/importer.h\""));

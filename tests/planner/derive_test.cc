@@ -1,14 +1,14 @@
-#include "sluice/planner/derive.h"
+#include "sluice/planner/cut/derive.h"
 
 #include <catch2/catch.hpp>
 
 #include "sluice/kernels/kernel.h"
 #include "sluice/operators/parameters/weighted.h"
 #include "sluice/plan/verify.h"
-#include "sluice/planner/choose.h"
-#include "sluice/planner/emit.h"
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/residency_orders.h"
+#include "sluice/planner/choose/choose.h"
+#include "sluice/planner/choose/residency_orders.h"
+#include "sluice/planner/choose/write_plan.h"
+#include "sluice/planner/order/linearise.h"
 #include "tests/planner/nets.h"
 #include "tests/property/plan_machine.h"
 

@@ -1,9 +1,9 @@
-#include "sluice/planner/exact_search.h"
+#include "sluice/planner/place/exact_search.h"
 
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/validate_placement.h"
 #include "tests/planner/placement_problems.h"
 
 namespace sluice::planner {

@@ -1,10 +1,9 @@
-#include "sluice/planner/partition.h"
-
 #include <catch2/catch.hpp>
 
 #include "sluice/plan/peak.h"
-#include "sluice/planner/cut/search.h"
-#include "sluice/planner/linearise.h"
+#include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/bands/time_partition.h"
+#include "sluice/planner/order/linearise.h"
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
 

@@ -1,9 +1,9 @@
-#include "sluice/planner/place.h"
+#include "sluice/planner/place/place.h"
 
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/validate_placement.h"
 #include "tests/planner/placement_problems.h"
 
 namespace sluice::planner {

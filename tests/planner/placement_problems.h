@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "sluice/planner/placement_problem.h"
+#include "sluice/planner/place/placement_problem.h"
 
 namespace sluice::planner {
 

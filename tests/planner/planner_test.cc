@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/views.h"
+#include "sluice/planner/order/linearise.h"
+#include "sluice/planner/order/views.h"
 #include "tests/planner/nets.h"
 
 namespace sluice::planner {

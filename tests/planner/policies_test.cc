@@ -1,4 +1,4 @@
-#include "sluice/planner/policies.h"
+#include "sluice/planner/choose/policies.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

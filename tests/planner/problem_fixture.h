@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/policies.h"
-#include "sluice/planner/residency_orders.h"
+#include "sluice/planner/choose/policies.h"
+#include "sluice/planner/choose/residency_orders.h"
+#include "sluice/planner/order/linearise.h"
 
 namespace sluice::planner {
 

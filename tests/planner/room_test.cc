@@ -1,6 +1,6 @@
-#include "sluice/planner/room.h"
-
 #include <catch2/catch.hpp>
+
+#include "sluice/planner/place/free_space.h"
 
 namespace sluice::planner {
 namespace {

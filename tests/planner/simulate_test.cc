@@ -1,14 +1,14 @@
-#include "sluice/planner/simulate.h"
+#include "sluice/planner/stream/simulate.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "sluice/planner/fluid.h"
-#include "sluice/planner/place_loads.h"
-#include "sluice/planner/ring.h"
-#include "sluice/planner/sides.h"
-#include "sluice/planner/trim.h"
+#include "sluice/planner/choose/two_slots.h"
+#include "sluice/planner/place/place_loads.h"
+#include "sluice/planner/stream/fluid.h"
+#include "sluice/planner/stream/load_sides.h"
+#include "sluice/planner/stream/trim.h"
 
 namespace sluice::planner {
 namespace {

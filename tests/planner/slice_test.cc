@@ -1,9 +1,9 @@
-#include "sluice/planner/slice.h"
+#include "sluice/planner/cut/slice.h"
 
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/linearise.h"
-#include "sluice/planner/residency.h"
+#include "sluice/planner/order/linearise.h"
+#include "sluice/planner/stream/residency.h"
 #include "tests/planner/nets.h"
 
 namespace sluice::planner {

@@ -1,4 +1,4 @@
-#include "sluice/planner/stall_swap.h"
+#include "sluice/planner/choose/stall_swap.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

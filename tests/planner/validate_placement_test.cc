@@ -1,4 +1,4 @@
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/validate_placement.h"
 
 #include <catch2/catch.hpp>
 #include <string>

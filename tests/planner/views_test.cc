@@ -1,8 +1,8 @@
-#include "sluice/planner/views.h"
+#include "sluice/planner/order/views.h"
 
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/linearise.h"
+#include "sluice/planner/order/linearise.h"
 #include "tests/planner/nets.h"
 
 namespace sluice::planner {

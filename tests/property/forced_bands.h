@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sluice/plan/verify.h"
-#include "sluice/planner/band_chain.h"
-#include "sluice/planner/cut/partitioned.h"
-#include "sluice/planner/emit.h"
-#include "sluice/planner/policies.h"
+#include "sluice/planner/bands/band_chain.h"
+#include "sluice/planner/bands/partitioned.h"
+#include "sluice/planner/choose/policies.h"
+#include "sluice/planner/choose/write_plan.h"
 #include "tests/planner/problem_fixture.h"
 #include "tests/property/plan_machine.h"
 

@@ -2,7 +2,7 @@
 // slice and many, with one thread and two. The same bits as with a buffer for each.
 #include <catch2/catch.hpp>
 
-#include "sluice/planner/passing_choice.h"
+#include "sluice/planner/order/passing_choice.h"
 #include "tests/property/band_nets.h"
 #include "tests/property/filled_run.h"
 #include "tests/property/forced_bands.h"

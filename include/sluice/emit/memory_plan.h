@@ -5,7 +5,7 @@
 // it. Two questions are answered in that way: the least RAM, with pieces of a single pixel; and, in given RAM, the fewest pieces, since
 // each costs a turn of the walk. Where multiply-adds may be spent, regions may run in strips (strips.h): then the least RAM is what the
 // cheapest cuts within them still fit in, and, in given RAM, fewer multiply-adds come before fewer pieces. Addresses come from the
-// planner's placement (planner/place.h), in bytes, not in blocks.
+// planner's placement (planner/place/place.h), in bytes, not in blocks.
 //
 // Invariants: (M1) storages, scratch and places that live in one region do not overlap, but a pair of RegionCost::overlap; (M2)
 // multiply-adds are at most the network's own and those that may be spent: without any, nothing is computed twice; (M3) the same network

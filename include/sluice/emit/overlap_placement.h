@@ -5,7 +5,7 @@
 //           |  distance |  below      |
 //           +-----------+-------------+--> time
 //
-// planner/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this is a
+// planner/place/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this is a
 // search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a chain of
 // tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred rectangles.
 //
@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "sluice/planner/placement_problem.h"
+#include "sluice/planner/place/placement_problem.h"
 
 namespace sluice::emit {
 

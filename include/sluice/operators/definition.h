@@ -47,7 +47,7 @@ struct OperatorDefinition {
   bool moves = false;
   bool quantised_panels = false;  // its panels may hold quantised values
   Integers integers = Integers::kNever;
-  /// The planner lets bands of its rows follow bands of its inputs (planner/band_chain.h).
+  /// The planner lets bands of its rows follow bands of its inputs (planner/bands/band_chain.h).
   bool in_bands = false;
 
   /// What G2 and G4 ask of a node, the epilogue's parts apart, which `validate_node` checks for all.

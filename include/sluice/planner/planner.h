@@ -16,7 +16,7 @@
 namespace sluice::planner {
 
 /// kResident: all weights kept. kOnDemand: each load starts when the step before its first use is over; the least memory. kFlexnn: the
-/// paper's rule (planner/flexnn.h); where it finds no plan, one on demand, which says so (Plan::policy). kSluice: the best by simulated
+/// paper's rule (planner/choose/flexnn.h); where it finds no plan, one on demand, which says so (Plan::policy). kSluice: the best by simulated
 /// latency.
 enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
 std::string_view name_of(Policy policy) noexcept;
@@ -47,7 +47,7 @@ struct PlanRequest {
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
   TableCosts tables;
-  std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/stream.h)
+  std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/choose/stream_draft.h)
   Partition partition = Partition::kAuto;
   bool hand_over_outputs = false;  // the caller takes blocks of outputs as they are made: no room is kept for the whole
   bool may_spill = false;          // where nothing fits otherwise, activations may go to a scratch file
@@ -63,7 +63,7 @@ Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::Device
 
 /// How good a plan's partition is.
 struct PartitionReport {
-  Bytes lower_bound;    // of activations: no plan of these kernels holds less at its peak (planner/cut/bounds.h)
+  Bytes lower_bound;    // of activations: no plan of these kernels holds less at its peak (planner/bands/bounds.h)
   double overhead = 0;  // what its bands take more than whole nodes, of all computing; below 0 where they save time
 };
 

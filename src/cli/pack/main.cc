@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "sluice/planner/columns.h"
-#include "sluice/planner/place.h"
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/columns.h"
+#include "sluice/planner/place/place.h"
+#include "sluice/planner/place/validate_placement.h"
 #include "src/cli/duration.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"

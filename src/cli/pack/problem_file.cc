@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sluice/core/file.h"
-#include "sluice/planner/validate_placement.h"
+#include "sluice/planner/place/validate_placement.h"
 #include "src/cli/text.h"
 
 namespace sluice::cli {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sluice/core/error.h"
-#include "sluice/planner/placement_problem.h"
+#include "sluice/planner/place/placement_problem.h"
 
 namespace sluice::cli {
 

@@ -1,0 +1,312 @@
+// Cuts a run of positions into bands, so that what passes between them is never whole (docs/planner.md, Bands).
+//
+//     project   |0 1 2 3|4 5 6 7|         a band of the last node asks for rows of the one before, and so on up
+//     depthwise |0 1 2 3|4 5 6 7|
+//     expand    |0 1 2 3 4|5 6 7 8|       rows that two bands read are kept, not made again:
+//     ring      |5 6 2 3 4|               row r lies in slot r mod 5
+//
+// A tensor that only the chain reads becomes a ring of as many rows as must be there at once. Others stay whole, and may be replaced in
+// place: the bands of the reader must then stay ahead of those of the writer.
+// Invariants: bands of a position rise and tile its rows; rows are read when they are made and before they are overwritten.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sluice/planner/order/chain.h"
+#include "sluice/planner/order/row_needs.h"
+#include "sluice/planner/order/select_kernels.h"
+#include "sluice/planner/order/views.h"
+
+namespace sluice::planner {
+
+/// A chain, and how many rows of each position's output it holds (0: all).
+struct Banded {
+  Chain chain;
+  std::vector<std::int64_t> ring_rows;  // by position - chain.first
+  std::int64_t bands = 1;               // asked for
+};
+
+class BandCutter {
+ public:
+  BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
+      : graph_(graph), kernels_(kernels), views_(views), of_position_(views.order.size()) {
+    tensors_in_.assign(views.blocks.size(), 0);
+    for (const plan::TensorPlacement& placement : views.tensors)
+      if (placement.buffer.valid()) ++tensors_in_[placement.buffer.index()];
+    maker_.assign(graph.tensors.size(), kNobody);
+    for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
+    for (std::size_t p = 0; p < views.order.size(); ++p) {
+      const TensorId out = node(p).outputs[0];
+      maker_[out.index()] = p;
+      if (!placement(out).buffer.valid()) continue;  // it passes
+      const Block& block = views.blocks[placement(out).buffer.index()];
+      of_position_[p].alone = tensors_in_[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
+    }
+    for (std::size_t p = 0; p < views.order.size(); ++p) {
+      of_position_[p].image_rows = rows_of_image(graph, node(p), connected);
+      for (std::size_t i = 0; i < node(p).inputs.size(); ++i) {
+        of_position_[p].inputs.push_back(row_relation(graph, node(p), i, connected));
+        if (const std::size_t by = maker_[node(p).inputs[i].index()]; by < kCaller) of_position_[by].readers.push_back({p, i});
+      }
+    }
+  }
+
+  /// Can its steps take part of the rows, from views of any kind?
+  bool takes_bands(std::size_t p) const {
+    const kernels::KernelDescriptor& kernel = *kernels_[views_.order[p].index()];
+    return kernel.slices_rows && kernel.takes_pitches && node(p).outputs.size() == 1 && model::rows_of_turn(graph_, node(p)) == 0;
+  }
+
+  /// Does the output of `p` go nowhere but to positions before `end`, row by row?
+  bool stays_inside(std::size_t p, std::size_t end) const {
+    const Position& position = of_position_[p];
+    return position.alone && !position.readers.empty() && std::all_of(position.readers.begin(), position.readers.end(), [&](Reader r) {
+             return r.position < end && takes_bands(r.position) && read_by(r, {0, 1}).has_value();
+           });
+  }
+
+  /// Bytes of the output of a position that a buffer holds.
+  std::uint64_t output_bytes(std::size_t p) const {
+    const BufferId block = placement(node(p).outputs[0]).buffer;
+    return block.valid() ? views_.blocks[block.index()].bytes : 0;
+  }
+
+  std::uint64_t row_bytes(std::size_t p) const { return static_cast<std::uint64_t>(placement(node(p).outputs[0]).row_pitch); }
+  RowRange all_rows(std::size_t p) const noexcept { return {0, rows_of(p)}; }
+
+  /// Positions [first, end) in `bands` bands of the last one's rows; nothing where they cannot run so.
+  std::optional<Banded> cut(std::size_t first, std::size_t end, std::int64_t bands) const {
+    for (std::size_t p = first; p < end; ++p)
+      if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
+    Banded banded{{first, end, {}, {}}, {}, bands};
+    std::vector<std::int64_t> made(end - first, 0);  // rows of each position so far
+    const std::int64_t rows = rows_of(end - 1);
+    for (std::int64_t band = 1; band <= bands; ++band) {
+      const std::int64_t until = round_row(of_position_[end - 1].image_rows, granule(end - 1), rows * band / bands);
+      if (until == made.back()) continue;
+      const std::vector<std::int64_t> wanted = rows_wanted(banded.chain, made, until);
+      for (std::size_t p = first; p < end; ++p) {
+        if (made[p - first] == wanted[p - first]) continue;
+        const BandStep step{p, {made[p - first], wanted[p - first]}};
+        if (!stays_ahead(banded.chain, step, made)) return std::nullopt;
+        banded.chain.steps.push_back(step);
+        made[p - first] = step.rows.end;
+      }
+    }
+    finish(banded);
+    return banded;
+  }
+
+  /// The same run of positions, each making rows in steps of one of `bands` parts of its own, and only when somebody asks for them: what
+  /// stands between a maker and its reader is then as little as windows and granules leave.
+  ///
+  ///     cut             [a 0-85][b 0-84][c 0-41]...      the first band asks each position for all that lies behind it
+  ///     cut_on_demand   [a 0-6][b 0-4][a 6-10][b 4-8][c 0-4]...
+  std::optional<Banded> cut_on_demand(std::size_t first, std::size_t end, std::int64_t bands) const {
+    for (std::size_t p = first; p < end; ++p)
+      if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
+    Demand demand{{{first, end, {}, {}}, {}, bands}, std::vector<std::int64_t>(end - first, 0), true};
+    const std::int64_t rows = rows_of(end - 1);
+    while (demand.fits && demand.made.back() < rows) {
+      advance(demand, end - 1);
+      // What nobody in the chain reads keeps pace with the last.
+      for (std::size_t p = first; p + 1 < end && demand.fits; ++p) {
+        const bool asked =
+            std::any_of(of_position_[p].readers.begin(), of_position_[p].readers.end(), [&](Reader r) { return r.position < end; });
+        make_until(demand, p, demand.made.back() == rows ? rows_of(p) : asked ? 0 : rows_of(p) * demand.made.back() / rows);
+      }
+    }
+    if (!demand.fits) return std::nullopt;
+    finish(demand.banded);
+    return std::move(demand.banded);
+  }
+
+  /// What a chain makes of blocks: rings become smaller, and what lives in a part of it lives through all of it.
+  void apply(const Banded& banded, std::vector<Block>& blocks) const {
+    const auto first = static_cast<std::int64_t>(banded.chain.first);
+    const auto end = static_cast<std::int64_t>(banded.chain.end);
+    for (Block& block : blocks) {
+      if (block.first >= first && block.first < end) block.first = first;
+      if (block.last >= first && block.last < end) block.last = end - 1;
+    }
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
+      if (const std::int64_t ring = banded.ring_rows[p - banded.chain.first]; ring > 0)
+        blocks[placement(node(p).outputs[0]).buffer.index()].bytes = static_cast<std::uint64_t>(ring) * row_bytes(p);
+  }
+
+  /// Writes a chain into views. Chains come in order.
+  void apply(const Banded& banded, Views& views) const {
+    apply(banded, views.blocks);
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
+      if (const std::int64_t ring = banded.ring_rows[p - banded.chain.first]; ring > 0)
+        views.tensors[node(p).outputs[0].index()].ring_rows = ring;
+    views.chains.push_back(banded.chain);
+  }
+
+ private:
+  static constexpr std::size_t kNobody = ~std::size_t{0};  // a constant or a view
+  static constexpr std::size_t kCaller = kNobody - 1;
+
+  struct Reader {
+    std::size_t position;
+    std::size_t input;
+  };
+  struct Position {
+    bool alone = false;  // nothing else lies in the block of its output
+    std::int64_t image_rows = 1;
+    std::vector<std::optional<RowRelation>> inputs;
+    std::vector<Reader> readers;
+  };
+
+  /// A chain as far as its steps are listed.
+  struct Demand {
+    Banded banded;
+    std::vector<std::int64_t> made;  // rows, by position - first
+    bool fits = true;                // false: a step would read what is overwritten
+  };
+
+  /// Makes the next rows of a position, and before them what they read of the chain.
+  void advance(Demand& demand, std::size_t p) const {
+    std::vector<std::size_t> waiting{p};
+    while (!waiting.empty() && demand.fits) {
+      const BandStep step = next_step(demand, waiting.back());
+      if (const std::size_t maker = missing(demand, step); maker != kNobody) {
+        waiting.push_back(maker);
+        continue;
+      }
+      demand.fits = stays_ahead(demand.banded.chain, step, demand.made);
+      demand.banded.chain.steps.push_back(step);
+      demand.made[step.position - demand.banded.chain.first] = step.rows.end;
+      waiting.pop_back();
+    }
+  }
+  void make_until(Demand& demand, std::size_t p, std::int64_t rows) const {
+    while (demand.fits && demand.made[p - demand.banded.chain.first] < rows) advance(demand, p);
+  }
+
+  BandStep next_step(const Demand& demand, std::size_t p) const {
+    const std::int64_t all = rows_of(p), begin = demand.made[p - demand.banded.chain.first];
+    const std::int64_t each = std::max<std::int64_t>(1, all / demand.banded.bands);
+    return {p, {begin, std::min(all, round_row(of_position_[p].image_rows, granule(p), begin + each))}};
+  }
+
+  /// Who must go on before a step can be; kNobody: all that it reads is there. The last rows of a position ask for all rows of others:
+  /// some are read by nobody, and must be made.
+  std::size_t missing(const Demand& demand, const BandStep& step) const {
+    const Chain& chain = demand.banded.chain;
+    for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
+      const std::size_t maker = maker_[node(step.position).inputs[i].index()];
+      if (maker < chain.first || maker >= step.position) continue;  // made outside
+      const auto read = step.rows.end == rows_of(step.position) ? std::nullopt : read_by({step.position, i}, step.rows);
+      if (demand.made[maker - chain.first] < (read ? read->end : rows_of(maker))) return maker;
+    }
+    return kNobody;
+  }
+
+  /// What follows from the steps.
+  void finish(Banded& banded) const {
+    banded.ring_rows = rings_of(banded.chain);
+    for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
+  }
+
+  const model::Node& node(std::size_t p) const noexcept { return graph_.node(views_.order[p]); }
+  const plan::TensorPlacement& placement(TensorId t) const noexcept { return views_.tensors[t.index()]; }
+  std::int64_t granule(std::size_t p) const noexcept { return kernels_[views_.order[p].index()]->row_granule; }
+  std::int64_t rows_of(std::size_t p) const noexcept { return row_extents(graph_.tensor(node(p).outputs[0]).shape).rows; }
+  std::optional<RowRange> read_by(Reader r, RowRange rows) const noexcept {
+    const std::optional<RowRelation>& by = of_position_[r.position].inputs[r.input];
+    return by ? std::optional(rows_read(*by, granule(r.position), rows)) : std::nullopt;
+  }
+
+  /// Rows that each position must have made for the last one to make `until`, by position - first.
+  std::vector<std::int64_t> rows_wanted(const Chain& chain, const std::vector<std::int64_t>& made, std::int64_t until) const {
+    std::vector<std::int64_t> wanted = made;
+    const std::int64_t all = rows_of(chain.end - 1);
+    wanted.back() = until;
+    for (std::size_t p = chain.end - 1; p-- > chain.first;) {
+      std::int64_t& want = wanted[p - chain.first];
+      bool asked = false;
+      for (const Reader& reader : of_position_[p].readers) {
+        if (reader.position >= chain.end) continue;
+        const std::size_t r = reader.position - chain.first;
+        asked = true;
+        if (wanted[r] > made[r]) want = std::max(want, read_by(reader, {made[r], wanted[r]}).value_or(RowRange{0, rows_of(p)}).end);
+      }
+      if (!asked) want = std::max(want, rows_of(p) * until / all);
+      want = std::max<std::int64_t>(want, 1);  // all begin in the first band: loads come in the order of positions
+      want = until == all ? rows_of(p) : want;
+      if (want > made[p - chain.first] && want < rows_of(p)) want = round_row(of_position_[p].image_rows, granule(p), want);
+    }
+    return wanted;
+  }
+
+  /// Does a step read no row that the chain has overwritten already? Only a tensor from outside the chain may be replaced in it.
+  bool stays_ahead(const Chain& chain, const BandStep& step, const std::vector<std::int64_t>& made) const {
+    for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
+      const TensorId in = node(step.position).inputs[i];
+      if (!placement(in).buffer.valid() || tensors_in_[placement(in).buffer.index()] == 1) continue;
+      const RowRange need = read_by({step.position, i}, step.rows).value_or(RowRange{});
+      for (std::size_t w = chain.first; w < chain.end; ++w) {
+        const TensorId out = node(w).outputs[0];
+        if (out == in || placement(out).buffer != placement(in).buffer) continue;
+        const bool same_place = placement(out).offset == placement(in).offset && graph_.tensor(out).shape == graph_.tensor(in).shape;
+        const std::size_t maker = maker_[in.index()];
+        const bool from_outside = maker == kCaller || maker < chain.first;
+        if (!same_place || !from_outside || need.empty() || need.begin < made[w - chain.first]) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Rows of each position that must be there at once, from the oldest that some later step reads to the newest; 0: all, or it is no ring.
+  std::vector<std::int64_t> rings_of(const Chain& chain) const {
+    std::vector<std::int64_t> oldest, most(chain.end - chain.first, 0);
+    for (std::size_t p = chain.first; p < chain.end; ++p) oldest.push_back(rows_of(p));
+    for (auto step = chain.steps.rbegin(); step != chain.steps.rend(); ++step) {
+      const std::size_t at = step->position - chain.first;
+      most[at] = std::max(most[at], step->rows.end - std::min(oldest[at], step->rows.begin));
+      for (std::size_t i = 0; i < node(step->position).inputs.size(); ++i) {
+        const std::size_t maker = maker_[node(step->position).inputs[i].index()];
+        if (maker < chain.first || maker >= chain.end) continue;
+        std::int64_t& kept = oldest[maker - chain.first];
+        kept = std::min(kept, read_by({step->position, i}, step->rows).value_or(RowRange{}).begin);
+      }
+    }
+    for (std::size_t p = chain.first; p < chain.end; ++p) {
+      std::int64_t& ring = most[p - chain.first];
+      if (p + 1 == chain.end || ring >= rows_of(p) || !stays_inside(p, chain.end)) ring = 0;
+    }
+    return most;
+  }
+
+  /// Of a large tensor that is no ring, the rows that a step reads or writes.
+  std::uint64_t far_bytes(const Banded& banded, const BandStep& step) const {
+    constexpr std::uint64_t kNear = 512u << 10;
+    const auto far = [&](TensorId t, RowRange rows) -> std::uint64_t {
+      const model::Tensor& tensor = graph_.tensor(t);
+      if (tensor.weight.valid() || tensor.bytes().count() <= kNear) return 0;
+      const std::size_t maker = maker_[t.index()];
+      if (maker >= banded.chain.first && maker < banded.chain.end && banded.ring_rows[maker - banded.chain.first] > 0) return 0;
+      return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows.size());
+    };
+    const model::Node& n = node(step.position);
+    std::uint64_t bytes = far(n.outputs[0], step.rows);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+      bytes += far(n.inputs[i],
+                   read_by({step.position, i}, step.rows).value_or(RowRange{0, row_extents(graph_.tensor(n.inputs[i]).shape).rows}));
+    return bytes;
+  }
+
+  const model::Graph& graph_;
+  const KernelChoice& kernels_;
+  const Views& views_;
+  std::vector<Position> of_position_;
+  std::vector<std::size_t> maker_;         // by tensor: the position that makes it
+  std::vector<std::uint32_t> tensors_in_;  // by block
+};
+
+}  // namespace sluice::planner

@@ -1,0 +1,362 @@
+// A graph with regions in bands: its views, its chains, what each place of the order then needs of memory and time. What the search
+// (planner/bands/memory_partition.h) compares.
+//
+//     bytes |  ..                     activations   blocks that live, and a workspace; all of a region's at each of its places
+//           |  ##  ..  ##             weights       the finest slices; what a region holds, and of what it reads again the finest slice
+//           +--------------- order
+//
+// Invariant: a place is said to need what it takes at least.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sluice/planner/bands/band_chain.h"
+#include "sluice/planner/bands/region.h"
+#include "sluice/planner/stream/problem.h"
+
+namespace sluice::planner {
+
+/// What a place of the order needs.
+struct Need {
+  std::uint64_t activations = 0;
+  std::uint64_t weights = 0;
+  std::uint64_t all() const noexcept { return activations + weights; }
+};
+
+/// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
+class StepCosts {
+ public:
+  /// `finest`: workspaces are those of the finest slices of channels, as where memory is short; else those of all channels.
+  explicit StepCosts(const Problem& problem, bool finest = true)
+      : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
+
+  /// Of the whole node, whose weights come in the finest slices: its time, and what it needs beside blocks.
+  struct Whole {
+    double seconds = 0;
+    Need own;
+    bool known = false;
+  };
+  const Whole& whole(NodeId id) {
+    Whole& whole = whole_[id.index()];
+    if (whole.known) return whole;
+    const RowRange rows{0, row_extents(problem_.graph->tensor(problem_.graph->node(id).outputs[0]).shape).rows};
+    whole = {seconds(id, {0, rows, 0}), own_need(id, rows), true};
+    return whole;
+  }
+
+  /// What a weight takes that lies whole in memory, or its finest slice.
+  std::uint64_t held_bytes(WeightId id, bool finest) const {
+    const model::Weight& weight = problem_.graph->weight(id);
+    if (weight.always_resident) return 0;
+    return (finest ? Bytes(problem_.graph->stretches_of(weight).front().raw_size) : weight.bytes).count() + kBlockBytes;
+  }
+
+  double seconds(NodeId id, const BandStep& band) {
+    const auto [known, is_new] = seconds_.try_emplace(Key{id.index(), band.rows.size(), band.far_bytes}, 0.0);
+    if (is_new) {
+      StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
+      step.rows = band.rows;
+      step.far_bytes = band.far_bytes;
+      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
+    }
+    return known->second;
+  }
+
+  /// `sliced`: its steps may take a part of the channels.
+  std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
+    constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
+    const std::int64_t all = model::step_channels(*problem_.graph, problem_.graph->node(id));
+    return problem_.kernels.workspace_bytes(id,
+                                            {rows, {0, sliced && finest_ ? std::min(all, kFinestChannels) : all}, problem_.threads, false});
+  }
+
+ private:
+  struct Key {
+    std::size_t node;
+    std::int64_t rows;
+    std::uint64_t far_bytes;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const noexcept {
+      return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes);
+    }
+  };
+  Need own_need(NodeId id, RowRange rows) const {
+    const model::Node& node = problem_.graph->node(id);
+    const kernels::KernelDescriptor& kernel = *problem_.kernels[id.index()];
+    std::vector<WeightId> reads;
+    model::weights_read_by(*problem_.graph, node, reads);
+    const bool cut = cuts_channels(*problem_.graph, node, kernel);
+    const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? node.weights.size() : 0;
+    Need need{workspace(id, rows, cut), 0};
+    for (std::size_t i = 0; i < in_step; ++i)
+      need.weights = std::max(need.weights, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
+    for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
+    return need;
+  }
+
+  const Problem& problem_;
+  std::unordered_map<Key, double, Hash> seconds_;
+  std::vector<Whole> whole_;  // by node
+  const bool finest_;
+};
+
+class Partitioned {
+ public:
+  /// `problem` is whole: its views have no chains, and those of `order` when nothing lies apart. Regions come in order.
+  Partitioned(const Problem& problem, const Uses& uses, const std::vector<NodeId>& order, bool keep_inputs, std::vector<Region> regions,
+              StepCosts& costs)
+      : problem_(problem), order_(order), costs_(costs), regions_(std::move(regions)) {
+    std::vector<bool> apart(problem.graph->tensors.size(), false);
+    for (const Region& region : regions_)
+      if (region.rings) uses.mark_inside(region, apart);
+    views_ = assign_views(*problem.graph, problem.kernels, order, keep_inputs, apart);
+    cutter_.emplace(*problem.graph, problem.kernels, views_, Connected::kDeclared);
+    place_of_.assign(order.size(), kNoStep);
+    std::vector<std::size_t> position(problem.graph->nodes.size(), kNoStep);
+    for (std::size_t p = 0; p < views_.order.size(); ++p) position[views_.order[p].index()] = p;
+    for (std::size_t i = 0; i < order.size(); ++i) place_of_[i] = position[order[i].index()];
+    for (const Region& region : regions_) chains_.push_back(cut(region));
+  }
+  Partitioned(const Partitioned&) = delete;
+  Partitioned& operator=(const Partitioned&) = delete;
+
+  const std::vector<Region>& regions() const noexcept { return regions_; }
+  bool valid() const noexcept {
+    return std::all_of(chains_.begin(), chains_.end(), [](const auto& chain) { return chain.has_value(); });
+  }
+
+  /// The same regions, but for how region `which` is cut.
+  void set_bands(std::size_t which, std::int64_t bands) {
+    regions_[which].bands = bands;
+    chains_[which] = cut(regions_[which]);
+  }
+  /// And for what it reads again. False where that is the same weights.
+  bool set_reread(std::size_t which, std::uint64_t above) {
+    regions_[which].reread_above = above;
+    if (!chains_[which]) return false;
+    std::vector<bool> former = std::move(chains_[which]->chain.reads_again);
+    mark_reread(*chains_[which], above);
+    return former != chains_[which]->chain.reads_again;
+  }
+
+  /// The rows of the region's highest map: more bands than these change nothing.
+  std::int64_t most_rows(std::size_t which) const {
+    const auto [first, end] = positions_of(regions_[which]);
+    std::int64_t most = 0;
+    for (std::size_t p = first; p < end; ++p) most = std::max(most, cutter_->all_rows(p).end);
+    return most;
+  }
+
+  /// Concatenations without a step, one buffer for all their parts, that live at a place of the order: regions round them, whose parts
+  /// then lie apart, shorten that. Places of the order.
+  std::vector<std::size_t> joins_living_at(std::size_t place) const {
+    std::vector<std::size_t> joins;
+    const auto at = static_cast<std::int64_t>(place_of_[place]);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const model::Node& join = problem_.graph->node(order_[i]);
+      if (join.op != model::OpKind::kConcat || place_of_[i] != kNoStep) continue;
+      const plan::TensorPlacement& whole = views_.tensors[join.outputs[0].index()];
+      if (!whole.buffer.valid()) continue;
+      const Block& block = views_.blocks[whole.buffer.index()];
+      if (block.first <= at && at <= block.last) joins.push_back(i);
+    }
+    return joins;
+  }
+
+  /// By place of the order; of a node without steps: nothing.
+  std::vector<Need> needs() const {
+    std::vector<Block> blocks = views_.blocks;
+    for (const auto& banded : chains_) cutter_->apply(*banded, blocks);
+    std::vector<Need> by_position = live(blocks);
+    std::size_t p = 0;
+    for (const auto& banded : chains_) {
+      for (; p < banded->chain.first; ++p) add_own(p, by_position[p]);
+      add_chain(*banded, by_position);
+      p = banded->chain.end;
+    }
+    for (; p < views_.order.size(); ++p) add_own(p, by_position[p]);
+    std::vector<Need> needs(order_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      if (place_of_[i] != kNoStep) needs[i] = by_position[place_of_[i]];
+    return needs;
+  }
+
+  /// Of all steps.
+  double seconds() const {
+    double sum = 0;
+    std::size_t p = 0;
+    for (const auto& banded : chains_) {
+      for (; p < banded->chain.first; ++p) sum += whole_seconds(p);
+      for (const BandStep& step : banded->chain.steps) sum += costs_.seconds(views_.order[step.position], step);
+      p = banded->chain.end;
+    }
+    for (; p < views_.order.size(); ++p) sum += whole_seconds(p);
+    return sum;
+  }
+
+  /// Bytes of weights that bands read again, beyond what one reading of each takes.
+  std::uint64_t reread_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& banded : chains_) {
+      if (banded->chain.reads_again.empty()) continue;
+      std::vector<std::uint64_t> bands(banded->chain.end - banded->chain.first, 0);
+      for (const BandStep& step : banded->chain.steps) ++bands[step.position - banded->chain.first];
+      for (std::size_t p = banded->chain.first; p < banded->chain.end; ++p)
+        if (!banded->chain.holds_weights(p)) bytes += (bands[p - banded->chain.first] - 1) * weight_bytes(p);
+    }
+    return bytes;
+  }
+
+  /// Tables of a plan that cuts no node by channels, beyond what is set aside for them: what bands cost there.
+  std::uint64_t table_bytes() const {
+    const TableCosts& cost = problem_.tables;
+    if (cost.set_aside >= kUnlimitedBytes.count()) return 0;
+    std::vector<std::uint64_t> steps(views_.order.size(), 1);
+    for (const auto& banded : chains_) {
+      for (std::size_t p = banded->chain.first; p < banded->chain.end; ++p) steps[p] = 0;
+      for (const BandStep& step : banded->chain.steps) ++steps[step.position];
+    }
+    std::uint64_t bytes = cost.any_plan + cost.buffer * views_.blocks.size();
+    for (std::size_t p = 0; p < steps.size(); ++p) {
+      const std::size_t operands = node(p).weights.size(), tensors = node(p).inputs.size() + node(p).outputs.size();
+      const std::size_t passing = problem_.kernels.passing() == nullptr ? 0 : problem_.kernels.passing()->touched(views_.order[p]);
+      bytes +=
+          steps[p] * (cost.step + cost.buffer + (cost.operand + cost.weight) * operands + cost.tensor * tensors + cost.block * passing);
+    }
+    return bytes - std::min(bytes, cost.set_aside);
+  }
+
+  /// As a problem of its own.
+  Problem problem() const {
+    Problem banded = problem_;
+    banded.memo = std::make_shared<Memo>();
+    banded.views = views_;
+    for (const auto& chain : chains_) cutter_->apply(*chain, banded.views);
+    if (problem_.repeat)
+      banded.options = derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads);
+    banded.pieces = cut_pieces(*problem_.graph, problem_.kernels, banded.views.order);
+    return banded;
+  }
+
+ private:
+  static constexpr std::size_t kNoStep = ~std::size_t{0};
+
+  const model::Node& node(std::size_t p) const noexcept { return problem_.graph->node(views_.order[p]); }
+
+  double whole_seconds(std::size_t p) const { return costs_.whole(views_.order[p]).seconds; }
+
+  std::pair<std::size_t, std::size_t> positions_of(const Region& region) const {
+    std::size_t first = kNoStep, end = 0;
+    for (std::size_t i = region.first; i < region.end; ++i) {
+      if (place_of_[i] == kNoStep) continue;
+      first = std::min(first, place_of_[i]);
+      end = place_of_[i] + 1;
+    }
+    return {first, end};
+  }
+
+  std::optional<Banded> cut(const Region& region) const {
+    const auto [first, end] = positions_of(region);
+    if (first == kNoStep || first >= end) return std::nullopt;
+    std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands) : cutter_->cut(first, end, region.bands);
+    if (banded) mark_reread(*banded, region.reread_above);
+    return banded;
+  }
+
+  void mark_reread(Banded& banded, std::uint64_t above) const {
+    const std::size_t first = banded.chain.first;
+    std::vector<bool> again(banded.chain.end - first, false);
+    for (std::size_t p = first; p < banded.chain.end; ++p) again[p - first] = may_reread(p) && weight_bytes(p) > above;
+    const bool any = std::find(again.begin(), again.end(), true) != again.end();
+    banded.chain.reads_again = any ? std::move(again) : std::vector<bool>();
+  }
+
+  bool may_reread(std::size_t p) const {
+    return !node(p).weights.empty() && !problem_.graph->weight(node(p).weights[0]).always_resident &&
+           weight_turns(*problem_.graph, node(p), *problem_.kernels[views_.order[p].index()]) == 0;
+  }
+
+  /// Of weights outside the resident segment.
+  std::uint64_t weight_bytes(std::size_t p) const {
+    std::uint64_t bytes = 0;
+    for (WeightId w : node(p).weights)
+      if (const model::Weight& weight = problem_.graph->weight(w); !weight.always_resident) bytes += weight.bytes.count();
+    return bytes;
+  }
+
+  std::vector<Need> live(const std::vector<Block>& blocks) const {
+    const std::size_t positions = views_.order.size();
+    std::vector<std::int64_t> delta(positions + 1, 0);
+    for (const Block& block : blocks) {
+      const std::size_t first = block.whole_period ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(block.first, 0));
+      const std::size_t end =
+          block.to_end || block.whole_period ? positions : static_cast<std::size_t>(std::max<std::int64_t>(block.last + 1, 0));
+      if (first >= end) continue;
+      delta[first] += static_cast<std::int64_t>(block.bytes);
+      delta[end] -= static_cast<std::int64_t>(block.bytes);
+    }
+    std::vector<Need> needs(positions);
+    std::int64_t bytes = 0;
+    for (std::size_t p = 0; p < positions; ++p) needs[p].activations = static_cast<std::uint64_t>(bytes += delta[p]);
+    return needs;
+  }
+
+  void add_own(std::size_t p, Need& need) const {
+    const Need& own = costs_.whole(views_.order[p]).own;
+    need.activations += own.activations;
+    need.weights += own.weights;
+  }
+
+  void add_chain(const Banded& banded, std::vector<Need>& by_position) const {
+    Need need;
+    need.activations = by_position[banded.chain.first].activations;
+    std::uint64_t slice = 0;
+    std::vector<WeightId> reads;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
+      reads.clear();
+      model::weights_read_by(*problem_.graph, node(p), reads);
+      const bool held = banded.chain.holds_weights(p);
+      const bool cut = cuts_channels(*problem_.graph, node(p), *problem_.kernels[views_.order[p].index()]);
+      std::uint64_t bytes = 0;
+      for (std::size_t i = 0; i < reads.size(); ++i) bytes += costs_.held_bytes(reads[i], !held && cut && i == 0);
+      (held ? need.weights : slice) = held ? need.weights + bytes : std::max(slice, bytes);
+    }
+    need.weights += slice;
+    need.activations += workspace_of(banded);
+    std::fill(by_position.begin() + static_cast<std::ptrdiff_t>(banded.chain.first),
+              by_position.begin() + static_cast<std::ptrdiff_t>(banded.chain.end), need);
+  }
+
+  std::uint64_t workspace_of(const Banded& banded) const {
+    std::uint64_t most = 0;
+    std::vector<std::int64_t> largest(banded.chain.end - banded.chain.first, 0);
+    for (const BandStep& step : banded.chain.steps) {  // bands of a position are mostly alike
+      std::int64_t& seen = largest[step.position - banded.chain.first];
+      if (step.rows.size() <= seen) continue;
+      seen = step.rows.size();
+      const bool cut = !banded.chain.holds_weights(step.position) &&
+                       cuts_channels(*problem_.graph, node(step.position), *problem_.kernels[views_.order[step.position].index()]);
+      most = std::max(most, costs_.workspace(views_.order[step.position], step.rows, cut));
+    }
+    return most;
+  }
+
+  const Problem& problem_;
+  const std::vector<NodeId>& order_;
+  StepCosts& costs_;
+  std::vector<Region> regions_;
+  Views views_;
+  std::optional<BandCutter> cutter_;
+  std::vector<std::size_t> place_of_;  // positions, by place of the order
+  std::vector<std::optional<Banded>> chains_;
+};
+
+}  // namespace sluice::planner

@@ -1,0 +1,205 @@
+// From a draft to candidates: gates, trim, addresses, extension, in this order.
+//
+//     draft -> fluid gates -> T_LB: is it worth going on?
+//                |-> trim (some slack) -> addresses by three rules -> extend left -> simulate -> the best one stays
+//                |     where a load finds no address, those in its way come late and all are placed again
+//                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/choose/place_together.h)
+//                |-> round activations again, and loads that are in the way change sides                    (planner/stream/load_sides.h)
+//                |-> the ring                                      (planner/choose/two_slots.h: always gives something that overlaps)
+//
+// The next way is gone only where the one before leaves more than a threshold above the bound.
+// Invariant: no candidate is faster than the draft's fluid bound.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "sluice/planner/choose/candidate.h"
+#include "sluice/planner/choose/place_together.h"
+#include "sluice/planner/choose/two_slots.h"
+#include "sluice/planner/place/free_space.h"
+#include "sluice/planner/stream/load_sides.h"
+#include "sluice/planner/stream/trim.h"
+
+namespace sluice::planner {
+
+inline constexpr double kWorthwhile = 0.999;
+/// A candidate this close to its bound is not worked on further: profiles are not known better.
+inline constexpr double kCloseEnough = 1.004;
+/// One that is further away is worth trying in every way, and the exact search.
+inline constexpr double kWorthSearching = 1.01;
+
+/// The best candidate so far, and the least bound of all that was looked at.
+struct Search {
+  const Problem& problem;
+  std::uint64_t capacity;
+  std::optional<Candidate> best = {};
+  double bound = std::numeric_limits<double>::infinity();
+  double to_beat = std::numeric_limits<double>::infinity();  // seconds: only less is worth having, for what was found elsewhere
+  double worthwhile = kWorthwhile;                           // of the best candidate's seconds: what a later one must beat
+  /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
+  /// stays; where there is none yet, the search goes on until there is.
+  std::int64_t work_left = kQuickWork;
+  std::uint64_t exact_share = 0;  // of the exact search, in one placement of everything together
+  int together_left = 1;          // such placements: each may take its whole share and find nothing
+
+  /// Without the exact search this much is tried: a few tries of a large model, many of a small one.
+  static constexpr std::int64_t kQuickWork = 4 * SearchLimit::kWorkPerMillisecond;
+
+  void allow(SearchLimit limit) noexcept {
+    // Where the search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
+    constexpr std::uint64_t kShares = 24;
+    constexpr int kTries = 8;
+    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 7, std::int64_t{1} << 60));
+    exact_share = limit.work / kShares;
+    together_left = limit.work > 0 ? kTries : 1;
+  }
+  void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
+  bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
+  bool may_go_on() const noexcept { return work_left > 0 || !has_any(); }
+  /// Of one placement of everything together.
+  PlaceOptions limits_together() const noexcept {
+    const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
+    // Where the quick rules stay higher, one share seldom finds a placement, and other ways need the work more.
+    constexpr double kUpTo = 1.3;
+    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = kUpTo};
+  }
+
+  /// What the best of all takes, here or elsewhere, as far as is known.
+  double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
+
+  /// Keeps the better of two candidates; on a near tie the one that came first.
+  void offer(std::optional<Candidate> candidate) {
+    if (!candidate || candidate->bytes() > capacity) return;
+    bound = std::min(bound, candidate->seconds);
+    if (promises(candidate->seconds)) best = std::move(candidate);
+  }
+  /// The same of a placement, which becomes a candidate only if it is the better one.
+  void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
+    const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
+    bound = std::min(bound, seconds);
+    if (promises(seconds)) offer(finish(problem, draft, layout, Policy::kSluice, std::move(placement)));
+  }
+  /// Would a candidate of so many seconds be taken?
+  bool promises(double seconds) const noexcept { return seconds < to_beat && (!best || seconds < best->seconds * worthwhile); }
+};
+
+/// What a step or a load of a draft costs to cut, price and simulate, as measured, in the unit of SearchLimit.
+inline constexpr std::uint64_t kWorkAnItem = 64;
+
+/// Fluid gates of a draft, and the run that they would give.
+struct FluidRun {
+  FluidGates fluid;
+  Timeline times;
+};
+
+inline FluidRun fluid_run(const Problem& problem, const Draft& draft, std::uint64_t capacity) {
+  FluidRun run;
+  run.fluid = fluid_gates(draft.schedule, live_by_step(draft.layout, draft.schedule), draft.room(capacity), problem.objective_run(),
+                          problem.repeat);
+  run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
+  return run;
+}
+
+/// Tails in the way of a run's last loads cost them their place: then nothing goes round.
+inline PlaceRule unwrapped(PlaceRule rule) {
+  for (std::int64_t& gate : rule.least_gates) gate = std::max<std::int64_t>(gate, 0);
+  return rule;
+}
+
+namespace detail {
+
+/// Round activations as the draft's layout has them, by three rules; where there is time, each load then goes to the better side
+/// (planner/stream/load_sides.h).
+inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, TrimSlack slack, double enough, bool sides) {
+  constexpr std::int64_t kShareOfWork = 8;
+  const Problem& problem = search.problem;
+  const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
+  PlaceRule rule;
+  rule.arena = arena_for_loads(draft, search.capacity);
+  if (rule.arena.empty()) return;
+  rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
+  for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
+    if (!search.may_go_on()) return;
+    rule.address = address;
+    PlaceRule used = rule;
+    std::uint64_t work = kWorkAnItem * draft.items();  // to simulate it, too
+    auto placed = place_loads(draft.schedule, fixed, used, &work);
+    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, used = unwrapped(rule), &work);
+    if (!placed) placed = place_loads_late(draft.schedule, fixed, used = rule, work);
+    search.spend(work);
+    if (!placed) return;  // nor will another rule find a place
+    if (sides && address != AddressRule::kRing && search.work_left > 0) {
+      work = 0;
+      SideSearch side_search(draft.schedule, draft.costs, fixed, problem.objective_run());
+      *placed = side_search.improve(used, std::move(*placed), run.times, enough, kWorkAnItem * draft.items() / 4,
+                                    static_cast<std::uint64_t>(search.work_left / kShareOfWork), work);
+      search.spend(work);
+    }
+    search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, used, std::move(*placed)));
+    if (search.best && search.best->seconds <= enough) return;
+  }
+}
+
+/// Together with the activations; with less and less room for gates while no addresses are found.
+inline void stream_together(Search& search, const Draft& draft, double enough) {
+  const Problem& problem = search.problem;
+  const std::uint64_t room = draft.room(search.capacity);
+  const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
+  for (const std::uint64_t thousandths : {0u, 5u, 10u, 20u, 30u, 50u, 80u, 120u}) {
+    FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
+    if (!run.fluid.fits) return;
+    run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
+    search.spend(kWorkAnItem * draft.items());
+    if (search.together_left == 0 || search.work_left <= 0 || !search.promises(run.times.seconds())) return;
+    --search.together_left;
+    const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
+    std::uint64_t work = 0;
+    auto placed = place_together(draft, trimmed, room, search.limits_together(), work);
+    search.spend(work);
+    if (!placed) continue;
+    PlaceRule rule;
+    const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
+    rule.arena = {draft.base, std::max(placed->placement.height, draft.base)};
+    search.offer(draft, placed->layout, extend_left(draft.schedule, fixed, rule, std::move(placed->placement)));
+    if (search.best && search.best->seconds <= enough) return;
+  }
+}
+
+}  // namespace detail
+
+/// kQuick: round activations as they lie in the ground that the draft was cut for. kTogether: activations move, too, if the exact search
+/// may help. kThorough: in every other way round activations. kLast: activations move, with or without the search.
+enum class Effort : std::uint8_t { kQuick, kTogether, kThorough, kLast };
+
+/// Streams a draft, unless its fluid bound says that it cannot beat the best.
+inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room& ground, Effort effort) {
+  const double bound = run.times.seconds();
+  if (!run.fluid.fits) return;
+  search.bound = std::min(search.bound, bound);
+  if (!search.promises(bound)) return;
+  const double enough = bound * kCloseEnough;
+  if (effort == Effort::kTogether || effort == Effort::kLast) {
+    return detail::stream_together(search, draft, enough);
+  }
+  const auto near = [&](double times) { return search.found() <= bound * times; };
+  const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };
+  const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
+  if (effort == Effort::kThorough && near(kWorthSearching)) return;
+  if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough, false);
+  if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough, true);
+  // Packed anew they may lie as before.
+  const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
+  search.problem.memo->pack(draft.layout);  // activations and workspaces together
+  if (fits()) {
+    if (!near(kWorthSearching) && draft.layout.offsets != ground_offsets)
+      detail::stream_round(search, draft, run, TrimSlack{}, enough, true);
+    if (near(kWorthSearching)) return;
+    if (auto ring = place_in_ring(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*ring));
+  }
+}
+
+}  // namespace sluice::planner

@@ -1,0 +1,201 @@
+// Pass: a chosen candidate, written as a Plan. Nothing is decided here.
+//
+// Buffers come in this order: blocks of activations, transforms, workspaces (one a step), targets of loads (one a load). Invariant: the
+// same candidate gives the same plan, field by field.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/plan/plan.h"
+#include "sluice/planner/choose/candidate.h"
+
+namespace sluice::planner {
+
+namespace detail {
+
+inline constexpr double kMilliseconds = 1e3;
+
+class Emitter {
+ public:
+  Emitter(const Problem& problem, const Candidate& candidate)
+      : graph_(*problem.graph), problem_(problem), candidate_(candidate), schedule_(candidate.schedule) {}
+
+  plan::Plan emit() {
+    plan_.policy = std::string(name_of(candidate_.policy));
+    plan_.threads = static_cast<std::uint32_t>(problem_.threads);
+    plan_.block = kBlockBytes;
+    plan_.repeat = problem_.repeat;
+    plan_.arena_bytes = Bytes(candidate_.arena_bytes);
+    plan_.tensors = problem_.views.tensors;
+    reserve();
+    add_blocks();
+    add_derived();
+    add_steps();
+    add_passing();
+    add_loads();
+    return std::move(plan_);
+  }
+
+ private:
+  /// No more than TableCosts counts: what vectors keep in reserve is memory too.
+  void reserve() {
+    plan_.buffers.reserve(problem_.views.blocks.size() + schedule_.derived.size() + schedule_.steps.size() + schedule_.loads.size());
+    plan_.steps.reserve(schedule_.steps.size());
+    plan_.operands.reserve(schedule_.operands.size());
+    plan_.loads.reserve(schedule_.loads.size());
+  }
+
+  plan::StepRange steps_of(Interval<std::int64_t> positions) const {
+    return {schedule_.steps_of[static_cast<std::size_t>(positions.begin)].begin,
+            schedule_.steps_of[static_cast<std::size_t>(positions.end - 1)].end};
+  }
+
+  void add_blocks() {
+    for (std::size_t b = 0; b < problem_.views.blocks.size(); ++b) {
+      const Rectangle& item = candidate_.layout.items[b];
+      const Block& block = problem_.views.blocks[b];
+      plan_.buffers.push_back({block.kind, Bytes(item.size), kBufferAlignment, Bytes(candidate_.base + candidate_.layout.offsets[b]),
+                               steps_of(item.time), block.whole_period});
+    }
+  }
+
+  void add_derived() {
+    for (std::size_t d = 0; d < schedule_.derived.size(); ++d) {
+      plan_.buffers.push_back({plan::BufferKind::kDerived,
+                               Bytes(schedule_.derived[d].bytes),
+                               kBufferAlignment,
+                               Bytes(candidate_.derived_offsets[d]),
+                               {0, schedule_.step_count()},
+                               true});
+      plan_.resident_bytes += Bytes(schedule_.derived[d].bytes);
+    }
+  }
+
+  void add_steps() {
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+      const StepSpec& spec = schedule_.steps[i];
+      const NodeId id = problem_.views.order[spec.position];
+      plan::Step step;
+      step.node = id;
+      step.kernel = problem_.kernels[id.index()]->id;
+      step.rows = rows_of(graph_, graph_.node(id), spec);
+      step.channels = spec.channels;
+      step.first_operand = spec.first_operand;
+      step.operand_count = spec.operand_count;
+      step.loads_needed = spec.loads_needed;
+      step.prepare = spec.prepare;
+      step.alone = runs_alone(*problem_.profile, price_step(graph_, problem_.kernels, id, spec, *problem_.profile, problem_.threads),
+                              problem_.threads);
+      if (spec.derived != kNotDerived)
+        step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
+      const std::size_t home = workspace_home(problem_.views, spec.position);
+      const Rectangle& workspace = candidate_.layout.workspace(home);
+      if (workspace.size > 0 && workspace_bytes(graph_, problem_.kernels, id, spec, problem_.threads) > 0) {
+        const auto index = static_cast<std::int64_t>(i);
+        step.workspace = BufferId(plan_.buffers.size());
+        plan_.buffers.push_back({plan::BufferKind::kWorkspace,
+                                 Bytes(workspace.size),
+                                 kBufferAlignment,
+                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(home)),
+                                 {index, index + 1},
+                                 false});
+      }
+      plan_.steps.push_back(step);
+    }
+    for (const OperandSpec& operand : schedule_.operands)
+      plan_.operands.push_back({operand.weight, operand.panels, operand.load == kReadInStep ? LoadId::invalid() : LoadId(operand.load)});
+  }
+
+  /// Tensors that pass, and their blocks from the ends of the workspaces on.
+  void add_passing() {
+    const Passing* passing = problem_.kernels.passing();
+    if (passing == nullptr) return;
+    Bytes in_file;
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (!passing->passes(TensorId(t))) continue;
+      const bool spilled = passing->kind(TensorId(t)) == Passing::Kind::kSpilled;
+      plan_.passing.push_back({TensorId(t), spilled, spilled ? in_file : Bytes()});
+      if (spilled) in_file = align_up(in_file + graph_.tensors[t].bytes(), kBlockBytes);
+    }
+    std::size_t count = 0;
+    for (const plan::Step& step : plan_.steps) count += step.prepare ? 0 : passing->touched(step.node);
+    plan_.blocks.reserve(count);
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const plan::Step& step = plan_.steps[i];
+      if (step.prepare || passing->touched(step.node) == 0) continue;
+      std::uint64_t at = plan_.buffer(step.workspace).size.count();
+      for (const Passing::Beside& block :
+           passing->beside(step.node, problem_.kernels[step.node.index()]->row_granule, step.rows, step.channels)) {
+        at -= block.room(graph_);
+        plan_.blocks.push_back({static_cast<std::uint32_t>(i), block.tensor, block.rows, block.channels, Bytes(at),
+                                passage_of(block, i, passing->kind(block.tensor))});
+      }
+    }
+  }
+
+  plan::Passage passage_of(const Passing::Beside& block, std::size_t i, Passing::Kind kind) const {
+    if (kind == Passing::Kind::kHandedOver) return plan::Passage::kHandedOver;
+    if (block.made) return i + 1 < plan_.steps.size() && slices_one_band(i, i + 1) ? plan::Passage::kMade : plan::Passage::kStored;
+    return i > 0 && slices_one_band(i - 1, i) ? plan::Passage::kStillThere : plan::Passage::kFetched;
+  }
+
+  bool slices_one_band(std::size_t a, std::size_t b) const {
+    const plan::Step &first = plan_.steps[a], &second = plan_.steps[b];
+    return first.node == second.node && first.rows == second.rows && !first.prepare && !second.prepare;
+  }
+
+  void add_loads() {
+    for (std::size_t k = 0; k < schedule_.loads.size(); ++k) {
+      const LoadSpec& spec = schedule_.loads[k];
+      const std::int64_t gate = candidate_.placement.gates[k];
+      plan::Load load;
+      load.file = {Bytes(spec.payload.file_begin()), Bytes(spec.payload.read_bytes())};  // model files end on a whole block
+      load.target = BufferId(plan_.buffers.size());
+      load.first_stretch = spec.first_stretch;
+      load.stretch_count = spec.stretch_count;
+      load.resident = spec.resident;
+      load.prologue_only = spec.prologue_only;
+      load.gate = gate;
+      load.form = spec.payload.form;
+      load.uses = spec.uses;
+      const plan::StepRange lifetime = spec.resident ? plan::StepRange{0, schedule_.step_count()} : plan::StepRange{gate, spec.uses.end};
+      plan_.buffers.push_back({plan::BufferKind::kWeight, Bytes(spec.region_bytes()), kBlockBytes, Bytes(candidate_.placement.offsets[k]),
+                               lifetime, spec.resident});
+      if (!spec.prologue_only) (spec.resident ? plan_.resident_bytes : plan_.streamed_bytes) += load.file.size;
+      plan_.loads.push_back(load);
+    }
+  }
+
+  const model::Graph& graph_;
+  const Problem& problem_;
+  const Candidate& candidate_;
+  const Schedule& schedule_;
+  plan::Plan plan_;
+};
+
+}  // namespace detail
+
+inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { return detail::Emitter(problem, candidate).emit(); }
+
+/// `bound`: the least fluid bound, in seconds, of all drafts that were looked at.
+inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
+  const Schedule& schedule = candidate.schedule;
+  const Costs costs = price(problem, schedule);
+  const auto seconds = [&](Run run) { return simulate(schedule, costs, candidate.placement.gates, run).seconds(); };
+  plan::Prediction prediction;
+  prediction.cold_ms = seconds(Run::kPrologue) * detail::kMilliseconds;
+  prediction.period_ms = seconds(Run::kPeriod) * detail::kMilliseconds;
+  prediction.bound_ms = std::min(bound, candidate.seconds) * detail::kMilliseconds;
+  prediction.compute_ms = costs.compute * detail::kMilliseconds;
+  const std::vector<std::uint64_t> nothing(schedule.steps.size(), 0);
+  const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.repeat).gates;
+  prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
+  const double reading = reading_seconds(schedule, costs, problem.objective_run());
+  prediction.pipe_bound_ms = std::min(std::max(costs.compute, reading), candidate.seconds) * detail::kMilliseconds;
+  return prediction;
+}
+
+}  // namespace sluice::planner

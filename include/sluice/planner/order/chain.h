@@ -1,0 +1,53 @@
+// Chains: neighbouring nodes that run in bands of rows, each band through all of them before the next begins. Data only;
+// planner/bands/time_partition.h makes them.
+//
+//     whole     [expand 0-112][depthwise 0-56][project 0-56]
+//     in bands  [expand 0-9][depthwise 0-4][project 0-4][expand 9-17][depthwise 4-8][project 4-8] ...
+//
+// Invariants: chains are disjoint runs of positions, in order; the bands of a position rise and tile its rows; a row is made before it is
+// read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/core/interval.h"
+
+namespace sluice::planner {
+
+struct BandStep {
+  std::size_t position = 0;
+  RowRange rows;                // of the position's output
+  std::uint64_t far_bytes = 0;  // activations that it reads or writes which are too large for a core's own cache
+};
+
+/// Positions [first, end).
+struct Chain {
+  std::size_t first = 0;
+  std::size_t end = 0;
+  std::vector<BandStep> steps;
+  /// By position - first: its weights are read again for each band, in slices, and not held while the chain runs. Empty: all are held.
+  std::vector<bool> reads_again;
+
+  bool holds_weights(std::size_t position) const noexcept { return reads_again.empty() || !reads_again[position - first]; }
+};
+
+/// Do its nodes begin in the order of their positions?
+inline bool begins_in_order(const Chain& chain) noexcept {
+  std::size_t next = chain.first;
+  for (const BandStep& step : chain.steps) {
+    if (step.position > next) return false;
+    next += step.position == next ? 1 : 0;
+  }
+  return true;
+}
+
+/// The chain that begins before `position` ends, or nullptr. `chains` are in order.
+inline const Chain* chain_of(const std::vector<Chain>& chains, std::size_t position) noexcept {
+  for (const Chain& chain : chains)
+    if (chain.first <= position && position < chain.end) return &chain;
+  return nullptr;
+}
+
+}  // namespace sluice::planner

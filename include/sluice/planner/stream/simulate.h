@@ -1,0 +1,182 @@
+// Pass: what a schedule with gates will take. Three lanes, each in order:
+//
+//     read     |== 0 ==|= 1 =|   |=== 2 ===|            start_load(k) = max(end_load(k-1), end of the first gate_k steps)
+//     decode           |0|    |1|          |2|          end_decode(k) = max(end_load(k), end_decode(k-1)) + d_k
+//     compute            | 0 | | 1 |        | 2 |       start_step(i) = max(end_step(i-1), end_decode(last load that i needs))
+//
+// A load that waited for its gate starts `load_start` after it, a step that waited for a load `wake` after that.
+//
+// The prologue runs all loads and prepare steps; a period the streamed loads and the other steps. A run's wrapped loads (gate < 0) go in
+// the tail of the run before: a period is then simulated again and again until two in a row take equally long, which is what every later
+// one takes too.
+// Invariants: times of a run count from its begin; step_end[i] is the end of the first i steps, step_end[0] = 0; more work, or a later
+// gate, never makes a run shorter.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/planner/cut/schedule.h"
+#include "sluice/profiler/latency.h"
+
+namespace sluice::planner {
+
+/// Seconds of each step and load of a schedule.
+struct Costs {
+  std::vector<double> step;
+  std::vector<double> load;
+  std::vector<double> decode;  // by load; empty: none
+  double compute = 0;          // all steps of a period
+  double load_start = 0;       // before a load that waited for its gate (DeviceProfile::load_start_seconds)
+  double wake = 0;             // before a step that waited for a load (DeviceProfile::wake_seconds)
+  double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
+};
+
+/// What a step takes to fetch and store what is spilled. Nothing is computed meanwhile. Files are priced as the disk reads them.
+inline double moving_seconds(const KernelChoice& kernels, NodeId id, const kernels::StepExtent& extent,
+                             const profiler::DeviceProfile& profile) {
+  if (kernels.passing() == nullptr) return 0;
+  const Passing::Moved moved = kernels.passing()->moved(id, kernels[id.index()]->row_granule, extent.rows, extent.channels);
+  if (moved.bytes == 0) return 0;
+  return static_cast<double>(moved.transfers) * profile.load_start_seconds + profiler::load_seconds(profile, Bytes(moved.bytes));
+}
+
+inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
+                         const profiler::DeviceProfile& profile, int threads) {
+  const model::Node& node = graph.node(id);
+  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
+  const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
+  using profiler::KernelUse;
+  const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
+  const profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
+  // A band is small, but what it reads from outside its chain is no nearer for that.
+  return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
+         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
+         (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
+}
+
+/// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
+/// that is part of the reading time.
+inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) noexcept {
+  if (profile.reads_in_flight <= 1) return 0;
+  return static_cast<double>(std::min<std::uint64_t>(bytes, profile.read_piece_bytes)) / profile.verify_bytes_per_second;
+}
+
+/// Coded values that one core decodes in a second, whatever their type. Where it was not measured: 0.9 of the least that
+/// `sluice-bench-coding` measured on a Zen 5 core for trained weights. NEON, which has no such measurement, counts as plain code.
+inline double decoded_per_second(const profiler::DeviceProfile& profile) noexcept {
+  if (profile.decoded_per_second > 0) return profile.decoded_per_second;
+  if (profile.isa == "avx512") return 1.25e9;
+  return profile.isa == "avx2" ? 0.75e9 : 0.4e9;
+}
+
+/// What a load takes in the lanes of reading and decoding.
+struct LoadSeconds {
+  double load = 0;
+  double decode = 0;  // of what comes last
+};
+
+/// The loader decodes a piece while the next ones are read, so that the slower of both sets the pace, and the last piece is left to decode
+/// when it has arrived. With one read in flight nothing is read meanwhile. `reading`: what reading alone takes.
+inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Payload& payload, double reading) noexcept {
+  const double verifying = decode_seconds(profile, payload.read_bytes());
+  const bool encrypted = has_form(payload.form, model::StretchForm::kEncrypted);
+  if (payload.symbols == 0 && !encrypted) return {reading, verifying};
+  double decoding = static_cast<double>(payload.symbols) / decoded_per_second(profile);
+  if (encrypted) decoding += static_cast<double>(payload.read_bytes()) / profile.decrypt_bytes_per_second;
+  if (profile.reads_in_flight <= 1) return {reading + decoding, verifying};
+  const double last = std::min(1.0, static_cast<double>(profile.read_piece_bytes) / static_cast<double>(payload.read_bytes()));
+  return {std::max(reading, decoding * (1 - last)), verifying + decoding * last};
+}
+
+using Gates = std::vector<std::int64_t>;
+
+/// What runs: everything, or what each later run repeats.
+enum class Run : std::uint8_t { kPrologue, kPeriod };
+
+/// Seconds of all reading in the prologue or in a period.
+inline double reading_seconds(const Schedule& schedule, const Costs& costs, Run kind) {
+  double sum = 0;
+  for (std::size_t k = 0; k < schedule.loads.size(); ++k)
+    if (kind == Run::kPrologue || schedule.loads[k].streamed()) sum += costs.load[k];
+  return sum;
+}
+
+/// Of one run.
+struct Timeline {
+  std::vector<double> step_start;
+  std::vector<double> step_end;  // one more than there are steps
+  double seconds() const noexcept { return step_end.back(); }
+};
+
+namespace detail {
+
+/// The lanes from run to run.
+class Lanes {
+ public:
+  Lanes(const Schedule& schedule, const Costs& costs, const Gates& gates) : schedule_(schedule), costs_(costs), gates_(gates) {
+    now_.step_start.resize(schedule.steps.size());
+    now_.step_end.resize(schedule.steps.size() + 1, 0.0);
+    before_ = now_.step_end;
+  }
+
+  const Timeline& run(Run kind) {
+    const bool prologue = kind == Run::kPrologue;
+    const double previous = before_.back();
+    read_end_ -= previous;
+    decode_end_ -= previous;
+    std::size_t next = 0;
+    const double slower = profiler::slowdown(costs_.beside_reads, costs_.compute, reading_seconds(schedule_, costs_, kind));
+    for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
+      const StepSpec& step = schedule_.steps[i];
+      now_.step_start[i] = now_.step_end[i + 1] = now_.step_end[i];
+      for (; next < step.loads_needed; ++next)
+        if (prologue || schedule_.loads[next].streamed()) load(next, previous);
+      if (step.prepare && !prologue) continue;
+      if (step.loads_needed > 0 && decode_end_ > now_.step_end[i]) now_.step_start[i] = decode_end_ + costs_.wake;
+      now_.step_end[i + 1] = now_.step_start[i] + costs_.step[i] * slower;
+    }
+    before_ = now_.step_end;
+    return now_;
+  }
+
+ private:
+  void load(std::size_t k, double previous) {
+    const std::int64_t gate = gates_[k];
+    const std::int64_t steps = schedule_.step_count();
+    // No run comes before the first: `before_` is all zero then.
+    const double open =
+        gate >= 0 ? now_.step_end[static_cast<std::size_t>(gate)] : before_[static_cast<std::size_t>(gate + steps)] - previous;
+    read_end_ = (open > read_end_ ? open + costs_.load_start : read_end_) + costs_.load[k];
+    decode_end_ = std::max(read_end_, decode_end_) + (costs_.decode.empty() ? 0.0 : costs_.decode[k]);
+  }
+
+  const Schedule& schedule_;
+  const Costs& costs_;
+  const Gates& gates_;
+  Timeline now_;
+  std::vector<double> before_;  // step_end of the run before
+  double read_end_ = 0;
+  double decode_end_ = 0;
+};
+
+}  // namespace detail
+
+/// One prologue, or one of the periods that follow one another for ever. O(steps + loads), for a few runs.
+inline Timeline simulate(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
+  constexpr int kMostRuns = 8;
+  detail::Lanes lanes(schedule, costs, gates);
+  if (kind == Run::kPrologue) return lanes.run(kind);
+  const bool wraps = std::any_of(gates.begin(), gates.end(), [](std::int64_t gate) { return gate < 0; });
+  Timeline times = lanes.run(kind);
+  for (int run = 1; wraps && run < kMostRuns; ++run) {
+    const double former = times.seconds();
+    times = lanes.run(kind);
+    if (run > 1 && std::abs(times.seconds() - former) <= 1e-6 * former) break;
+  }
+  return times;
+}
+
+}  // namespace sluice::planner
