@@ -21,7 +21,7 @@ constexpr std::size_t kMostToReorder = 1 << 13;
 /// The same problem with the chains in its views.
 Problem with_chains(const Problem& problem, const BandCutter& cutter, const std::vector<Banded>& chains) {
   Problem banded = problem;
-  banded.memo = std::make_shared<Memo>();
+  banded.shared = std::make_shared<SharedPrices>();
   for (const Banded& chain : chains) cutter.apply(chain, banded.views);
   return banded;
 }
@@ -45,13 +45,14 @@ Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceP
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}};
   problem.tables = request.tables;
+  problem.search = request.search;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
   if (passing.empty()) passing = passing_of(graph, problem.kernels, request);
   if (std::any_of(passing.begin(), passing.end(), [](Passing::Kind kind) { return kind != Passing::Kind::kStays; }))
     problem.kernels.pass(std::make_shared<const Passing>(graph, std::move(passing)));
   order = graph_order(graph);
   problem.views = assign_views(graph, problem.kernels, order, request.keep_inputs);
-  if (graph.nodes.size() <= kMostToReorder) {
+  if (request.search.greedy_order && graph.nodes.size() <= kMostToReorder) {
     std::vector<NodeId> other = greedy_order(graph);
     Views greedy = assign_views(graph, problem.kernels, other, request.keep_inputs);
     if (live_peak(greedy) < live_peak(problem.views)) {
@@ -63,7 +64,8 @@ Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceP
   for (const model::Port& port : graph.outputs)
     if (graph.tensor(port.tensor).weight.valid())
       return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant has no buffer");
-  if (request.repeat) problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
+  if (request.repeat && request.search.kept_transforms)
+    problem.options = derive_options(graph, problem.kernels, problem.views.order, profile, request.threads);
   problem.pieces = cut_pieces(graph, problem.kernels, problem.views.order);
   return problem;
 }
@@ -107,10 +109,10 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   const Problem& whole = problems.whole;
   const BandCutter cutter(graph, whole.kernels, whole.views);
   std::vector<Banded> chains;
-  if (request.partition != Partition::kOff) chains = partition_for_time(whole, cutter);
+  if (request.partition != Partition::kOff && request.search.time_bands) chains = partition_for_time(whole, cutter);
   problems.fast = with_chains(whole, cutter, chains);
-  if (request.repeat) problems.fast.residency = residency_orders(problems.fast);
-  if (request.policy != Policy::kSluice || request.partition == Partition::kOff) return problems;
+  if (request.repeat && request.search.other_orders) problems.fast.residency = residency_orders(problems.fast);
+  if (request.policy != Policy::kSluice || request.partition == Partition::kOff || !request.search.memory_bands) return problems;
   problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request, work_of(search, request));
   return problems;
 }

@@ -259,7 +259,7 @@ bool disjoint(const Schedule& schedule, const LoadPlacement& placed) {
   return true;
 }
 
-TEST_CASE("the ring fits whenever two slots do and no load meets the one after the next") {
+TEST_CASE("two slots in turn fit whenever there is room for both and no load meets the one after the next") {
   std::mt19937 random(11);
   std::vector<std::uint64_t> fixed;
   int placed_ones = 0;
@@ -278,12 +278,12 @@ TEST_CASE("the ring fits whenever two slots do and no load meets the one after t
     bool alternates = true;
     for (std::size_t k = 2; k < uses.size(); ++k) alternates = alternates && uses[k - 2].end <= uses[k].begin;
     const std::uint64_t capacity = draft.layout.height + 2 * slot + kernels::kReadTail.count();
-    CHECK_FALSE((slot > 0 && place_in_ring(draft, capacity - 1).has_value()));
-    const auto ring = place_in_ring(draft, capacity);
+    CHECK_FALSE((slot > 0 && place_in_two_slots(draft, capacity - 1).has_value()));
+    const auto slots = place_in_two_slots(draft, capacity);
     if (!alternates) continue;
-    REQUIRE(ring.has_value());
-    CHECK(disjoint(draft.schedule, *ring));
-    for (std::size_t k = 0; k < ring->gates.size(); ++k) CHECK(ring->gates[k] <= draft.schedule.loads[k].uses.begin);
+    REQUIRE(slots.has_value());
+    CHECK(disjoint(draft.schedule, *slots));
+    for (std::size_t k = 0; k < slots->gates.size(); ++k) CHECK(slots->gates[k] <= draft.schedule.loads[k].uses.begin);
     ++placed_ones;
   }
   CHECK(placed_ones > 20);
@@ -352,7 +352,8 @@ TEST_CASE("loads that change sides never make a run longer, and often shorter th
       const double before = simulate(p.schedule, p.costs, placed->gates, Run::kPeriod).seconds();
       std::uint64_t work = 0;
       const std::vector<FixedRect> none;
-      detail::SideSearch search(p.schedule, p.costs, none, Run::kPeriod);
+      const SearchParameters parameters;
+      detail::SideSearch search(p.schedule, p.costs, none, Run::kPeriod, parameters);
       const LoadPlacement turned = search.improve(rule, std::move(*placed), bound, bound.seconds(), 1, 1u << 22, work);
       const double after = simulate(p.schedule, p.costs, turned.gates, Run::kPeriod).seconds();
       CHECK(after <= before);

@@ -46,7 +46,7 @@ class ForcedBands {
 
   plan::Plan plan(const std::vector<Banded>& chains, std::uint64_t target) const {
     Problem problem = whole_;
-    problem.memo = std::make_shared<Memo>();
+    problem.shared = std::make_shared<SharedPrices>();
     for (const Banded& banded : chains) cutter_.apply(banded, problem.views);
     return plan_of(problem, target);
   }

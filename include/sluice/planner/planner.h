@@ -1,6 +1,6 @@
 // The planner's door: a graph, a budget and a device profile in, a Plan out. Reads no weight.
 //
-// The passes are headers beside this one, in the order in which they run (docs/architecture.md has the table). Every plan that leaves here
+// The passes are headers in rooms beside this one (docs/planner.md has the table). Every plan that leaves here
 // has passed plan::verify.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 #include "sluice/plan/plan.h"
+#include "sluice/planner/search_parameters.h"
 #include "sluice/profiler/device_profile.h"
 
 namespace sluice::planner {
@@ -52,6 +53,7 @@ struct PlanRequest {
   bool hand_over_outputs = false;  // the caller takes blocks of outputs as they are made: no room is kept for the whole
   bool may_spill = false;          // where nothing fits otherwise, activations may go to a scratch file
   double max_overhead = 0.05;      // that bands for memory may cost, of the predicted time without them
+  SearchParameters search;
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.

@@ -73,11 +73,6 @@ class RegionSearch {
   }
 
  private:
-  static constexpr double kWorthIt = 0.99;
-  static constexpr std::size_t kNear = 6;       // places on either side of the peak that regions may end at, whatever crosses there
-  static constexpr std::size_t kLongest = 256;  // a side
-  static constexpr std::size_t kValleys = 12;   // and so many farther ones
-  static constexpr std::size_t kRegions = 24;   // that are tried round a peak
   static constexpr std::int64_t kBands[] = {2, 3, 4, 6, 8, 12, 16, 28, 56, 112};
   /// A chain holds weights of at most this much whole: larger ones come in pieces.
   static constexpr std::uint64_t kHeldWhole = 4u << 20;
@@ -99,8 +94,8 @@ class RegionSearch {
     std::size_t last = 0;
   };
 
-  bool may_go_on() noexcept { return rounds_++ < kMostRounds && worked_ <= rule_.work; }
-  static constexpr int kMostRounds = 64;
+  const SearchParameters& allowed() const noexcept { return whole_.search; }
+  bool may_go_on() noexcept { return rounds_++ < allowed().band_rounds && worked_ <= rule_.work; }
   int rounds_ = 0;
 
   std::unique_ptr<Partitioned> partition(const std::vector<Region>& regions) {
@@ -108,7 +103,9 @@ class RegionSearch {
     return std::make_unique<Partitioned>(whole_, uses_, order_, keep_inputs_, regions, costs_);
   }
 
-  double reading_seconds_of(std::uint64_t bytes) const { return whole_.memo->load_seconds(*whole_.profile, align_up(bytes, kBlockBytes)); }
+  double reading_seconds_of(std::uint64_t bytes) const {
+    return whole_.shared->load_seconds(*whole_.profile, align_up(bytes, kBlockBytes));
+  }
 
   Measure measure(const Partitioned& partitioned) {
     worked_ += order_.size() / 4;
@@ -172,13 +169,13 @@ class RegionSearch {
     std::vector<std::size_t> ends;
     std::uint64_t least = ~std::uint64_t{0};
     std::size_t valleys = 0;
-    const std::size_t count = std::min(kLongest, before ? peak + 1 : order_.size() - peak);
-    for (std::size_t away = 0; away < count && valleys < kValleys; ++away) {
+    const std::size_t count = std::min(allowed().band_longest, before ? peak + 1 : order_.size() - peak);
+    for (std::size_t away = 0; away < count && valleys < allowed().band_valleys; ++away) {
       const std::size_t at = before ? peak - away : peak + 1 + away;
       const bool lower = crossing_[at] < least;
       least = std::min(least, crossing_[at]);
-      if (away >= kNear) valleys += lower ? 1 : 0;
-      if (away < kNear || lower) ends.push_back(at);
+      if (away >= allowed().band_near) valleys += lower ? 1 : 0;
+      if (away < allowed().band_near || lower) ends.push_back(at);
     }
     return ends;
   }
@@ -194,16 +191,15 @@ class RegionSearch {
   std::optional<Choice> lower(std::size_t peak) {
     std::optional<Choice> best;
     lower_round(peak, peak, best);
-    if (order_.size() > kMostToJoin) return best;
+    if (order_.size() > allowed().band_join_nodes) return best;
     for (const std::size_t join : partition(current_.regions)->joins_living_at(peak))
       if (join != peak) lower_round(join, peak, best);
     return best;
   }
-  static constexpr std::size_t kMostToJoin = 1024;  // nodes
 
   void lower_round(std::size_t place, std::size_t peak, std::optional<Choice>& best) {
     std::vector<Bounds> bounds;
-    const auto worth = static_cast<std::uint64_t>(kWorthIt * static_cast<double>(current_.measure.peak));
+    const auto worth = static_cast<std::uint64_t>(allowed().band_gain * static_cast<double>(current_.measure.peak));
     for (const std::size_t first : ends_of(place, true))
       for (const std::size_t end : ends_of(place, false))
         if (const std::uint64_t bytes = beside(first, end); (end - first >= 2 || pays_alone(first, end)) && bytes < worth)
@@ -211,7 +207,7 @@ class RegionSearch {
     std::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
     std::size_t tried = 0;
     for (const Bounds& b : bounds) {
-      if (tried == kRegions || worked_ > rule_.work) break;
+      if (tried == allowed().band_regions || worked_ > rule_.work) break;
       if (best && b.beside >= best->measure.peak) break;
       if (try_region(b, peak, worth, best)) ++tried;
     }
@@ -270,8 +266,8 @@ class RegionSearch {
 
   void keep_better(const Partitioned& partitioned, Measure m, std::optional<Choice>& best) const {
     const auto cost = [](const Measure& x) { return x.seconds + x.rereading; };
-    const bool lower = !best || static_cast<double>(m.peak) < kWorthIt * static_cast<double>(best->measure.peak);
-    const bool alike = best && static_cast<double>(m.peak) * kWorthIt <= static_cast<double>(best->measure.peak);
+    const bool lower = !best || static_cast<double>(m.peak) < allowed().band_gain * static_cast<double>(best->measure.peak);
+    const bool alike = best && static_cast<double>(m.peak) * allowed().band_gain <= static_cast<double>(best->measure.peak);
     if (lower || (alike && cost(m) < cost(best->measure))) best = Choice{partitioned.regions(), std::move(m)};
   }
 
@@ -282,7 +278,7 @@ class RegionSearch {
     const auto parts = partition(regions);
     if (!parts->valid()) return std::nullopt;  // what shares bytes again may have no step in another region
     Measure m = measure(*parts);
-    if (static_cast<double>(m.peak) >= kWorthIt * static_cast<double>(current_.measure.peak) || !allowed(m)) return std::nullopt;
+    if (static_cast<double>(m.peak) >= allowed().band_gain * static_cast<double>(current_.measure.peak) || !allowed(m)) return std::nullopt;
     return Choice{std::move(regions), std::move(m)};
   }
 
@@ -316,7 +312,7 @@ class RegionSearch {
                       signatures_.begin() + static_cast<std::ptrdiff_t>(pattern.first)))
         continue;
       const std::uint64_t need = current_.measure.needs[first + (peak - pattern.first)];
-      if (static_cast<double>(need) < kWorthIt * static_cast<double>(current_.measure.peak)) continue;
+      if (static_cast<double>(need) < allowed().band_gain * static_cast<double>(current_.measure.peak)) continue;
       Region copy = pattern;
       copy.first = first;
       copy.end = first + length;

@@ -237,7 +237,7 @@ class Partitioned {
   /// As a problem of its own.
   Problem problem() const {
     Problem banded = problem_;
-    banded.memo = std::make_shared<Memo>();
+    banded.shared = std::make_shared<SharedPrices>();
     banded.views = views_;
     for (const auto& chain : chains_) cutter_->apply(*chain, banded.views);
     if (problem_.repeat)

@@ -40,7 +40,7 @@ class StepPrices {
     StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
     step.rows = band.rows;
     step.far_bytes = band.far_bytes;
-    return problem_.memo->step_seconds(
+    return problem_.shared->step_seconds(
         step, [&] { return price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads); });
   }
 
@@ -79,9 +79,6 @@ class TimePartition {
   }
 
  private:
-  static constexpr std::size_t kLongest = 8;
-  /// A chain must promise this much, of its own time: prices of steps are not better known.
-  static constexpr double kGain = 0.97;
   /// What the rings of a chain may hold together, for each thread.
   static constexpr std::uint64_t kRings[] = {192u << 10, 384u << 10, 640u << 10};
 
@@ -96,7 +93,7 @@ class TimePartition {
     double whole = prices_.seconds(first);
     std::uint64_t inner = 0;
     std::uint64_t weights = weight_bytes(first);
-    for (std::size_t end = first + 2; end <= std::min(first + kLongest, problem_.views.order.size()); ++end) {
+    for (std::size_t end = first + 2; end <= std::min(first + problem_.search.time_chain_nodes, problem_.views.order.size()); ++end) {
       if (!may_run(end - 2) || !may_run(end - 1)) return;
       whole += prices_.seconds(end - 1);
       weights += weight_bytes(end - 1);
@@ -111,7 +108,7 @@ class TimePartition {
         std::optional<Banded> banded = cutter_.cut(first, end, bands);
         if (!banded) break;
         const double seconds = prices_.seconds(banded->chain);
-        if (seconds < whole * kGain && seconds + best[end].seconds < best[first].seconds)
+        if (seconds < whole * problem_.search.time_chain_gain && seconds + best[end].seconds < best[first].seconds)
           best[first] = {seconds + best[end].seconds, std::move(banded)};
       }
     }

@@ -71,6 +71,7 @@ inline std::uint64_t largest_load(const Schedule& schedule) {
 /// Without addresses: its layout is not packed.
 inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.threads = problem.threads;
+  rule.ramp = rule.ramp && problem.search.small_first_loads;
   rule.chains = &problem.views.chains;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
@@ -175,7 +176,7 @@ inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t
 
 /// Places a draft by the rule, above what is kept and below `capacity`. Nothing if it does not fit.
 inline std::optional<Candidate> complete(const Problem& problem, Draft draft, Policy policy, std::uint64_t capacity, PlaceRule rule) {
-  problem.memo->pack(draft.layout);
+  problem.shared->pack(draft.layout);
   if (draft.base + std::max(draft.layout.height, kernels::kReadTail.count()) > draft.arena(capacity)) return std::nullopt;
   rule.arena = arena_for_loads(draft, capacity);
   auto placement = place_loads(draft.schedule, fixed_rects(draft.layout, draft.schedule, draft.base), rule);

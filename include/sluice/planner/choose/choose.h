@@ -40,8 +40,8 @@ struct Planning {
   /// `former`: what has found something already.
   void place(Planning* former) {
     if (former != nullptr) {
-      search.to_beat = std::min(search.to_beat, former->seconds() * kWorthwhile);
-      search.work_left = former->search.work_left + Search::kQuickWork / 2;
+      search.to_beat = std::min(search.to_beat, former->seconds() * problem.search.worthwhile);
+      search.work_left = former->search.work_left + search.quick_work() / 2;
     }
     drafts->place();
   }
@@ -50,7 +50,6 @@ struct Planning {
 /// The chains for time and the chains for least memory, if there are others: which of them first, and are both worth it? One draft of each,
 /// alike in what it keeps, says what to expect.
 inline void stream_either(Planning& fast, Planning* lean) {
-  constexpr double kWorthBoth = 0.99;
   if (fast.fits()) {
     fast.draft();
     fast.drafts->judge_mixes();
@@ -62,24 +61,23 @@ inline void stream_either(Planning& fast, Planning* lean) {
     return lean->place(nullptr);
   }
   const double expected = lean->drafts->judge(fast.drafts->best_mix());
-  const bool lean_first = expected < fast.drafts->best_bound() * kWorthwhile;
+  const bool lean_first = expected < fast.drafts->best_bound() * fast.problem.search.worthwhile;
   if (lean_first) lean->drafts->judge_mixes();
   Planning& first = lean_first ? *lean : fast;
   Planning& second = lean_first ? fast : *lean;
   first.place(nullptr);
-  if (second.drafts->best_bound() >= first.seconds() * kWorthBoth) return;
+  if (second.drafts->best_bound() >= first.seconds() * first.problem.search.worth_both) return;
   if (!lean_first) lean->drafts->judge_mixes();
   second.place(&first);
 }
 
 /// The default policy's best, in either search.
 inline void choose_best(Planning& fast, Planning* lean) {
-  constexpr double kWorthReading = 0.99;
   if (fast.fits() && keep_everything(fast.search)) return try_baselines(fast.search, fast.least);
   if (lean != nullptr && lean->fits()) keep_everything(lean->search);
   const double kept = std::min(fast.seconds(), lean != nullptr ? lean->seconds() : fast.seconds());
   for (Planning* each : {&fast, lean})
-    if (each != nullptr) each->search.to_beat = kept * kWorthReading;
+    if (each != nullptr) each->search.to_beat = kept * fast.problem.search.worth_reading;
   stream_either(fast, lean);
   if (fast.fits()) try_baselines(fast.search, fast.least);
   for (Planning* each : {&fast, lean})

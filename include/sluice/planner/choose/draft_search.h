@@ -78,13 +78,13 @@ class StreamDrafts {
       }
     }
     std::stable_sort(floors.begin(), floors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    floors.resize(std::min(floors.size(), kMostMixes));
+    floors.resize(std::min(floors.size(), allowed().most_mixes));
     for (const auto& [floor, mix] : floors) {
-      if (floor >= best_bound_ * kWorthwhile || best_bound_ <= floors.front().first * kCloseEnough) break;
+      if (floor >= best_bound_ * allowed().worthwhile || best_bound_ <= floors.front().first * allowed().close_enough) break;
       judge(mix);
     }
-    if (best_bound_ > floors.front().first * kGood) judge_orders();
-    if (best_bound_ > floors.front().first * kCloseEnough) judge_sizes();
+    if (best_bound_ > floors.front().first * allowed().good) judge_orders();
+    if (best_bound_ > floors.front().first * allowed().close_enough) judge_sizes();
     if (best_bound_ == kNever) judge({0, 0, kTargets.size() - 1});
   }
 
@@ -132,6 +132,7 @@ class StreamDrafts {
     if (none_fits) place_least();
     for (const auto judge_more : {&StreamDrafts::judge_smaller, &StreamDrafts::judge_more_shares, &StreamDrafts::judge_orders_in_sizes,
                                   &StreamDrafts::judge_little_kept}) {
+      if (!allowed().more_drafts) break;
       (this->*judge_more)();
       place_in_all_ways();
       if (!none_fits && good()) return;
@@ -142,12 +143,10 @@ class StreamDrafts {
   }
 
  private:
-  static constexpr std::size_t kMostMixes = 6;
   static constexpr std::uint64_t kAlwaysJudged = 512u << 10;  // this size and those up to the first
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   /// Lambda: what a second of reading costs against one of computing. None: nothing is transformed.
   static constexpr std::array<double, 5> kPrices = {kNever, 1.0, 0.5, 0.25, 0.0};
-  static constexpr double kGood = 1.02;
   static constexpr std::uint64_t kEndless = ~std::uint64_t{0};
 
   /// A draft is made again when its turn comes: dozens of them would take megabytes, in a process that has promised not to.
@@ -192,7 +191,7 @@ class StreamDrafts {
   static double best_rate(const Problem& problem) {
     double best = kNever;
     for (const std::uint64_t target : kTargets)
-      best = std::min(best, problem.memo->load_seconds(*problem.profile, target) / static_cast<double>(target));
+      best = std::min(best, problem.shared->load_seconds(*problem.profile, target) / static_cast<double>(target));
     return best;
   }
 
@@ -220,12 +219,11 @@ class StreamDrafts {
   }
 
   void judge_sizes() {
-    if (best_bound_ == kNever) return;
+    if (best_bound_ == kNever || !allowed().other_sizes) return;
     std::vector<Judged> best = judged_;
     std::stable_sort(best.begin(), best.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
-    constexpr std::size_t kMostWalks = 2;
-    for (std::size_t i = 0; i < std::min(best.size(), kMostWalks); ++i)
-      if (best[i].bound < best[0].bound * kGood) walk_sizes(best[i].mix);
+    for (std::size_t i = 0; i < std::min(best.size(), allowed().size_walks); ++i)
+      if (best[i].bound < best[0].bound * allowed().good) walk_sizes(best[i].mix);
   }
 
   void walk_sizes(const Mix& start) {
@@ -233,7 +231,7 @@ class StreamDrafts {
     const auto walk = [&](std::size_t size) {
       Mix mix = start;
       mix.size = size;
-      return judge(mix) < best_bound_ * kGood;
+      return judge(mix) < best_bound_ * allowed().good;
     };
     for (std::size_t size = first_size_ + 1; size < kTargets.size() && walk(size); ++size) {
     }
@@ -301,6 +299,7 @@ class StreamDrafts {
 
   /// Swaps kept pieces while that helps.
   void swap_kept() {
+    if (!allowed().kept_swaps) return;
     for (bool better = true; better && search_.best && search_.best->schedule.derived.empty();) {
       better = false;
       const std::vector<std::vector<bool>> near = swaps(problem_, *search_.best, spare_);
@@ -341,11 +340,11 @@ class StreamDrafts {
     int thorough = 0;
     for (Judged& judged : judged_) {
       if (together && search_.together_left == 0) return;
-      if (effort != Effort::kQuick && good() && thorough++ >= kMostThorough) return;
+      if (effort != Effort::kQuick && good() && thorough++ >= allowed().most_thorough) return;
       if (judged.bound == kNever || judged.bound >= search_.to_beat) return;
       if (judged.again || judged.efforts > static_cast<int>(effort) || (together && judged.together)) continue;
-      const double enough = search_.work_left > 0 ? kCloseEnough : kGood;
-      if (search_.found() <= judged.bound * enough || (search_.has_any() && search_.work_left < -kOverdraft)) return;
+      const double enough = search_.work_left > 0 ? allowed().close_enough : allowed().good;
+      if (search_.found() <= judged.bound * enough || (search_.has_any() && search_.work_left < -overdraft())) return;
       judged.efforts = static_cast<int>(effort) + 1;
       judged.together |= together;
       Draft draft = make_draft(problem_, rule_of(judged.mix));
@@ -353,7 +352,7 @@ class StreamDrafts {
     }
   }
 
-  bool good() const noexcept { return search_.has_any() && search_.found() <= search_.bound * kGood; }
+  bool good() const noexcept { return search_.has_any() && search_.found() <= search_.bound * allowed().good; }
 
   /// What is kept of the spare bytes, pieces and transforms together.
   struct Kept {
@@ -399,10 +398,9 @@ class StreamDrafts {
     return problem_.pieces.all[piece].stretch_count == problem_.graph->weight(weight).stretch_count;
   }
 
+  const SearchParameters& allowed() const noexcept { return problem_.search; }
   /// Of Search::work_left: what good plans may cost beyond it while there are none.
-  static constexpr std::int64_t kOverdraft = Search::kQuickWork / 2;
-  /// Drafts that are tried in every way when there is a good plan already.
-  static constexpr int kMostThorough = 2;
+  std::int64_t overdraft() const noexcept { return search_.quick_work() / 2; }
 
   const Problem& problem_;
   Search& search_;

@@ -191,6 +191,7 @@ inline bool keep_everything(Search& search) {
 
 /// What it looks at after: the baselines, so that it is never worse.
 inline void try_baselines(Search& search, const Least& least) {
+  if (!search.problem.search.baselines && search.best) return;
   search.worthwhile = 1;
   search.to_beat = std::numeric_limits<double>::infinity();
   search.offer(flexnn_candidate(search.problem, search.capacity, search.best ? search.best->seconds : search.to_beat));

@@ -62,7 +62,7 @@ inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& p
       const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
       sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }
-    if (sum >= best_sum * kWorthwhile) continue;
+    if (sum >= best_sum * problem.search.worthwhile) continue;
     best_sum = sum;
     best = orders.size() - 1;
   }

@@ -44,7 +44,6 @@ inline std::vector<bool> kept_pieces(const Problem& problem, const Candidate& ca
 
 /// Sets of kept pieces that are one swap away and take at most `bytes`, the most promising first: what is waited for longest comes in.
 inline std::vector<std::vector<bool>> swaps(const Problem& problem, const Candidate& candidate, std::uint64_t bytes) {
-  constexpr std::size_t kMostIn = 3, kMostOut = 3;
   const std::vector<bool> kept = kept_pieces(problem, candidate);
   const std::vector<double> stalls = stalls_by_piece(problem, candidate);
   std::vector<std::uint32_t> in, out;
@@ -59,10 +58,10 @@ inline std::vector<std::vector<bool>> swaps(const Problem& problem, const Candid
     return problem.pieces.all[a].region_bytes() < problem.pieces.all[b].region_bytes();
   });
   std::vector<std::vector<bool>> found;
-  for (std::size_t i = 0; i < std::min(in.size(), kMostIn); ++i) {
+  for (std::size_t i = 0; i < std::min(in.size(), problem.search.swaps_in); ++i) {
     std::size_t tried = 0;
     for (const std::uint32_t gone : out) {
-      if (tried == kMostOut) break;
+      if (tried == problem.search.swaps_out) break;
       if (taken - problem.pieces.all[gone].region_bytes() + problem.pieces.all[in[i]].region_bytes() > bytes) continue;
       ++tried;
       found.push_back(kept);

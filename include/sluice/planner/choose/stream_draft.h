@@ -5,7 +5,7 @@
 //                |     where a load finds no address, those in its way come late and all are placed again
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/choose/place_together.h)
 //                |-> round activations again, and loads that are in the way change sides                    (planner/stream/load_sides.h)
-//                |-> the ring                                      (planner/choose/two_slots.h: always gives something that overlaps)
+//                |-> two slots in turn                      (planner/choose/two_slots.h: always gives something that overlaps)
 //
 // The next way is gone only where the one before leaves more than a threshold above the bound.
 // Invariant: no candidate is faster than the draft's fluid bound.
@@ -26,12 +26,6 @@
 
 namespace sluice::planner {
 
-inline constexpr double kWorthwhile = 0.999;
-/// A candidate this close to its bound is not worked on further: profiles are not known better.
-inline constexpr double kCloseEnough = 1.004;
-/// One that is further away is worth trying in every way, and the exact search.
-inline constexpr double kWorthSearching = 1.01;
-
 /// The best candidate so far, and the least bound of all that was looked at.
 struct Search {
   const Problem& problem;
@@ -39,23 +33,18 @@ struct Search {
   std::optional<Candidate> best = {};
   double bound = std::numeric_limits<double>::infinity();
   double to_beat = std::numeric_limits<double>::infinity();  // seconds: only less is worth having, for what was found elsewhere
-  double worthwhile = kWorthwhile;                           // of the best candidate's seconds: what a later one must beat
+  double worthwhile = problem.search.worthwhile;             // of the best candidate's seconds: what a later one must beat
   /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
   /// stays; where there is none yet, the search goes on until there is.
-  std::int64_t work_left = kQuickWork;
+  std::int64_t work_left = quick_work();
   std::uint64_t exact_share = 0;  // of the exact search, in one placement of everything together
   int together_left = 1;          // such placements: each may take its whole share and find nothing
 
-  /// Without the exact search this much is tried: a few tries of a large model, many of a small one.
-  static constexpr std::int64_t kQuickWork = 4 * SearchLimit::kWorkPerMillisecond;
-
+  std::int64_t quick_work() const noexcept { return static_cast<std::int64_t>(SearchLimit::of_milliseconds(problem.search.quick_ms).work); }
   void allow(SearchLimit limit) noexcept {
-    // Where the search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
-    constexpr std::uint64_t kShares = 24;
-    constexpr int kTries = 8;
-    work_left = kQuickWork + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 7, std::int64_t{1} << 60));
-    exact_share = limit.work / kShares;
-    together_left = limit.work > 0 ? kTries : 1;
+    work_left = quick_work() + static_cast<std::int64_t>(std::min<std::uint64_t>(limit.work / 8 * 7, std::int64_t{1} << 60));
+    exact_share = limit.work / problem.search.exact_shares;
+    together_left = limit.work > 0 ? problem.search.exact_tries : 1;
   }
   void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
   bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
@@ -63,9 +52,8 @@ struct Search {
   /// Of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
-    // Where the quick rules stay higher, one share seldom finds a placement, and other ways need the work more.
-    constexpr double kUpTo = 1.3;
-    return {.goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = kUpTo};
+    return {
+        .goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = problem.search.exact_up_to};
   }
 
   /// What the best of all takes, here or elsewhere, as far as is known.
@@ -112,18 +100,30 @@ inline PlaceRule unwrapped(PlaceRule rule) {
 
 namespace detail {
 
+/// The gates to place by: late ones, or the fluid ones where that rule is off.
+inline Gates trimmed_gates(const Problem& problem, const Draft& draft, const FluidRun& run, TrimSlack slack) {
+  if (!problem.search.late_trim) return run.fluid.gates;
+  return trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
+}
+
+inline LoadPlacement extended_left(const Problem& problem, const Draft& draft, const std::vector<FixedRect>& fixed, const PlaceRule& rule,
+                                   LoadPlacement placed) {
+  if (!problem.search.left_extension) return placed;
+  return extend_left(draft.schedule, fixed, rule, std::move(placed));
+}
+
 /// Round activations as the draft's layout has them, by three rules; where there is time, each load then goes to the better side
 /// (planner/stream/load_sides.h).
 inline void stream_round(Search& search, const Draft& draft, const FluidRun& run, TrimSlack slack, double enough, bool sides) {
-  constexpr std::int64_t kShareOfWork = 8;
   const Problem& problem = search.problem;
+  const SearchParameters& allowed = problem.search;
   const std::vector<FixedRect> fixed = fixed_rects(draft.layout, draft.schedule, draft.base);
   PlaceRule rule;
   rule.arena = arena_for_loads(draft, search.capacity);
   if (rule.arena.empty()) return;
-  rule.least_gates = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), slack);
+  rule.least_gates = trimmed_gates(problem, draft, run, slack);
   for (const AddressRule address : {AddressRule::kLowest, AddressRule::kHighest, AddressRule::kRing}) {
-    if (!search.may_go_on()) return;
+    if (!search.may_go_on() || (address != AddressRule::kLowest && !allowed.address_rules)) return;
     rule.address = address;
     PlaceRule used = rule;
     std::uint64_t work = kWorkAnItem * draft.items();  // to simulate it, too
@@ -132,14 +132,14 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
     if (!placed) placed = place_loads_late(draft.schedule, fixed, used = rule, work);
     search.spend(work);
     if (!placed) return;  // nor will another rule find a place
-    if (sides && address != AddressRule::kRing && search.work_left > 0) {
+    if (sides && allowed.load_sides && address != AddressRule::kRing && search.work_left > 0) {
       work = 0;
-      SideSearch side_search(draft.schedule, draft.costs, fixed, problem.objective_run());
+      SideSearch side_search(draft.schedule, draft.costs, fixed, problem.objective_run(), allowed);
       *placed = side_search.improve(used, std::move(*placed), run.times, enough, kWorkAnItem * draft.items() / 4,
-                                    static_cast<std::uint64_t>(search.work_left / kShareOfWork), work);
+                                    static_cast<std::uint64_t>(search.work_left) / allowed.side_share_of_work, work);
       search.spend(work);
     }
-    search.offer(draft, draft.layout, extend_left(draft.schedule, fixed, used, std::move(*placed)));
+    search.offer(draft, draft.layout, extended_left(problem, draft, fixed, used, std::move(*placed)));
     if (search.best && search.best->seconds <= enough) return;
   }
 }
@@ -156,7 +156,7 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     search.spend(kWorkAnItem * draft.items());
     if (search.together_left == 0 || search.work_left <= 0 || !search.promises(run.times.seconds())) return;
     --search.together_left;
-    const Gates trimmed = trim_gates(draft.schedule, draft.costs, run.fluid.gates, run.times, problem.objective_run(), {0.0, 0.5});
+    const Gates trimmed = trimmed_gates(problem, draft, run, {0.0, 0.5});
     std::uint64_t work = 0;
     auto placed = place_together(draft, trimmed, room, search.limits_together(), work);
     search.spend(work);
@@ -164,7 +164,7 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
     PlaceRule rule;
     const std::vector<FixedRect> fixed = fixed_rects(placed->layout, draft.schedule, draft.base);
     rule.arena = {draft.base, std::max(placed->placement.height, draft.base)};
-    search.offer(draft, placed->layout, extend_left(draft.schedule, fixed, rule, std::move(placed->placement)));
+    search.offer(draft, placed->layout, extended_left(problem, draft, fixed, rule, std::move(placed->placement)));
     if (search.best && search.best->seconds <= enough) return;
   }
 }
@@ -181,24 +181,27 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   if (!run.fluid.fits) return;
   search.bound = std::min(search.bound, bound);
   if (!search.promises(bound)) return;
-  const double enough = bound * kCloseEnough;
+  const SearchParameters& allowed = search.problem.search;
+  const double enough = bound * allowed.close_enough;
   if (effort == Effort::kTogether || effort == Effort::kLast) {
-    return detail::stream_together(search, draft, enough);
+    if (allowed.together) detail::stream_together(search, draft, enough);
+    return;
   }
   const auto near = [&](double times) { return search.found() <= bound * times; };
   const auto fits = [&] { return draft.layout.height <= draft.room(search.capacity); };
   const bool on_ground = ground.lay_out(draft.layout, draft.room(search.capacity)) && fits();
-  if (effort == Effort::kThorough && near(kWorthSearching)) return;
+  if (effort == Effort::kThorough && near(allowed.worth_searching)) return;
   if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough, false);
   if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough, true);
   // Packed anew they may lie as before.
   const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
-  search.problem.memo->pack(draft.layout);  // activations and workspaces together
+  search.problem.shared->pack(draft.layout);  // activations and workspaces together
   if (fits()) {
-    if (!near(kWorthSearching) && draft.layout.offsets != ground_offsets)
+    if (!near(allowed.worth_searching) && draft.layout.offsets != ground_offsets)
       detail::stream_round(search, draft, run, TrimSlack{}, enough, true);
-    if (near(kWorthSearching)) return;
-    if (auto ring = place_in_ring(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*ring));
+    if (near(allowed.worth_searching)) return;
+    if (!allowed.two_slots) return;
+    if (auto slots = place_in_two_slots(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*slots));
   }
 }
 

@@ -21,7 +21,7 @@
 namespace sluice::planner {
 
 /// Nothing where the condition does not hold. The draft's layout must be packed. O(loads).
-inline std::optional<LoadPlacement> place_in_ring(const Draft& draft, std::uint64_t capacity) {
+inline std::optional<LoadPlacement> place_in_two_slots(const Draft& draft, std::uint64_t capacity) {
   const Schedule& schedule = draft.schedule;
   std::uint64_t slot = 0;
   for (const LoadSpec& load : schedule.loads)

@@ -20,7 +20,7 @@ namespace sluice::planner {
 
 inline constexpr std::uint64_t kBufferAlignment = 64;
 
-/// Offsets are relative to the base; there are none before Memo::pack (planner/stream/shared_prices.h) has found them.
+/// Offsets are relative to the base; there are none before SharedPrices::pack (planner/stream/shared_prices.h) has found them.
 struct FixedLayout {
   std::vector<Rectangle> items;        // blocks, then one workspace for each position (size 0: none)
   std::vector<std::uint64_t> offsets;  // by item

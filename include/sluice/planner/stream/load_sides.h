@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sluice/planner/place/place_loads.h"
+#include "sluice/planner/search_parameters.h"
 #include "sluice/planner/stream/simulate.h"
 
 namespace sluice::planner {
@@ -24,8 +25,9 @@ namespace detail {
 
 class SideSearch {
  public:
-  SideSearch(const Schedule& schedule, const Costs& costs, const std::vector<FixedRect>& fixed, Run kind)
-      : schedule_(schedule), costs_(costs), fixed_(fixed), kind_(kind) {
+  SideSearch(const Schedule& schedule, const Costs& costs, const std::vector<FixedRect>& fixed, Run kind,
+             const SearchParameters& parameters)
+      : schedule_(schedule), costs_(costs), fixed_(fixed), kind_(kind), parameters_(parameters) {
     for (std::uint32_t k = 0; k < schedule.loads.size(); ++k)
       if (schedule.loads[k].streamed()) streamed_.push_back(k);
   }
@@ -39,7 +41,7 @@ class SideSearch {
     const std::uint64_t end = work + most_work;
     const std::vector<std::int64_t> least_gates = rule.least_gates;
     std::vector<std::uint32_t> suspects = in_the_way(times, fluid);
-    for (int failures = 0; failures < kMostFailures && work < end && !suspects.empty() && times.seconds() > enough;) {
+    for (int failures = 0; failures < parameters_.side_failures && work < end && !suspects.empty() && times.seconds() > enough;) {
       PlaceRule turned = rule;
       for (std::uint32_t turns = 1 + random(2); turns > 0; --turns)
         turn(turned, suspects[random(static_cast<std::uint32_t>(suspects.size()))], placed.gates, least_gates);
@@ -59,9 +61,6 @@ class SideSearch {
   }
 
  private:
-  static constexpr std::size_t kMostDelays = 6;  // looked at, the largest first,
-  static constexpr std::size_t kBefore = 16;     // and of each the loads up to it: 6 missed those that had split what is free
-  static constexpr int kMostFailures = 150;      // in a row: 400 found no more at the budgets of the bench, and left less work to others
   static constexpr double kLess = 0.9999;
 
   /// Moves one load: to another side; or to a later gate than it has; or back to the first one.
@@ -92,10 +91,10 @@ class SideSearch {
       former = std::max(former, late);
     }
     std::stable_sort(delays.begin(), delays.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    delays.resize(std::min(delays.size(), kMostDelays));
+    delays.resize(std::min(delays.size(), parameters_.side_delays));
     std::vector<std::uint32_t> loads;
     for (const auto& [delay, i] : delays)
-      for (std::size_t before = 0; before < std::min(kBefore, i + 1); ++before) loads.push_back(streamed_[i - before]);
+      for (std::size_t before = 0; before < std::min(parameters_.side_loads, i + 1); ++before) loads.push_back(streamed_[i - before]);
     return loads;
   }
 
@@ -103,6 +102,7 @@ class SideSearch {
   const Costs& costs_;
   const std::vector<FixedRect>& fixed_;
   const Run kind_;
+  const SearchParameters& parameters_;
   std::vector<std::uint32_t> streamed_;
   std::uint64_t state_ = 1;
 };

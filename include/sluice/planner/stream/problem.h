@@ -26,8 +26,9 @@ struct Problem {
   Pieces pieces;
   /// Orders of pieces, those to keep first at the front. The model's own order is the first.
   std::vector<std::vector<std::uint32_t>> residency{1};
-  std::shared_ptr<Memo> memo = std::make_shared<Memo>();
+  std::shared_ptr<SharedPrices> shared = std::make_shared<SharedPrices>();
   TableCosts tables;
+  SearchParameters search;
 
   Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
@@ -58,7 +59,7 @@ inline double rereading_seconds(const Problem& problem, const Schedule& schedule
   const std::uint64_t slot = std::max<std::uint64_t>(step.window / 2, kBlockBytes);
   const double starts = static_cast<double>((reading.bytes + slot - 1) / slot) * problem.profile->load_start_seconds;
   const double seconds =
-      static_cast<double>(reading.turns) * (starts + problem.memo->load_seconds(*problem.profile, align_up(reading.bytes, kBlockBytes)));
+      static_cast<double>(reading.turns) * (starts + problem.shared->load_seconds(*problem.profile, align_up(reading.bytes, kBlockBytes)));
   const bool beside = step.window > 2 * kBlockBytes;
   return beside ? std::max(seconds - computing, 0.0) : seconds;
 }
@@ -70,7 +71,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
   costs.beside_reads = problem.profile->step_time_beside_reads;
   costs.step.reserve(schedule.steps.size());
   for (const StepSpec& step : schedule.steps) {
-    costs.step.push_back(problem.memo->step_seconds(step, [&] {
+    costs.step.push_back(problem.shared->step_seconds(step, [&] {
       return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
     }));
     costs.step.back() += rereading_seconds(problem, schedule, step, costs.step.back());
@@ -79,7 +80,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
   costs.load.reserve(schedule.loads.size());
   costs.decode.reserve(schedule.loads.size());
   for (const LoadSpec& load : schedule.loads) {
-    const double reading = problem.memo->load_seconds(*problem.profile, load.payload.read_bytes());
+    const double reading = problem.shared->load_seconds(*problem.profile, load.payload.read_bytes());
     const LoadSeconds seconds = load_seconds(*problem.profile, load.payload, reading);
     costs.load.push_back(seconds.load);
     costs.decode.push_back(seconds.decode);

@@ -15,7 +15,7 @@
 
 namespace sluice::planner {
 
-class Memo {
+class SharedPrices {
  public:
   /// Packs the items of a layout that has no offsets yet.
   void pack(FixedLayout& layout) {
