@@ -101,10 +101,11 @@ class Bench {
     std::printf("{\"models\": %d, \"rules\": [", models_);
     for (std::size_t r = 0; r < worth_.size(); ++r) {
       const Worth& w = worth_[r];
-      std::printf("%s\n  {\"without\": \"%s\", \"time_mean\": %.6f, \"time_most\": %.6f, \"slower\": %d, \"points\": %d, \"refused\": %d, "
-                  "\"smallest_mean\": %.6f, \"smallest_most\": %.6f, \"planning\": %.4f}",
-                  r == 0 ? "" : ",", planner::kSearchRules[r].name, w.seconds.mean(), w.seconds.most(), w.seconds.worse(),
-                  w.seconds.count(), w.refused, w.least.mean(), w.least.most(), w.planning_ms / planning_ms_);
+      std::printf(
+          "%s\n  {\"without\": \"%s\", \"time_mean\": %.6f, \"time_most\": %.6f, \"slower\": %d, \"points\": %d, \"refused\": %d, "
+          "\"smallest_mean\": %.6f, \"smallest_most\": %.6f, \"planning\": %.4f}",
+          r == 0 ? "" : ",", planner::kSearchRules[r].name, w.seconds.mean(), w.seconds.most(), w.seconds.worse(), w.seconds.count(),
+          w.refused, w.least.mean(), w.least.most(), w.planning_ms / planning_ms_);
     }
     std::printf("\n]}\n");
   }

@@ -11,22 +11,13 @@ struct SearchRule {
 };
 
 inline constexpr SearchRule kSearchRules[] = {
-    {"greedy_order", &SearchParameters::greedy_order},
-    {"time_bands", &SearchParameters::time_bands},
-    {"memory_bands", &SearchParameters::memory_bands},
-    {"kept_transforms", &SearchParameters::kept_transforms},
-    {"other_orders", &SearchParameters::other_orders},
-    {"small_first_loads", &SearchParameters::small_first_loads},
-    {"other_sizes", &SearchParameters::other_sizes},
-    {"more_drafts", &SearchParameters::more_drafts},
-    {"kept_swaps", &SearchParameters::kept_swaps},
-    {"late_trim", &SearchParameters::late_trim},
-    {"address_rules", &SearchParameters::address_rules},
-    {"load_sides", &SearchParameters::load_sides},
-    {"together", &SearchParameters::together},
-    {"two_slots", &SearchParameters::two_slots},
-    {"left_extension", &SearchParameters::left_extension},
-    {"baselines", &SearchParameters::baselines},
+    {"greedy_order", &SearchParameters::greedy_order},     {"time_bands", &SearchParameters::time_bands},
+    {"memory_bands", &SearchParameters::memory_bands},     {"kept_transforms", &SearchParameters::kept_transforms},
+    {"other_orders", &SearchParameters::other_orders},     {"small_first_loads", &SearchParameters::small_first_loads},
+    {"other_sizes", &SearchParameters::other_sizes},       {"more_drafts", &SearchParameters::more_drafts},
+    {"late_trim", &SearchParameters::late_trim},           {"address_rules", &SearchParameters::address_rules},
+    {"load_sides", &SearchParameters::load_sides},         {"together", &SearchParameters::together},
+    {"left_extension", &SearchParameters::left_extension}, {"baselines", &SearchParameters::baselines},
 };
 
 }  // namespace sluice::planner

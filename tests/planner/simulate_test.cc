@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "sluice/planner/choose/two_slots.h"
 #include "sluice/planner/place/place_loads.h"
 #include "sluice/planner/stream/fluid.h"
 #include "sluice/planner/stream/load_sides.h"
@@ -242,51 +241,6 @@ TEST_CASE("the left extension moves gates as early as regions allow and keeps ad
   const LoadPlacement extended = extend_left(p.schedule, {}, rule, *placed);
   CHECK(extended.offsets == placed->offsets);
   for (std::size_t k = 0; k < 4; ++k) CHECK(extended.gates[k] <= placed->gates[k]);
-}
-
-/// Whether loads that overlap in steps overlap in bytes.
-bool disjoint(const Schedule& schedule, const LoadPlacement& placed) {
-  for (std::size_t a = 0; a < schedule.loads.size(); ++a) {
-    for (std::size_t b = 0; b < a; ++b) {
-      if (schedule.loads[a].resident || schedule.loads[b].resident) continue;
-      const auto bytes = [&](std::size_t k) {
-        return Interval<std::uint64_t>{placed.offsets[k], placed.offsets[k] + schedule.loads[k].region_bytes()};
-      };
-      const auto life = [&](std::size_t k) { return Interval<std::int64_t>{placed.gates[k], schedule.loads[k].uses.end}; };
-      if (bytes(a).overlaps(bytes(b)) && life(a).overlaps(life(b))) return false;
-    }
-  }
-  return true;
-}
-
-TEST_CASE("two slots in turn fit whenever there is room for both and no load meets the one after the next") {
-  std::mt19937 random(11);
-  std::vector<std::uint64_t> fixed;
-  int placed_ones = 0;
-  for (int n = 0; n < 500; ++n) {
-    INFO("problem " << n);
-    Draft draft;
-    draft.schedule = random_pipeline(random, fixed).schedule;
-    draft.layout.height = 7 * kBlockBytes;
-    std::uint64_t slot = 0;
-    std::vector<Interval<std::int64_t>> uses;
-    for (const LoadSpec& load : draft.schedule.loads) {
-      if (load.resident) continue;
-      slot = std::max(slot, load.region_bytes());
-      uses.push_back(load.uses);
-    }
-    bool alternates = true;
-    for (std::size_t k = 2; k < uses.size(); ++k) alternates = alternates && uses[k - 2].end <= uses[k].begin;
-    const std::uint64_t capacity = draft.layout.height + 2 * slot + kernels::kReadTail.count();
-    CHECK_FALSE((slot > 0 && place_in_two_slots(draft, capacity - 1).has_value()));
-    const auto slots = place_in_two_slots(draft, capacity);
-    if (!alternates) continue;
-    REQUIRE(slots.has_value());
-    CHECK(disjoint(draft.schedule, *slots));
-    for (std::size_t k = 0; k < slots->gates.size(); ++k) CHECK(slots->gates[k] <= draft.schedule.loads[k].uses.begin);
-    ++placed_ones;
-  }
-  CHECK(placed_ones > 20);
 }
 
 TEST_CASE("the latency model takes the longer of arithmetic and traffic, and adds what comes from memory") {

@@ -12,9 +12,9 @@ namespace sluice::planner {
 
 struct SearchParameters {
   // Which problem is planned.
-  bool greedy_order = true;     // nodes in the order that keeps activations low, where that beats the graph's own; costs 1 ms at 1,000 nodes
-  bool time_bands = true;       // bands of rows through neighbours, so that what passes between them stays in a cache
-  bool memory_bands = true;     // bands of rows round the peaks of memory, as far as the budget asks for them
+  bool greedy_order = true;  // nodes in the order that keeps activations low, where that beats the graph's own; costs 1 ms at 1,000 nodes
+  bool time_bands = true;    // bands of rows through neighbours, so that what passes between them stays in a cache
+  bool memory_bands = true;  // bands of rows round the peaks of memory, as far as the budget asks for them
   bool kept_transforms = true;  // Winograd's weights kept transformed in place of raw ones; repeated runs only
   bool other_orders = true;     // orders in which weights are kept besides the model's own; repeated runs only
 
@@ -22,14 +22,12 @@ struct SearchParameters {
   bool small_first_loads = true;  // the first loads of a first run are small, so that computing starts early
   bool other_sizes = true;        // slices larger and smaller than the middle size
   bool more_drafts = true;        // where nothing good was placed: smaller slices, loads apart, shares between, little kept
-  bool kept_swaps = true;         // at last: what is waited for longest is kept in place of something else
 
   // How a draft gets gates and addresses.
   bool late_trim = true;       // loads no earlier than they must be, for smaller rectangles; off: as early as bytes allow
   bool address_rules = true;   // from the highest address on, and in turn, where the lowest leaves delays
   bool load_sides = true;      // single loads change sides
   bool together = true;        // activations move, too: one placement problem
-  bool two_slots = true;       // the fallback that needs two slices' room and always has addresses
   bool left_extension = true;  // gates as early as the addresses that were found allow: room for reads that come late
   bool baselines = true;       // the paper's rule and loads on demand are tried last, so that the default is never worse
 
@@ -58,19 +56,17 @@ struct SearchParameters {
   int side_failures = 150;
   std::uint64_t side_share_of_work = 8;  // one part in so many of what is left
 
-  std::size_t swaps_in = 3, swaps_out = 3;  // pieces that are tried, in all pairs
-
   /// Of time_bands: a chain's longest run of nodes, and the share of its own time that it must promise.
   std::size_t time_chain_nodes = 8;
   double time_chain_gain = 0.97;
 
   /// Of memory_bands. A partition is worth having where it takes less than so much of the peak before.
   double band_gain = 0.99;
-  std::size_t band_near = 6;          // places on either side of a peak at which regions may end, whatever crosses there
-  std::size_t band_longest = 256;     // nodes to a side
-  std::size_t band_valleys = 12;      // places farther away at which less crosses than at any before
-  std::size_t band_regions = 24;      // that are tried round a peak
-  int band_rounds = 64;               // peaks that are lowered
+  std::size_t band_near = 6;           // places on either side of a peak at which regions may end, whatever crosses there
+  std::size_t band_longest = 256;      // nodes to a side
+  std::size_t band_valleys = 12;       // places farther away at which less crosses than at any before
+  std::size_t band_regions = 24;       // that are tried round a peak
+  int band_rounds = 64;                // peaks that are lowered
   std::size_t band_join_nodes = 1024;  // in larger graphs regions do not begin at joins that live at the peak
 };
 

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "sluice/planner/choose/candidate.h"
-#include "sluice/planner/choose/stall_swap.h"
 #include "sluice/planner/choose/stream_draft.h"
 #include "sluice/planner/place/free_space.h"
 
@@ -138,7 +137,6 @@ class StreamDrafts {
       if (!none_fits && good()) return;
     }
     if (!good() && !none_fits) place_least();
-    if (!good()) swap_kept();
     if (!good()) place_best(Effort::kLast);
   }
 
@@ -297,22 +295,6 @@ class StreamDrafts {
       }
   }
 
-  /// Swaps kept pieces while that helps.
-  void swap_kept() {
-    if (!allowed().kept_swaps) return;
-    for (bool better = true; better && search_.best && search_.best->schedule.derived.empty();) {
-      better = false;
-      const std::vector<std::vector<bool>> near = swaps(problem_, *search_.best, spare_);
-      for (std::size_t i = 0; i < near.size() && !better && search_.work_left > 0; ++i) {
-        const double former = search_.best->seconds;
-        Draft draft = make_draft(problem_, rule_of({near[i], {}, bytes_of(problem_.pieces, near[i])}, best_mix_));
-        search_.spend(kWorkAnItem * draft.items());
-        stream(search_, draft, fluid_run(problem_, draft, search_.capacity), ground_.room, Effort::kQuick);
-        better = search_.best->seconds < former;
-      }
-    }
-  }
-
   /// Every size with nothing kept, then with little.
   void judge_little_kept() {
     for (const unsigned twentieths : {0u, 3u}) {
@@ -382,8 +364,8 @@ class StreamDrafts {
     return kept;
   }
 
-  SliceRule rule_of(const Mix& mix) const { return rule_of(kept_by(mix), mix); }
-  SliceRule rule_of(Kept kept, const Mix& mix) const {
+  SliceRule rule_of(const Mix& mix) const {
+    Kept kept = kept_by(mix);
     const std::uint64_t taken = std::min(search_.capacity, ground_.segment + align_up(kept.bytes, kBlockBytes));
     return {.target = kTargets[mix.size],
             .span_nodes = !mix.apart,

@@ -5,7 +5,6 @@
 //                |     where a load finds no address, those in its way come late and all are placed again
 //                |-> trim -> addresses for everything at once -> extend left -> ...   (planner/choose/place_together.h)
 //                |-> round activations again, and loads that are in the way change sides                    (planner/stream/load_sides.h)
-//                |-> two slots in turn                      (planner/choose/two_slots.h: always gives something that overlaps)
 //
 // The next way is gone only where the one before leaves more than a threshold above the bound.
 // Invariant: no candidate is faster than the draft's fluid bound.
@@ -19,7 +18,6 @@
 
 #include "sluice/planner/choose/candidate.h"
 #include "sluice/planner/choose/place_together.h"
-#include "sluice/planner/choose/two_slots.h"
 #include "sluice/planner/place/free_space.h"
 #include "sluice/planner/stream/load_sides.h"
 #include "sluice/planner/stream/trim.h"
@@ -196,13 +194,8 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   // Packed anew they may lie as before.
   const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
   search.problem.shared->pack(draft.layout);  // activations and workspaces together
-  if (fits()) {
-    if (!near(allowed.worth_searching) && draft.layout.offsets != ground_offsets)
-      detail::stream_round(search, draft, run, TrimSlack{}, enough, true);
-    if (near(allowed.worth_searching)) return;
-    if (!allowed.two_slots) return;
-    if (auto slots = place_in_two_slots(draft, search.capacity)) search.offer(draft, draft.layout, std::move(*slots));
-  }
+  if (fits() && !near(allowed.worth_searching) && draft.layout.offsets != ground_offsets)
+    detail::stream_round(search, draft, run, TrimSlack{}, enough, true);
 }
 
 }  // namespace sluice::planner
