@@ -34,7 +34,8 @@ Choice choose_products(const Graph& graph, const Node& node) {
   if (node.numeric == NumericClass::kWinograd4)
     return {.refused = "is of the numeric class winograd4; convert with --numerics exact to emit it"};
   if (integers ? layout.dtype != DType::kI8 : layout.dtype != DType::kF32)
-    return {.refused = "its weights lie in fewer bits and are widened by a run; convert without --weights to emit it"};
+    return {.refused =
+                "its weights lie in fewer bits and are widened by a run; convert without --weights from weights of floats to emit it"};
   if (layout.layout == WeightLayout::kSparse) return {.refused = "is sparse; convert with --sparse none to emit it"};
   if (layout.side != PanelSide::kOutputs) return {.refused = "no portable kernel reads such panels"};
   if (integers && !node.epilogue.has_residual && node.inputs.size() > 1)

@@ -39,7 +39,8 @@ SLUICE_FN void sluice_transposed_sums(const sluice_task* task, const sluice_conv
     for (kx = 0; kx < window->kernel_w; ++kx)
       if (sluice_meets((int32_t)pixel + window->pad_left - kx * window->dilation_w, window->stride_w, window->in_w, &x))
         sluice_add_products_f32(
-            sums, (const float*)(const void*)sluice_at(task->arena, &task->stage->inputs[0].view, y, x) + first / p->outputs * p->depth,
+            sums,
+            (const float*)(const void*)sluice_at(task->arena, &task->stage->inputs[0].view, y, x) + (size_t)(first / p->outputs) * p->depth,
             w + (size_t)(uint32_t)(ky * window->kernel_w + kx) * p->depth, p->depth, taps * p->depth, count);
   }
 }
