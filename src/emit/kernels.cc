@@ -34,13 +34,17 @@ Choice choose_products(const Graph& graph, const Node& node) {
   if (node.numeric == NumericClass::kWinograd4)
     return {.refused = "is of the numeric class winograd4; convert with --numerics exact to emit it"};
   if (integers ? layout.dtype != DType::kI8 : layout.dtype != DType::kF32)
-    return {.refused = "its weights lie in fewer bits and are widened by a run; convert without --weights to emit it"};
+    return {.refused =
+                "its weights lie in fewer bits and are widened by a run; convert without --weights from weights of floats to emit it"};
   if (layout.layout == WeightLayout::kSparse) return {.refused = "is sparse; convert with --sparse none to emit it"};
   if (layout.side != PanelSide::kOutputs) return {.refused = "no portable kernel reads such panels"};
   if (integers && !node.epilogue.has_residual && node.inputs.size() > 1)
     return {.refused = "its scale comes at run time, for which no portable kernel is written"};
   if (node.op == OpKind::kDense) return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
   if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
+  if (node.op == OpKind::kConvTranspose)
+    return integers ? Choice{.refused = "is a transposed convolution of bytes, for which no portable kernel is written"}
+                    : Choice{Kernel::kTransposedF32};
   if (node.as<model::ConvAttributes>().depthwise()) return {integers ? Kernel::kDepthwiseU8 : Kernel::kDepthwiseF32};
   return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
 }
@@ -57,8 +61,6 @@ Choice choose_pool(const Graph& graph, const Node& node) {
   if (node.numeric == NumericClass::kInt8) return {is_global(graph, node) ? Kernel::kFoldU8 : Kernel::kPoolU8};
   return {is_global(graph, node) ? Kernel::kFoldF32 : Kernel::kPoolF32};
 }
-
-bool has_code(Function function) { return function != Function::kSqrt && function != Function::kFloor && function != Function::kCeil; }
 
 Choice choose_matmul(const Graph&, const Node& node) {
   if (node.numeric == NumericClass::kInt8)
@@ -84,10 +86,11 @@ Choice choose_binary(const Graph& graph, const Node& node) {
 Choice choose_resize(const Graph& graph, const Node& node) {
   const auto& a = node.as<model::ResizeAttributes>();
   const Shape& in = graph.tensor(node.inputs[0]).shape;
-  if (a.mode != ResizeMode::kNearest) return {.refused = "only the nearest rule has a portable kernel"};
   if (!one_image(graph, node) || in.back() != graph.tensor(node.outputs[0]).shape.back())
     return {.refused = "resizes images or channels, for which there is no portable kernel"};
-  return {Kernel::kResize};
+  if (a.mode == ResizeMode::kNearest) return {Kernel::kResize};
+  if (type_of(graph, node.outputs[0]) == DType::kF32) return {Kernel::kResizeF32};
+  return {.refused = "integers between others have no portable kernel"};
 }
 
 Choice choose_pad(const Graph& graph, const Node& node) {
@@ -114,8 +117,7 @@ constexpr std::size_t kMostInputs = 255;
 
 Choice choose_concat(const Graph& graph, const Node& node) {
   if (node.inputs.size() > kMostInputs) return {.refused = "joins more than 255 tensors, for which there is no portable kernel"};
-  if (node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank()) return {Kernel::kConcat};
-  return {.refused = "only channels are joined by a portable kernel"};
+  return {node.as<model::AxisAttributes>().axis + 1 == graph.tensor(node.outputs[0]).shape.rank() ? Kernel::kConcat : Kernel::kJoin};
 }
 
 /// An operator that is not here has no portable kernel.
@@ -125,6 +127,7 @@ struct Chooser {
 };
 constexpr Chooser kChoosers[] = {
     {OpKind::kConv, choose_products},
+    {OpKind::kConvTranspose, choose_products},
     {OpKind::kDense, choose_products},
     {OpKind::kPool, choose_pool},
     {OpKind::kUnary, choose_by_class<Kernel::kTableU8, Kernel::kUnaryF32>},
@@ -174,7 +177,6 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
   if (node.outputs.size() != 1) return fail(refusal(node, "its operator has no portable kernel"));
   const Choice choice = choose(graph, node);
   if (choice.refused != nullptr) return fail(refusal(node, choice.refused));
-  if (!has_code(node.epilogue.activation.function)) return fail(refusal(node, "its function has no portable kernel"));
   for (const TensorId tensor : {node.inputs[0], node.outputs[0]}) {
     const DType type = type_of(graph, tensor);
     if (type != DType::kF32 && type != DType::kU8 && type != DType::kI32)
@@ -196,7 +198,7 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 
 // Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 23> kCodes = {{
+  static constexpr std::array<KernelCode, 26> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
       {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 368}},
       {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {288, 368}},
@@ -208,6 +210,7 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_dequantize", "sluice_border", "values_u8.h", {144, 112}},
       {"sluice_run_conv_f32", "sluice_conv_f32", "conv_f32.h", {256, 368}},
       {"sluice_run_depthwise_f32", "sluice_conv_f32", "conv_f32.h", {272, 288}},
+      {"sluice_run_transposed_f32", "sluice_conv_f32", "transposed_f32.h", {344, 352}},
       {"sluice_run_pool_f32", "sluice_pool_f32", "pool_f32.h", {296, 336}},
       {"sluice_run_fold_f32", "sluice_pool_f32", "pool_f32.h", {208, 216}},
       {"sluice_run_unary_f32", "sluice_unary_f32", "values_f32.h", {440, 352}},
@@ -215,7 +218,9 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_softmax", "sluice_softmax", "rows_f32.h", {432, 304}},
       {"sluice_run_layer_norm", "sluice_layer_norm", "rows_f32.h", {360, 368}},
       {"sluice_run_concat", "sluice_concat", "copies.h", {128, 144}},
+      {"sluice_run_join", "sluice_join", "copies.h", {136, 192}},
       {"sluice_run_resize", "sluice_resize", "copies.h", {128, 160}},
+      {"sluice_run_resize_f32", "sluice_resize_f32", "resize_f32.h", {280, 352}},
       {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
       {"sluice_run_copy", "sluice_copy", "copies.h", {160, 160}},
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
@@ -231,8 +236,8 @@ bool is_simple(const Activation& a) {
 namespace {
 
 bool calls_by_pointer(Kernel kernel) {
-  constexpr Kernel kThose[] = {Kernel::kConvU8,       Kernel::kDepthwiseU8, Kernel::kConvF32,
-                               Kernel::kDepthwiseF32, Kernel::kPoolF32,     Kernel::kFoldF32};
+  constexpr Kernel kThose[] = {Kernel::kConvU8,        Kernel::kDepthwiseU8, Kernel::kConvF32, Kernel::kDepthwiseF32,
+                               Kernel::kTransposedF32, Kernel::kPoolF32,     Kernel::kFoldF32};
   return std::find(std::begin(kThose), std::end(kThose), kernel) != std::end(kThose);
 }
 

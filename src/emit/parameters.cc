@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
+#include "sluice/kernels/packing.h"
 #include "src/emit/kernels.h"
 #include "src/emit/text.h"
 #include "src/emit/weights.h"
@@ -71,6 +73,7 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
       return conv_u8(stage, node);
     case Kernel::kConvF32:
     case Kernel::kDepthwiseF32:
+    case Kernel::kTransposedF32:
       return conv_f32(stage, node);
     case Kernel::kPoolU8:
     case Kernel::kFoldU8:
@@ -94,8 +97,12 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
       return layer_norm(stage, node);
     case Kernel::kConcat:
       return concat(stage, node);
+    case Kernel::kJoin:
+      return join(stage, node);
     case Kernel::kResize:
       return resize(stage, node);
+    case Kernel::kResizeF32:
+      return resize_f32(stage, node);
     case Kernel::kPad:
       return pad(stage, node);
     case Kernel::kCopy:
@@ -153,12 +160,32 @@ Result<std::string> ParameterWriter::plain_weight(std::size_t stage, const Node&
   return array(stage, what, values);
 }
 
+namespace {
+
+/// From [output][tap in the order of the panels][input] to [output][tap as the window has it][input].
+template <class T>
+std::vector<T> in_window_order(const std::vector<T>& values, const std::vector<std::int32_t>& order, std::int64_t depth) {
+  const std::size_t taps = order.size(), count = static_cast<std::size_t>(depth);
+  std::vector<T> sorted(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t k = i % count, tap = i / count % taps, output = i / count / taps;
+    sorted[(output * taps + static_cast<std::size_t>(order[tap])) * count + k] = values[i];
+  }
+  return sorted;
+}
+
+}  // namespace
+
 template <class T>
 Result<std::string> ParameterWriter::panels(std::size_t stage, const Node& node, std::int64_t outputs, std::int64_t taps,
                                             std::int64_t depth) {
   if (model_ == nullptr) return stand_in<T>(outputs * taps * depth);
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, node.weights[0]));
-  const std::vector<T> values = unpack<T>(raw, graph_.weight(node.weights[0]), outputs, model::outputs_per_group(node), taps, depth);
+  const model::Weight& weight = graph_.weight(node.weights[0]);
+  const bool transposed = node.op == model::OpKind::kConvTranspose;
+  std::vector<T> values = unpack<T>(raw, weight, outputs, model::outputs_per_group(node), taps, depth,
+                                    !transposed && weight.panel_layout.layout == WeightLayout::kDepthwise);
+  if (transposed) values = in_window_order(values, kernels::transposed_tap_order(node.as<model::ConvAttributes>().window), depth);
   const std::string name = array(stage, "weights", values);
   constant_bytes -= values.size() * sizeof(T);
   weight_bytes += values.size() * sizeof(T);
@@ -299,6 +326,38 @@ std::string ParameterWriter::concat(std::size_t stage, const Node& node) {
     bytes.push_back(static_cast<std::uint32_t>(graph_.tensor(id).shape.back()) *
                     static_cast<std::uint32_t>(size_of(graph_.tensor(id).dtype)));
   return braced(array(stage, "bytes", bytes));
+}
+
+std::string ParameterWriter::join(std::size_t stage, const Node& node) {
+  const int axis = node.as<model::AxisAttributes>().axis;
+  std::vector<std::uint32_t> lengths;
+  for (const TensorId id : node.inputs) {
+    const Shape& shape = graph_.tensor(id).shape;
+    lengths.push_back(static_cast<std::uint32_t>(shape.count(axis, shape.rank() - 1)));
+  }
+  const std::uint64_t turn = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+  return braced(array(stage, "lengths", lengths), unsigned_num(turn));
+}
+
+std::string ParameterWriter::resize_f32(std::size_t stage, const Node& node) {
+  const operators::ResizeParameters p = kernels::resize_parameters(graph_, node);
+  const Shape &in = graph_.tensor(node.inputs[0]).shape, &out = graph_.tensor(node.outputs[0]).shape;
+  const auto taps = [&](int axis, const char* places_name, const char* weights_name) {
+    std::vector<std::uint16_t> places;
+    std::vector<float> weights;
+    int count = 1;
+    for (std::int64_t i = 0; i < out[axis]; ++i) {
+      const kernels::ResizeTaps of_position = kernels::resize_taps(p, in, out, axis, i);
+      count = of_position.count;
+      for (std::size_t tap = 0; tap < static_cast<std::size_t>(count); ++tap) {
+        places.push_back(static_cast<std::uint16_t>(of_position.source[tap]));
+        weights.push_back(of_position.weight[tap]);
+      }
+    }
+    return braced(array(stage, places_name, places), array(stage, weights_name, weights), num(count));
+  };
+  const std::string rows = taps(1, "rows", "row_weights"), pixels = taps(2, "pixels", "pixel_weights");
+  return braced(rows, pixels, num(out.back()));
 }
 
 std::string ParameterWriter::resize(std::size_t stage, const Node& node) {

@@ -40,7 +40,9 @@ class ParameterWriter {
   std::string pool(std::size_t stage, const model::Node& node);
   std::string border(const model::Node& node, bool begins);
   std::string concat(std::size_t stage, const model::Node& node);
+  std::string join(std::size_t stage, const model::Node& node);
   std::string resize(std::size_t stage, const model::Node& node);
+  std::string resize_f32(std::size_t stage, const model::Node& node);
   std::string pad(std::size_t stage, const model::Node& node);
   std::string attention(const model::Node& node);
   std::string copy(std::size_t stage, const model::Node& node);

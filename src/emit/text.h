@@ -20,6 +20,13 @@ inline std::string c_float(float value) {
   return text;
 }
 
+/// The same in decimal, for headers: C++ before 17 has no hexadecimal floats. Nine digits tell all floats apart.
+inline std::string c_decimal(float value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.8ef", static_cast<double>(value));
+  return text;
+}
+
 template <class T>
 std::string c_number(T value) {
   if constexpr (std::is_floating_point_v<T>) {

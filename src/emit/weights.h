@@ -1,4 +1,4 @@
-// Weights as emitted code has them: panels unpacked to [output][tap][input], depthwise to [tap][channel].
+// Weights as emitted code has them: panels unpacked to [output][tap][input], those of depthwise convolutions to [tap][channel].
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,9 @@ Result<std::vector<std::byte>> read_weight(const model::ModelFile& model, Weight
 /// The values of `outputs` output channels of panels of T.
 template <class T>
 std::vector<T> unpack(const std::vector<std::byte>& raw, const model::Weight& weight, std::int64_t outputs, std::int64_t outputs_per_group,
-                      std::int64_t taps, std::int64_t depth) {
+                      std::int64_t taps, std::int64_t depth, bool taps_first) {
   const PanelLayout& layout = weight.panel_layout;
   const std::int64_t interleave = layout.k_interleave, tap_values = ceil_div(depth, interleave) * interleave;
-  const bool depthwise = layout.layout == WeightLayout::kDepthwise;
   std::vector<T> values(static_cast<std::size_t>(outputs * taps * depth));
   for (std::int64_t n = 0; n < outputs; ++n) {
     const std::int64_t lane = (outputs_per_group < kPanelLanes ? n : n % outputs_per_group) % kPanelLanes;
@@ -27,7 +26,7 @@ std::vector<T> unpack(const std::vector<std::byte>& raw, const model::Weight& we
     for (std::int64_t tap = 0; tap < taps; ++tap)
       for (std::int64_t k = 0; k < depth; ++k) {
         const std::int64_t i = tap * tap_values + k;
-        const std::int64_t to = depthwise ? tap * outputs + n : (n * taps + tap) * depth + k;
+        const std::int64_t to = taps_first ? tap * outputs + n : (n * taps + tap) * depth + k;
         values[static_cast<std::size_t>(to)] = at[(i / interleave * kPanelLanes + lane) * interleave + i % interleave];
       }
   }

@@ -165,7 +165,7 @@ std::string port_macros(const model::Graph& graph, const NetworkPort& port, cons
                      unsigned_num(offset) + "\n";
   if (tensor.quantisation == model::kNoQuantisation) return text;
   const model::Quantisation& q = graph.quantisations[tensor.quantisation];
-  if (!q.scales.empty()) text += "#define " + prefix + "_SCALE " + c_float(q.scales[0]) + "\n";
+  if (!q.scales.empty()) text += "#define " + prefix + "_SCALE " + c_decimal(q.scales[0]) + "\n";
   if (!q.zero_points.empty()) text += "#define " + prefix + "_ZERO " + num(q.zero_points[0]) + "\n";
   return text;
 }

@@ -105,6 +105,20 @@ TEST_CASE("an image network of bytes") {
   check_emission(b);
 }
 
+TEST_CASE("a header states scales in decimal, which C++ before 17 reads, and exactly") {
+  QdqBuilder b;
+  b.input("x", {1, 3, 4, 4}).output("y").node("Conv", {b.pair("x", {0.037f, 120}), b.float_weight("w", {2, 3, 1, 1})}, {"c"}, window(1, 0));
+  b.node("Identity", {b.pair("c", {0.02f, 3})}, {"y"});
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(made);
+  const std::size_t at = made->header.find("net_INPUT_SCALE ");
+  REQUIRE(at != std::string::npos);
+  const std::string scale = made->header.substr(at + 16, made->header.find('\n', at) - at - 16);
+  CHECK(scale.find('x') == std::string::npos);
+  CHECK(std::strtof(scale.c_str(), nullptr) == 0.037f);
+}
+
 TEST_CASE("groups, dilation, tables, products and resizing of bytes") {
   QdqBuilder b;
   b.input("x", {1, 8, 9, 11}).output("y");
@@ -201,6 +215,32 @@ TEST_CASE("attention of heads") {
   const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
   REQUIRE(made);
   CHECK(made->source.find("sluice_run_attention, ") != std::string::npos);
+  check_emission(b);
+}
+
+TEST_CASE("transposed convolutions, interpolation, and tensors one behind the other") {
+  OnnxBuilder b(13);
+  b.input("x", {1, 6, 5, 4}).output("y").weight("w0", {6, 9, 3, 3}).weight("b0", {9});
+  b.node("ConvTranspose", {"x", "w0", "b0"}, {"t0"},
+         {attribute("kernel_shape", Ints{3, 3}), attribute("pads", Ints{1, 0, 0, 1}), attribute("strides", Ints{2, 2}),
+          attribute("output_padding", Ints{1, 1})});
+  b.node("Relu", {"t0"}, {"r0"}).weight("w1", {9, 4, 2, 3});
+  b.node("ConvTranspose", {"r0", "w1"}, {"t1"},
+         {attribute("kernel_shape", Ints{2, 3}), attribute("strides", Ints{1, 3}), attribute("dilations", Ints{2, 1}),
+          attribute("group", std::int64_t{3})});
+  b.weight("w2", {12, 1, 2, 2});
+  b.node("ConvTranspose", {"t1", "w2"}, {"t2"},
+         {attribute("kernel_shape", Ints{2, 2}), attribute("strides", Ints{2, 1}), attribute("group", std::int64_t{12})});
+  b.initializer(tensor("finer", {4}, Floats{1, 1, 2, 2})).initializer(tensor("coarser", {4}, Floats{1, 1, 0.5f, 0.5f}));
+  b.node("Resize", {"t2", "", "coarser"}, {"low"}, {attribute("mode", "linear")});
+  b.node("Resize", {"low", "", "finer"}, {"wide"},
+         {attribute("mode", "cubic"), attribute("coordinate_transformation_mode", "align_corners")});
+  b.node("Abs", {"wide"}, {"plus"}).node("Sqrt", {"plus"}, {"root"}).node("Floor", {"wide"}, {"floor"}).node("Ceil", {"wide"}, {"ceil"});
+  b.node("Concat", {"wide", "root", "floor"}, {"below"}, {attribute("axis", std::int64_t{2})});
+  b.node("Concat", {"ceil", "root", "ceil"}, {"beside"}, {attribute("axis", std::int64_t{3})});
+  b.initializer(tensor("line", {3}, Ints{1, 12, -1}));
+  b.node("Reshape", {"below", "line"}, {"first"}).node("Reshape", {"beside", "line"}, {"second"});
+  b.node("Concat", {"first", "second", "first"}, {"y"}, {attribute("axis", std::int64_t{1})});
   check_emission(b);
 }
 

@@ -1,4 +1,5 @@
-/* What moves values and computes nothing: channels side by side, the nearest pixel, borders, slices and transpositions. */
+/* What moves values and computes nothing: channels side by side, tensors one behind the other, the nearest pixel, borders, slices and
+ * transpositions. */
 #ifndef SLUICE_PORTABLE_COPIES_H
 #define SLUICE_PORTABLE_COPIES_H
 
@@ -18,6 +19,25 @@ SLUICE_FN void sluice_run_concat(const sluice_task* task) {
       memcpy(out, sluice_at(task->arena, &stage->inputs[k].view, task->row, pixel), p->bytes[k]);
       out += p->bytes[k];
     }
+  }
+}
+
+typedef struct sluice_join {
+  const uint32_t* lengths; /* pixels of each input until all of them begin again */
+  uint32_t turn;           /* their sum */
+} sluice_join;
+
+/* Along any axis but the channels: a pixel of the output is one of an input. */
+SLUICE_FN void sluice_run_join(const sluice_task* task) {
+  const sluice_stage* stage = task->stage;
+  const sluice_join* p = (const sluice_join*)stage->parameters;
+  uint32_t pixel;
+  for (pixel = task->pixel; pixel < task->pixel + task->count; ++pixel) {
+    const uint32_t index = task->row * stage->pixels + pixel;
+    uint32_t place = index % p->turn, k = 0;
+    while (place >= p->lengths[k]) place -= p->lengths[k++];
+    memcpy(sluice_at(task->arena, &stage->out, task->row, pixel),
+           sluice_at(task->arena, &stage->inputs[k].view, 0, index / p->turn * p->lengths[k] + place), stage->out.pixel_bytes);
   }
 }
 

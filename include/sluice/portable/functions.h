@@ -92,6 +92,44 @@ SLUICE_FN float sluice_softplus(float x) {
   return sluice_at_least(x, 0.0f) + (sluice_log(u) + (y - (u - 1.0f)) / u);
 }
 
+/* The square root, rounded as IEEE 754 asks: digit by digit, from integers, so that no library is called. */
+SLUICE_FN float sluice_sqrt(float x) {
+  uint32_t bits = sluice_bits(x), root = 0, bit = (uint32_t)1 << 24;
+  uint64_t rest;
+  int32_t exponent = (int32_t)(bits >> 23);
+  uint32_t mantissa = bits & 0x7fffffu;
+  if (!(x > 0.0f) || exponent == 255) return x < 0.0f ? sluice_float(0x7fc00000u) : x;
+  if (exponent == 0) {
+    ++exponent;
+    while (mantissa < 0x800000u) {
+      mantissa <<= 1;
+      --exponent;
+    }
+  } else {
+    mantissa |= 0x800000u;
+  }
+  /* 25 bits of root from 49 or 50 of the mantissa, so that the exponent is even. The last of them decides the rounding, because no root
+   * lies half way between two floats. */
+  exponent -= 127;
+  rest = (uint64_t)mantissa << (exponent & 1 ? 26 : 25);
+  for (; bit > 0; bit >>= 1) {
+    const uint64_t tried = (uint64_t)(root | bit) * (root | bit);
+    if (tried <= rest) root |= bit;
+  }
+  exponent = exponent >= 0 ? exponent / 2 : -((1 - exponent) / 2);
+  root = (root + 1u) >> 1;
+  return sluice_float(((uint32_t)(exponent + 126) << 23) + root);
+}
+
+/* Whole numbers, from where a float has no fraction on as it is. */
+SLUICE_FN float sluice_floor(float x) {
+  float whole;
+  if (!(sluice_absolute(x) < 8388608.0f)) return x;
+  whole = (float)(int32_t)x;
+  return sluice_with_sign(whole > x ? whole - 1.0f : whole, x);
+}
+SLUICE_FN float sluice_ceil(float x) { return -sluice_floor(-x); }
+
 enum {
   SLUICE_NONE = 0,
   SLUICE_RELU = 1,
@@ -103,6 +141,7 @@ enum {
   SLUICE_SILU = 7,
   SLUICE_TANH = 8,
   SLUICE_EXP = 9,
+  SLUICE_SQRT = 10,
   SLUICE_ERF = 11,
   SLUICE_GELU = 12,
   SLUICE_NEG = 13,
@@ -111,6 +150,8 @@ enum {
   SLUICE_RECIPROCAL = 16,
   SLUICE_ELU = 17,
   SLUICE_SOFTPLUS = 18,
+  SLUICE_FLOOR = 19,
+  SLUICE_CEIL = 20,
   SLUICE_GELU_TANH = 21
 };
 
@@ -150,6 +191,12 @@ SLUICE_FN float sluice_apply(const sluice_function* f, float x) {
       return x < 0.0f ? f->a * sluice_expm1_negative(x) : x;
     case SLUICE_SOFTPLUS:
       return sluice_softplus(x);
+    case SLUICE_SQRT:
+      return sluice_sqrt(x);
+    case SLUICE_FLOOR:
+      return sluice_floor(x);
+    case SLUICE_CEIL:
+      return sluice_ceil(x);
     case SLUICE_GELU_TANH:
       return x / (1.0f + sluice_exp(x * sluice_fma(x * x, -0.0713548163f, -1.59576912f)));
     default:

@@ -36,35 +36,6 @@ SLUICE_FN void sluice_run_softmax(const sluice_task* task) {
                        (float*)(void*)sluice_at(task->arena, &stage->out, task->row, pixel), p->channels, p->log);
 }
 
-/* The square root, rounded as IEEE 754 asks: digit by digit, from integers, so that no library is called. */
-SLUICE_FN float sluice_sqrt(float x) {
-  uint32_t bits = sluice_bits(x), root = 0, bit = (uint32_t)1 << 24;
-  uint64_t rest;
-  int32_t exponent = (int32_t)(bits >> 23);
-  uint32_t mantissa = bits & 0x7fffffu;
-  if (!(x > 0.0f) || exponent == 255) return x < 0.0f ? sluice_float(0x7fc00000u) : x;
-  if (exponent == 0) {
-    ++exponent;
-    while (mantissa < 0x800000u) {
-      mantissa <<= 1;
-      --exponent;
-    }
-  } else {
-    mantissa |= 0x800000u;
-  }
-  /* 25 bits of root from 49 or 50 of the mantissa, so that the exponent is even. The last of them decides the rounding, because no root
-   * lies half way between two floats. */
-  exponent -= 127;
-  rest = (uint64_t)mantissa << (exponent & 1 ? 26 : 25);
-  for (; bit > 0; bit >>= 1) {
-    const uint64_t tried = (uint64_t)(root | bit) * (root | bit);
-    if (tried <= rest) root |= bit;
-  }
-  exponent = exponent >= 0 ? exponent / 2 : -((1 - exponent) / 2);
-  root = (root + 1u) >> 1;
-  return sluice_float(((uint32_t)(exponent + 126) << 23) + root);
-}
-
 typedef struct sluice_layer_norm {
   uint32_t channels;
   const float *scale, *shift;

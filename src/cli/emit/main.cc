@@ -50,18 +50,18 @@ std::uint64_t parse_ram(const std::string& text) {
 }
 
 /// Emitted code has one shape.
-void refuse_open_dimensions(const Model& model, const model::Extents& given) {
+void refuse_open_dimensions(const std::string& name, const Model& model, const model::Extents& given) {
   for (const model::Dimension& dimension : model.file().dimensions())
     if (dimension.extents.size() > 1 && !given.contains(dimension.name))
-      throw Failure(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: the extent of `{}` is left open ({}): bind it with --dim {}=...", model.file().path(), dimension.name,
-                                model::extents_text(dimension.extents), dimension.name));
+      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: the extent of `{}` is left open ({}): bind it with --dim {}=...", name,
+                                                             dimension.name, model::extents_text(dimension.extents), dimension.name));
 }
 
-std::shared_ptr<const Model> open_one_shape(const std::string& path, const std::vector<std::string>& dims) {
+/// `name` is what the user calls the model: an ONNX file that was converted lies elsewhere.
+std::shared_ptr<const Model> open_one_shape(const std::string& name, const std::string& path, const std::vector<std::string>& dims) {
   const model::Extents extents = parse_dims(dims);
   auto model = unwrap(Model::open(path, extents));
-  refuse_open_dimensions(*model, extents);
+  refuse_open_dimensions(name, *model, extents);
   return model;
 }
 
@@ -71,7 +71,7 @@ struct OpenedModel {
     const bool onnx = is_onnx(line.model);
     // No kernel of emitted code forms sums as winograd4 does, or skips zeros.
     if (onnx) converted.emplace(line.model, ConvertWords{.dims = line.dims, .numerics = "exact", .sparse = "none"});
-    model = open_one_shape(onnx ? converted->path() : line.model, onnx ? std::vector<std::string>() : line.dims);
+    model = open_one_shape(line.model, onnx ? converted->path() : line.model, onnx ? std::vector<std::string>() : line.dims);
   }
   std::optional<ConvertedModel> converted;
   std::shared_ptr<const Model> model;
