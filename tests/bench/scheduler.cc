@@ -5,7 +5,8 @@
 //   sluice-bench-scheduler loads [POINTS] [SEED]        goodput over the load, as CSV; the last line is the worst point of ours
 //   sluice-bench-scheduler decisions                    how long decisions take: 32 jobs, 5 processors, 64 units
 //
-// SIZES of models and units are log-uniform, or `uniform`. Everything but `decisions` is counted, not timed: it gives the same figures on every machine.
+// SIZES of models and units are log-uniform, or `uniform`. Everything but `decisions` is counted, not timed: it gives the same figures on
+// every machine.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
