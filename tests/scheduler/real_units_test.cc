@@ -46,7 +46,8 @@ TEST_CASE("units of one job on several processors of CPU kernels hand over witho
     for (const JobResult& result : jobs.wait_all()) CHECK(result.outcome == Outcome::kMet);
     CHECK(jobs.all_right());
     const HandOverStatistics handed = scheduler->statistics().handed_over;
-    CHECK(handed.between_cpus == 10 * Bytes(2 * 4 * (96 + 160 + 32 + 128 + 384 + 48)));  // two rows of floats
+    // Two rows of floats; more where a busy machine had a run given up, whose units then ran twice.
+    CHECK(handed.between_cpus >= 10 * Bytes(2 * 4 * (96 + 160 + 32 + 128 + 384 + 48)));
     CHECK(handed.copied_there == Bytes());
     CHECK(handed.others == Bytes());
   }
