@@ -69,6 +69,7 @@ class PlannedSession final : public Session {
       return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input.copy.bytes_as(dtype), data.size()));
     SLUICE_RETURN_IF_ERROR(begin_input(port));
+    if (std::exchange(input.elsewhere, false)) tenant_.executor()->place_input(port, nullptr);
     if (input.view.data != nullptr) input.copy.to_arena(dtype, data, input.view);
     input.set = true;
     return {};
@@ -112,6 +113,7 @@ class PlannedSession final : public Session {
     BoundPort& input = tenant_.bound.inputs[port];
     if (input.view.data == nullptr)
       return fail(ErrorCode::kUnsupported, graph().inputs[port].name, "no step reads this input: it has no place");
+    if (std::exchange(input.elsewhere, false)) tenant_.executor()->place_input(port, nullptr);
     input.set = true;
     return TensorInPlace{input.view.data, input.copy.dtype(), graph().inputs[port].onnx_shape, input.copy.strides(input.view)};
   }
@@ -124,6 +126,32 @@ class PlannedSession final : public Session {
     TensorInPlace tensor{output.view.data, output.copy.dtype(), output_shape(port), output.copy.strides(output.view)};
     if (is_bounded(port)) tensor.strides = dense_strides(tensor.shape, tensor.dtype);
     return tensor;
+  }
+
+  Status place_input(std::size_t port, std::span<std::byte> memory) noexcept override {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(begin_input(port));
+    BoundPort& input = tenant_.bound.inputs[port];
+    const model::Port& of_model = graph().inputs[port];
+    SLUICE_RETURN_IF_ERROR(check_place(of_model, input, memory));
+    if (!tenant_.executor()->place_input(port, memory.data())) return stays(of_model.name);
+    input.elsewhere = input.set = true;
+    return {};
+  }
+
+  Status place_output(std::size_t port, std::span<std::byte> memory) noexcept override {
+    const Occupation occupation(*tenancy_);
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    if (port >= tenant_.bound.outputs.size()) return no_port("output", port, tenant_.bound.outputs.size());
+    SLUICE_RETURN_IF_ERROR(tenancy_->take_turn(tenant_));
+    tenant_.outputs_hold = false;
+    BoundPort& output = tenant_.bound.outputs[port];
+    const model::Port& of_model = graph().outputs[port];
+    SLUICE_RETURN_IF_ERROR(check_place(of_model, output, memory));
+    if (!tenant_.executor()->place_output(port, memory.data())) return stays(of_model.name);
+    output.elsewhere = true;
+    return {};
   }
 
   Status run() noexcept override {
@@ -175,6 +203,7 @@ class PlannedSession final : public Session {
     if (status && hands_over()) status = tenant_.hand_over_rest();
     tenant_.outputs_hold = status.has_value();
     if (status) stats = tenant_.executor()->stats();
+    tenant_.bring_ports_back();
     // The plan may have put other tensors where the inputs were.
     if (!tenant_.options.keep_inputs)
       for (BoundPort& input : tenant_.bound.inputs) input.set = false;
@@ -209,6 +238,8 @@ class PlannedSession final : public Session {
     if (port >= tenant_.bound.outputs.size()) return no_port("output", port, tenant_.bound.outputs.size());
     if (hands_over())
       return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "outputs went to the hook as they were made: none are kept");
+    if (tenant_.outputs_hold && tenant_.bound.outputs[port].left)
+      return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name, "the last run made this output where the caller wanted it");
     if (tenant_.outputs_hold) return {};
     return fail(ErrorCode::kInvalidArgument, graph().outputs[port].name,
                 tenancy_->shared() ? "outputs hold from a successful run to the next input or run of any session of the arena"
@@ -230,6 +261,18 @@ class PlannedSession final : public Session {
     }
   }
 
+  /// Whether the port's bytes are the same in the arena and with the caller.
+  static Status check_place(const model::Port& port, const BoundPort& bound, std::span<std::byte> memory) noexcept {
+    const TensorInPlace lies{bound.view.data, bound.copy.dtype(), port.onnx_shape, bound.copy.strides(bound.view)};
+    if (bound.view.data == nullptr || bound.dtype != bound.copy.dtype() || !lies.dense()) return stays(port.name);
+    SLUICE_RETURN_IF_ERROR(check_size(port.name, bound.copy.bytes() + kPortTail, memory.size()));
+    if (reinterpret_cast<std::uintptr_t>(memory.data()) % 64 != 0)
+      return fail(ErrorCode::kInvalidArgument, port.name, "a port that lies with the caller begins on 64 bytes");
+    return {};
+  }
+  static Status stays(std::string_view port) noexcept {
+    return fail(ErrorCode::kUnsupported, port, "the port lies in the arena alone: its values are copied");
+  }
   static Status no_port(std::string_view kind, std::size_t port, std::size_t count) noexcept {
     return fail(make_error(ErrorCode::kInvalidArgument, kind, "the model has no port of this number", port, count));
   }

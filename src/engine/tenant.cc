@@ -64,7 +64,8 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
                                                    .after_step = options.after_step,
                                                    .key = model->file().key(),
                                                    .outputs = options.outputs.take == nullptr ? executor::BlockSink() : outputs,
-                                                   .scratch = next.scratch.get()};
+                                                   .scratch = next.scratch.get(),
+                                                   .ports_move = options.ports_elsewhere};
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
   SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));
@@ -110,11 +111,24 @@ Status Tenant::hand_over_rest() noexcept {
   return {};
 }
 
+void Tenant::bring_ports_back() noexcept {
+  for (std::size_t i = 0; i < bound.inputs.size(); ++i)
+    if (std::exchange(bound.inputs[i].elsewhere, false)) {
+      executor()->place_input(i, nullptr);
+      bound.inputs[i].set = false;
+    }
+  for (std::size_t i = 0; i < bound.outputs.size(); ++i) {
+    bound.outputs[i].left = std::exchange(bound.outputs[i].elsewhere, false);
+    if (bound.outputs[i].left) executor()->place_output(i, nullptr);
+  }
+}
+
 void Tenant::end_turn() noexcept {
   for (BoundPort& input : bound.inputs) {
     turn_lost = turn_lost || input.set;
     input.set = false;
   }
+  bring_ports_back();
   outputs_hold = false;
 }
 

@@ -30,7 +30,9 @@ struct BoundPort {
   PortCopy copy;
   DType dtype;  // that the caller sees
   RowView view;
-  bool set = false;  // inputs: the arena holds the caller's values
+  bool set = false;        // inputs: the arena holds the caller's values, or the next run finds them...
+  bool elsewhere = false;  // ...with the caller; outputs: the next run makes them there
+  bool left = false;       // outputs: the last run did
 };
 
 /// What follows from a plan.
@@ -58,6 +60,8 @@ class Tenant {
   Status hand_over_rest() noexcept;
   /// Another session has the arena: inputs and outputs no longer hold.
   void end_turn() noexcept;
+  /// Ports that lie with the caller are in the arena again.
+  void bring_ports_back() noexcept;
 
   const model::Graph& graph() const noexcept { return model->graph(); }
   executor::Executor* executor() const noexcept { return bound.executor.get(); }

@@ -13,6 +13,7 @@
 #include "src/executor/bind.h"
 #include "src/executor/clock.h"
 #include "src/executor/loader.h"
+#include "src/executor/movable_ports.h"
 #include "src/executor/pass.h"
 #include "src/executor/step_reader.h"
 
@@ -38,6 +39,7 @@ class PlanExecutor final : public Executor {
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
         loader_({graph, plan, skipped_, bound_.guards, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
+    if (options.ports_move) ports_ = MovablePorts(graph, plan, bound_);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
       if (step.window == 0) continue;
@@ -57,6 +59,8 @@ class PlanExecutor final : public Executor {
 
   RowView input(std::size_t port) noexcept override { return bound_.inputs[port]; }
   RowView output(std::size_t port) noexcept override { return bound_.outputs[port]; }
+  bool place_input(std::size_t port, std::byte* data) noexcept override { return ports_.place_input(bound_, port, data); }
+  bool place_output(std::size_t port, std::byte* data) noexcept override { return ports_.place_output(bound_, port, data); }
   Shape output_shape(std::size_t port) const noexcept override {
     const Shape* extents = bound_.output_extents[port];
     return extents != nullptr ? *extents : graph_.outputs[port].onnx_shape;
@@ -321,6 +325,7 @@ class PlanExecutor final : public Executor {
   const plan::Plan& plan_;
   ThreadPool& pool_;
   BoundPlan bound_;
+  MovablePorts ports_;
   Lane steps_;
   Lane loads_;
   Holding held_;

@@ -109,8 +109,7 @@ Status Dispatcher::start() {
     memory_.emplace(board_->state(), fixed);
     decisions_.emplace(most_decisions(board_->state()));
     jobs_ = JobTable(options_.limits.jobs * 3, inputs, outputs);
-    between_.resize(options_.limits.jobs);
-    for (std::vector<std::byte>& bytes : between_) bytes.resize(fleet_.between_bytes());
+    between_ = HandOver(options_.limits.jobs, fleet_.spare_regions(), fleet_.between_bytes());
     events_.reserve(options_.trace_runs);
     {
       const std::lock_guard lock(mutex_);
@@ -322,6 +321,7 @@ void Dispatcher::give_up(std::size_t p) noexcept {
   worker.attention = true;
   if (processor.busy) ++jobs_.find_on_board(board_->state().job(processor.run.job).ticket)->result.losses;
   if (worker.running != nullptr) worker.running->cancel();
+  part_regions(p);
   board_->lost(ProcessorId(p));
   if (worker.paused) worker.assigned_changed.notify_one();
 }
@@ -391,6 +391,7 @@ SchedulerStatistics Dispatcher::statistics() const {
   statistics.longest_decision = longest_decision_;
   statistics.decision_time = decision_time_;
   statistics.memory = fleet_.given;
+  statistics.handed_over = handed_over_;
   return statistics;
 }
 

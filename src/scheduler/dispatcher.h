@@ -52,6 +52,7 @@ class Dispatcher final : public Scheduler {
     std::uint64_t ticket = 0;  // on the board
     ModelId model{};
     JobMemory memory;
+    std::size_t region = 0;  // of what its job hands over
     std::uint64_t epoch = 0;
     Time began = 0;
     UnitIndex unit = 0;        // under way...
@@ -88,6 +89,9 @@ class Dispatcher final : public Scheduler {
   bool called_off(const Worker& worker, const Assignment& assignment) const noexcept;
   Status run_once(Worker& worker, const Assignment& assignment, const UnitProgram& unit, std::unique_lock<std::mutex>& lock) noexcept;
   Status run_program(Worker& worker, Assignment& assignment, const UnitProgram& unit, std::unique_lock<std::mutex>& lock) noexcept;
+  void count_handed_over(const Worker& worker, const Assignment& assignment, const UnitProgram& unit) noexcept;
+  void part_regions(std::size_t processor) noexcept;
+  void rescue_outputs(const Worker& worker, const Assignment& assignment) noexcept;
   void end_run(Worker& worker, const Assignment& assignment, const Status& status, bool lost) noexcept;
   bool wants_way(const Worker& worker) const noexcept;
   void give_way(Worker& worker, std::unique_lock<std::mutex>& lock) noexcept;
@@ -127,7 +131,8 @@ class Dispatcher final : public Scheduler {
   std::optional<PolicyMemory> memory_;
   std::optional<Decisions> decisions_;
   JobTable jobs_;
-  std::vector<std::vector<std::byte>> between_;  // by slot of the board
+  HandOver between_;
+  HandOverStatistics handed_over_;
   std::array<Statistics, kMostApps> apps_{};
   std::vector<RunEvent> events_;
   std::uint64_t decided_ = 0;

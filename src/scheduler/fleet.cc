@@ -25,7 +25,7 @@ std::vector<std::vector<std::byte>> zeros(const model::Graph& graph, const std::
 
 /// Views of reference values as a job has them.
 struct ReferenceJob {
-  explicit ReferenceJob(FleetModel& model) : ReferenceJob(model, model.outputs, model.between) {}
+  explicit ReferenceJob(FleetModel& model) : ReferenceJob(model, model.outputs, model.between.bytes()) {}
   ReferenceJob(const FleetModel& model, std::vector<std::vector<std::byte>>& out, std::span<std::byte> between) {
     for (const std::vector<std::byte>& tensor : model.inputs) inputs.emplace_back(tensor);
     for (std::vector<std::byte>& tensor : out) outputs.emplace_back(tensor);
@@ -64,13 +64,26 @@ std::span<std::byte> JobMemory::write(const TensorPlace& place) const noexcept {
   return place.kind == TensorPlace::Kind::kOutput ? outputs[place.at] : between.subspan(place.at, place.bytes);
 }
 
+std::span<std::byte> JobMemory::in_place(const TensorPlace& place) const noexcept {
+  if (place.kind != TensorPlace::Kind::kBetween) return {};
+  return between.subspan(place.at, place.bytes + static_cast<std::size_t>(kPortTail.count()));
+}
+
 Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept {
-  for (std::size_t i = 0; i < unit.inputs.size(); ++i) SLUICE_RETURN_IF_ERROR(unit.program->set_input(i, memory.read(unit.inputs[i])));
+  for (std::size_t i = 0; i < unit.inputs.size(); ++i) {
+    if (unit.input_placed[i])
+      SLUICE_RETURN_IF_ERROR(unit.program->place_input(i, memory.in_place(unit.inputs[i])));
+    else
+      SLUICE_RETURN_IF_ERROR(unit.program->set_input(i, memory.read(unit.inputs[i])));
+  }
+  for (std::size_t i = 0; i < unit.outputs.size(); ++i)
+    if (unit.output_placed[i]) SLUICE_RETURN_IF_ERROR(unit.program->place_output(i, memory.in_place(unit.outputs[i])));
   return {};
 }
 
 Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept {
   for (std::size_t i = 0; i < unit.outputs.size(); ++i) {
+    if (unit.output_placed[i]) continue;
     const std::span<std::byte> target = memory.write(unit.outputs[i]);
     if (!target.empty()) SLUICE_RETURN_IF_ERROR(unit.program->get_output(i, target));
   }
@@ -166,13 +179,36 @@ Result<UnitProgram> Fleet::unit_program(const FleetModel& entry, UnitIndex u) co
   if (entry.unit_ends.size() == 1) {
     for (std::size_t i = 0; i < entry.inputs.size(); ++i) unit.inputs.push_back({TensorPlace::Kind::kInput, i, entry.inputs[i].size()});
     for (std::size_t i = 0; i < entry.outputs.size(); ++i) unit.outputs.push_back({TensorPlace::Kind::kOutput, i, entry.outputs[i].size()});
+    unit.input_placed.resize(unit.inputs.size());
+    unit.output_placed.resize(unit.outputs.size());
     return unit;
   }
   const std::size_t first = first_node(entry, u);
   SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
   for (const TensorId tensor : part.inputs) unit.inputs.push_back(entry.places[tensor.index()]);
   for (const TensorId tensor : part.outputs) unit.outputs.push_back(entry.places[tensor.index()]);
+  unit.input_placed.resize(unit.inputs.size());
+  unit.output_placed.resize(unit.outputs.size());
   return unit;
+}
+
+/// Once plans are made, which stay from then on.
+void Fleet::find_placed(const FleetModel& entry, std::span<std::byte> between, UnitProgram& unit) noexcept {
+  const JobMemory memory{{}, {}, between};
+  if (!unit.program || entry.unit_ends.size() == 1) return;
+  for (std::size_t i = 0; i < unit.inputs.size(); ++i)
+    if (const std::span<std::byte> place = memory.in_place(unit.inputs[i]); !place.empty())
+      unit.input_placed[i] = unit.program->place_input(i, place).has_value();
+  for (std::size_t i = 0; i < unit.outputs.size(); ++i)
+    if (const std::span<std::byte> place = memory.in_place(unit.outputs[i]); !place.empty())
+      unit.output_placed[i] = unit.program->place_output(i, place).has_value();
+}
+
+bool Fleet::makes_in_place(const FleetModel& model, std::size_t p, const TensorPlace& place) const noexcept {
+  const UnitProgram& unit = model.programs[p][place.maker];
+  for (std::size_t i = 0; i < unit.outputs.size(); ++i)
+    if (unit.outputs[i].kind == TensorPlace::Kind::kBetween && unit.outputs[i].at == place.at) return unit.output_placed[i];
+  return false;
 }
 
 Status Fleet::make_backend_programs() {
@@ -255,11 +291,13 @@ Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
     entry.programs.resize(processors.size());
     for (std::vector<UnitProgram>& there : entry.programs) there.resize(entry.unit_ends.size());
     place_tensors(entry);
-    entry.between.resize(entry.between_bytes);
+    entry.between = AlignedBytes(entry.between_bytes);
   }
   SLUICE_RETURN_IF_ERROR(make_backend_programs());
   SLUICE_RETURN_IF_ERROR(make_parts(options, slots));
   for (FleetModel& entry : models) {
+    for (std::vector<UnitProgram>& there : entry.programs)
+      for (UnitProgram& unit : there) find_placed(entry, entry.between.bytes(), unit);
     SLUICE_RETURN_IF_ERROR(run_reference(entry));
     SLUICE_RETURN_IF_ERROR(make_timed_programs(entry));
   }
@@ -277,8 +315,9 @@ void Fleet::place_tensors(FleetModel& entry) const {
       for (const TensorId input : graph.nodes[i].inputs) {
         if (!input.valid() || unit_of[input.index()] == u || entry.places[input.index()].bytes > 0) continue;
         const auto bytes = static_cast<std::size_t>(graph.tensor(input).bytes().count());
-        entry.places[input.index()] = {TensorPlace::Kind::kBetween, entry.between_bytes, bytes};
-        entry.between_bytes += (bytes + 63) / 64 * 64;
+        entry.places[input.index()] = {TensorPlace::Kind::kBetween, entry.between_bytes, bytes,
+                                       static_cast<UnitIndex>(unit_of[input.index()])};
+        entry.between_bytes += bytes_in_region(bytes);
       }
     }
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
@@ -293,7 +332,7 @@ Device Fleet::device() const {
   Device device;
   for (const FleetProcessor& processor : processors)
     device.processors.push_back({processor.options.name, kDispatch, processor.options.backend ? 0 : kMillisecond});
-  // What is handed over lies in memory that every processor sees, and copying in and out is part of a unit's measured time.
+  // What is handed over lies in memory that every processor sees, and where it is copied, that is part of a unit's measured time.
   device.transfers.resize(processors.size() * processors.size());
   return device;
 }
@@ -304,11 +343,17 @@ std::size_t Fleet::between_bytes() const noexcept {
   return most;
 }
 
+std::size_t Fleet::spare_regions() const noexcept {
+  std::size_t spare = 0;
+  for (std::size_t p = 0; p < processors.size(); ++p) spare += computes(p);
+  return spare;
+}
+
 Result<Time> Fleet::measure(UnitProgram& unit, const FleetModel& entry, const SchedulerOptions& options) {
   // Copies: processors measure at the same time, and a unit may read an output of the model that another unit has made.
   std::vector<std::vector<std::byte>> outputs = entry.outputs;
-  std::vector<std::byte> between = entry.between;
-  const ReferenceJob job(entry, outputs, between);
+  AlignedBytes between = entry.between;
+  const ReferenceJob job(entry, outputs, between.bytes());
   std::vector<Time> taken;
   for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run) {
     const auto begin = std::chrono::steady_clock::now();

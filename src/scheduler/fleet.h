@@ -19,6 +19,7 @@
 #include "sluice/engine/shared_arena.h"
 #include "sluice/scheduler/cut.h"
 #include "sluice/scheduler/scheduler.h"
+#include "src/scheduler/hand_over.h"
 #include "src/scheduler/programs.h"
 
 namespace sluice::scheduler {
@@ -29,13 +30,15 @@ struct TensorPlace {
   Kind kind = Kind::kInput;
   std::size_t at = 0;  // port of the model, or bytes from the beginning of what the job hands over
   std::size_t bytes = 0;
+  UnitIndex maker = 0;  // kBetween: the unit that makes it
 };
 
 /// A unit of a model, ready on a processor.
 struct UnitProgram {
   std::unique_ptr<backends::Program> program;  // null: not supported
   std::vector<TensorPlace> inputs, outputs;
-  std::shared_ptr<Time> time;  // of a timed processor
+  std::vector<bool> input_placed, output_placed;  // by port: the run finds, or makes, it in the job's memory
+  std::shared_ptr<Time> time;                     // of a timed processor
 };
 
 struct FleetModel {
@@ -47,7 +50,7 @@ struct FleetModel {
   std::size_t between_bytes = 0;                            // that a job hands over
   std::vector<std::vector<UnitProgram>> programs{};         // by processor, by unit
   std::vector<std::vector<std::byte>> inputs{}, outputs{};  // reference values...
-  std::vector<std::byte> between{};                         // ...of all that a job may read
+  AlignedBytes between{};                                   // ...of all that a job may read
 };
 
 struct FleetProcessor {
@@ -68,8 +71,10 @@ struct JobMemory {
 
   std::span<const std::byte> read(const TensorPlace& place) const noexcept;
   std::span<std::byte> write(const TensorPlace& place) const noexcept;
+  /// Of what lies between units, with the tail that may be read; else nothing.
+  std::span<std::byte> in_place(const TensorPlace& place) const noexcept;
 };
-/// One after the other, in the order of ports.
+/// One after the other, in the order of ports. What lies between units is read, and made, where it lies, where the program can.
 Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 
@@ -85,6 +90,11 @@ class Fleet {
   Status build(const SchedulerOptions& options, std::size_t slots);
   Device device() const;
   std::size_t between_bytes() const noexcept;  // of the job that hands over most
+  bool computes(std::size_t processor) const noexcept { return processors[processor].options.kind == ProcessorOptions::Kind::kCpu; }
+  /// Regions beyond one a job (hand_over.h): for each processor that may hang in a run that writes to a job's.
+  std::size_t spare_regions() const noexcept;
+  /// Whether a unit's program makes what another unit reads in the job's memory.
+  bool makes_in_place(const FleetModel& model, std::size_t processor, const TensorPlace& place) const noexcept;
   /// Runs everything on a processor with the reference inputs and writes what it took into the models' units. In its worker's thread.
   Status measure(std::size_t processor, const SchedulerOptions& options) noexcept;
   /// After all that measure have: what timed processors take.
@@ -100,13 +110,15 @@ class Fleet {
   Status make_backend_programs();
   Status make_backend_program(const FleetModel& model, std::size_t processor, UnitIndex unit, UnitProgram& program);
   Status fall_back(FleetModel& model, std::size_t processor, UnitIndex unit, const Error& why);
+  static void find_placed(const FleetModel& model, std::span<std::byte> between, UnitProgram& unit) noexcept;
   Status run_reference(FleetModel& model);
   Status make_timed_programs(FleetModel& model);
   Result<Time> measure(UnitProgram& unit, const FleetModel& model, const SchedulerOptions& options);
 
   // fleet_memory.cc
   Result<std::vector<Part>> parts(const SchedulerOptions& options) const;
-  SessionOptions session_options(const SchedulerOptions& options, std::size_t processor) const;
+  bool in_units(std::size_t model) const noexcept { return models[model].unit_ends.size() > 1; }
+  SessionOptions session_options(const SchedulerOptions& options, std::size_t processor, bool in_units) const;
   Status price(const SchedulerOptions& options, Part& part) const;
   Bytes process_bytes() const noexcept;
   Bytes least_budget(const SchedulerOptions& options) const noexcept;

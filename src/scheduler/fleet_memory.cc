@@ -71,12 +71,13 @@ Result<std::vector<Fleet::Part>> Fleet::parts(const SchedulerOptions& options) c
   return all;
 }
 
-SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size_t p) const {
+SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size_t p, bool in_units) const {
   const ProcessorOptions& processor = processors[p].options;
   SessionOptions session;
   session.threads = processor.threads;
   session.repeat = true;
   session.keep_inputs = false;
+  session.ports_elsewhere = in_units;
   session.emulation.compute_slowdown = processor.compute_slowdown;
   session.before_step = processors[p].boundary;
   session.profile = options.profile;
@@ -84,16 +85,18 @@ SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size
 }
 
 Status Fleet::price(const SchedulerOptions& options, Part& part) const {
-  const SessionOptions session = session_options(options, part.processor);
+  const std::array<SessionOptions, 2> sessions = {session_options(options, part.processor, false),
+                                                  session_options(options, part.processor, true)};
   std::vector<engine::SessionShare> shares;
   Bytes largest;
   for (const Part::Seat& seat : part.seats) {
+    const SessionOptions& session = sessions[in_units(seat.model) ? 1 : 0];
     shares.push_back({seat.graph.get(), &session, false});
     SLUICE_ASSIGN_OR_RETURN(const Bytes least, minimum_budget(*seat.graph, session));
     largest = std::max(largest, least - engine::overhead_of(*seat.graph, session));
     part.wish += weight_bytes(seat.graph->graph());
   }
-  part.overhead = engine::overhead_of(shares, BudgetScope::kLibrary, session.threads, Bytes(), Bytes());
+  part.overhead = engine::overhead_of(shares, BudgetScope::kLibrary, sessions[0].threads, Bytes(), Bytes());
   part.floor = part.overhead + largest;
   return {};
 }
@@ -120,7 +123,7 @@ Bytes Fleet::least_budget(const SchedulerOptions& options) const noexcept {
 
 /// What is left of the budget for arenas and what belongs to them.
 Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Part>& parts, std::size_t slots) const {
-  Bytes beside = slots * Bytes(between_bytes()) + processors.size() * kWorkerBytes;
+  Bytes beside = (slots + spare_regions()) * Bytes(between_bytes()) + processors.size() * kWorkerBytes;
   for (const FleetModel& entry : models)
     for (const std::vector<UnitProgram>& there : entry.programs)
       for (const UnitProgram& unit : there)
@@ -137,7 +140,7 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
   std::vector<engine::SessionShare> shares;
   Bytes counted;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    sessions[i] = session_options(options, parts[i].processor);
+    sessions[i] = session_options(options, parts[i].processor, false);
     for (const Part::Seat& seat : parts[i].seats) shares.push_back({seat.graph.get(), &sessions[i], false});
     counted += parts[i].overhead;
   }
@@ -199,7 +202,7 @@ Status Fleet::fill_part(const SchedulerOptions& options, const Part& part) {
   SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<SharedArena> arena,
                           SharedArena::create({.budget = part.given, .threads = processor.threads, .compute_cpus = processor.cpus}));
   for (const Part::Seat& seat : part.seats) {
-    SessionOptions session = session_options(options, part.processor);
+    SessionOptions session = session_options(options, part.processor, in_units(seat.model));
     session.arena = arena;
     SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(models[seat.model], seat.unit));
     SLUICE_ASSIGN_OR_RETURN(unit.program, make_cpu_program(seat.graph, session));

@@ -14,6 +14,8 @@ class CpuProgram final : public backends::Program {
  public:
   explicit CpuProgram(std::unique_ptr<Session> session) noexcept : session_(std::move(session)) {}
 
+  Status place_input(std::size_t port, std::span<std::byte> memory) noexcept override { return session_->place_input(port, memory); }
+  Status place_output(std::size_t port, std::span<std::byte> memory) noexcept override { return session_->place_output(port, memory); }
   Status set_input(std::size_t port, std::span<const std::byte> data) noexcept override {
     const model::Graph& graph = session_->model().graph();
     return session_->set_input(port, graph.dtype_of(graph.inputs[port]), data);

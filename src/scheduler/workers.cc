@@ -39,8 +39,10 @@ void Dispatcher::take(Worker& worker, Assignment& assignment) noexcept {
   JobRecord* const record = jobs_.find_on_board(job.ticket);
   assignment.ticket = job.ticket;
   assignment.model = job.model;
+  assignment.region = between_.region_of(assignment.run.job);
+  between_.hold(assignment.region);
   assignment.memory = {std::span(record->inputs).first(record->input_count), std::span(record->outputs).first(record->output_count),
-                       between_[assignment.run.job.index()]};
+                       between_.bytes(assignment.region)};
   assignment.epoch = worker.epoch;
   assignment.began = now();
 }
@@ -53,6 +55,8 @@ void Dispatcher::execute(Worker& worker, std::unique_lock<std::mutex>& lock) noe
   bool lost = false;
   const Status status = run_units(worker, assignment, lock, lost);
   worker.current = outer;
+  if (status) rescue_outputs(worker, assignment);
+  between_.let_go(assignment.region);
   if (!assignment.abandoned) end_run(worker, assignment, status, lost);
   decide();
 }
@@ -107,9 +111,47 @@ Status Dispatcher::run_program(Worker& worker, Assignment& assignment, const Uni
   status = take_outputs(unit, assignment.memory);
   lock.lock();
   worker.copying = false;
+  count_handed_over(worker, assignment, unit);
   board_->set_now(now());
   if (status && !assignment.interrupted) board_->observed(ProcessorId(worker.number), assignment.unit, now() - assignment.unit_began);
   return status;
+}
+
+void Dispatcher::count_handed_over(const Worker& worker, const Assignment& assignment, const UnitProgram& unit) noexcept {
+  for (std::size_t i = 0; i < unit.inputs.size(); ++i) {
+    const TensorPlace& place = unit.inputs[i];
+    if (place.kind != TensorPlace::Kind::kBetween) continue;
+    const std::size_t maker = board_->state().place(assignment.run.job, place.maker);
+    const bool between_cpus = fleet_.computes(worker.number) && fleet_.computes(maker);
+    (between_cpus ? handed_over_.between_cpus : handed_over_.others) += Bytes(place.bytes);
+    const bool in_place = unit.input_placed[i] && fleet_.makes_in_place(fleet_.models[assignment.model.index()], maker, place);
+    if (between_cpus && !in_place) handed_over_.copied_there += Bytes(place.bytes);
+  }
+}
+
+/// What the run of this processor makes goes nowhere from here on: where it writes to its job's memory, the job leaves that to it. What is
+/// done goes with the job.
+void Dispatcher::part_regions(std::size_t p) noexcept {
+  const ProcessorState& processor = board_->state().processors[p];
+  if (!processor.busy || !fleet_.computes(p) || fleet_.between_bytes() == 0) return;
+  const JobSlot slot = processor.run.job;
+  const FleetModel& model = fleet_.models[board_->state().job(slot).model.index()];
+  const std::span<std::byte> before = between_.bytes(between_.leave(slot)), now = between_.bytes(between_.region_of(slot));
+  for (const TensorPlace& place : model.places)
+    if (place.kind == TensorPlace::Kind::kBetween && place.bytes > 0 && board_->state().phase(slot, place.maker) == UnitPhase::kDone)
+      std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(place.at), place.bytes, now.begin() + static_cast<std::ptrdiff_t>(place.at));
+}
+
+/// Another run of the same job was given up meanwhile, and the job has other memory than this run has written to.
+void Dispatcher::rescue_outputs(const Worker& worker, const Assignment& assignment) noexcept {
+  if (assignment.abandoned || assignment.epoch != worker.epoch || between_.region_of(assignment.run.job) == assignment.region) return;
+  const std::span<std::byte> before = between_.bytes(assignment.region), now = between_.bytes(between_.region_of(assignment.run.job));
+  const std::vector<UnitProgram>& units = fleet_.models[assignment.model.index()].programs[worker.number];
+  for (UnitIndex u = assignment.run.first; u < assignment.run.last; ++u)
+    for (const TensorPlace& place : units[u].outputs)
+      if (place.kind == TensorPlace::Kind::kBetween)
+        std::copy_n(before.begin() + static_cast<std::ptrdiff_t>(place.at), place.bytes,
+                    now.begin() + static_cast<std::ptrdiff_t>(place.at));
 }
 
 void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Status& status, bool lost) noexcept {

@@ -1,11 +1,12 @@
 // The scheduler's figures (docs/scheduling.md):
 //
-//   sluice-bench-scheduler start [N] [SEED]     N instances, all jobs known at the start: each policy beside the exact optimum
-//   sluice-bench-scheduler arrivals [N] [SEED]  the same with arrivals over time, at the saturation knee of the best published policy
-//   sluice-bench-scheduler loads [POINTS]       goodput of each policy over the load, as CSV; the last line is the worst point of ours
-//   sluice-bench-scheduler decisions            how long decisions take: 32 jobs, 5 processors, 64 units
+//   sluice-bench-scheduler start [N] [SEED] [SIZES]     N instances, all jobs known at the start: each policy beside the exact optimum
+//   sluice-bench-scheduler arrivals [N] [SEED] [SIZES]  the same with arrivals over time, at the saturation knee of the best published one
+//   sluice-bench-scheduler loads [POINTS] [SEED]        goodput over the load, as CSV; the last line is the worst point of ours
+//   sluice-bench-scheduler decisions                    how long decisions take: 32 jobs, 5 processors, 64 units
 //
-// Everything but `decisions` is counted, not timed: it gives the same figures on every machine.
+// SIZES of models and units are log-uniform, or `uniform`. Everything but `decisions` is counted, not timed: it gives the same figures on
+// every machine.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -50,20 +51,20 @@ void compare(const GeneratorParameters& parameters, std::uint64_t first_seed, st
   std::printf("gap left: %.3f\n", proven.gap_left());
 }
 
-int at_start(std::uint64_t instances, std::uint64_t first_seed) {
-  compare({}, first_seed, instances);
+int at_start(std::uint64_t instances, std::uint64_t first_seed, bool uniform) {
+  compare({.uniform_sizes = uniform}, first_seed, instances);
   return 0;
 }
 
-int arrivals(std::uint64_t instances, std::uint64_t first_seed) {
-  GeneratorParameters parameters{.at_start = false};
+int arrivals(std::uint64_t instances, std::uint64_t first_seed, bool uniform) {
+  GeneratorParameters parameters{.uniform_sizes = uniform, .at_start = false};
   parameters.load = find_knee(parameters, kKneeGoodput, first_seed, std::min<std::uint64_t>(instances, 300));
   std::printf("knee (best published policy meets %.0f %%): load %.3f\n", 100 * kKneeGoodput, parameters.load);
   compare(parameters, first_seed, instances);
   return 0;
 }
 
-int loads(int points) {
+int loads(int points, std::uint64_t first_seed) {
   std::printf("load");
   for (const Policy& policy : kPolicies) std::printf(",%.*s", static_cast<int>(policy.name.size()), policy.name.data());
   std::printf("\n");
@@ -71,7 +72,7 @@ int loads(int points) {
   for (int point = 0; point < points; ++point) {
     GeneratorParameters parameters{.least_jobs = 60, .most_jobs = 60, .at_start = false};
     parameters.load = 0.02 + 3.0 * point / points;
-    const Score score = score_policies(parameters, static_cast<std::uint64_t>(point) * 1000, 10);
+    const Score score = score_policies(parameters, first_seed + static_cast<std::uint64_t>(point) * 1000, 10);
     std::printf("%.3f", parameters.load);
     for (std::size_t p = 0; p < kPolicies.size(); ++p) std::printf(",%.4f", score.goodput(p));
     std::printf("\n");
@@ -149,10 +150,11 @@ int main(int argc, char** argv) {
   using namespace sluice::scheduler;
   const std::string_view what = argc > 1 ? argv[1] : "";
   const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0, seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0;
-  if (what == "start") return at_start(count > 0 ? count : 1000, seed);
-  if (what == "arrivals") return arrivals(count > 0 ? count : 1000, seed);
-  if (what == "loads") return loads(count > 0 ? static_cast<int>(count) : 200);
+  const bool uniform = argc > 4 && std::string_view(argv[4]) == "uniform";
+  if (what == "start") return at_start(count > 0 ? count : 1000, seed, uniform);
+  if (what == "arrivals") return arrivals(count > 0 ? count : 1000, seed, uniform);
+  if (what == "loads") return loads(count > 0 ? static_cast<int>(count) : 200, seed);
   if (what == "decisions") return decisions();
-  std::fprintf(stderr, "usage: sluice-bench-scheduler start|arrivals [N] [SEED] | loads [POINTS] | decisions\n");
+  std::fprintf(stderr, "usage: sluice-bench-scheduler start|arrivals [N] [SEED] [uniform] | loads [POINTS] [SEED] | decisions\n");
   return 1;
 }

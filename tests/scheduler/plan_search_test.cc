@@ -79,7 +79,7 @@ TEST_CASE("more work never makes a plan worse") {
 
 TEST_CASE("a plan that cannot be better is not searched for") {
   const Device device = make_device(2);
-  const std::vector<Model> models = {make_chain({{9 * kMs, 9 * kMs}, {3 * kMs, 4 * kMs}})};
+  const std::vector<Model> models = {make_chain({{9 * kMs, 9 * kMs}, {3 * kMs, 3 * kMs}})};
   Profile profile(device, models);
   Board board(device, profile, {});
   PlanSearch search(board.state(), {});

@@ -27,6 +27,10 @@ namespace sluice::backends {
 class Program {
  public:
   virtual ~Program() = default;
+  /// Lets the next run find an input, or make an output, where it lies with the caller: nothing is copied then, and set_input or get_output
+  /// is not called. `memory` as for Session::place_input. Errors: kUnsupported, always the same for a port, where it does not.
+  virtual Status place_input(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
+  virtual Status place_output(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
   /// Of the port's ONNX shape, row-major. Copied.
   virtual Status set_input(std::size_t port, std::span<const std::byte> data) noexcept = 0;
   virtual Status run() noexcept = 0;
@@ -36,6 +40,9 @@ class Program {
   /// After `run` failed: the processor is gone, and its runs are for others.
   virtual bool lost() const noexcept { return false; }
   virtual Bytes bytes() const noexcept { return {}; }
+
+ private:
+  static Status copies() noexcept { return tl::unexpected(make_error(ErrorCode::kUnsupported, "program", "it copies its tensors")); }
 };
 
 class Backend {

@@ -37,6 +37,8 @@ namespace sluice {
 
 /// Measured (tests/fault/stack_test.cc), optimised: runs take up to 53 KiB, of which a tile's sums are 32, and planning up to 21.
 inline constexpr Bytes kLeastStack{96 * 1024};
+/// Behind a port that lies with the caller (Session::place_input): so many bytes may be read, never written.
+inline constexpr Bytes kPortTail{64};
 
 /// An opened model file. Thread-safe.
 class Model {
@@ -120,6 +122,14 @@ class Session {
   virtual Result<TensorInPlace> input_in_place(std::size_t port) noexcept = 0;
   /// An output to be read without a copy, in the extents of the last run. It holds as long as get_output gives it, and is not written.
   virtual Result<TensorInPlace> output_in_place(std::size_t port) noexcept = 0;
+  /// With SessionOptions::ports_elsewhere: the next run reads an input where it lies with the caller, and makes an output there, so that
+  /// sessions hand tensors to each other without a copy. `memory` has the bytes of the tensor, dense in ONNX order, and kPortTail more that
+  /// may be read; it begins on 64 bytes. An input counts as set, and get_output has nothing to give. Both hold for one run, not beyond
+  /// set_budget or another session's turn.
+  /// Errors: kUnsupported where the port cannot, because its order in the arena is another or the plan has something else at its bytes; it
+  /// is then copied as ever. Those of set_input.
+  virtual Status place_input(std::size_t port, std::span<std::byte> memory) noexcept = 0;
+  virtual Status place_output(std::size_t port, std::span<std::byte> memory) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 

@@ -90,6 +90,8 @@ struct SessionOptions {
   bool repeat = false;
   /// Inputs set once serve many runs. Default: yes. Without, their bytes are free for others during a run, and each run sets them.
   bool keep_inputs = true;
+  /// Ports may lie with the caller (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a port.
+  bool ports_elsewhere = false;
   /// Where a budget is smaller than the activations, even in bands: a directory for a scratch file, which activations go to and come back
   /// from, as the plan says. Default, empty: never, and such budgets are refused. Costs the disk's time, twice for each byte; same outputs.
   /// The file has no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.

@@ -123,6 +123,7 @@ struct ExecutorOptions {
   const model::FileKey* key = nullptr;                      // of an encrypted model. Used by create() only
   BlockSink outputs;                                        // of a plan that hands outputs over
   ScratchFile* scratch = nullptr;                           // of a plan that spills: as large as it says, and outlives the executor
+  bool ports_move = false;                                  // place_input and place_output have something to say: some bytes a port
 };
 
 /// One plan made ready to run. Not thread-safe: one run at a time. Keeps references to graph, source, arena and pool. Several may stand on
@@ -141,6 +142,11 @@ class Executor {
   /// left may go to the same bytes.
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
+  /// Lets a port lie at `data` from here on, in place of the arena, until it is placed again; null: in the arena. 64-byte aligned, the bytes
+  /// of the tensor, dense, and kernels::kReadTail more that may be read. Between runs. False where it does not move: the plan has other
+  /// things in its buffer, a step writes to an input's, or nobody asked for it (ExecutorOptions::ports_move).
+  virtual bool place_input(std::size_t port, std::byte* data) noexcept = 0;
+  virtual bool place_output(std::size_t port, std::byte* data) noexcept = 0;
   /// Extents of output port i in the last run, ONNX order; those of a bounded output may be shorter than the port's (graph.h, G6), and
   /// its values then are dense in them from the beginning of `output(i)`.
   virtual Shape output_shape(std::size_t port) const noexcept = 0;

@@ -140,6 +140,13 @@ struct RunEvent {
   bool finished = false;  // else it gave way, failed, or its processor was lost
 };
 
+/// What units handed to each other, in bytes of the tensors that a unit read of another.
+struct HandOverStatistics {
+  Bytes between_cpus;  // made on a processor of CPU kernels and read on one, another or the same
+  Bytes copied_there;  // of these: copied on the way, because the plan of one has something else at the tensor's bytes
+  Bytes others;        // to or from other kinds of processors, which copy
+};
+
 struct SchedulerStatistics {
   Statistics jobs;
   std::array<Statistics, kMostApps> apps;
@@ -147,6 +154,7 @@ struct SchedulerStatistics {
   std::uint64_t decisions = 0;
   Time longest_decision = 0, decision_time = 0;
   Bytes memory;  // that the parts of the budget were given
+  HandOverStatistics handed_over;
 };
 
 /// Nodes [first_node, first_node + node_count) of a model, and who supports all of them.

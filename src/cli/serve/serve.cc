@@ -15,6 +15,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
+#include "src/cli/serve/job_log.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
 
@@ -26,6 +27,7 @@ using scheduler::kMillisecond;
 using scheduler::ModelId;
 using scheduler::ProcessorId;
 using scheduler::Scheduler;
+using serve_detail::JobLog;
 using serve_detail::Served;
 using serve_detail::ServeReport;
 
@@ -74,6 +76,8 @@ class Serving {
     report_.config = parse_config(read_text(options_.config), options_.config);
     if (!options_.policy.empty()) report_.config.policy = options_.policy;
     say_what_is_not_done();
+    report_.served = serve_detail::Tally(report_.config.models.size());
+    log_.emplace(report_.config.log_path);
     open_models();
     start();
     serve();
@@ -133,7 +137,6 @@ class Serving {
       needs_room_.push_back(scheduler_->units(ModelId(m)).size() > 1);
       for (std::size_t i = 0; i < (needs_room_[m] ? kMostLive : kChecked); ++i) add_room(tensors_[m], models_[m]->graph());
     }
-    served_.reserve(1024);
   }
 
   /// What this program holds of requests while they are served.
@@ -141,7 +144,7 @@ class Serving {
     const auto& processors = report_.config.processors;
     const bool in_units = std::any_of(processors.begin(), processors.end(), [](const auto& p) { return p.backend != nullptr; });
     const std::size_t rooms = in_units ? kMostLive : kChecked;
-    Bytes sum(2 << 20);  // results
+    Bytes sum(2 << 20);  // counts, percentiles, the log's buffer
     for (std::size_t m = 0; m < models_.size(); ++m)
       for (const model::Port& port : models_[m]->graph().outputs) sum += rooms * models_[m]->graph().bytes_of(port);
     return sum;
@@ -207,7 +210,8 @@ class Serving {
       served.wrong = served.wrong || std::memcmp(expected[i].data(), request.room->outputs[i].data(), expected[i].size()) != 0;
     {
       const std::lock_guard lock(mutex_);
-      served_.push_back(served);
+      report_.served.add(served);
+      log_->add(report_.config.models[request.model].graph, result);
     }
     give_back(request);
   }
@@ -287,7 +291,7 @@ class Serving {
     }
     report_.predicts = scheduler::find_policy(report_.config.policy) == scheduler::find_policy("sluice");
     scheduler_.reset();  // all have been told
-    report_.served = std::move(served_);
+    log_->finish();
     report_.peak_rss_bytes = peak_rss_bytes();
     return std::move(report_);
   }
@@ -303,7 +307,7 @@ class Serving {
   std::mutex mutex_;  // guards what requests share with the scheduler's thread
   std::deque<Request> requests_;
   std::vector<Request*> free_;
-  std::vector<Served> served_;
+  std::optional<JobLog> log_;
   Progress progress_{"serve", 0};
   std::unique_ptr<Scheduler> scheduler_;
 };
@@ -315,10 +319,6 @@ void serve(const ServeOptions& options) {
   if (!options.trace.empty()) {
     const std::string trace = serve_detail::trace_of(report);
     write_atomically(options.trace, std::as_bytes(std::span(trace)));
-  }
-  if (!report.config.log_path.empty()) {
-    const std::string log = serve_detail::log_of(report);
-    write_atomically(report.config.log_path, std::as_bytes(std::span(log)));
   }
   serve_detail::print(report, options.json);
 }

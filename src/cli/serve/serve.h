@@ -11,21 +11,15 @@
 
 #include "src/cli/serve/command.h"
 #include "src/cli/serve/config.h"
+#include "src/cli/serve/tally.h"
 
 namespace sluice::cli {
 
 namespace serve_detail {
 
-/// What became of one request.
-struct Served {
-  scheduler::JobResult result;
-  bool checked = false;  // its outputs were compared with the model's alone...
-  bool wrong = false;    // ...and differed
-};
-
 struct ServeReport {
   ServeConfig config;
-  std::vector<Served> served;
+  Tally served;
   scheduler::SchedulerStatistics statistics;
   std::vector<scheduler::RunEvent> events;
   std::vector<scheduler::Fallback> fallbacks;
@@ -37,8 +31,6 @@ struct ServeReport {
 };
 
 void print(const ServeReport& report, bool json);
-/// The log of Band's `log_path`: one object a job.
-std::string log_of(const ServeReport& report);
 /// For Perfetto: a row for each processor, a slice for each run.
 std::string trace_of(const ServeReport& report);
 

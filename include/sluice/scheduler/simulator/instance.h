@@ -28,6 +28,7 @@ struct GeneratorParameters {
   std::size_t least_jobs = 2, most_jobs = 10;
   std::size_t least_processors = 2, most_processors = 4;
   std::size_t least_units = 1, most_units = 12;  // of a model
+  bool uniform_sizes = false;                    // of models and units; else log-uniform: small ones are common, large ones rare
   std::size_t most_models = 4;
   double forks = 0;          // the share of units that read from an older one as well
   double support = 0.85;     // of the units on processors other than the first, which supports all
@@ -55,11 +56,13 @@ inline Device random_device(Random& random, const GeneratorParameters& parameter
 
 inline Model random_model(Random& random, const GeneratorParameters& parameters, const std::vector<double>& speeds) {
   Model model{"m", {}};
-  const std::size_t units = static_cast<std::size_t>(
-      random.log_uniform(static_cast<double>(parameters.least_units), static_cast<double>(parameters.most_units) + 1));
+  const bool uniform = parameters.uniform_sizes;
+  const std::size_t units = uniform ? random.between(parameters.least_units, parameters.most_units)
+                                    : static_cast<std::size_t>(random.log_uniform(static_cast<double>(parameters.least_units),
+                                                                                  static_cast<double>(parameters.most_units) + 1));
   for (std::size_t u = 0; u < units; ++u) {
     Unit unit;
-    const double work = random.log_uniform(1e6, 1e7);  // 1 to 10 ms at speed 1
+    const double work = uniform ? random.uniform(1e6, 1e7) : random.log_uniform(1e6, 1e7);  // 1 to 10 ms at speed 1
     for (std::size_t p = 0; p < speeds.size(); ++p) {
       const bool supported = p == 0 || random.unit() < parameters.support;
       unit.times.push_back(supported ? static_cast<Time>(work / speeds[p] * random.log_normal(0.3)) : kNever);
