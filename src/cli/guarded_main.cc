@@ -1,5 +1,9 @@
 #include "src/cli/guarded_main.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -9,9 +13,21 @@
 #include "src/cli/memory_end.h"
 
 namespace sluice::cli {
+namespace {
+
+/// A file that is opened where a standard stream is closed gets that stream's number, and what the program prints would go into the file.
+/// Results for a closed stdout fail as before, and that is told; warnings for a closed stderr are not wanted, and no error.
+void occupy_standard_streams() noexcept {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY));  // gets the lowest number that is free
+}
+
+}  // namespace
 
 int guarded_main(const char* program, int (*work)(int, char**), int argc, char** argv) noexcept {
   constexpr int kInternalStatus = 7;
+  occupy_standard_streams();
   end_where_memory_ends(program);
   try {
     return work(argc, argv);

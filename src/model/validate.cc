@@ -289,9 +289,9 @@ Status check_tensor(const Graph& graph, const Tensor& tensor) {
   if (!shape) return invalid(tensor.name, "G3: a tensor's extents are negative or overflow");
   const auto elements = static_cast<std::uint64_t>(shape->element_count());
   if (elements == 0 && tensor.weight.valid()) return invalid(tensor.name, "G3: a constant has no elements");
-  if (elements > kMaxTensorBytes / size_of(tensor.dtype)) {
-    return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor is larger than any may be", kMaxTensorBytes, elements));
-  }
+  const std::uint64_t most = kMaxTensorBytes / size_of(tensor.dtype);  // bytes of the extents may not fit 64 bits
+  if (elements > most)
+    return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor has more elements than any may have", most, elements));
   if (tensor.bounded >> tensor.shape.rank() != 0) return invalid(tensor.name, "G6: an axis is bounded that the tensor has not");
   if (!tensor.weight.valid()) return {};
   if (tensor.bounded != 0) return invalid(tensor.name, "G6: a constant has extents that are known at run only");

@@ -95,7 +95,7 @@ class Finder {
     const std::size_t next = editor_.single_reader(unit.output);
     if (next == Editor::kNone || !is_of(editor_.node(next), {"Add"})) return true;
     const OnnxNode& add = editor_.node(next);
-    const std::string_view other = add.inputs[0] == unit.output ? add.inputs[1] : add.inputs[0];
+    const std::string_view other = add.inputs[0] == unit.output ? input_of(add, 1) : add.inputs[0];
     if (!is_bias(other, editor_.constant(unit.weight)->shape[1])) return true;
     unit.bias = other;
     unit.bias_node = next;
@@ -144,7 +144,7 @@ class Finder {
     const std::size_t next = editor_.single_reader(unit.output);
     if (next == Editor::kNone || !is_of(editor_.node(next), {"Mul"})) return;
     const OnnxNode& product = editor_.node(next);
-    const std::string_view other = product.inputs[0] == unit.output ? product.inputs[1] : product.inputs[0];
+    const std::string_view other = product.inputs[0] == unit.output ? input_of(product, 1) : product.inputs[0];
     if (other != unit.inputs[0]) return;
     unit.nodes.push_back(next);
     unit.output = product.outputs[0];

@@ -57,6 +57,16 @@ if(EXISTS /dev/full)
   endforeach()
 endif()
 
+# Where standard streams are closed, what is printed goes into no file that got their numbers: warnings are lost, results are missed.
+execute_process(COMMAND sh -c "exec \"$0\" convert vgg.onnx -o unwarned.sluice --prune 0.1 2>&-" ${SLUICE} WORKING_DIRECTORY ${WORK_DIR}
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 verify unwarned.sluice)
+execute_process(COMMAND sh -c "exec \"$0\" inspect vgg.sluice <&- >&-" ${SLUICE} WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status
+  ERROR_QUIET)
+if(NOT status EQUAL 5)
+  message(FATAL_ERROR "sluice inspect > a closed stream: exit status ${status}")
+endif()
+
 # inspect, verify
 sluice(0 inspect vgg.sluice)
 sluice(0 inspect vgg.sluice --json)

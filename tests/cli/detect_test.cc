@@ -99,6 +99,16 @@ TEST_CASE("a runner is a process that answers lines, and what is no answer is to
   CHECK_THROWS_AS(gone.time("a"), Failure);
 }
 
+TEST_CASE("a runner that answers and reads nothing is given up when the pipe to it is full") {
+  ProcessRunner eager("yes 1", 0.2);
+  const std::string path(4000, 'a');
+  constexpr int kMoreThanAnyPipeHolds = 1000;  // 4 MB; Linux gives a pipe 64 KiB, and 1 MiB to those who ask
+  const auto ask = [&] {
+    for (int i = 0; i < kMoreThanAnyPipeHolds; ++i) eager.time(path);
+  };
+  CHECK_THROWS_AS(ask(), Failure);
+}
+
 TEST_CASE("a runner that does not end by itself, nor when it is asked to, is ended") {
   ProcessRunner deaf("trap '' TERM; read path; echo 1; while :; do sleep 1; done", 10);
   CHECK(deaf.time("a") == 1);

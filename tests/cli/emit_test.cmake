@@ -14,6 +14,12 @@ sluice(0 emit ${reader} --dim W=64 --ram smallest -o from_onnx --test random:3)
 expect_match("${out}" "RAM")
 run_test(from_onnx)
 
+# An input of the test that cannot be read leaves nothing behind
+sluice(5 emit ${reader} --dim W=64 --ram smallest -o no_input --test absent.npy)
+if(EXISTS ${WORK_DIR}/no_input)
+  message(FATAL_ERROR "a refused input of the test, and files were written")
+endif()
+
 # The same text from a model file of the same stem, and with the extent bound when it is opened
 sluice(0 convert ${reader} -o reader.sluice --dim W=32..64:32 --numerics exact)
 sluice(1 emit reader.sluice --ram smallest -o x)

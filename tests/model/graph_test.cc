@@ -121,6 +121,13 @@ TEST_CASE("G3: shapes") {
       {"larger than any tensor", [](Graph& g) { g.tensors[3].shape = {1ll << 40}; }, "G3"},
   };
   for (const Break& broken : breaks) check_refused(broken, false);
+  // The limit and what was found are counted in the same unit: the second is the larger one.
+  Graph graph = sample_graph();
+  graph.tensors[3].shape = {1ll << 40};
+  const Status status = validate(graph, Bytes(0), operators::validate_node);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().needed == (1ull << 40) / size_of(graph.tensors[3].dtype));
+  CHECK(status.error().available == 1ull << 40);
 }
 
 TEST_CASE("G2: windows, groups and channels") {

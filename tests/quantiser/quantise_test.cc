@@ -334,6 +334,17 @@ TEST_CASE("nodes without outputs and layers without channels do no harm") {
   CHECK(quantised(folder, none, "q.onnx", items(1, 4 * 36)).status.error().code == ErrorCode::kUnsupported);
 }
 
+TEST_CASE("an addition or a product of one input is refused, and nothing behind its inputs is read") {
+  const TemporaryFolder folder;
+  OnnxBuilder sum(13);
+  sum.input("x", {2, 3}).weight("w", {3, 4}).node("MatMul", {"x", "w"}, {"m"}).node("Add", {"m"}, {"y"}).output("y");
+  CHECK_FALSE(quantised(folder, sum, "q.onnx", items(1, 6)).status);
+  OnnxBuilder product(13);
+  product.input("x", {2, 3}).weight("w", {3, 4}).node("MatMul", {"x", "w"}, {"m"});
+  product.node("Sigmoid", {"m"}, {"s"}).node("Mul", {"s"}, {"y"}).output("y");
+  CHECK_FALSE(quantised(folder, product, "q.onnx", items(1, 6)).status);
+}
+
 TEST_CASE("noise counts what is no number, and has a figure where there is no signal") {
   quantiser::Noise noise;
   const Floats wanted = {2.0f, 0.0f}, lost = {std::numeric_limits<float>::quiet_NaN(), 0.0f};

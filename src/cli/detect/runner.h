@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 
 namespace sluice::cli::detect {
@@ -17,6 +18,7 @@ class Runner {
 /// A process that reads a path a line and answers each with a line of milliseconds. `command` is the shell's.
 class ProcessRunner final : public Runner {
  public:
+  using Clock = std::chrono::steady_clock;
   /// Throws Failure (kIo) where it cannot be started.
   ProcessRunner(const std::string& command, double seconds_to_answer);
   ProcessRunner(const ProcessRunner&) = delete;
@@ -25,7 +27,8 @@ class ProcessRunner final : public Runner {
   double time(const std::string& path) override;
 
  private:
-  std::string read_line();
+  void write_line(const std::string& line, Clock::time_point end);
+  std::string read_line(Clock::time_point end);
 
   std::string command_;
   double seconds_to_answer_;

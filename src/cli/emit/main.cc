@@ -134,10 +134,13 @@ void emit_model(const CommandLine& line) {
   };
   const emit::Emission made = unwrap(emit::emit(model->file(), options));
   progress.reset();  // erased before the report
+  // All that can be wrong with the input of the test is said before anything is written.
+  std::string test;
+  if (!line.test.empty()) test = emit::test_program(made, options, make_test_vector(model, made.network, line.test));
   const std::string stem = (std::filesystem::path(make_folder(line)) / options.name).string();
   write_text(stem + ".c", made.source);
   write_text(stem + ".h", made.header);
-  if (!line.test.empty()) write_text(stem + "_test.c", emit::test_program(made, options, make_test_vector(model, made.network, line.test)));
+  if (!line.test.empty()) write_text(stem + "_test.c", test);
   if (line.json)
     print_json("sluice emit", json_of(made, stem + ".c", stem + ".h"));
   else

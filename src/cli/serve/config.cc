@@ -22,6 +22,9 @@ namespace {
 using scheduler::ProcessorOptions;
 
 constexpr double kMostMs = 86'400'000;
+constexpr Bytes kMostText{64 << 20};  // a million recorded requests and more
+// Each is counted, refused ones too: what is asked for beyond this would be counted long after the time to serve is over.
+constexpr double kMostRequests = 10'000'000;
 
 /// One object of the file. Each key is asked for by what reads it; what nobody has asked for at the end is not known.
 class Section {
@@ -185,6 +188,17 @@ void parse_workload(const std::string& path, ServeConfig& config) {
                    [](const RecordedRequest& a, const RecordedRequest& b) { return a.at_ms < b.at_ms; });
 }
 
+/// A wish that no machine could serve is told before anything runs.
+void check_requests(const ServeConfig& config, Section& section) {
+  double requests = 0;
+  if (config.mode == ServeMode::kPeriodic)
+    for (const ServedModel& model : config.models) requests += std::ceil(config.running_time_ms / model.period_ms) * model.batch_size;
+  for (const RecordedRequest& request : config.workload) requests += config.models[request.model].batch_size;
+  if (requests > kMostRequests)
+    section.refuse("models",
+                   fmt::format("ask for {:.0f} requests in running_time_ms, and at most {:.0f} are made", requests, kMostRequests));
+}
+
 /// Of Band's keys those that ask for what is done in another way here.
 void read_without_effect(Section& section, ServeConfig& config) {
   section.integer("minimum_subgraph_size", 7, 1, 1'000'000);
@@ -237,7 +251,13 @@ std::string read_text(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) raise(make_io_error(path, "the file cannot be read", EISDIR));
   std::ifstream stream(path, std::ios::binary);
   if (!stream) raise(make_io_error(path, "the file cannot be read", errno));
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::string text;
+  for (std::array<char, 16384> piece; stream.read(piece.data(), piece.size()), stream.gcount() > 0;) {
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kMostText.count())  // a device that never ends would be read until memory does
+      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is longer than {}", path, format_bytes(kMostText)));
+  }
+  return text;
 }
 
 ServeConfig parse_config(const std::string& text, const std::string& path) {
@@ -261,6 +281,7 @@ ServeConfig parse_config(const std::string& text, const std::string& path) {
   if (config.mode == ServeMode::kWorkload && workload.empty()) section.refuse("workload", "is wanted where execution_mode is workload");
   if (config.mode == ServeMode::kWorkload) parse_workload(workload, config);
   section.finish();
+  check_requests(config, section);
   return config;
 }
 

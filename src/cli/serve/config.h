@@ -51,7 +51,7 @@ struct ServeConfig {
   std::vector<std::string> not_here;                // devices that this machine, or this build, does not have
 };
 
-/// A file, or what a pipe brings. Throws Failure (kIo).
+/// A file, or what a pipe brings, up to 64 MiB. Throws Failure.
 std::string read_text(const std::string& path);
 
 /// `path` is the configuration's file; relative paths in it are relative to the working directory, as Band's are. Throws Failure.
