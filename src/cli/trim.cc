@@ -8,6 +8,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
+#include "sluice/model/features.h"
 #include "sluice/operators/plain_family.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
@@ -27,6 +28,9 @@ struct Needs {
   std::map<int, std::string_view> operators;
   std::map<int, std::string_view> kernels;
   std::map<std::string_view, std::set<std::string_view>> families;  // and the operators for which they are needed
+  model::Features features = 0;                                     // of files
+  bool open_extents = false;
+  std::set<std::int64_t> windows, element_bytes;  // as cmake/SluiceTrim.cmake has them
 };
 
 void need_generic(const PlainOperator& op, Needs& needs) {
@@ -37,14 +41,26 @@ void need_generic(const PlainOperator& op, Needs& needs) {
   for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];
 }
 
+std::vector<std::string_view> names_of(model::Features features) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < model::kFeatureCount; ++i)
+    if (const auto feature = static_cast<model::Feature>(i); (features & model::bit_of(feature)) != 0)
+      names.push_back(model::name_of(feature));
+  return names;
+}
+
 /// The kernels are those that planners take (planner/order/select_kernels.h): of each node the first.
 void need(const model::Graph& graph, Needs& needs) {
+  needs.features |= model::features_of(graph);
+  for (const model::Tensor& tensor : graph.tensors) needs.element_bytes.insert(static_cast<std::int64_t>(size_of(tensor.dtype)));
   for (const model::Node& node : graph.nodes) {
     const std::vector<const kernels::KernelDescriptor*> candidates = kernels::kernels_for(graph, node);
     if (candidates.empty()) raise(kernels::no_kernel_for(graph, node));
     const kernels::KernelDescriptor& kernel = *candidates.front();
     needs.operators.emplace(static_cast<int>(node.op), model::name_of(node.op));
     needs.kernels.emplace(static_cast<int>(kernel.id), kernel.name);
+    const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+    if (conv != nullptr && conv->depthwise()) needs.windows.insert(conv->window.kernel_w * 10 + conv->window.stride_w);
     if (const auto* generic = std::get_if<model::PlainAttributes>(&node.attributes))
       need_generic(*operators::find_plain(generic->op), needs);
   }
@@ -70,6 +86,12 @@ std::string text_of(const TrimOptions& options, const Needs& needs) {
   text += "set(SLUICE_TRIM_FAMILIES\n";
   for (const auto& [family, lines] : needs.families) text += fmt::format("  {:<10} # {}\n", family, fmt::join(lines, ", "));
   text += ")\n";
+  text += fmt::format("set(SLUICE_TRIM_FEATURES {}) # {}\n", needs.features,
+                      needs.features == 0 ? "none" : fmt::format("{}", fmt::join(names_of(needs.features), ", ")));
+  text += fmt::format("set(SLUICE_TRIM_WINDOWS 0 {}) # of depthwise convolutions: 10 x taps of a row + stride\n",
+                      fmt::join(needs.windows, " "));
+  text += fmt::format("set(SLUICE_TRIM_ELEMENT_BYTES 0 {})\n", fmt::join(needs.element_bytes, " "));
+  text += fmt::format("set(SLUICE_TRIM_OPEN_EXTENTS {})\n", needs.open_extents);
   if (!options.isa.empty()) text += fmt::format("set(SLUICE_TRIM_ISA {})\n", options.isa);
   return text;
 }
@@ -89,7 +111,11 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
                                       {"isa", options.isa.empty() ? Json() : Json(options.isa)},
                                       {"operators", names_of(needs.operators)},
                                       {"kernels", names_of(needs.kernels)},
-                                      {"families", families}});
+                                      {"families", families},
+                                      {"features", names_of(needs.features)},
+                                      {"windows", needs.windows},
+                                      {"element_bytes", needs.element_bytes},
+                                      {"open_extents", needs.open_extents}});
   }
   const auto names = [](const std::map<int, std::string_view>& numbers) {
     std::vector<std::string_view> list;
@@ -103,6 +129,9 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
   fmt::print("  {:>3} operators: {}\n", needs.operators.size(), names(needs.operators));
   fmt::print("  {:>3} kernels:   {}\n", needs.kernels.size(), names(needs.kernels));
   fmt::print("  {:>3} families of the long tail{}{}\n", families.size(), families.empty() ? "" : ": ", fmt::join(families, ", "));
+  const std::vector<std::string_view> features = names_of(needs.features);
+  if (needs.open_extents) fmt::print("      extents that are chosen when a model is opened\n");
+  fmt::print("  {:>3} features of files{}{}\n", features.size(), features.empty() ? "" : ": ", fmt::join(features, ", "));
 }
 
 }  // namespace
@@ -113,7 +142,11 @@ void trim(const TrimOptions& options) {
     std::error_code error;
     if (std::filesystem::equivalent(path, options.output, error))
       raise(make_error(ErrorCode::kInvalidArgument, options.output, "the list would replace a model that it is made from"));
-    visit_graphs(*open_model(path, {}, options.key), [&](const model::Graph& graph) { need(graph, needs); });
+    const std::shared_ptr<const Model> model = open_model(path, {}, options.key);
+    // A file without weights is encrypted all the same.
+    if (model->file().key() != nullptr) needs.features |= model::bit_of(model::Feature::kEncryption);
+    needs.open_extents = needs.open_extents || !model->file().dimensions().empty();
+    visit_graphs(*model, [&](const model::Graph& graph) { need(graph, needs); });
   }
   const std::string text = text_of(options, needs);
   write_atomically(options.output, std::as_bytes(std::span(text)));

@@ -6,6 +6,7 @@
 // A table keeps the line itself where it says by name what a model misses.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "sluice/core/cpu.h"
@@ -37,6 +38,25 @@ constexpr bool has_family(std::string_view family) {
     if (listed == family) return true;
   return false;
 }
+inline constexpr bool kHasFamilies = !trim::kFamilies[0].empty();
+/// What files may need (model::Feature, by its number).
+constexpr bool has_feature(int feature) { return (trim::kFeatures >> feature & 1) != 0; }
+/// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and moves
+/// of elements of so many bytes.
+constexpr bool has_window(int taps, int stride) {
+  for (const int listed : trim::kWindows)
+    if (listed < 0 || listed == taps * 10 + stride) return true;
+  return false;
+}
+constexpr bool has_element_bytes(int bytes) {
+  for (const int listed : trim::kElementBytes)
+    if (listed < 0 || listed == bytes) return true;
+  return false;
+}
+/// Are there models whose extents are chosen when they are opened?
+inline constexpr bool kHasOpenExtents = trim::kOpenExtents;
+/// Does anybody ask which kernel a node takes? Without a planner it is the plan that says so.
+inline constexpr bool kLooksForKernels = trim::kLooksForKernels;
 
 #else
 
@@ -44,6 +64,12 @@ inline constexpr bool kTrimmed = false;
 constexpr bool has_operator(int) { return true; }
 constexpr bool has_kernel(KernelId) { return true; }
 constexpr bool has_family(std::string_view) { return true; }
+inline constexpr bool kHasFamilies = true;
+constexpr bool has_feature(int) { return true; }
+constexpr bool has_window(int, int) { return true; }
+constexpr bool has_element_bytes(int) { return true; }
+inline constexpr bool kHasOpenExtents = true;
+inline constexpr bool kLooksForKernels = true;
 
 #endif
 

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "sluice/core/cpu.h"
+#include "src/core/build_list.h"
 #include "src/core/hash_targets.h"
 
 namespace sluice {
@@ -22,8 +23,9 @@ const XXH3_state_t* state_of(const std::byte* bytes) noexcept { return std::laun
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept {
 #if defined(__x86_64__)
-  if (active_isa() == Isa::kAvx512) return xxh3_64_avx512(bytes.data(), bytes.size());
-  if (active_isa() == Isa::kAvx2) return xxh3_64_avx2(bytes.data(), bytes.size());
+  const Isa isa = kOneIsa ? kOnlyIsa : active_isa();
+  if (isa == Isa::kAvx512) return xxh3_64_avx512(bytes.data(), bytes.size());
+  if (isa == Isa::kAvx2) return xxh3_64_avx2(bytes.data(), bytes.size());
 #endif
   return XXH3_64bits(bytes.data(), bytes.size());
 }

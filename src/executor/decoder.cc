@@ -11,6 +11,7 @@
 #include "src/core/wipe.h"
 #include "src/executor/checksum_error.h"
 #include "src/executor/coding/stretch_decoder.h"
+#include "src/model/built_features.h"
 #include "src/model/cipher.h"
 
 namespace sluice::executor {
@@ -108,7 +109,8 @@ Result<Decoders> decoders_of(const model::Graph& graph, model::StretchForm encry
     return {};
   };
   SLUICE_RETURN_IF_ERROR(add(model::StretchForm::kRaw, Move()));
-  if (!graph.codes.empty()) SLUICE_RETURN_IF_ERROR(add(model::StretchForm::kCoded, Uncode(coded_runs(graph))));
+  if (model::is_built(model::Feature::kCodedStretches) && !graph.codes.empty())
+    SLUICE_RETURN_IF_ERROR(add(model::StretchForm::kCoded, Uncode(coded_runs(graph))));
   return decoders;
 }
 
@@ -132,7 +134,10 @@ Status verify_checksum(const StretchBytes& bytes) noexcept {
 }
 
 Result<Decoders> make_decoders(const model::Graph& graph, const model::FileKey* key) noexcept {
-  return or_out_of_memory(graph.name, [&] { return key == nullptr ? decoders_without_key(graph) : decoders_with(graph, *key); });
+  return or_out_of_memory(graph.name, [&] {
+    // Files with a key, or with codes, are refused when they are opened where a build has no code for them.
+    return key == nullptr || !model::is_built(model::Feature::kEncryption) ? decoders_without_key(graph) : decoders_with(graph, *key);
+  });
 }
 
 Bytes decoder_bytes(const model::Graph& graph) noexcept {

@@ -45,7 +45,8 @@ Error no_kernel_for(const model::Graph& graph, const model::Node& node) {
                       kLeftOut);
   for (const auto& family : families()) {
     for (const KernelDescriptor& kernel : family) {
-      if (kernel.resolve != nullptr || kernel.op != node.op || kernel.numeric != node.numeric || !kernel.supports(graph, node)) continue;
+      if (kernel.resolve != nullptr || kernel.op != node.op || kernel.numeric != node.numeric) continue;
+      if (kernel.supports != nullptr && !kernel.supports(graph, node)) continue;
       return make_error(ErrorCode::kUnsupported, std::string(node.name) + " (" + std::string(kernel.name) + ")", kLeftOut);
     }
   }

@@ -2,6 +2,7 @@
 // this alone see a graph.
 #pragma once
 
+#include <array>
 #include <type_traits>
 
 #include "sluice/kernels/kernel.h"
@@ -84,6 +85,21 @@ template <KernelId kId, Resolve kResolve>
 constexpr Resolve if_built() noexcept {
   if constexpr (has_kernel(kId)) return kResolve;
   return nullptr;
+}
+
+/// A family's table as this build has it, made when it is compiled: of a kernel that was left out there stays what a refusal needs, its name
+/// and, where there is a planner that looks for kernels, its nodes. So nothing refers to the rest of it.
+template <std::size_t kCount>
+constexpr std::array<KernelDescriptor, kCount> as_built(std::array<KernelDescriptor, kCount> kernels) noexcept {
+  for (KernelDescriptor& kernel : kernels) {
+    if (kernel.resolve != nullptr) continue;
+    kernel = {.id = kernel.id,
+              .name = kernel.name,
+              .op = kernel.op,
+              .numeric = kernel.numeric,
+              .supports = kLooksForKernels ? kernel.supports : nullptr};
+  }
+  return kernels;
 }
 
 template <auto kParameters>

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sluice/model/graph.h"
+#include "src/model/built_features.h"
 
 namespace sluice::model {
 namespace {
@@ -104,12 +105,12 @@ Features features_of(const Graph& graph) noexcept {
 Status check_supported(const Graph& graph) {
   Status status;
   for_each_thing(graph, [&](Features features, const std::string& name) {
-    const Features missing = features & ~kSupportedFeatures;
+    const Features missing = features & ~kBuiltFeatures;
     if (missing != 0) status = refuse(missing, name);
     return missing == 0;
   });
   for (std::size_t s = 0; status && s < graph.stretches.size(); ++s) {
-    const Features missing = of_form(graph.stretches[s].form) & ~kSupportedFeatures;
+    const Features missing = of_form(graph.stretches[s].form) & ~kBuiltFeatures;
     if (missing != 0) status = refuse(missing, owner_of(graph, s));
   }
   return status;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "schema/model_generated.h"
+#include "src/core/build_list.h"
 #include "src/model/header.h"
 #include "src/model/limits.h"
 
@@ -196,53 +197,59 @@ class HeaderDecoder {
     to.first_subgraph = from.first_subgraph();
     to.subgraph_count = from.subgraph_count();
     to.quantisation = from.quantisation();
-    return attributes(from, to.attributes);
+    return attributes(from, to);
   }
 
-  Status attributes(const schema::Node& from, Attributes& to) {
+  Status attributes(const schema::Node& from, Node& to) {
     switch (from.attributes_type()) {
       case schema::Attributes::NONE:
         return {};
       case schema::Attributes::ConvAttributes:
-        return alternative(from.attributes_as_ConvAttributes(), to.emplace<ConvAttributes>());
+        return alternative<ConvAttributes, OpKind::kConv, OpKind::kConvTranspose>(from.attributes_as_ConvAttributes(), to);
       case schema::Attributes::DenseAttributes:
-        return alternative(from.attributes_as_DenseAttributes(), to.emplace<DenseAttributes>());
+        return alternative<DenseAttributes, OpKind::kDense>(from.attributes_as_DenseAttributes(), to);
       case schema::Attributes::PoolAttributes:
-        return alternative(from.attributes_as_PoolAttributes(), to.emplace<PoolAttributes>());
+        return alternative<PoolAttributes, OpKind::kPool>(from.attributes_as_PoolAttributes(), to);
       case schema::Attributes::BinaryAttributes:
-        return alternative(from.attributes_as_BinaryAttributes(), to.emplace<BinaryAttributes>());
+        return alternative<BinaryAttributes, OpKind::kBinary>(from.attributes_as_BinaryAttributes(), to);
       case schema::Attributes::SoftmaxAttributes:
-        return alternative(from.attributes_as_SoftmaxAttributes(), to.emplace<SoftmaxAttributes>());
+        return alternative<SoftmaxAttributes, OpKind::kSoftmax>(from.attributes_as_SoftmaxAttributes(), to);
       case schema::Attributes::LrnAttributes:
-        return alternative(from.attributes_as_LrnAttributes(), to.emplace<LrnAttributes>());
+        return alternative<LrnAttributes, OpKind::kLrn>(from.attributes_as_LrnAttributes(), to);
       case schema::Attributes::AxisAttributes:
-        return alternative(from.attributes_as_AxisAttributes(), to.emplace<AxisAttributes>());
+        return alternative<AxisAttributes, OpKind::kConcat>(from.attributes_as_AxisAttributes(), to);
       case schema::Attributes::SliceAttributes:
-        return alternative(from.attributes_as_SliceAttributes(), to.emplace<SliceAttributes>());
+        return alternative<SliceAttributes, OpKind::kSlice>(from.attributes_as_SliceAttributes(), to);
       case schema::Attributes::PadAttributes:
-        return alternative(from.attributes_as_PadAttributes(), to.emplace<PadAttributes>());
+        return alternative<PadAttributes, OpKind::kPad>(from.attributes_as_PadAttributes(), to);
       case schema::Attributes::ResizeAttributes:
-        return alternative(from.attributes_as_ResizeAttributes(), to.emplace<ResizeAttributes>());
+        return alternative<ResizeAttributes, OpKind::kResize>(from.attributes_as_ResizeAttributes(), to);
       case schema::Attributes::TransposeAttributes:
-        return alternative(from.attributes_as_TransposeAttributes(), to.emplace<TransposeAttributes>());
+        return alternative<TransposeAttributes, OpKind::kTranspose>(from.attributes_as_TransposeAttributes(), to);
       case schema::Attributes::LayerNormAttributes:
-        return alternative(from.attributes_as_LayerNormAttributes(), to.emplace<LayerNormAttributes>());
+        return alternative<LayerNormAttributes, OpKind::kLayerNorm>(from.attributes_as_LayerNormAttributes(), to);
       case schema::Attributes::AttentionAttributes:
-        return alternative(from.attributes_as_AttentionAttributes(), to.emplace<AttentionAttributes>());
+        return alternative<AttentionAttributes, OpKind::kAttention>(from.attributes_as_AttentionAttributes(), to);
       case schema::Attributes::EmbeddingAttributes:
-        return alternative(from.attributes_as_EmbeddingAttributes(), to.emplace<EmbeddingAttributes>());
+        return alternative<EmbeddingAttributes, OpKind::kEmbedding>(from.attributes_as_EmbeddingAttributes(), to);
       case schema::Attributes::PlainAttributes:
-        return alternative(from.attributes_as_PlainAttributes(), to.emplace<PlainAttributes>());
+        return alternative<PlainAttributes, OpKind::kPlain>(from.attributes_as_PlainAttributes(), to);
       case schema::Attributes::RecurrentAttributes:
-        return alternative(from.attributes_as_RecurrentAttributes(), to.emplace<RecurrentAttributes>());
+        return alternative<RecurrentAttributes, OpKind::kRecurrent>(from.attributes_as_RecurrentAttributes(), to);
     }
     return invalid("a node has attributes of a kind that this build does not know");
   }
 
-  template <class Table, class Item>
-  Status alternative(const Table* from, Item& to) {
+  /// `kOps` are those that have such attributes: where this build has none of them, it has no code for these either.
+  template <class Item, OpKind... kOps, class Table>
+  Status alternative(const Table* from, Node& to) {
     if (from == nullptr) return invalid("a node names the kind of its attributes but has none");
-    return item(*from, to);
+    if constexpr ((has_operator(static_cast<int>(kOps)) || ...)) {
+      return item(*from, to.attributes.emplace<Item>());
+    } else {
+      return fail(ErrorCode::kUnsupported, to.name + " (" + std::string(name_of(to.op)) + ")",
+                  "this build was trimmed to models that do without this operator: trim it to this model too");
+    }
   }
 
   Status window(const schema::Window* from, Window& to) {
@@ -452,7 +459,7 @@ Result<const schema::Model*> verified_model(std::span<const std::byte> bytes, st
 }
 
 /// The graph of a point: a buffer of its own, as little trusted as the header that it comes from.
-Status decode_variant(const Variants& variants, std::size_t point, std::string_view path, Graph& graph) {
+[[maybe_unused]] Status decode_variant(const Variants& variants, std::size_t point, std::string_view path, Graph& graph) {
   const std::vector<std::uint64_t> words = variants.graph_at(point);
   const auto bytes = std::as_bytes(std::span(words));
   SLUICE_ASSIGN_OR_RETURN(const schema::Model* const model, verified_model(bytes, path));
@@ -465,16 +472,19 @@ Result<OpenHeader> decode_header(std::span<const std::byte> bytes, std::string_v
   SLUICE_ASSIGN_OR_RETURN(const schema::Model* const model, verified_model(bytes, path));
   HeaderDecoder decoder(bytes.size(), path);
   OpenHeader header;
-  SLUICE_ASSIGN_OR_RETURN(Variants variants, decoder.decode_variants(*model));
-  SLUICE_ASSIGN_OR_RETURN(const std::size_t point, bind(variants.dimensions, extents));
-  header.at_bound = point + 1 == count_points(variants.dimensions);
-  if (header.at_bound) {
-    SLUICE_RETURN_IF_ERROR(decoder.decode_structure(*model, header.graph));
+  if constexpr (kHasOpenExtents) {
+    SLUICE_ASSIGN_OR_RETURN(Variants variants, decoder.decode_variants(*model));
+    SLUICE_ASSIGN_OR_RETURN(const std::size_t point, bind(variants.dimensions, extents));
+    header.at_bound = point + 1 == count_points(variants.dimensions);
+    if (!header.at_bound) SLUICE_RETURN_IF_ERROR(decode_variant(variants, point, path, header.graph));
+    header.dimensions = std::move(variants.dimensions);
   } else {
-    SLUICE_RETURN_IF_ERROR(decode_variant(variants, point, path, header.graph));
+    if (model->variants() != nullptr || !extents.empty())
+      return fail(ErrorCode::kUnsupported, path, "extents are to be chosen, and this build was trimmed to models of fixed ones");
+    header.at_bound = true;
   }
+  if (header.at_bound) SLUICE_RETURN_IF_ERROR(decoder.decode_structure(*model, header.graph));
   SLUICE_RETURN_IF_ERROR(decoder.decode_shared(*model, header.graph));
-  header.dimensions = std::move(variants.dimensions);
   header.needed = model->needed_features();
   if ((features_of(header.graph) & ~header.needed) != 0)
     return fail(ErrorCode::kInvalidModel, path, "the graph needs a feature that its header does not name");

@@ -10,6 +10,7 @@
 #include "sluice/model/part.h"
 #include "src/core/out_of_memory.h"
 #include "src/model/aligned_buffer.h"
+#include "src/model/built_features.h"
 #include "src/model/header.h"
 
 namespace sluice::model {
@@ -47,7 +48,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
   if (xxh3_64(header) != prefix.header_hash) {
     return fail(ErrorCode::kChecksumMismatch, path, "the header is not the one that was written");
   }
-  if (key != nullptr) {
+  if (is_built(Feature::kEncryption) && key != nullptr) {
     buffer.keep_secret(header_end);
     SLUICE_RETURN_IF_ERROR(decrypt_header(prefix, *key, header, path));
   }
@@ -79,7 +80,7 @@ class StretchVerifier {
     if (buffer_.data() == nullptr) {
       return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", kBufferBytes, 0));
     }
-    if (model_.key() != nullptr) {
+    if (is_built(Feature::kEncryption) && model_.key() != nullptr) {
       SLUICE_ASSIGN_OR_RETURN(Cipher cipher, Cipher::make(*model_.key(), Direction::kDecrypt, model_.path()));
       cipher_ = std::move(cipher);
       buffer_.keep_secret(Bytes(kBufferBytes));
@@ -213,11 +214,15 @@ Result<ModelFile> ModelFile::with_part(std::size_t first_node, std::size_t count
 
 /// Of an encrypted file that is opened, not opened again.
 Status ModelFile::take_key(const Prefix& prefix, const KeyCallback& key) {
-  if (!key) return fail(ErrorCode::kWrongKey, path_, "the model is encrypted, and no key was given");
-  Key given;
-  SLUICE_RETURN_IF_ERROR(key(given.bytes()));
-  SLUICE_ASSIGN_OR_RETURN(key_, FileKey::derive(given, prefix.salt, path_));
-  return {};
+  if constexpr (!is_built(Feature::kEncryption)) {
+    return fail(ErrorCode::kUnsupported, path_, "the model is encrypted, and this build was trimmed to models that are not");
+  } else {
+    if (!key) return fail(ErrorCode::kWrongKey, path_, "the model is encrypted, and no key was given");
+    Key given;
+    SLUICE_RETURN_IF_ERROR(key(given.bytes()));
+    SLUICE_ASSIGN_OR_RETURN(key_, FileKey::derive(given, prefix.salt, path_));
+    return {};
+  }
 }
 
 Status ModelFile::read(const Extents& extents, const KeyCallback& key) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sluice/core/check.h"
+#include "src/core/build_list.h"
 #include "src/core/wipe.h"
 #include "src/executor/coding/step.h"
 
@@ -14,6 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "words, states and values are read as they lie");
 
 const RoundsTable* rounds_of(Isa isa) noexcept {
+  if constexpr (kOneIsa) isa = kOnlyIsa;
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512) return &kAvx512Rounds;
   if (isa == Isa::kAvx2) return &kAvx2Rounds;

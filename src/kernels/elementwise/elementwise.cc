@@ -1,12 +1,12 @@
 // The table of the elementwise family: which nodes each kernel takes, and how they may be cut.
 #include <array>
 
-#include "sluice/kernels/reference.h"
 #include "sluice/kernels/registry.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/elementwise/steps.h"
 #include "src/kernels/families.h"
 #include "src/kernels/reference/resize_taps.h"
+#include "src/kernels/reference/table.h"
 #include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
@@ -19,7 +19,7 @@ inline constexpr std::size_t kKernelCount = 8;
 /// What the reference supports, in f32.
 template <OpKind op>
 bool floats(const model::Graph& graph, const model::Node& node) noexcept {
-  return graph.tensor(node.outputs[0]).dtype == DType::kF32 && reference_kernel(op).supports(graph, node);
+  return graph.tensor(node.outputs[0]).dtype == DType::kF32 && reference_table::reference_of(op).supports(graph, node);
 }
 
 bool takes_binary(const model::Graph& graph, const model::Node& node) noexcept {
@@ -43,7 +43,8 @@ bool takes_lrn(const model::Graph& graph, const model::Node& node) noexcept {
 
 /// Sharing with the reference whatever does not depend on the code: cuts, places, costs.
 template <KernelId kId, auto kParameters, auto kRun, auto kTable = elementwise::run_table>
-KernelDescriptor describe(std::string_view name, OpKind op, bool (*supports)(const model::Graph&, const model::Node&) noexcept) noexcept {
+constexpr KernelDescriptor describe(std::string_view name, OpKind op,
+                                    bool (*supports)(const model::Graph&, const model::Node&) noexcept) noexcept {
   KernelDescriptor kernel;
   kernel.id = kId;
   kernel.name = name;
@@ -54,7 +55,7 @@ KernelDescriptor describe(std::string_view name, OpKind op, bool (*supports)(con
   return kernel;
 }
 
-std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
+constexpr std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
   std::array<KernelDescriptor, kKernelCount> kernels = {
       describe<kernel_id::kPool, pool_parameters, elementwise::pool_step>("pool", OpKind::kPool, floats<OpKind::kPool>),
       describe<kernel_id::kBinary, binary_parameters, elementwise::binary_step>("binary", OpKind::kBinary, takes_binary),
@@ -67,7 +68,7 @@ std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
                                                                                                           floats<OpKind::kMatMul>),
   };
   for (KernelDescriptor& kernel : kernels) {
-    const KernelDescriptor& reference = reference_kernel(kernel.op);
+    const KernelDescriptor reference = reference_table::reference_of(kernel.op);
     kernel.slices_rows = reference.slices_rows;
     kernel.in_place_inputs = reference.in_place_inputs;
     kernel.workspace = kernel.op == OpKind::kResize ? workspace_of<elementwise::resize_workspace> : reference.workspace;
@@ -80,7 +81,7 @@ std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
 }  // namespace
 
 std::span<const KernelDescriptor> elementwise_kernels() noexcept {
-  static const std::array<KernelDescriptor, kKernelCount> kKernels = make_kernels();
+  static constexpr auto kKernels = as_built(make_kernels());
   return kKernels;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sluice/kernels/registry.h"
+#include "src/core/build_list.h"
 #include "src/kernels/reference/lane_sum.h"
 #include "src/kernels/targets.h"
 
@@ -389,7 +391,22 @@ void lrn(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcep
   if (i < n) lanes::store_first(normalised(i), d, out + i, static_cast<std::size_t>(n - i));
 }
 
-constexpr RunTable kTable = {unary, affine, binary, softmax, pool, blend, softmax_pixels, blend_places, copy_pixels, lrn};
+/// `run` where a kernel that this build has calls it (core/build_list.h): the long tail calls what it likes, and so do recurrent layers.
+template <class Run>
+constexpr Run* if_called(KernelId kernel, Run* run) {
+  return has_kernel(kernel) || has_kernel(kernel_id::kRecurrent) || kHasFamilies ? run : nullptr;
+}
+
+constexpr RunTable kTable = {unary,
+                             if_called(kernel_id::kAffine, affine),
+                             if_called(kernel_id::kBinary, binary),
+                             if_called(kernel_id::kSoftmax, softmax),
+                             if_called(kernel_id::kPool, pool),
+                             if_called(kernel_id::kResize, blend),
+                             if_called(kernel_id::kSoftmax, softmax_pixels),
+                             if_called(kernel_id::kResize, blend_places),
+                             if_called(kernel_id::kResize, copy_pixels),
+                             if_called(kernel_id::kLrn, lrn)};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise

@@ -143,10 +143,16 @@ bool image_fits(const Graph& graph, const Node& node) noexcept {
          integer::resizes_images(resize_parameters(graph, node), graph.tensor(node.inputs[0]).shape, graph.tensor(node.outputs[0]).shape);
 }
 
+constexpr KernelDescriptor generic_of(OpKind op) noexcept {
+  for (const KernelDescriptor& kernel : kGeneric)
+    if (kernel.op == op) return kernel;
+  return {};
+}
+
 /// As the generic kernel of the operator, run by `kRun` over the inner loops of an instruction set.
 template <KernelId kId, auto kParameters, auto kRun>
-KernelDescriptor fast(std::string_view name, OpKind op, Fits supports) noexcept {
-  KernelDescriptor kernel = *generic_integer_kernel(op);
+constexpr KernelDescriptor fast(std::string_view name, OpKind op, Fits supports) noexcept {
+  KernelDescriptor kernel = generic_of(op);
   kernel.id = kId;
   kernel.name = name;
   kernel.supports = supports;
@@ -154,17 +160,17 @@ KernelDescriptor fast(std::string_view name, OpKind op, Fits supports) noexcept 
   return kernel;
 }
 template <KernelId kId, auto kRun>
-KernelDescriptor convolution(std::string_view name, Fits supports) noexcept {
+constexpr KernelDescriptor convolution(std::string_view name, Fits supports) noexcept {
   return fast<kId, integer::convolution_parameters, kRun>(name, OpKind::kConv, supports);
 }
 template <auto kWorkspace>
-KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
+constexpr KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   descriptor.workspace = workspace_of<kWorkspace>;
   return descriptor;
 }
 
-KernelDescriptor resize_kernel() noexcept {
-  KernelDescriptor kernel = *generic_integer_kernel(OpKind::kResize);
+constexpr KernelDescriptor resize_kernel() noexcept {
+  KernelDescriptor kernel = generic_of(OpKind::kResize);
   kernel.id = kernel_id::kIntegerResize;
   kernel.name = "integer/resize";
   kernel.supports = image_fits;
@@ -175,7 +181,7 @@ KernelDescriptor resize_kernel() noexcept {
 
 constexpr std::size_t kFastKernels = 11;
 
-std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
+constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
       with_workspace<integer::pointwise_workspace>(
           convolution<kernel_id::kIntegerPointwise, integer::run_pointwise>("integer/pointwise", convolution_fits<is_pointwise>)),
@@ -203,7 +209,7 @@ std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noex
 }  // namespace
 
 std::span<const KernelDescriptor> integer_kernels() noexcept {
-  static const auto kKernels = make_kernels();
+  static constexpr auto kKernels = as_built(make_kernels());
   return kKernels;
 }
 

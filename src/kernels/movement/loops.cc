@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sluice/core/interval.h"
+#include "src/core/build_list.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +29,7 @@ HWY_INLINE void copy_one(const std::byte* from, std::byte* to) {
 }
 
 template <class T>
-HWY_INLINE void copy_line(const Line& line) {
+HWY_INLINE void copy_line(const Line& line) noexcept {
   const std::byte* from = line.from;
   std::byte* to = line.to;
   for (std::int64_t i = 0; i < line.count; ++i, from += line.from_step, to += line.to_step) copy_one<T>(from, to);
@@ -245,8 +246,14 @@ void line(const Line& l) noexcept {
 
 #endif
 
-constexpr LoopTable kTable = {{turn<std::uint8_t>, turn<std::uint16_t>, turn<std::uint32_t>, turn<std::uint64_t>},
-                              {line<std::uint8_t>, line<std::uint16_t>, line<std::uint32_t>, line<std::uint64_t>}};
+/// Element by element where this build was trimmed to models without such elements (core/build_list.h).
+template <class T>
+inline constexpr auto kTurn = has_element_bytes(sizeof(T)) ? turn<T> : turn_simply<T>;
+template <class T>
+inline constexpr auto kLine = has_element_bytes(sizeof(T)) ? line<T> : copy_line<T>;
+
+constexpr LoopTable kTable = {{kTurn<std::uint8_t>, kTurn<std::uint16_t>, kTurn<std::uint32_t>, kTurn<std::uint64_t>},
+                              {kLine<std::uint8_t>, kLine<std::uint16_t>, kLine<std::uint32_t>, kLine<std::uint64_t>}};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::movement

@@ -1,9 +1,9 @@
 // The family's descriptors. Lookups of embeddings are copies, which the reference does as fast as any.
 #include <array>
 
-#include "sluice/kernels/reference.h"
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
+#include "src/kernels/reference/table.h"
 #include "src/kernels/reference/walk.h"
 #include "src/kernels/resolve.h"
 #include "src/kernels/transformer/attention.h"
@@ -25,8 +25,8 @@ void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) 
 
 /// What the reference says of the operator, with other code.
 template <KernelId kId, auto kParameters, auto kRun, auto kTable>
-KernelDescriptor like_reference(std::string_view name, model::OpKind op) noexcept {
-  KernelDescriptor kernel = reference_kernel(op);
+constexpr KernelDescriptor like_reference(std::string_view name, model::OpKind op) noexcept {
+  KernelDescriptor kernel = reference_table::reference_of(op);
   kernel.id = kId;
   kernel.name = name;
   kernel.resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, kTable>>>();
@@ -34,7 +34,7 @@ KernelDescriptor like_reference(std::string_view name, model::OpKind op) noexcep
   return kernel;
 }
 
-std::array<KernelDescriptor, 2> make_kernels() noexcept {
+constexpr std::array<KernelDescriptor, 2> make_kernels() noexcept {
   std::array<KernelDescriptor, 2> kernels = {
       like_reference<kernel_id::kLayerNorm, layer_norm_parameters, layer_norm_step, transformer::row_table>("layer_norm",
                                                                                                             model::OpKind::kLayerNorm),
@@ -48,7 +48,7 @@ std::array<KernelDescriptor, 2> make_kernels() noexcept {
 }  // namespace
 
 std::span<const KernelDescriptor> transformer_kernels() noexcept {
-  static const std::array<KernelDescriptor, 2> kKernels = make_kernels();
+  static constexpr auto kKernels = as_built(make_kernels());
   return kKernels;
 }
 

@@ -257,13 +257,11 @@ const TileTable& narrow_tile_table(Isa isa, NarrowForm form) noexcept {
   return kTables[static_cast<std::size_t>(isa) * kNarrowForms + static_cast<std::size_t>(form)];
 }
 
-Bytes NarrowRooms::bytes(const NarrowStep& step) noexcept {
+Bytes NarrowRooms::bytes_if_narrow(const NarrowStep& step) noexcept {
   return is_narrow(step.geometry.layout) ? Bytes(RoomSizes(step).bytes() * static_cast<std::uint64_t>(step.threads)) : Bytes();
 }
 
-NarrowRooms::NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::byte* memory) noexcept
-    : memory_(tiles.widen == nullptr ? nullptr : memory), each_(0) {
-  if (memory_ == nullptr) return;
+void NarrowRooms::make(const TileTable& tiles, const NarrowStep& step) noexcept {
   const RoomSizes sizes(step);
   each_ = sizes.bytes();
   for (int thread = 0; thread < step.threads; ++thread) {
@@ -276,10 +274,6 @@ NarrowRooms::NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::by
     made.tiles = reinterpret_cast<TileRows*>(made.sums + sizes.sums);
     made.most_tiles = sizes.tiles;
   }
-}
-
-NarrowRoom* NarrowRooms::room(int thread) const noexcept {
-  return memory_ == nullptr ? nullptr : reinterpret_cast<NarrowRoom*>(memory_ + static_cast<std::uint64_t>(thread) * each_);
 }
 
 void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {

@@ -17,12 +17,26 @@
 #include "sluice/core/panels.h"
 #include "sluice/core/work.h"
 #include "sluice/kernels/call.h"
+#include "sluice/kernels/registry.h"
 #include "sluice/operators/parameters/weighted.h"
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/tile.h"
 
 namespace sluice::kernels::weighted {
 
 using operators::PanelGeometry;
+
+/// Does this build have a kernel of narrow panels? One that was trimmed to models without them (core/build_list.h) widens nothing.
+inline constexpr bool kHasNarrow = [] {
+  const auto any = [](KernelId first, KernelId last) {
+    for (int id = static_cast<int>(first); id <= static_cast<int>(last); ++id)
+      if (has_kernel(static_cast<KernelId>(id))) return true;
+    return false;
+  };
+  return any(kernel_id::kDenseEightBits, kernel_id::kConvDirectEightBits) ||
+         any(kernel_id::kDenseBf16, kernel_id::kConvWinogradFourBitsHalfScales) ||
+         any(kernel_id::kDenseTwoBits, kernel_id::kConvTransposedFourBits);
+}();
 
 enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16, kFourBitsOfHalfScales };
 
@@ -68,14 +82,23 @@ struct NarrowStep {
 class NarrowRooms {
  public:
   /// What they take of the workspace: nothing where panels are of f32.
-  static Bytes bytes(const NarrowStep& step) noexcept;
+  static Bytes bytes(const NarrowStep& step) noexcept { return kHasNarrow ? bytes_if_narrow(step) : Bytes(); }
 
-  NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::byte* memory) noexcept;
-  NarrowRoom* room(int thread) const noexcept;
+  NarrowRooms(const TileTable& tiles, const NarrowStep& step, std::byte* memory) noexcept
+      : memory_(!kHasNarrow || tiles.widen == nullptr ? nullptr : memory) {
+    if (kHasNarrow && memory_ != nullptr) make(tiles, step);
+  }
+  NarrowRoom* room(int thread) const noexcept {
+    return !kHasNarrow || memory_ == nullptr ? nullptr
+                                             : reinterpret_cast<NarrowRoom*>(memory_ + static_cast<std::uint64_t>(thread) * each_);
+  }
 
  private:
+  static Bytes bytes_if_narrow(const NarrowStep& step) noexcept;
+  void make(const TileTable& tiles, const NarrowStep& step) noexcept;
+
   std::byte* memory_;  // null: of f32
-  std::uint64_t each_;
+  std::uint64_t each_ = 0;
 };
 
 inline NarrowStep narrow_step(const operators::WeightedParameters& weighted, std::int64_t groups, const StepExtent& extent) noexcept {
@@ -91,17 +114,17 @@ class TileRunner {
 
   /// Before the first tile of a job, and whenever its panels change. `first_panel`: of the whole weight.
   void begin(TileJob& job, std::int64_t first_panel) noexcept {
-    if (room_ != nullptr) widen_whole(job, first_panel);
+    if (widens()) widen_whole(job, first_panel);
   }
   void run(const TileRows& rows, const TileJob& job) noexcept {
-    if (room_ == nullptr) return tiles_.panels(rows, job);
+    if (!widens()) return tiles_.panels(rows, job);
     run_narrow(rows, job);
   }
   /// The tiles that wait. To be called before the job's panels or inputs change, and at the end.
   void finish(const TileJob& job) noexcept {
-    if (count_ > 0) run_held(job);
+    if (kHasNarrow && count_ > 0) run_held(job);
   }
-  bool widens() const noexcept { return room_ != nullptr; }
+  bool widens() const noexcept { return kHasNarrow && room_ != nullptr; }
 
  private:
   void widen_whole(TileJob& job, std::int64_t first_panel) noexcept;

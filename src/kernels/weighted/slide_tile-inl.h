@@ -10,6 +10,7 @@
 #include <array>
 #include <utility>
 
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
 
@@ -137,11 +138,11 @@ bool run_slide([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Tile
   // Of all taps of an output at least one must meet an input in front, and one behind: `slide` looks no further.
   const std::int64_t last_end = (run.count - 1) * (stride1 ? 1 : 2) + job.depth;
   if (run.first_input >= job.depth || last_end - run.end_input >= job.depth) return false;
-  if (job.depth == 3 && stride1) return slide_tiles<3, 1>(run, job);
-  if (job.depth == 3 && stride2) return slide_tiles<3, 2>(run, job);
-  if (job.depth == 5 && stride1) return slide_tiles<5, 1>(run, job);
-  if (job.depth == 5 && stride2) return slide_tiles<5, 2>(run, job);
-  if (job.depth == 7 && stride1) return slide_tiles<7, 1>(run, job);
+  if (has_window(3, 1) && job.depth == 3 && stride1) return slide_tiles<3, 1>(run, job);
+  if (has_window(3, 2) && job.depth == 3 && stride2) return slide_tiles<3, 2>(run, job);
+  if (has_window(5, 1) && job.depth == 5 && stride1) return slide_tiles<5, 1>(run, job);
+  if (has_window(5, 2) && job.depth == 5 && stride2) return slide_tiles<5, 2>(run, job);
+  if (has_window(7, 1) && job.depth == 7 && stride1) return slide_tiles<7, 1>(run, job);
 #endif
   return false;
 }

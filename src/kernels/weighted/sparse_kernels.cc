@@ -67,7 +67,7 @@ struct Described {
 
 /// `kEntry(isa)` runs nodes whose parameters `kParameters` makes, in the workspace that `kWorkspace` asks for.
 template <KernelId kId, auto kParameters, auto kEntry, auto kWorkspace>
-KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
+constexpr KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
   return {.id = kId,
           .name = what.name,
           .op = what.op,
@@ -88,17 +88,17 @@ const weighted::SparseTiles& tiles_of(Isa isa) noexcept {
 }
 
 template <KernelId kId, SparseForm kForm>
-KernelDescriptor dense(std::string_view name) noexcept {
+constexpr KernelDescriptor dense(std::string_view name) noexcept {
   return describe<kId, sparse_dense_parameters, entry_for<weighted::run_sparse_dense, tiles_of<kForm>>, weighted::sparse_dense_workspace>(
       {name, OpKind::kDense, kForm == SparseForm::kF32}, form_fits<kForm>);
 }
 template <KernelId kId, SparseForm kForm>
-KernelDescriptor pointwise(std::string_view name) noexcept {
+constexpr KernelDescriptor pointwise(std::string_view name) noexcept {
   return describe<kId, sparse_convolution_parameters, entry_for<weighted::run_sparse_pointwise, tiles_of<kForm>>,
                   weighted::sparse_pointwise_workspace>({name, OpKind::kConv, kForm == SparseForm::kF32}, pointwise_fits<kForm>);
 }
 template <KernelId kId, SparseForm kForm>
-KernelDescriptor direct(std::string_view name) noexcept {
+constexpr KernelDescriptor direct(std::string_view name) noexcept {
   return describe<kId, sparse_convolution_parameters, entry_for<weighted::run_sparse_direct, tiles_of<kForm>>,
                   weighted::sparse_direct_workspace>({name, OpKind::kConv}, form_fits<kForm>);
 }
@@ -109,7 +109,7 @@ Bytes no_workspace(const SparseConvolutionParameters&, const StepExtent&) noexce
 }  // namespace
 
 std::span<const KernelDescriptor> sparse_kernels() noexcept {
-  static const std::array kKernels{
+  static constexpr auto kKernels = as_built(std::array{
       pointwise<kernel_id::kConvPointwiseSparse, SparseForm::kF32>("conv/pointwise_sparse"),
       direct<kernel_id::kConvDirectSparse, SparseForm::kF32>("conv/direct_sparse"),
       dense<kernel_id::kDenseSparse, SparseForm::kF32>("dense/sparse"),
@@ -123,7 +123,7 @@ std::span<const KernelDescriptor> sparse_kernels() noexcept {
           {"reference/dense_sparse", OpKind::kDense, true}, is_sparse),
       describe<kernel_id::kReferenceConvSparse, sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
           {"reference/conv_sparse", OpKind::kConv, true}, is_sparse),
-  };
+  });
   return kKernels;
 }
 

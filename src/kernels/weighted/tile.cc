@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "sluice/core/units.h"
+#include "sluice/kernels/registry.h"
+#include "src/core/build_list.h"
 #include "src/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -420,7 +422,7 @@ const TileTable& table() noexcept {
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
                                 .slide = run_slide,
-                                .pixel_lanes = run_pixels};
+                                .pixel_lanes = has_kernel(kernel_id::kConvGroupedLanes) ? run_pixels : nullptr};
   return kTable;
 }
 

@@ -118,7 +118,7 @@ struct Described {
 
 /// A kernel of nodes whose parameters `kParameters` makes, run by `kRun` over the inner loops of `kTable`.
 template <KernelId kId, auto kParameters, auto kRun, auto kTable>
-KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
+constexpr KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
   return {.id = kId,
           .name = what.name,
           .op = what.op,
@@ -132,39 +132,39 @@ KernelDescriptor kernel(const Described& what, Fits supports) noexcept {
 }
 
 template <auto kWorkspace>
-KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
+constexpr KernelDescriptor with_workspace(KernelDescriptor descriptor) noexcept {
   descriptor.workspace = workspace_of<kWorkspace>;
   return descriptor;
 }
 
 template <KernelId kId, auto kTable, Fits kFits>
-KernelDescriptor dense(std::string_view name) noexcept {
+constexpr KernelDescriptor dense(std::string_view name) noexcept {
   return with_workspace<weighted::pointwise_workspace<operators::DenseParameters>>(
       kernel<kId, dense_parameters, weighted::run_dense, kTable>({name, OpKind::kDense}, kFits));
 }
 
 template <KernelId kId, auto kRun, auto kTable, Fits kFits, Takes kTakes>
-KernelDescriptor convolution(std::string_view name) noexcept {
+constexpr KernelDescriptor convolution(std::string_view name) noexcept {
   return kernel<kId, convolution_parameters, kRun, kTable>({name, OpKind::kConv}, convolution_fits<kFits, kTakes>);
 }
 
 template <KernelId kId, auto kTable, Fits kFits>
-KernelDescriptor pointwise(std::string_view name) noexcept {
+constexpr KernelDescriptor pointwise(std::string_view name) noexcept {
   return with_workspace<weighted::pointwise_workspace<operators::ConvolutionParameters>>(
       convolution<kId, weighted::run_pointwise, kTable, kFits, is_pointwise>(name));
 }
 /// Over f32 panels, which have no workspace either: others are widened in the order of k, from the first on.
-KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
+constexpr KernelDescriptor in_parts(KernelDescriptor descriptor) noexcept {
   descriptor.cuts_sums = true;
   descriptor.workspace = nullptr;
   return descriptor;
 }
 template <KernelId kId, auto kTable, Fits kFits>
-KernelDescriptor direct(std::string_view name) noexcept {
+constexpr KernelDescriptor direct(std::string_view name) noexcept {
   return with_workspace<weighted::direct_workspace>(convolution<kId, weighted::run_direct, kTable, kFits, fills_panels>(name));
 }
 template <KernelId kId, auto kTable, Fits kFits, Takes kTakes = fills_panels>
-KernelDescriptor transposed(std::string_view name) noexcept {
+constexpr KernelDescriptor transposed(std::string_view name) noexcept {
   KernelDescriptor descriptor =
       with_workspace<weighted::transposed_workspace>(convolution<kId, weighted::run_transposed, kTable, kFits, kTakes>(name));
   descriptor.op = OpKind::kConvTranspose;
@@ -177,7 +177,7 @@ const weighted::WinogradTable& winograd_of(Isa isa) noexcept {
 }
 
 template <KernelId kId, auto kTable, Fits kFits>
-KernelDescriptor by_winograd(std::string_view name) noexcept {
+constexpr KernelDescriptor by_winograd(std::string_view name) noexcept {
   KernelDescriptor descriptor =
       with_workspace<weighted::winograd_workspace>(convolution<kId, weighted::run_winograd, kTable, kFits, takes_winograd>(name));
   descriptor.numeric = model::NumericClass::kWinograd4;
@@ -192,7 +192,7 @@ KernelDescriptor by_winograd(std::string_view name) noexcept {
   return descriptor;
 }
 
-KernelDescriptor recurrent_kernel() noexcept {
+constexpr KernelDescriptor recurrent_kernel() noexcept {
   KernelDescriptor descriptor = with_workspace<weighted::recurrent_workspace>(
       kernel<kernel_id::kRecurrent, recurrent_parameters, weighted::run_recurrent, weighted::recurrent_table>(
           {"recurrent", OpKind::kRecurrent}, f32_fits<WeightLayout::kPanels>));
@@ -205,7 +205,7 @@ KernelDescriptor recurrent_kernel() noexcept {
 
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
-  static const std::array kKernels{
+  static constexpr auto kKernels = as_built(std::array{
       in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
       direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
       in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
@@ -248,7 +248,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
           "conv/winograd_4bit"),
       by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
                   narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
-  };
+  });
   return kKernels;
 }
 
