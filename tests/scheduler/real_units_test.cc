@@ -22,9 +22,7 @@ class ClaimsAndFails final : public backends::Backend {
   }
 };
 
-ProcessorOptions claims_and_fails() {
-  return {.kind = ProcessorOptions::Kind::kBackend, .backend = std::make_shared<ClaimsAndFails>()};
-}
+ProcessorOptions claims_and_fails() { return {.kind = ProcessorOptions::Kind::kBackend, .backend = std::make_shared<ClaimsAndFails>()}; }
 
 const std::vector<std::int64_t> kDeep = {64, 96, 160, 32, 128, 10};
 
