@@ -105,6 +105,7 @@ bool sees_graphs(const std::string& path) {
       "src/kernels/plain/resolve.cc",
       "src/kernels/plain/resolve.h",
       "src/kernels/reference/reference.cc",
+      "src/kernels/reference/table.h",
       "src/kernels/registry.cc",
       "src/kernels/resolve.cc",
       "src/kernels/resolve.h",

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "sluice/kernels/registry.h"
+#include "sluice/kernels/kernel_ids.h"
 #include "src/core/build_list.h"
 #include "src/kernels/reference/lane_sum.h"
 #include "src/kernels/targets.h"

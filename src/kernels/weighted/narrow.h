@@ -17,7 +17,7 @@
 #include "sluice/core/panels.h"
 #include "sluice/core/work.h"
 #include "sluice/kernels/call.h"
-#include "sluice/kernels/registry.h"
+#include "sluice/kernels/kernel_ids.h"
 #include "sluice/operators/parameters/weighted.h"
 #include "src/core/build_list.h"
 #include "src/kernels/weighted/tile.h"

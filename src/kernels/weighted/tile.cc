@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sluice/core/units.h"
-#include "sluice/kernels/registry.h"
+#include "sluice/kernels/kernel_ids.h"
 #include "src/core/build_list.h"
 #include "src/kernels/targets.h"
 
