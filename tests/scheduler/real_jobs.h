@@ -98,5 +98,7 @@ inline constexpr double kLongSteps = 10;
 #else
 inline constexpr double kLongSteps = 300;
 #endif
+/// For tests in which no processor is lost, however long a busy machine keeps one waiting.
+inline constexpr Time kPatience = 1000 * kSecond;
 
 }  // namespace sluice::scheduler

@@ -156,7 +156,8 @@ TEST_CASE("of two that wait for a job one gets its end, and the other is told th
 
 TEST_CASE("cancelling: at once where a job waits, at the next step boundary where it runs") {
   const Net net(1, {64, 512, 512, 512, 512, 10});
-  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}}, {{&net, net.options()}});
+  const auto scheduler =
+      make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}, .overdue_slack = kPatience}, {{&net, net.options()}});
   Jobs jobs(*scheduler);
   for (int i = 0; i < 6; ++i) jobs.submit(net, 0);
   for (const Ticket ticket : jobs.tickets) CHECK(scheduler->cancel(ticket));
@@ -196,7 +197,7 @@ TEST_CASE("a deadline that cannot hold is said at once") {
 TEST_CASE("an urgent job takes the processor at a step boundary, and the run before goes on with the same bits") {
   const Net slow(1, {64, 512, 512, 512, 512, 512, 512, 512, 10}), urgent(2, {32, 16, 10});
   // Slowed, so that its steps are long beside everything else that happens here.
-  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}, .trace_runs = 100},
+  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}, .overdue_slack = kPatience, .trace_runs = 100},
                                         {{&slow, slow.options()}, {&urgent, urgent.options(true)}});
   Jobs jobs(*scheduler);
   const Ticket long_one = jobs.submit(slow, 0);
@@ -214,8 +215,8 @@ TEST_CASE("an urgent job takes the processor at a step boundary, and the run bef
 
 TEST_CASE("a job that gave way may be cancelled, and its processor goes on") {
   const Net slow(1, {64, 512, 512, 512, 512, 512, 512, 512, 10}), urgent(2, {32, 16, 10});
-  const auto scheduler =
-      make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}}, {{&slow, slow.options()}, {&urgent, urgent.options(true)}});
+  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}, .overdue_slack = kPatience},
+                                        {{&slow, slow.options()}, {&urgent, urgent.options(true)}});
   Jobs jobs(*scheduler);
   const Ticket long_one = jobs.submit(slow, 0);
   std::vector<Ticket> short_ones;
