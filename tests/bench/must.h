@@ -1,5 +1,7 @@
-// What benchmarks do with errors and with lists of figures.
+// What benchmarks do with errors, with lists of figures, and to time what a thread computes.
 #pragma once
+
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +22,13 @@ T must(Result<T> result) {
 }
 inline void must(Status status) {
   if (!status) static_cast<void>(must(Result<int>(fail(status.error()))));
+}
+
+/// CPU time of this thread.
+inline double cpu_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
 /// The middle of the sorted values, the upper one of two; 0 for none.

@@ -11,8 +11,6 @@
 //     sluice-bench-plans --activations MODEL.sluice ...
 //
 // How low the activations of each model are packed: their bound (the most that lives at once), height over bound, and what it took.
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,13 +32,6 @@ using planner::Policy;
 
 constexpr int kPoints = 10;
 constexpr int kPlans = 5;
-
-/// CPU time of this thread.
-double cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
-}
 
 struct Point {
   double seconds_ratio = 0;  // T / T_LB

@@ -5,8 +5,6 @@
 // T is what the simulator says of the plan, so nothing is run and no clock decides. Of each rule: the geometric mean and the most of T
 // without it over T with all, at how many points it is slower by more than 0.1 %, and the same of the smallest capacity that works.
 // `planning` is the CPU time of planning without the rule over that with all, for guidance.
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,12 +24,6 @@ namespace {
 using planner::PlanRequest;
 using planner::SearchParameters;
 using planner::SearchRule;
-
-double cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
-}
 
 /// Ratios of one figure without a rule to the same figure with all.
 class Ratios {
