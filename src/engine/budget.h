@@ -3,8 +3,9 @@
 //     budget  |<-- overhead -->|<------------- capacity of the arena ------------->|
 //
 //     library scope   overhead = graph and tables + stacks: what Sluice holds beside the arena
-//     process scope   overhead = max(floor of this build, resident now) + what will still be touched + what the program says that it
-//                                will take (reserve), in steps of 256 KiB, + 256 KiB for the error of the kernel's counter
+//     process scope   overhead = max(floor of this build, held now beside code) + code that will run and what else will be touched + what
+//                                the program says that it will take (reserve), in steps of 256 KiB, + 256 KiB for the error of the kernel's
+//                                counter
 //
 // In process scope the pages of code that were needed up to here are given back before the process is measured, and again before the
 // arena is touched: of its code only what runs counts beside the arena.

@@ -103,6 +103,13 @@ class CodePages {
     });
   }
 
+  /// What of these pages the process holds.
+  Bytes held() const noexcept {
+    std::uint64_t pages = 0;
+    for_each_entry([&](std::uintptr_t, std::uint64_t entry) { pages += !written(entry) && (entry >> 63) != 0 ? 1 : 0; }, [] {});
+    return Bytes(pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  }
+
   /// A page that is touched brings 64 KiB or more of what the system has cached around it, but never more than its mapping. So every other
   /// piece gets a mark that makes it a mapping apart and means nothing here: core dumps leave out what lies in files anyway.
   void cut() const noexcept {
@@ -137,25 +144,39 @@ class CodePages {
     return pread(pagemap_, &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == ssize_t{sizeof entry} && written(entry);
   }
 
-  /// Calls `visit(begin, end)` with each run of pages that are not written.
-  template <class Visit>
-  void for_each_run(const Visit& visit) const noexcept {
+  /// Calls `visit(address, entry)` with each page and what the system's list says of it, and `next()` after each mapping.
+  template <class Visit, class Next>
+  void for_each_entry(const Visit& visit, const Next& next) const noexcept {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     std::array<std::uint64_t, 256> entries;
     for (std::size_t m = 0; m < count_; ++m) {
-      std::uintptr_t run = mappings_[m].begin, at = run;
+      std::uintptr_t at = mappings_[m].begin;
       while (at < mappings_[m].end) {
         const std::size_t wanted = std::min(entries.size(), (mappings_[m].end - at) / page) * sizeof entries[0];
         const ssize_t length = pread(pagemap_, entries.data(), wanted, static_cast<off_t>(at / page * sizeof entries[0]));
         if (length < static_cast<ssize_t>(sizeof entries[0])) break;
-        for (std::size_t i = 0; i < static_cast<std::size_t>(length) / sizeof entries[0]; ++i, at += page) {
-          if (!written(entries[i])) continue;
-          if (run < at) visit(run, at);
-          run = at + page;
-        }
+        for (std::size_t i = 0; i < static_cast<std::size_t>(length) / sizeof entries[0]; ++i, at += page) visit(at, entries[i]);
       }
-      if (run < at) visit(run, at);
+      next();
     }
+  }
+
+  /// Calls `visit(begin, end)` with each run of pages that are not written.
+  template <class Visit>
+  void for_each_run(const Visit& visit) const noexcept {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    std::uintptr_t begin = 0, end = 0;
+    const auto close_run = [&] {
+      if (begin < end) visit(begin, end);
+      begin = end = 0;
+    };
+    for_each_entry(
+        [&](std::uintptr_t at, std::uint64_t entry) {
+          if (written(entry)) return close_run();
+          if (begin == end) begin = at;
+          end = at + page;
+        },
+        close_run);
   }
 
   const int pagemap_;
@@ -163,26 +184,32 @@ class CodePages {
   std::size_t count_ = 0;
 };
 
-/// `before()` comes between the opening and the reading, of which it sees the least code.
+/// Calls `before()` between the opening of a file of lines and its reading, which so sees the least code. Empty where there is no file.
 template <class Before>
-ProcessMemory read_status(const Before& before) noexcept {
-  const int descriptor = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+std::string_view read_lines(const char* path, std::array<char, 4096>& buffer, const Before& before) noexcept {
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
-  std::array<char, 4096> buffer;
   buffer.fill(0);  // its pages are there when it is read into
   before();
   const ssize_t length = read(descriptor, buffer.data(), buffer.size());
   close(descriptor);
-  if (length <= 0) return {};
-  const std::string_view text(buffer.data(), static_cast<std::size_t>(length));
-  return {read_field(text, "VmRSS:"), read_field(text, "VmHWM:")};
+  return {buffer.data(), static_cast<std::size_t>(std::max(length, ssize_t{0}))};
 }
 
 }  // namespace
 
-ProcessMemory release_code_pages() noexcept {
+Bytes release_code_pages() noexcept {
   const CodePages code;
-  return read_status([&] { code.release(); });
+  Bytes held;
+  const auto release = [&] {
+    code.release();
+    code.held();  // what counts comes back first
+    held = code.held();
+  };
+  std::array<char, 4096> buffer;
+  Bytes resident = read_field(read_lines("/proc/self/smaps_rollup", buffer, release), "Rss:");
+  if (resident == Bytes()) resident = read_field(read_lines("/proc/self/status", buffer, release), "VmRSS:");
+  return resident - std::min(resident, held);
 }
 
 void release_code_pages_in_pieces() noexcept {
@@ -192,7 +219,9 @@ void release_code_pages_in_pieces() noexcept {
 }
 
 ProcessMemory read_process_memory() noexcept {
-  return read_status([] {});
+  std::array<char, 4096> buffer;
+  const std::string_view text = read_lines("/proc/self/status", buffer, [] {});
+  return {read_field(text, "VmRSS:"), read_field(text, "VmHWM:")};
 }
 
 void release_free_heap() noexcept {
