@@ -150,24 +150,31 @@ OutputBlock PortCopy::box(const RowView& view, std::size_t along, RowRange rows,
   return block;
 }
 
-/// Calls `run(address, stride, count)` for `count` elements from `first` on, addresses and strides in bytes.
+/// Calls `run(address, stride, count)` for `count` elements from `first` on, addresses and strides in bytes. Axes at the end that follow
+/// each other in the arena as they do in ONNX order are one run.
 template <class Run>
 void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_t count, const Run& run) const noexcept {
-  const std::int64_t size = size_of(view.dtype);
-  const Axis& last = axes_[static_cast<std::size_t>(rank_ - 1)];
-  const std::int64_t stride = last.rows * view.row_pitch + last.pixels * view.pixel_pitch + last.channels * size;
+  const std::array<std::int64_t, Shape::kMaxRank> steps = strides(view);
+  auto inner = static_cast<std::size_t>(rank_ - 1);  // the first axis of the run
+  const std::int64_t stride = steps[inner];
+  std::int64_t extent = axes_[inner].extent;
+  for (; inner > 0 && view.ring_rows == 0 && steps[inner - 1] == extent * stride; --inner) extent *= axes_[inner - 1].extent;
   while (count > 0) {
-    std::int64_t rest = first;
+    const std::int64_t place = first % extent, length = std::min(extent - place, count);
+    std::int64_t rest = first / extent;
     std::int64_t row = 0;
     std::int64_t offset = 0;
-    for (int axis = rank_ - 1; axis >= 0; --axis) {
-      const Axis& step = axes_[static_cast<std::size_t>(axis)];
+    for (std::size_t axis = inner; axis-- > 0;) {
+      const Axis& step = axes_[axis];
       const std::int64_t index = rest % step.extent;
       rest /= step.extent;
       row += index * step.rows;
-      offset += index * (step.pixels * view.pixel_pitch + step.channels * size);
+      offset += index * (step.pixels * view.pixel_pitch + step.channels * size_of(view.dtype));
     }
-    const std::int64_t length = std::min(last.extent - first % last.extent, count);
+    if (axes_[inner].rows > 0 && view.ring_rows > 0)
+      row += place * axes_[inner].rows;
+    else
+      offset += place * stride;
     run(view.row(row) + offset, stride, length);
     first += length;
     count -= length;

@@ -38,8 +38,10 @@ std::int64_t onnx_index(const Case& c, const Shape& physical, std::int64_t eleme
 
 TEST_CASE("a port's values land where the permutation and the pitches say, and come back the same") {
   const Case c = GENERATE(Case{{2, 3, 5, 7}, {0, 2, 3, 1}, 0, 0}, Case{{1, 20, 4, 3}, {0, 2, 3, 1}, 4, 8}, Case{{4, 6}, {0, 1}, 0, 0},
-                          Case{{4, 6}, {1, 0}, 0, 16}, Case{{2, 3, 4}, {0, 2, 1}, 0, 0}, Case{{9}, {0}, 0, 0}, Case{{}, {}, 0, 0},
-                          Case{{2, 3, 2, 2, 3}, {4, 0, 3, 1, 2}, 0, 4}, Case{{1, 3, 0, 2}, {0, 2, 3, 1}, 0, 0});
+                          Case{{4, 6}, {1, 0}, 0, 16}, Case{{2, 3, 4}, {0, 2, 1}, 0, 0}, Case{{2, 3, 4, 5}, {0, 1, 2, 3}, 0, 0},
+                          Case{{2, 3, 4, 5}, {0, 1, 2, 3}, 0, 8}, Case{{2, 3, 4, 5}, {0, 1, 2, 3}, 2, 0}, Case{{3, 1, 5}, {1, 0, 2}, 0, 4},
+                          Case{{9}, {0}, 0, 0}, Case{{}, {}, 0, 0}, Case{{2, 3, 2, 2, 3}, {4, 0, 3, 1, 2}, 0, 4},
+                          Case{{1, 3, 0, 2}, {0, 2, 3, 1}, 0, 0});
   const DType dtype = GENERATE(DType::kF32, DType::kI64, DType::kU8, DType::kF16);
   const Shape physical = permuted(c);
   const auto size = static_cast<std::int64_t>(size_of(dtype));

@@ -52,6 +52,15 @@ double sum_in_sixteen(const std::vector<float>& x, const Function& term) {
   return sums[0];
 }
 
+double product_in_sixteen(const std::vector<float>& x) {
+  double products[16];
+  std::fill(products, products + 16, 1.0);
+  for (std::size_t i = 0; i < x.size(); ++i) products[i % 16] *= static_cast<double>(x[i]);
+  for (int half = 8; half >= 1; half /= 2)
+    for (int lane = 0; lane < half; ++lane) products[lane] *= products[lane + half];
+  return products[0];
+}
+
 /// Is a before b?
 bool before(float a, float b, bool largest) {
   if (a != a || b != b) return a == a && b != b;
@@ -67,7 +76,28 @@ TEST_CASE("sums are formed sixteen side by side") {
       CHECK(table.sum(Term::kValue, x.data(), n) == sum_in_sixteen(x, [](double v) { return v; }));
       CHECK(table.sum(Term::kMagnitude, x.data(), n) == sum_in_sixteen(x, [](double v) { return std::fabs(v); }));
       CHECK(table.sum(Term::kSquare, x.data(), n) == sum_in_sixteen(x, [](double v) { return v * v; }));
+      CHECK(table.product(x.data(), n) == product_in_sixteen(x));
       CHECK(table.squares(0.3, x.data(), n) == sum_in_sixteen(x, [](double v) { return (v - 0.3) * (v - 0.3); }));
+    }
+  });
+}
+
+TEST_CASE("rows are folded as each alone") {
+  for_isas([](const VectorTable& table) {
+    for (const std::int64_t n : kSizes) {
+      constexpr std::int64_t kRows = 3;
+      const auto x = values_of(kRows * n, 5, true);
+      double sums[kRows] = {1.5, 0.0, -2.0};
+      float best[kRows];
+      table.sum_rows(Term::kMagnitude, x.data(), kRows, n, sums);
+      table.extremes(true, x.data(), kRows, n, best);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        float alone;
+        table.extremes(true, x.data() + r * n, 1, n, &alone);
+        CHECK(same_bits(best[r], alone));
+        const double start = r == 0 ? 1.5 : r == 1 ? 0.0 : -2.0, sum = start + table.sum(Term::kMagnitude, x.data() + r * n, n);
+        CHECK((sums[r] == sum || (sum != sum && sums[r] != sums[r])));
+      }
     }
   });
 }
@@ -106,7 +136,9 @@ TEST_CASE("an extreme is the first of equals, and NaN where there is one") {
           float want = largest ? -INFINITY : INFINITY;
           for (const float v : x) want = v != v || (largest ? v > want : v < want) ? v : want;
           INFO(n << " values, seed " << seed);
-          CHECK(same_bits(table.extreme(largest, x.data(), n), want));
+          float best;
+          table.extremes(largest, x.data(), 1, n, &best);
+          CHECK(same_bits(best, want));
         }
   });
 }

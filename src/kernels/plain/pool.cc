@@ -86,13 +86,75 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
   }
 }
 
+/// Outputs of a row that are summed at once.
+constexpr std::int64_t kPartOfRow = 256;
+
+/// Adds `term(x)` of one row of taps to `sums`, those of outputs [part.begin, part.end) of a row: tap after tap. `from` is the row of the
+/// input.
+template <class Sum, class Term>
+void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t> part, Sum* sums, const Term& term) noexcept {
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const std::int64_t step = w.stride[last];
+  for (std::int64_t k = 0; k < w.kernel[last]; ++k) {
+    const Interval<std::int64_t> taken = taken_by(w, k);
+    const std::int64_t begin = std::max(taken.begin, part.begin), end = std::min(taken.end, part.end);
+    const float* const values = from + k * w.dilation[last] - w.before[last];
+    const auto add = [&](std::int64_t apart) {
+      for (std::int64_t i = begin; i < end; ++i) sums[i - part.begin] += term(values[i * apart]);
+    };
+    step == 1 ? add(1) : step == 2 ? add(2) : add(step);
+  }
+}
+
+/// Along one axis: how many taps of output `at` lie inside the input, or inside what is padded too.
+std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool padding) noexcept {
+  const std::int64_t first = at * w.stride[a] - w.before[a], end = w.in[a] + (padding ? w.after[a] : 0);
+  const std::int64_t before = padding || first >= 0 ? 0 : std::min(w.kernel[a], ceil_div(-first, w.dilation[a]));
+  const std::int64_t inside = first >= end ? 0 : std::min(w.kernel[a], ceil_div(end - first, w.dilation[a]));
+  return std::max<std::int64_t>(inside - before, 0);
+}
+
+/// The sum of each row of taps, then the sum of the rows (generic::Mean), a row of outputs at a time.
+void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+  const PlainTensor& x = node.in(0);
+  const bool padding = node.integer(6) != 0;
+  Windows outer = w;  // all axes but the last
+  const auto last = static_cast<std::size_t>(--outer.axes);
+  const std::int64_t out_w = w.out[last];
+  const auto* from = x.as<const float>();
+  auto* to = out.as<float>();
+  std::array<float, kPartOfRow> row_sums;
+  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
+    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
+      std::int64_t terms = 1, rest = row;
+      for (std::size_t a = last; a-- > 0; rest /= w.out[a]) terms *= terms_along(w, a, rest % w.out[a], padding);
+      for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
+        const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
+        float* const sums = to + first;
+        std::fill_n(sums, part.size(), 0.0f);
+        for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+          const std::int64_t place = tap_place(outer, row, tap);
+          if (place < 0) continue;
+          row_sums.fill(0.0f);
+          add_row_of_taps(w, from + place * w.in[last], part, row_sums.data(), [](float value) { return value; });
+          for (std::int64_t i = 0; i < part.size(); ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
+        }
+        for (std::int64_t i = 0; i < part.size(); ++i)
+          sums[i] /= static_cast<float>(std::max<std::int64_t>(terms * terms_along(w, last, first + i, padding), 1));
+      }
+    }
+}
+
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const bool one_channel = x.shape[1] == 1 && w.dilation[last] == 1;
+  if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return run_means_by_rows(node, out, w);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
-  const std::int64_t row = w.kernel[static_cast<std::size_t>(w.axes - 1)];
+  const std::int64_t row = w.kernel[last];
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t at = 0; at < outputs; ++at) {
-      generic::Mean mean(x.shape[1] == 1 && w.dilation[static_cast<std::size_t>(w.axes - 1)] == 1);
+      generic::Mean mean(one_channel);
       std::int64_t terms = 0;
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         bool padded = false;
@@ -105,21 +167,42 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) 
     }
 }
 
+/// |x|^power, and the root of a sum of such: the powers that models have need no exponential.
+struct Power {
+  double exponent;
+  double of(float value) const noexcept {
+    const double x = std::fabs(static_cast<double>(value));
+    return exponent == 1 ? x : exponent == 2 ? x * x : std::pow(x, exponent);
+  }
+  double root_of(double sum) const noexcept { return exponent == 1 ? sum : exponent == 2 ? std::sqrt(sum) : std::pow(sum, 1 / exponent); }
+};
+
 /// The root of a sum of powers.
 void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
-  const auto power = static_cast<double>(node.integer(6));
-  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
-  for (std::int64_t image = 0; image < images; ++image) {
-    const float* from = x.as<const float>() + image * inputs;
-    for (std::int64_t at = 0; at < outputs; ++at) {
-      double sum = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap)
-        if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
-          sum += std::pow(std::fabs(static_cast<double>(from[place])), power);
-      out.as<float>()[image * outputs + at] = static_cast<float>(std::pow(sum, 1 / power));
-    }
-  }
+  const Power power{static_cast<double>(node.integer(6))};
+  Windows outer = w;  // all axes but the last
+  const auto last = static_cast<std::size_t>(--outer.axes);
+  const std::int64_t out_w = w.out[last];
+  const auto* from = x.as<const float>();
+  auto* to = out.as<float>();
+  std::array<double, kPartOfRow> sums;
+  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
+    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w)
+      for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
+        const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
+        sums.fill(0.0);
+        for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+          const std::int64_t place = tap_place(outer, row, tap);
+          if (place < 0) continue;
+          const float* const values = from + place * w.in[last];
+          if (power.exponent == 2)
+            add_row_of_taps(w, values, part, sums.data(), [](float v) { return static_cast<double>(v) * static_cast<double>(v); });
+          else
+            add_row_of_taps(w, values, part, sums.data(), [&](float v) { return power.of(v); });
+        }
+        for (std::int64_t i = 0; i < part.size(); ++i) to[first + i] = static_cast<float>(power.root_of(sums[static_cast<std::size_t>(i)]));
+      }
 }
 
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
@@ -152,9 +235,9 @@ float global_of(const PlainNode& node, const float* from, std::int64_t count, st
     case Pool::kLp:
       break;
   }
-  const auto power = static_cast<double>(node.integer(0));
-  for (std::int64_t i = 0; i < count; ++i) sum += std::pow(std::fabs(static_cast<double>(from[i])), power);
-  return static_cast<float>(std::pow(sum, 1 / power));
+  const Power power{static_cast<double>(node.integer(0))};
+  for (std::int64_t i = 0; i < count; ++i) sum += power.of(from[i]);
+  return static_cast<float>(power.root_of(sum));
 }
 
 PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {

@@ -1,6 +1,7 @@
 // Folds over axes: sums and their kin, places of extremes, running sums.
 #include "sluice/operators/generic/reduce.h"
 
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
@@ -18,32 +19,16 @@ Shape kept_shape(const Shape& in, std::uint32_t axes) noexcept {
   return kept;
 }
 
-/// Two doubles (or integers) for each result: the fold, and the maximum where one is subtracted first.
+/// A double (or integer) for each result.
 std::uint64_t scratch(const PlainNode& node) noexcept {
   if (node.has(0) && node.has(1) && !node.given(0))  // axes that come at run time
-    return 2 * sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(node.in(0).count(), 1));
+    return sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(node.in(0).count(), 1));
   PlainTensor out;
   if (infer(node, out) != nullptr) return 0;
-  return 2 * sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(out.count(), 1));
+  return sizeof(double) * static_cast<std::uint64_t>(std::max<std::int64_t>(out.count(), 1));
 }
 
-template <class T>
-T start_of(Fold fold, DType dtype) noexcept {
-  constexpr bool real = std::is_same_v<T, double>;
-  if (fold == Fold::kProd) return 1;
-  const auto end = [&](bool low) -> T {
-    if (real) return low ? -static_cast<T>(HUGE_VAL) : static_cast<T>(HUGE_VAL);
-    if (dtype == DType::kBool) return low ? 0 : 1;
-    return with_type(dtype, [&](auto zero) {
-      using E = decltype(zero);
-      return static_cast<T>(low ? std::numeric_limits<E>::lowest() : std::numeric_limits<E>::max());
-    });
-  };
-  if (fold == Fold::kMax) return end(true);
-  if (fold == Fold::kMin) return end(false);
-  return 0;
-}
-
+/// Running sums and products.
 template <class T>
 T added(T a, T b) noexcept {
   if constexpr (std::is_same_v<T, double>)
@@ -59,20 +44,30 @@ T multiplied(T a, T b) noexcept {
     return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
-template <class T>
-void accumulate(Fold fold, T value, T& sum) noexcept {
+std::int64_t start_of(Fold fold, DType dtype) noexcept {
+  if (fold == Fold::kProd) return 1;
+  if (fold != Fold::kMax && fold != Fold::kMin) return 0;
+  const bool low = fold == Fold::kMax;
+  if (dtype == DType::kBool) return low ? 0 : 1;
+  return with_type(dtype, [&](auto zero) {
+    using E = decltype(zero);
+    return static_cast<std::int64_t>(low ? std::numeric_limits<E>::lowest() : std::numeric_limits<E>::max());
+  });
+}
+
+void accumulate(Fold fold, std::int64_t value, std::int64_t& sum) noexcept {
   switch (fold) {
     case Fold::kProd:
       sum = multiplied(sum, value);
       break;
     case Fold::kMax:
-      sum = value > sum || value != value ? value : sum;
+      sum = std::max(sum, value);
       break;
     case Fold::kMin:
-      sum = value < sum || value != value ? value : sum;
+      sum = std::min(sum, value);
       break;
     case Fold::kL1:
-      sum = added(sum, value < 0 ? multiplied(value, T(-1)) : value);
+      sum = added(sum, value < 0 ? multiplied(value, std::int64_t{-1}) : value);
       break;
     case Fold::kL2:
     case Fold::kSumSquare:
@@ -83,8 +78,8 @@ void accumulate(Fold fold, T value, T& sum) noexcept {
   }
 }
 
-/// What is left to do with a sum of `terms` values; `highest` was subtracted before the exponentials.
-double finished(Fold fold, double sum, double terms, double highest) noexcept {
+/// What is left to do with a sum of `terms` values.
+double finished(Fold fold, double sum, double terms) noexcept {
   switch (fold) {
     case Fold::kMean:
       return sum / terms;
@@ -92,89 +87,136 @@ double finished(Fold fold, double sum, double terms, double highest) noexcept {
       return std::sqrt(sum);
     case Fold::kLogSum:
       return std::log(sum);
-    case Fold::kLogSumExp:
-      return std::log(sum) + highest;
     default:
       return sum;
   }
-}
-
-/// Loads element i in the type that sums have.
-template <class T>
-T value_at(const PlainTensor& x, std::int64_t i) noexcept {
-  if constexpr (std::is_same_v<T, double>)
-    return x.as<const float>()[i];
-  else
-    return integer_at(x, i);
 }
 
 /// Rows whose values are folded at the same time: a sum waits for the one before, sums of several rows do not wait for each other.
 constexpr std::int64_t kRowsTogether = 8;
 
 /// Each row of `count` values into its sum.
-template <Fold fold, class T, class E>
-void fold_rows(const E* from, std::int64_t rows, std::int64_t count, T* sums) noexcept {
+template <Fold fold, class E>
+void fold_rows(const E* from, std::int64_t rows, std::int64_t count, std::int64_t* sums) noexcept {
   for (; rows >= kRowsTogether; rows -= kRowsTogether, from += kRowsTogether * count, sums += kRowsTogether) {
-    std::array<T, kRowsTogether> together;
+    std::array<std::int64_t, kRowsTogether> together;
     std::copy_n(sums, kRowsTogether, together.begin());
     for (std::int64_t i = 0; i < count; ++i)
       for (std::size_t r = 0; r < together.size(); ++r)
-        accumulate(fold, static_cast<T>(from[static_cast<std::int64_t>(r) * count + i]), together[r]);
+        accumulate(fold, static_cast<std::int64_t>(from[static_cast<std::int64_t>(r) * count + i]), together[r]);
     std::copy_n(together.begin(), kRowsTogether, sums);
   }
   for (; rows > 0; --rows, from += count, ++sums) {
-    T sum = *sums;
-    for (std::int64_t i = 0; i < count; ++i) accumulate(fold, static_cast<T>(from[i]), sum);
+    std::int64_t sum = *sums;
+    for (std::int64_t i = 0; i < count; ++i) accumulate(fold, static_cast<std::int64_t>(from[i]), sum);
     *sums = sum;
   }
 }
 
-/// Folds of reals that are sums of terms.
-constexpr bool has_terms(Fold fold) noexcept {
-  return fold == Fold::kSum || fold == Fold::kMean || fold == Fold::kLogSum || fold == Fold::kL1 || fold == Fold::kL2 ||
-         fold == Fold::kSumSquare;
-}
 constexpr Term term_of(Fold fold) noexcept {
   return fold == Fold::kL1 ? Term::kMagnitude : fold == Fold::kL2 || fold == Fold::kSumSquare ? Term::kSquare : Term::kValue;
 }
 
+/// Rows that lie behind each other, one for each result in their order.
+struct ResultRows {
+  std::int64_t rows = 0, count = 0;  // no rows: the values of a result do not follow each other
+};
+ResultRows result_rows(const Shape& shape, const Extents& strides) noexcept {
+  ResultRows found{1, 1};
+  int axis = shape.rank() - 1;
+  for (; axis >= 0 && (shape[axis] == 1 || strides[static_cast<std::size_t>(axis)] == 0); --axis) found.count *= shape[axis];
+  for (; axis >= 0; --axis) {
+    if (shape[axis] != 1 && strides[static_cast<std::size_t>(axis)] == 0) return {};
+    found.rows *= shape[axis];
+  }
+  return found.count > 0 ? found : ResultRows();
+}
+
 /// Adds up what lies at the same place of the results, by lines along which either one result takes all values (in the order of vectors.h,
 /// then line after line) or each takes its own, in the order of the values.
-template <Fold fold>
-void fold_terms(const PlainTensor& x, const Extents& strides, double* sums) noexcept {
+void fold_terms(Term term, const PlainTensor& x, const Extents& strides, double* sums) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
+  if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
+    return vectors.sum_rows(term, x.as<const float>(), rows.rows, rows.count, sums);
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
     double* const to = sums + at[0];
     if (steps[0] == 0)
-      *to += vectors.sum(term_of(fold), from, count);
+      *to += vectors.sum(term, from, count);
     else if (steps[0] == 1)
-      vectors.add(term_of(fold), from, to, count);
+      vectors.add(term, from, to, count);
     else
-      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<double>(from[k]), to[k * steps[0]]);
+      for (std::int64_t k = 0; k < count; ++k) vectors.add(term, from + k, to + k * steps[0], 1);
+  });
+}
+
+/// The same of products.
+void fold_product(const PlainTensor& x, const Extents& strides, double* products) noexcept {
+  const VectorTable& vectors = vector_table(active_isa());
+  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+    const float* const from = x.as<const float>() + i;
+    double* const to = products + at[0];
+    if (steps[0] == 0) {
+      *to *= vectors.product(from, count);
+      return;
+    }
+    for (std::int64_t k = 0; k < count; ++k) to[k * steps[0]] *= static_cast<double>(from[k]);
   });
 }
 
 /// The extremes of f32, kept where the results are: what is kept is one of the values.
-void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, const PlainTensor& out) noexcept {
+void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, std::int64_t results, float* best) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
-  auto* const best = out.as<float>();
-  std::fill(best, best + out.count(), largest ? -HUGE_VALF : HUGE_VALF);
+  if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
+    return vectors.extremes(largest, x.as<const float>(), rows.rows, rows.count, best);
+  std::fill(best, best + results, largest ? -HUGE_VALF : HUGE_VALF);
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
     float* const to = best + at[0];
     if (steps[0] == 1) return vectors.keep_extremes(largest, from, to, count);
     if (steps[0] == 0) {
-      const float folded = vectors.extreme(largest, from, count);
+      float folded;
+      vectors.extremes(largest, from, 1, count, &folded);
       return vectors.keep_extremes(largest, &folded, to, 1);
     }
     for (std::int64_t k = 0; k < count; ++k) vectors.keep_extremes(largest, from + k, to + k * steps[0], 1);
   });
 }
 
-/// Their simple equivalent, for integers and whatever is no sum of terms: in the order of the values, whatever the lines are.
-template <Fold fold, class T, class E>
-void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept {
+/// log(sum(exp(x))): the largest value is subtracted before the exponentials, which are f32, and added to the logarithm of their sum.
+/// `largest` has room for a float for each result.
+void fold_exponentials(const PlainTensor& x, const Extents& strides, std::int64_t results, float* largest, double* sums) noexcept {
+  constexpr std::int64_t kPart = 512;
+  std::array<float, kPart> part;
+  const VectorTable& vectors = vector_table(active_isa());
+  const elementwise::RunTable& runs = elementwise::run_table(active_isa());
+  fold_extremes(true, x, strides, results, largest);
+  for (std::int64_t r = 0; r < results; ++r)
+    if (!std::isfinite(largest[r])) largest[r] = 0;
+  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t line, const auto& at, const auto& steps) {
+    for (std::int64_t first = 0; first < line; first += kPart) {
+      const std::int64_t count = std::min(kPart, line - first), result = at[0] + first * steps[0];
+      const float* const from = x.as<const float>() + i + first;
+      if (steps[0] <= 1)
+        runs.binary(BinaryFunction::kSub, {.values = from}, {.values = largest + result, .step = static_cast<int>(steps[0])}, part.data(),
+                    count);
+      else
+        for (std::int64_t k = 0; k < count; ++k) part[static_cast<std::size_t>(k)] = from[k] - largest[result + k * steps[0]];
+      runs.unary({.function = Function::kExp}, part.data(), part.data(), count);
+      if (steps[0] == 0)
+        sums[result] += vectors.sum(Term::kValue, part.data(), count);
+      else if (steps[0] == 1)
+        vectors.add(Term::kValue, part.data(), sums + result, count);
+      else
+        for (std::int64_t k = 0; k < count; ++k) sums[result + k * steps[0]] += static_cast<double>(part[static_cast<std::size_t>(k)]);
+    }
+  });
+  for (std::int64_t r = 0; r < results; ++r) sums[r] = std::log(sums[r]) + static_cast<double>(largest[r]);
+}
+
+/// Integers, in the order of the values, whatever the lines are.
+template <Fold fold, class E>
+void fold_lines(const PlainTensor& x, const Extents& strides, std::int64_t* sums) noexcept {
   const E* const from = x.as<const E>();
   std::int64_t line_rows = 0, line_count = 0;  // lines of one result that follow each other
   const auto flush = [&](std::int64_t end, std::int64_t result) {
@@ -184,7 +226,7 @@ void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept 
   std::int64_t last_result = -1, last_end = 0;
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     if (steps[0] != 0) {
-      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<T>(from[i + k]), sums[at[0] + k * steps[0]]);
+      for (std::int64_t k = 0; k < count; ++k) accumulate(fold, static_cast<std::int64_t>(from[i + k]), sums[at[0] + k * steps[0]]);
       return;
     }
     if (at[0] != last_result + 1) flush(last_end, last_result + 1);
@@ -197,65 +239,66 @@ void fold_lines(const PlainTensor& x, const Extents& strides, T* sums) noexcept 
   flush(last_end, last_result + 1);
 }
 
-template <class T, class E, std::size_t... kFold>
-void fold_as(Fold fold, const PlainTensor& x, const Extents& strides, T* sums, std::index_sequence<kFold...>) noexcept {
-  using Function = void (*)(const PlainTensor&, const Extents&, T*) noexcept;
-  static constexpr Function kFunctions[] = {[](const PlainTensor& values, const Extents& steps, T* results) noexcept {
-    if constexpr (std::is_same_v<T, double> && has_terms(kFolds[kFold]))
-      fold_terms<kFolds[kFold]>(values, steps, results);
-    else
-      fold_lines<kFolds[kFold], T, E>(values, steps, results);
-  }...};
+template <class E, std::size_t... kFold>
+void fold_as(Fold fold, const PlainTensor& x, const Extents& strides, std::int64_t* sums, std::index_sequence<kFold...>) noexcept {
+  using Function = void (*)(const PlainTensor&, const Extents&, std::int64_t*) noexcept;
+  static constexpr Function kFunctions[] = {fold_lines<kFolds[kFold], E>...};
   kFunctions[static_cast<std::size_t>(fold)](x, strides, sums);
 }
 
-template <class T>
-void fold_all(Fold fold, const PlainTensor& x, const Extents& strides, T* sums) noexcept {
-  with_type(x.dtype, [&](auto zero) {
-    using E = decltype(zero);
-    if constexpr (std::is_same_v<E, float> == std::is_same_v<T, double>)
-      fold_as<T, E>(fold, x, strides, sums, std::make_index_sequence<std::size(kFolds)>());
-  });
-}
-
-template <class T>
-void run_as(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
-  const PlainTensor& x = node.in(0);
-  const Fold fold = fold_of(node);
+/// What is folded into what: strides of the results along the axes of the values.
+struct Results {
+  Fold fold;
+  Extents strides;
+  std::int64_t count;
+  double terms;  // values of each
+};
+Results results_of(const PlainNode& node) noexcept {
+  const Shape& in = node.in(0).shape;
   std::uint32_t axes = 0;
   folded_axes(node, axes);
-  const Shape kept = kept_shape(x.shape, axes);
-  const std::array<Extents, 1> strides{broadcast_strides(kept, x.shape)};
-  const std::int64_t results = kept.element_count();
-  if constexpr (std::is_same_v<T, double>)
-    if (fold == Fold::kMax || fold == Fold::kMin) return fold_extremes(fold == Fold::kMax, x, strides[0], out);
-  T* sums = reinterpret_cast<T*>(scratch_bytes);
-  T* highest = sums + std::max<std::int64_t>(results, 1);
-  std::fill(sums, sums + results, start_of<T>(fold, x.dtype));
-  std::fill(highest, highest + results, T(0));
-  if (fold == Fold::kLogSumExp && std::is_same_v<T, double> && x.count() > 0) {
-    std::fill(highest, highest + results, start_of<T>(Fold::kMax, x.dtype));
-    walk(x.shape, strides, [&](std::int64_t i, const auto& at) { accumulate(Fold::kMax, value_at<T>(x, i), highest[at[0]]); });
-    for (std::int64_t r = 0; r < results; ++r)
-      if (!std::isfinite(static_cast<double>(highest[r]))) highest[r] = 0;
-  }
-  if (fold == Fold::kLogSumExp) {
-    walk(x.shape, strides, [&](std::int64_t i, const auto& at) {
-      const double shifted = static_cast<double>(value_at<T>(x, i)) - static_cast<double>(highest[at[0]]);
-      accumulate(fold, static_cast<T>(std::exp(shifted)), sums[at[0]]);
+  const Shape kept = kept_shape(in, axes);
+  const std::int64_t count = kept.element_count();
+  return {fold_of(node), broadcast_strides(kept, in), count,
+          count == 0 ? 1.0 : static_cast<double>(in.element_count()) / static_cast<double>(count)};
+}
+
+void run_reals(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
+  const PlainTensor& x = node.in(0);
+  const Results to = results_of(node);
+  auto* const folded = out.as<float>();
+  if (to.fold == Fold::kMax || to.fold == Fold::kMin) return fold_extremes(to.fold == Fold::kMax, x, to.strides, to.count, folded);
+  auto* const sums = reinterpret_cast<double*>(scratch_bytes);
+  std::fill(sums, sums + to.count, to.fold == Fold::kProd ? 1.0 : 0.0);
+  if (to.fold == Fold::kProd)
+    fold_product(x, to.strides, sums);
+  else if (to.fold == Fold::kLogSumExp)
+    fold_exponentials(x, to.strides, to.count, folded, sums);
+  else
+    fold_terms(term_of(to.fold), x, to.strides, sums);
+  for (std::int64_t r = 0; r < to.count; ++r) folded[r] = static_cast<float>(finished(to.fold, sums[r], to.terms));
+}
+
+void run_integers(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
+  const PlainTensor& x = node.in(0);
+  const Results to = results_of(node);
+  auto* const sums = reinterpret_cast<std::int64_t*>(scratch_bytes);
+  std::fill(sums, sums + to.count, start_of(to.fold, x.dtype));
+  if (to.fold == Fold::kLogSumExp)
+    walk(x.shape, std::array<Extents, 1>{to.strides}, [&](std::int64_t i, const auto& at) {
+      accumulate(to.fold, static_cast<std::int64_t>(std::exp(static_cast<double>(integer_at(x, i)))), sums[at[0]]);
     });
-  } else {
-    fold_all(fold, x, strides[0], sums);
-  }
-  const double terms = results == 0 ? 1.0 : static_cast<double>(x.count()) / static_cast<double>(results);
-  for (std::int64_t r = 0; r < results; ++r) {
-    if constexpr (std::is_same_v<T, double>) {
-      out.as<float>()[r] = static_cast<float>(finished(fold, sums[r], terms, highest[r]));
-    } else {
-      const bool rounds = fold == Fold::kMean || fold == Fold::kL2 || fold == Fold::kLogSum || fold == Fold::kLogSumExp;
-      set_integer(out, r, rounds ? whole(finished(fold, static_cast<double>(sums[r]), terms, 0)) : sums[r]);
-    }
-  }
+  else
+    with_type(x.dtype, [&](auto zero) {
+      using E = decltype(zero);
+      if constexpr (!std::is_same_v<E, float>) fold_as<E>(to.fold, x, to.strides, sums, std::make_index_sequence<std::size(kFolds)>());
+    });
+  const bool rounds = to.fold == Fold::kMean || to.fold == Fold::kL2 || to.fold == Fold::kLogSum || to.fold == Fold::kLogSumExp;
+  for (std::int64_t r = 0; r < to.count; ++r)
+    set_integer(out, r,
+                rounds ? whole(to.fold == Fold::kLogSumExp ? std::log(static_cast<double>(sums[r]))
+                                                           : finished(to.fold, static_cast<double>(sums[r]), to.terms))
+                       : sums[r]);
 }
 
 /// The axes from `first` to the one before `end` become one place: they are neighbours, but for axes of one place.
@@ -298,9 +341,9 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   if (real && fold_of(node) == Fold::kMean && neighbours_of(node, axes))
     run_means(node, out, axes);
   else if (real)
-    run_as<double>(node, out, scratch_bytes);
+    run_reals(node, out, scratch_bytes);
   else
-    run_as<std::int64_t>(node, out, scratch_bytes);
+    run_integers(node, out, scratch_bytes);
   return nullptr;
 }
 

@@ -118,15 +118,23 @@ PlainRefusal run_hardmax(const PlainNode& node, const PlainTensor& out, std::byt
   if (axis < 0) return kWrongAxis;
   AxisView view = axis_view(x.shape, axis);
   if (old) view = {view.outer, view.extent * view.inner, 1};  // before opset 13 all axes from `axis` on are one
-  for (std::int64_t o = 0; o < view.outer; ++o)
-    for (std::int64_t i = 0; i < view.inner; ++i) {
-      const std::int64_t first = o * view.extent * view.inner + i;
-      std::int64_t best = 0;
-      for (std::int64_t k = 0; k < view.extent; ++k) {
-        out.as<float>()[first + k * view.inner] = 0.0f;
-        if (x.as<const float>()[first + k * view.inner] > x.as<const float>()[first + best * view.inner]) best = k;
-      }
-      out.as<float>()[first + best * view.inner] = 1.0f;
+  if (out.count() == 0) return nullptr;
+  if (view.extent > INT32_MAX) return "the axis has more places than 2^31 - 1";
+  const VectorTable& vectors = vector_table(active_isa());
+  const Extreme first_largest;
+  const auto* from = x.as<const float>();
+  auto* to = out.as<float>();
+  std::fill(to, to + out.count(), 0.0f);
+  constexpr std::int64_t kTogether = 64;
+  std::array<std::int64_t, kTogether> places;
+  for (std::int64_t o = 0; o < view.outer; ++o, from += view.extent * view.inner, to += view.extent * view.inner)
+    for (std::int64_t i = 0; i < view.inner; i += kTogether) {
+      const std::int64_t count = std::min(kTogether, view.inner - i);
+      if (view.inner == 1)
+        places[0] = vectors.extreme_place(first_largest, from, view.extent);
+      else
+        vectors.extreme_places(first_largest, {from + i, view.inner, view.extent}, count, places.data());
+      for (std::int64_t k = 0; k < count; ++k) to[places[static_cast<std::size_t>(k)] * view.inner + i + k] = 1.0f;
     }
   return nullptr;
 }

@@ -48,38 +48,69 @@ HWY_INLINE hn::Vec<Narrow> narrowed(V64 x) {
 inline constexpr std::int64_t kSums = 16;
 inline constexpr std::int64_t kSumVectors = kSums / kWideLanes;
 
+/// What is done with the values of a sum or product: from 0 or 1 on.
+struct Added {
+  static constexpr double kStart = 0;
+  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Add(a, b); }
+  static HWY_INLINE double join(double a, double b) { return a + b; }
+};
+struct Multiplied {
+  static constexpr double kStart = 1;
+  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Mul(a, b); }
+  static HWY_INLINE double join(double a, double b) { return a * b; }
+};
+
 /// `term(V64)` and `term(double)` are the same function.
-template <class VectorTerm, class ScalarTerm>
-HWY_INLINE double sum_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
-  HWY_ALIGN double sums[kSums] = {};
+template <class Join, class VectorTerm, class ScalarTerm>
+HWY_INLINE double fold_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
+  HWY_ALIGN double sums[kSums];
+  std::fill_n(sums, kSums, Join::kStart);
   std::int64_t i = 0;
   if (n >= kSums) {
     V64 parts[kSumVectors];
-    for (V64& part : parts) part = hn::Zero(D64());
+    for (V64& part : parts) part = hn::Set(D64(), Join::kStart);
     for (; i + kSums <= n; i += kSums) {
       HWY_UNROLL(16)
-      for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = hn::Add(parts[v], term(widened(x + i + v * kWideLanes)));
+      for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = Join::join(parts[v], term(widened(x + i + v * kWideLanes)));
     }
     for (std::int64_t v = 0; v < kSumVectors; ++v) hn::Store(parts[v], D64(), sums + v * kWideLanes);
   }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] += scalar_term(static_cast<double>(x[i]));
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] = Join::join(sums[lane], scalar_term(static_cast<double>(x[i])));
   for (std::int64_t half = kSums / 2; half >= 1; half /= 2)
-    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] = Join::join(sums[lane], sums[lane + half]);
   return sums[0];
+}
+template <class VectorTerm, class ScalarTerm>
+HWY_INLINE double sum_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
+  return fold_of<Added>(x, n, term, scalar_term);
+}
+
+/// Calls `use(vector_term, scalar_term)`.
+template <class Use>
+HWY_INLINE auto with_term(Term term, const Use& use) {
+  switch (term) {
+    case Term::kMagnitude:
+      return use([](V64 v) HWY_ATTR { return hn::Abs(v); }, [](double v) { return std::fabs(v); });
+    case Term::kSquare:
+      return use([](V64 v) HWY_ATTR { return hn::Mul(v, v); }, [](double v) { return v * v; });
+    default:
+      return use([](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
+  }
 }
 
 double sum(Term term, const float* x, std::int64_t n) noexcept {
-  switch (term) {
-    case Term::kMagnitude:
-      return sum_of(
-          x, n, [](V64 v) HWY_ATTR { return hn::Abs(v); }, [](double v) { return std::fabs(v); });
-    case Term::kSquare:
-      return sum_of(
-          x, n, [](V64 v) HWY_ATTR { return hn::Mul(v, v); }, [](double v) { return v * v; });
-    default:
-      return sum_of(
-          x, n, [](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
-  }
+  return with_term(term, [=](const auto& vector_term, const auto& scalar_term) HWY_ATTR { return sum_of(x, n, vector_term, scalar_term); });
+}
+
+void sum_rows(Term term, const float* x, std::int64_t rows, std::int64_t n, double* sums) noexcept {
+  with_term(term, [=](const auto& vector_term, const auto& scalar_term) HWY_ATTR {
+    for (std::int64_t r = 0; r < rows; ++r) sums[r] += sum_of(x + r * n, n, vector_term, scalar_term);
+  });
+}
+
+double product(const float* x, std::int64_t n) noexcept {
+  return fold_of<Multiplied>(
+      x, n, [](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
 }
 
 double squares(double centre, const float* x, std::int64_t n) noexcept {
@@ -102,17 +133,7 @@ HWY_INLINE void add_terms(const float* x, double* sums, std::int64_t n, const Ve
 }
 
 void add(Term term, const float* x, double* sums, std::int64_t n) noexcept {
-  switch (term) {
-    case Term::kMagnitude:
-      return add_terms(
-          x, sums, n, [](V64 v) HWY_ATTR { return hn::Abs(v); }, [](double v) { return std::fabs(v); });
-    case Term::kSquare:
-      return add_terms(
-          x, sums, n, [](V64 v) HWY_ATTR { return hn::Mul(v, v); }, [](double v) { return v * v; });
-    default:
-      return add_terms(
-          x, sums, n, [](V64 v) HWY_ATTR { return v; }, [](double v) { return v; });
-  }
+  with_term(term, [=](const auto& vector_term, const auto& scalar_term) HWY_ATTR { add_terms(x, sums, n, vector_term, scalar_term); });
 }
 
 void rescale(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept {
@@ -177,7 +198,9 @@ HWY_INLINE float extreme_as(const float* x, std::int64_t n) {
   return best;
 }
 
-float extreme(bool largest, const float* x, std::int64_t n) noexcept { return largest ? extreme_as<true>(x, n) : extreme_as<false>(x, n); }
+void extremes(bool largest, const float* x, std::int64_t rows, std::int64_t n, float* best) noexcept {
+  for (std::int64_t r = 0; r < rows; ++r) best[r] = largest ? extreme_as<true>(x + r * n, n) : extreme_as<false>(x + r * n, n);
+}
 
 template <bool kLargest>
 HWY_INLINE void keep_extremes_as(const float* x, float* best, std::int64_t n) {
@@ -383,8 +406,8 @@ void sample_pixels(const SampleTaps& taps, const float* pixels, float* out, std:
   }
 }
 
-constexpr VectorTable kTable = {sum,           squares,        add,  rescale,     extreme, keep_extremes,
-                                extreme_place, extreme_places, scan, best_places, sample,  sample_pixels};
+constexpr VectorTable kTable = {sum,           sum_rows,      product,        squares, add,         rescale, extremes,
+                                keep_extremes, extreme_place, extreme_places, scan,    best_places, sample,  sample_pixels};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

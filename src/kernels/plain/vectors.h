@@ -3,7 +3,8 @@
 // Way to here: an operator's `run` splits its tensors into lines, rows or places and calls these with pointers. Start reading at `sum`.
 //
 // Invariants: the same bits on every instruction set. Sums are of double values, sixteen of them side by side: value i goes to sum
-// i mod 16, and the sixteen are added in halves (8 and 8, 4 and 4, ...), whatever a vector holds. No product is fused with an addition.
+// i mod 16, and the sixteen are added in halves (8 and 8, 4 and 4, ...), whatever a vector holds; products likewise. No product is fused
+// with an addition.
 // Nothing outside the values named is read or written.
 #pragma once
 
@@ -77,13 +78,16 @@ struct Scan {
 
 struct VectorTable {
   double (*sum)(Term term, const float* x, std::int64_t n) noexcept;
+  /// sums[r] += the sum of row r, x[r * n, r * n + n)
+  void (*sum_rows)(Term term, const float* x, std::int64_t rows, std::int64_t n, double* sums) noexcept;
+  double (*product)(const float* x, std::int64_t n) noexcept;
   /// Of (x - centre) squared.
   double (*squares)(double centre, const float* x, std::int64_t n) noexcept;
   /// sums[i] += the term of x[i]
   void (*add)(Term term, const float* x, double* sums, std::int64_t n) noexcept;
   void (*rescale)(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept;
-  /// The extreme of x[0, n), n >= 1: of equals the first. Where there are NaN, the last of them.
-  float (*extreme)(bool largest, const float* x, std::int64_t n) noexcept;
+  /// best[r] = the extreme of row r, x[r * n, r * n + n), n >= 1: of equals the first. Where there are NaN, the last of them.
+  void (*extremes)(bool largest, const float* x, std::int64_t rows, std::int64_t n, float* best) noexcept;
   /// best[i] = the better of the two, of equals best[i] itself; a NaN is better than anything but a NaN before it.
   void (*keep_extremes)(bool largest, const float* x, float* best, std::int64_t n) noexcept;
   /// The place of the extreme. NaN is never better than what came before it.
