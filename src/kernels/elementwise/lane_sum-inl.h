@@ -41,6 +41,23 @@ struct First {
   }
 };
 
+/// The sum of a vector's lanes, those of its upper half added to the lower ones until one is left.
+template <class D>
+HWY_INLINE float sum_in_halves(D d, hn::Vec<D> v) {
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kLanes > 4) {
+    const hn::Half<D> half;
+    return sum_in_halves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+#endif
+  HWY_ALIGN float values[kLanes];
+  hn::Store(v, d, values);
+  for (std::size_t half = kLanes / 2; half >= 1; half /= 2)
+    for (std::size_t lane = 0; lane < half; ++lane) values[lane] += values[lane + half];
+  return values[0];
+}
+
 /// Sixteen partial sums, folded in halves. `add(sum, part, i)` gives `sum` with the values from i on added; `part` is Whole or First.
 template <class D, class Add>
 HWY_INLINE float lane_sum(D d, std::int64_t n, const Add& add) {
@@ -58,11 +75,9 @@ HWY_INLINE float lane_sum(D d, std::int64_t n, const Add& add) {
     const auto count = static_cast<std::size_t>(std::min(kLanes, n - i));
     sums[v] = hn::IfThenElse(hn::FirstN(d, count), add(sums[v], First{count}, i), sums[v]);
   }
-  HWY_ALIGN float values[16];
-  for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], d, values + v * kLanes);
-  for (int half = 8; half >= 1; half /= 2)
-    for (int lane = 0; lane < half; ++lane) values[lane] += values[lane + half];
-  return values[0];
+  for (int half = kVectors / 2; half >= 1; half /= 2)
+    for (int v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[v + half]);
+  return sum_in_halves(d, sums[0]);
 }
 
 /// Calls body(part, i) for each vector of a row.

@@ -145,24 +145,21 @@ void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) n
 
 struct Shifted {
   const float* in;
-  float subtrahend;
+  float first, then;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
-    return hn::Sub(load(in, i), hn::Set(D(), subtrahend));
+    return hn::Sub(hn::Sub(load(in, i), hn::Set(D(), first)), hn::Set(D(), then));
   }
 };
 
-/// The largest value. The order of comparisons does not matter.
+/// The largest value, of those that are numbers. The order of comparisons does not matter.
 float maximum(const float* in, std::int64_t n) noexcept {
   V best = hn::Set(D(), -std::numeric_limits<float>::infinity());
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) best = fn::at_least(best, hn::LoadU(D(), in + i));
-  HWY_ALIGN float values[16];
-  hn::Store(best, D(), values);
-  float result = values[0];
-  for (std::int64_t lane = 1; lane < kLanes; ++lane) result = result < values[lane] ? values[lane] : result;
-  for (; i < n; ++i) result = result < in[i] ? in[i] : result;
-  return result;
+  lanes::each_part(n, [&](const auto& part, std::int64_t i) HWY_ATTR {
+    const V values = part.load(D(), in + i);
+    best = fn::at_least(best, i + kLanes <= n ? values : hn::IfThenElse(hn::FirstN(D(), static_cast<std::size_t>(n - i)), values, best));
+  });
+  return hn::GetLane(hn::MaxOfLanes(D(), best));
 }
 
 struct AddExponentials {
@@ -182,8 +179,7 @@ void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
   const float sum = lanes::lane_sum(D(), n, AddExponentials{in, log ? nullptr : out, greatest});
   if (!log) return each(Binary<BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
   const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
-  each(Shifted{in, greatest}, out, n);
-  each(Shifted{out, log_sum}, out, n);
+  each(Shifted{in, greatest, log_sum}, out, n);
 }
 
 /// kVectors vectors of channels from `channel` on: enough independent chains to hide the latency of an addition.
