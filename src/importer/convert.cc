@@ -89,7 +89,7 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   report.value_inputs.assign(made.draft.value_inputs.begin(), made.draft.value_inputs.end());
   report.unbounded.assign(made.draft.wanted_bounds.begin(), made.draft.wanted_bounds.end());
   if (!report.problems.empty()) return stop();
-  rewrite(made.draft, options.fuse);
+  rewrite(made.draft, options.fuse, options.exact);
 
   model::Graph& graph = made.graph;
   report.pruned.clear();

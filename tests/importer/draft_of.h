@@ -42,7 +42,7 @@ inline Lowered rewritten(const OnnxBuilder& builder, bool fuse = true) {
   Lowered result = lowered(builder);
   for (const importer::Problem& problem : result.problems) UNSCOPED_INFO(problem.node + ": " + problem.message);
   REQUIRE(result.problems.empty());
-  importer::rewrite(result.draft, fuse);
+  importer::rewrite(result.draft, fuse, false);
   return result;
 }
 

@@ -41,7 +41,7 @@ void ensure_step(Draft& draft) {
 
 }  // namespace
 
-void rewrite(Draft& draft, bool fuse) {
+void rewrite(Draft& draft, bool fuse, bool exact) {
   compact(draft);
   if (fuse) {
     for (const auto pass :
@@ -50,6 +50,7 @@ void rewrite(Draft& draft, bool fuse) {
       pass(draft);
       compact(draft);
     }
+    if (!exact) transposed_by_phases(draft);
   }
   lay_out(draft);
   drop_reshapes(draft);

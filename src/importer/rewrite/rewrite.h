@@ -34,12 +34,15 @@ void drop_idle_taps(Draft& draft);
 void fuse_residual(Draft& draft);
 /// An activation becomes part of the node before it.
 void fuse_activation(Draft& draft);
+/// A transposed convolution of few outputs becomes a convolution whose outputs are phases, and a move. Sums are formed in another order.
+void transposed_by_phases(Draft& draft);
 /// Chooses the physical axis order of every value: feature maps NHWC. ONNX Transposes become changes of order that cost nothing;
 /// transposes are inserted only where a reader needs another order than the one that the maker gave.
 void lay_out(Draft& draft);
 /// Reshapes that lead back to the same physical shape go, others move before a slice of channels: slices may then be views with gaps.
 void drop_reshapes(Draft& draft);
 
-void rewrite(Draft& draft, bool fuse);
+/// `exact`: without what changes the order of sums.
+void rewrite(Draft& draft, bool fuse, bool exact);
 
 }  // namespace sluice::importer

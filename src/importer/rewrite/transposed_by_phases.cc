@@ -1,0 +1,152 @@
+// A transposed convolution of few outputs as a convolution whose outputs are phases, and a move.
+//
+//     output y of an axis of stride s lies in phase p = y mod s at place q = y / s; it sums taps a = p + pad - s * u of inputs q + u
+//
+// All phases of a place read the same inputs, those from the least u to the greatest. So one convolution of stride 1 over these gives
+// every phase as a channel, [phase of rows][phase of columns][output], and depth to space puts them where they belong. Taps that a phase
+// does not have are zeros. It gains where outputs are few: panels of 16 outputs are filled by phases that would else lie empty.
+#include <algorithm>
+#include <utility>
+
+#include "sluice/core/panels.h"
+#include "sluice/core/units.h"
+#include "src/importer/rewrite/rewrite.h"
+
+namespace sluice::importer {
+namespace {
+
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
+/// One spatial axis of a transposed convolution.
+struct PhaseAxis {
+  std::int64_t in, out, kernel, stride, pad;
+
+  /// The least and the greatest u of any phase.
+  std::int64_t first() const noexcept { return -floor_div(kernel - 1 - pad, stride); }
+  std::int64_t last() const noexcept { return floor_div(stride - 1 + pad, stride); }
+  std::int64_t taps() const noexcept { return last() - first() + 1; }
+  std::int64_t places() const noexcept { return out / stride; }
+  std::int64_t pad_before() const noexcept { return -first(); }
+  std::int64_t pad_after() const noexcept { return places() + last() - in; }
+  /// Each phase has as many places, whatever the input's extent is, and no input is left out.
+  bool fits() const noexcept { return out % stride == 0 && first() <= 0 && last() >= 0 && pad_after() >= 0; }
+  /// The tap that a phase has at u = first() + t; outside [0, kernel): none.
+  std::int64_t tap(std::int64_t phase, std::int64_t t) const noexcept { return phase + pad - stride * (first() + t); }
+};
+
+std::int64_t panels(std::int64_t outputs) noexcept { return ceil_div(outputs, std::int64_t{kPanelLanes}); }
+
+/// Are panels of phases at most 3/5 of the products? Below that the move would take what is gained.
+bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs) noexcept {
+  const std::int64_t phases = rows.stride * columns.stride;
+  return phases > 1 && 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
+}
+
+/// [C, O, h, w] of the transposed convolution to [phases * O, C, taps of rows, taps of columns].
+Constant phase_weights(const Constant& from, const PhaseAxis& rows, const PhaseAxis& columns) {
+  const std::int64_t channels = from.shape[0], outputs = from.shape[1];
+  const Shape to{rows.stride * columns.stride * outputs, channels, rows.taps(), columns.taps()};
+  if (from.absent) return make_absent(from.dtype, to);
+  const std::vector<float> given = floats(from);
+  std::vector<float> made;
+  made.reserve(static_cast<std::size_t>(to.element_count()));
+  for (std::int64_t phase = 0; phase < rows.stride * columns.stride; ++phase)
+    for (std::int64_t o = 0; o < outputs; ++o)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t y = 0; y < to[2]; ++y)
+          for (std::int64_t x = 0; x < to[3]; ++x) {
+            const std::int64_t a = rows.tap(phase / columns.stride, y), b = columns.tap(phase % columns.stride, x);
+            const bool has = a >= 0 && a < rows.kernel && b >= 0 && b < columns.kernel;
+            made.push_back(has ? given[static_cast<std::size_t>(((c * outputs + o) * rows.kernel + a) * columns.kernel + b)] : 0.0f);
+          }
+  return make_constant(to, made);
+}
+
+class ByPhases {
+ public:
+  explicit ByPhases(Draft& draft) : draft_(draft) { source_.swap(draft.nodes); }
+  void run() {
+    for (DraftNode& node : source_)
+      if (!split(node)) draft_.nodes.push_back(std::move(node));
+  }
+
+ private:
+  /// False where the node stays as it is.
+  bool split(DraftNode& node) {
+    if (node.op != model::OpKind::kConvTranspose || !node.panels || node.integers || node.epilogue.has_residual) return false;
+    const Constant& weights = node.panels->values;
+    auto& conv = std::get<model::ConvAttributes>(node.attributes);
+    const model::Window& w = conv.window;
+    if (conv.groups != 1 || w.dilation_h != 1 || w.dilation_w != 1 || weights.quantised || weights.dtype != DType::kF32) return false;
+    const PhaseAxis rows{w.in_h, w.out_h, w.kernel_h, w.stride_h, w.pad_top}, columns{w.in_w, w.out_w, w.kernel_w, w.stride_w, w.pad_left};
+    const std::int64_t outputs = conv.out_channels, phases = rows.stride * columns.stride;
+    if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs)) return false;
+    if (weights.elements() > kMaxFoldedElements || phases * rows.taps() * columns.taps() * outputs * conv.in_channels > kMaxFoldedElements)
+      return false;
+
+    node.op = model::OpKind::kConv;
+    node.panels->values = phase_weights(weights, rows, columns);
+    const std::vector<float> bias = std::move(node.bias), scale = std::move(node.panels->scale);
+    node.bias.clear();
+    node.panels->scale.clear();
+    for (std::int64_t phase = 0; phase < phases; ++phase) {
+      node.bias.insert(node.bias.end(), bias.begin(), bias.end());
+      node.panels->scale.insert(node.panels->scale.end(), scale.begin(), scale.end());
+    }
+    conv.out_channels = phases * outputs;
+    conv.window = {.in_h = w.in_h,
+                   .in_w = w.in_w,
+                   .out_h = rows.places(),
+                   .out_w = columns.places(),
+                   .kernel_h = rows.taps(),
+                   .kernel_w = columns.taps(),
+                   .pad_top = rows.pad_before(),
+                   .pad_left = columns.pad_before(),
+                   .pad_bottom = rows.pad_after(),
+                   .pad_right = columns.pad_after()};
+    move_to_space(node, rows, columns);
+    return true;
+  }
+
+  /// Behind the convolution: phases of places become neighbours in the output that the node had.
+  void move_to_space(DraftNode& node, const PhaseAxis& rows, const PhaseAxis& columns) {
+    const ValueId result = node.output;
+    const Shape shape = draft_.value(result).shape;
+    const std::int64_t images = shape[0], outputs = shape[1];
+    node.output = value(result, ":phases", {images, rows.stride * columns.stride * outputs, rows.places(), columns.places()});
+    const ValueId split = value(result, ":split", {images, rows.stride, columns.stride, outputs, rows.places(), columns.places()});
+    const ValueId moved = value(result, ":moved", {images, outputs, rows.places(), rows.stride, columns.places(), columns.stride});
+    const std::string name = node.name;
+    const ValueId phases = node.output;
+    draft_.nodes.push_back(std::move(node));
+    add(name, model::OpKind::kReshape, phases, split);
+    add(name, model::OpKind::kTranspose, split, moved).attributes = model::TransposeAttributes{Perm{0, 3, 4, 1, 5, 2, 6, 7}};
+    add(name, model::OpKind::kReshape, moved, result);
+  }
+
+  ValueId value(ValueId like, const char* suffix, const Shape& shape) {
+    Value made = draft_.value(like);
+    made.name += suffix;
+    made.shape = shape;
+    return draft_.add_value(std::move(made));
+  }
+
+  DraftNode& add(const std::string& name, model::OpKind op, ValueId from, ValueId to) {
+    DraftNode node;
+    node.name = name;
+    node.op = op;
+    node.inputs = {from};
+    node.output = to;
+    draft_.nodes.push_back(std::move(node));
+    return draft_.nodes.back();
+  }
+
+  Draft& draft_;
+  std::vector<DraftNode> source_;
+};
+
+}  // namespace
+
+void transposed_by_phases(Draft& draft) { ByPhases(draft).run(); }
+
+}  // namespace sluice::importer
