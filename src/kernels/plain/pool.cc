@@ -54,12 +54,15 @@ void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows&
   const std::int64_t in_w = w.in[last], out_w = w.out[last], step = w.stride[last];
   const T* from = x.as<const T>();
   T* to = out.as<T>();
+  Glances glances;
   for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += outer.inputs() * in_w)
     for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
       std::fill_n(to, out_w, generic::Greatest<T>().value());
       for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
         const std::int64_t place = tap_place(outer, row, tap);
+        if (glances.over(1)) return;
         for (std::int64_t k = 0; place >= 0 && k < w.kernel[last]; ++k) {
+          if (glances.over(1 + out_w / 4)) return;
           const Interval<std::int64_t> taken = k < kKnown ? known[static_cast<std::size_t>(k)] : taken_by(w, k);
           const std::int64_t first = place * in_w + k * w.dilation[last] - w.before[last] + taken.begin * step;
           if (taken.begin < taken.end) take_greater(from + first, step, taken.end - taken.begin, to + taken.begin);
@@ -73,11 +76,12 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
   const PlainTensor& x = node.in(0);
   if (node.result() == 0) return run_max_values<T>(x, out, w);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  Glances glances;
   for (std::int64_t image = 0; image < images; ++image) {
     const T* from = x.as<const T>() + image * inputs;
     for (std::int64_t at = 0; at < outputs; ++at) {
       generic::Greatest<T> greatest;
-      for (std::int64_t tap = 0; tap < taps; ++tap)
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
       const std::int64_t place = greatest.place();
       out.as<std::int64_t>()[image * outputs + at] =
@@ -90,11 +94,12 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) 
   const PlainTensor& x = node.in(0);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   const std::int64_t row = w.kernel[static_cast<std::size_t>(w.axes - 1)];
+  Glances glances;
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t at = 0; at < outputs; ++at) {
       generic::Mean mean(x.shape[1] == 1 && w.dilation[static_cast<std::size_t>(w.axes - 1)] == 1);
       std::int64_t terms = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap) {
         bool padded = false;
         const std::int64_t place = tap_place(w, at, tap, &padded);
         if (place >= 0) mean.add(x.as<const float>()[image * inputs + place]);
@@ -110,11 +115,12 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   const PlainTensor& x = node.in(0);
   const auto power = static_cast<double>(node.integer(6));
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  Glances glances;
   for (std::int64_t image = 0; image < images; ++image) {
     const float* from = x.as<const float>() + image * inputs;
     for (std::int64_t at = 0; at < outputs; ++at) {
       double sum = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap)
+      for (std::int64_t tap = 0; tap < taps && !glances.over(8); ++tap)
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
           sum += std::pow(std::fabs(static_cast<double>(from[place])), power);
       out.as<float>()[image * outputs + at] = static_cast<float>(std::pow(sum, 1 / power));
@@ -160,7 +166,8 @@ float global_of(const PlainNode& node, const float* from, std::int64_t count, st
 PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t images = out.count(), inner = x.count() / images, row = x.shape.rank() > 2 ? x.shape.back() : 1;
-  for (std::int64_t image = 0; image < images; ++image)
+  Glances glances;
+  for (std::int64_t image = 0; image < images && !glances.over(inner); ++image)
     out.as<float>()[image] = global_of(node, x.as<const float>() + image * inner, inner, row);
   return nullptr;
 }

@@ -281,8 +281,9 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Neighbours& 
   const bool image = in.rank() == 4 && axes.first == 2 && axes.end == 4;
   const std::int64_t run = in.count(axes.first, axes.end), row = image ? in[3] : run, inner = in.count(axes.end, in.rank());
   const auto* from = node.in(0).as<const float>();
+  Glances glances;
   for (std::int64_t o = 0; o < in.count(0, axes.first); ++o, from += run * inner)
-    for (std::int64_t i = 0; i < inner; ++i) {
+    for (std::int64_t i = 0; i < inner && !glances.over(run); ++i) {
       generic::Mean mean(image ? in[1] == 1 : inner == 1);
       for (std::int64_t k = 0; k < run; ++k) {
         mean.add(from[k * inner + i]);
@@ -340,7 +341,8 @@ void find_extremes(const T* from, const AxisView& view, std::int64_t places, boo
 /// Of f32, in vectors. Places fit 32 bits.
 void find_f32_extremes(const PlainTensor& x, const AxisView& view, const Extreme& which, std::int64_t* best) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
-  for (std::int64_t o = 0; o < view.outer; ++o) {
+  Glances glances;
+  for (std::int64_t o = 0; o < view.outer && !glances.over(view.extent * view.inner); ++o) {
     const float* const from = x.as<const float>() + o * view.extent * view.inner;
     if (view.inner == 1)
       best[o] = vectors.extreme_place(which, from, view.extent);
@@ -359,8 +361,9 @@ PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) 
   }
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
+    Glances glances;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t first = 0; first < view.inner; first += kPlacesTogether)
+      for (std::int64_t first = 0; first < view.inner && !glances.over(view.extent * kPlacesTogether); first += kPlacesTogether)
         find_extremes(x.as<const T>() + o * view.extent * view.inner + first, view, std::min(kPlacesTogether, view.inner - first), largest,
                       last, out.as<std::int64_t>() + o * view.inner + first);
   });
@@ -374,8 +377,9 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
+    Glances glances;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; i += kPlacesTogether) {
+      for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent * kPlacesTogether); i += kPlacesTogether) {
         const std::int64_t first = o * view.extent * view.inner + i, places = std::min(kPlacesTogether, view.inner - i);
         std::array<Sum, kPlacesTogether> sums;
         sums.fill(product ? 1 : 0);
