@@ -9,8 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "src/cli/failure.h"
+#include "src/cli/leftovers.h"
 #include "src/cli/text.h"
 
 extern char** environ;
@@ -58,7 +60,12 @@ void drain(Pipe& first, std::string& first_text, Pipe& second, std::string& seco
   }
 }
 
-int status_of(pid_t child) {
+/// `leftover`: until the child's number may be another's.
+int status_of(pid_t child, std::optional<LeftoverChild>& leftover) {
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  leftover.reset();
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -80,14 +87,25 @@ ChildResult run_program(const std::string& path, std::string name, const std::ve
   ::posix_spawn_file_actions_adddup2(&actions, error.write_end, STDERR_FILENO);
   ChildResult result;
   pid_t child = 0;
+  std::optional<LeftoverChild> leftover;
   const auto start = std::chrono::steady_clock::now();
-  const int refused = ::posix_spawn(&child, path.c_str(), &actions, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
+  int refused = 0;
+  {
+    const SignalsHeld held;
+    posix_spawnattr_t attributes;
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setsigmask(&attributes, &held.before());
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    refused = ::posix_spawn(&child, path.c_str(), &actions, &attributes, arguments.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (refused == 0) leftover.emplace(child);
+  }
   if (refused != 0) raise(make_io_error(path, "the program cannot be started; it belongs beside this one", refused));
   output.close_writing();
   error.close_writing();
   drain(output, result.output, error, result.error);
-  result.status = status_of(child);
+  result.status = status_of(child, leftover);
   result.wall_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

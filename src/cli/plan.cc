@@ -11,7 +11,6 @@
 #include "src/cli/duration.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
-#include "src/cli/inputs.h"
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
 #include "src/cli/plan_explain.h"
@@ -146,8 +145,6 @@ void plan(const PlanOptions& options) {
   planned.options.profile = profile.get();
   planned.profile = profile.path;
   const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
-  // A run holds its inputs while the session is made; what they take is part of the process's overhead.
-  const std::vector<HostTensor> inputs = load_inputs(model->graph(), open_inputs({}, model->graph().inputs), {});
   if (options.sweep) {
     print_sweep(*model, planned.options, options.json);
     return;

@@ -223,6 +223,11 @@ class PlanExecutor final : public Executor {
       return guarded == bound_.guards.runs().end() || i < guarded->begin || bound_.guards.met(guarded->guard);
     };
     std::size_t next_block = 0;
+    struct Stopping {  // the pool is of several executors
+      ~Stopping() { pool.stop_when(nullptr); }
+      ThreadPool& pool;
+    } stopping{pool_};
+    pool_.stop_when(&cancelled_);
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
       const std::size_t first_block = next_block;
@@ -236,9 +241,10 @@ class PlanExecutor final : public Executor {
       const bool runs = (!step.prologue_only || prepares()) && wanted(i);
       if (runs && !fetch(first_block, next_block)) return;
       if (runs) run_step(step);
+      if (fault_.reason != nullptr) note_fault(step);
+      if (cancelled_.load(std::memory_order_relaxed)) return;  // which may have cut the step short
       if (runs && !pass_on(first_block, next_block)) return;
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
-      if (fault_.reason != nullptr) note_fault(step);
       steps_.advance();
       if (after_step_.call != nullptr) tell_after(i, runs);
     }

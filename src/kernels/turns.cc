@@ -14,8 +14,10 @@ thread_local Turns turns;
 TurnsScope::TurnsScope(const std::atomic<bool>& stop, std::int64_t most) noexcept { turns = {&stop, most}; }
 TurnsScope::~TurnsScope() { turns = {}; }
 
+const std::atomic<bool>* stop_of_run() noexcept { return turns.stop; }
+
 const char* take_counted_turn() noexcept {
-  return turns.stop != nullptr && turns.stop->load(std::memory_order_relaxed) ? "the run was ended" : nullptr;
+  return turns.stop != nullptr && turns.stop->load(std::memory_order_relaxed) ? kRunEnded : nullptr;
 }
 
 const char* take_turn() noexcept {

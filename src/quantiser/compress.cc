@@ -20,8 +20,9 @@ namespace {
 
 using importer::OnnxPort;
 
-// Beyond, the inverse of the inputs' products would take minutes, and gigabytes.
-constexpr std::int64_t kMostLength = 8192;
+// Beyond, the inverse of the inputs' products would take minutes, and gigabytes; up to here 400 MiB.
+constexpr std::int64_t kMostLength = 5120;
+static_assert(bytes_of_compensation(kMostLength) <= 400u << 20);
 
 /// A weight and the nodes that multiply by it.
 struct Layer {
@@ -129,7 +130,7 @@ class Compressor {
     noise.signal = layer.shrunk.signal;
     noise.error = layer.shrunk.error;
     report_.layers.push_back({name_of_node(node), std::string(node.op_type), static_cast<std::size_t>(weights.size()), layer.shrunk.values,
-                              layer.shrunk.zeros, noise.decibels()});
+                              layer.shrunk.zeros, noise.decibels(), data_.items > 0 && weights.cols() > kMostLength ? weights.cols() : 0});
   }
 
   /// As many layers at a time as what is kept of their inputs leaves room for.
@@ -138,8 +139,8 @@ class Compressor {
       std::size_t end = first;
       for (std::uint64_t bytes = 0; end < order_.size(); ++end) {
         const Unit& unit = *layers_.at(order_[end]).units.front();
-        const auto length = static_cast<std::uint64_t>(WeightRows(unit, editor_.constant(order_[end])->shape).length);
-        bytes += length * length * sizeof(float);
+        const std::int64_t length = WeightRows(unit, editor_.constant(order_[end])->shape).length;
+        if (length <= kMostLength) bytes += static_cast<std::uint64_t>(length * length) * sizeof(float);
         if (end > first && bytes > options_.tensor_memory.count()) break;
       }
       SLUICE_RETURN_IF_ERROR(shrink_some(std::span(order_).subspan(first, end - first)));

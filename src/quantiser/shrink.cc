@@ -18,17 +18,42 @@ constexpr Index kBlock = 128;  // columns whose zeros are chosen together, and w
 constexpr Index kPanel = 16;   // outputs of a block of zeros
 constexpr double kDamping = 0.01;
 
-/// Upper triangle U with UT U the inverse of the products, which a share of their mean makes regular; empty where nothing does.
+using Square = Eigen::Ref<Eigen::MatrixXd>;
+
+/// The inverse of a lower triangle, in its place.
+void invert_lower(Square lower) {
+  constexpr Index kSmall = 64;
+  const Index n = lower.rows();
+  if (n <= kSmall) {
+    const Eigen::MatrixXd inverse = lower.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(n, n));
+    lower.triangularView<Eigen::Lower>() = inverse;
+    return;
+  }
+  //  (A 0; B C) has the inverse (A' 0; -C' B A', C')
+  const Index half = n / 2, rest = n - half;
+  auto below = lower.bottomLeftCorner(rest, half);
+  lower.bottomRightCorner(rest, rest).triangularView<Eigen::Lower>().solveInPlace(below);
+  lower.topLeftCorner(half, half).triangularView<Eigen::Lower>().solveInPlace<Eigen::OnTheRight>(below);
+  below = -below;
+  invert_lower(lower.topLeftCorner(half, half));
+  invert_lower(lower.bottomRightCorner(rest, rest));
+}
+
+/// Upper triangle U with UT U the inverse of the products, which a share of their mean makes regular; empty where nothing does. With the
+/// order of rows and columns turned round, which R does, the products are L LT, and U is R inv(L) R. All in the place of one matrix, because
+/// there is nothing larger here (bytes_of_compensation).
 MatrixXf inverse_factor(const MatrixXf& products) {
   if (products.size() == 0) return {};
   const double mean = std::max(static_cast<double>(products.diagonal().mean()), 1e-20);
+  Eigen::MatrixXd turned(products.rows(), products.cols());
   for (double damping = kDamping; damping < 1e6; damping *= 10) {
-    Eigen::MatrixXd damped = products.cast<double>();
-    damped.diagonal().array() += damping * mean;
-    const Eigen::LLT<Eigen::MatrixXd> factor(damped);
+    turned = products.reverse().cast<double>();
+    turned.diagonal().array() += damping * mean;
+    const Eigen::LLT<Square> factor(turned);
     if (factor.info() != Eigen::Success) continue;
-    const Eigen::LLT<Eigen::MatrixXd> inverse(factor.solve(Eigen::MatrixXd::Identity(damped.rows(), damped.cols())));
-    if (inverse.info() == Eigen::Success) return Eigen::MatrixXd(inverse.matrixU()).cast<float>();
+    invert_lower(turned);
+    turned.triangularView<Eigen::StrictlyUpper>().setZero();
+    return turned.reverse().cast<float>();
   }
   return {};
 }

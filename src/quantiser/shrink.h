@@ -33,6 +33,11 @@ struct Shrunk {
   double signal = 0, error = 0;                                                       // of the outputs over the data, without the bias
 };
 
+/// What making up for losses takes at most, beside the weights: the products, twice as they are finished (Gram::take), once more in doubles.
+constexpr std::uint64_t bytes_of_compensation(std::int64_t length) noexcept {
+  return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(length) * (2 * sizeof(float) + sizeof(double));
+}
+
 /// `weights` are finite. Without products (Statistics) signal and error are those of the weights.
 Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& how);
 

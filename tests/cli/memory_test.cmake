@@ -13,3 +13,13 @@ limits(${programs}/sluice-convert vgg.onnx -o other.sluice --quiet)
 if(EXISTS ${programs}/sluice-static)
   limits(${programs}/sluice-static run vgg.sluice)
 endif()
+
+# A plan is made from shapes: what the inputs hold is not made up for it, however large they are. Here they take 640 MB.
+sluice(0 convert ${SOURCE_DIR}/tests/fuzz/corpus/onnx/batches.onnx -o large.sluice --dim N=10000000 --quiet)
+foreach(words "plan large.sluice --json" "plan large.sluice --sweep" "plan large.sluice --explain" "report large.sluice -o page.html --no-run")
+  execute_process(COMMAND bash -c "ulimit -v 200000 && exec ${SLUICE} ${words}" WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status
+    OUTPUT_QUIET ERROR_VARIABLE err)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "sluice ${words} in 200 MB of addresses: status ${status}: ${err}")
+  endif()
+endforeach()

@@ -49,4 +49,29 @@ TEST_CASE("a pool of no or too many threads is refused") {
   CHECK_FALSE(make_thread_pool(100000));
 }
 
+TEST_CASE("a pool that is stopped begins no more tasks, and goes on where it is not") {
+  for (const int threads : {1, 2, 4}) {
+    const auto pool = *make_thread_pool(threads);
+    std::atomic<bool> stop{false};
+    pool->stop_when(&stop);
+    std::atomic<int> begun{0};
+    parallel_for(*pool, 1'000'000, [&](std::int64_t, int) {
+      if (begun.fetch_add(1) == 2) stop = true;
+    });
+    // Each thread may have looked before the third task ran.
+    CHECK(begun >= 3);
+    CHECK(begun <= 3 + threads);
+    begun = 0;
+    parallel_for(*pool, 1, [&](std::int64_t, int) { ++begun; });
+    CHECK(begun == 0);
+    stop = false;
+    parallel_for(*pool, 100, [&](std::int64_t, int) { ++begun; });
+    CHECK(begun == 100);
+    stop = true;
+    pool->stop_when(nullptr);
+    parallel_for(*pool, 100, [&](std::int64_t, int) { ++begun; });
+    CHECK(begun == 200);
+  }
+}
+
 }  // namespace sluice

@@ -131,6 +131,41 @@ TEST_CASE("a run that may take only so long ends in a loop without end, and the 
   CHECK(session->run());
 }
 
+TEST_CASE("a step that would take an hour ends where its run is cancelled or late, and the session runs again") {
+  // A transposed convolution whose kernel of 200,000 taps comes at run.
+  constexpr std::int64_t kPlaces = 400'000, kTaps = 200'000;
+  OnnxBuilder b;
+  b.input("x", {1, 1, kPlaces}).input("w", {1, 1, kTaps}).node("ConvTranspose", {"x", "w"}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  write_file(folder.path("m.onnx"), b.bytes());
+  importer::ConvertReport report;
+  REQUIRE(importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), {}, report));
+  auto model = Model::open(folder.path("m.sluice"));
+  REQUIRE(model);
+  std::atomic<bool> begun{false};
+  const auto begins = [](void* context, const executor::StepEvent&) noexcept { *static_cast<std::atomic<bool>*>(context) = true; };
+  auto session = Session::create(*model, {.before_step = {begins, &begun}});
+  REQUIRE(session);
+  const Floats zeros(kPlaces);
+  REQUIRE((*session)->set_input(0, DType::kF32, std::as_bytes(std::span(zeros))));
+  REQUIRE((*session)->set_input(1, DType::kF32, std::as_bytes(std::span(zeros).first(kTaps))));
+  for (int round = 0; round < 3; ++round) {
+    begun = false;
+    Status status;
+    std::thread runner([&] { status = (*session)->run(); });
+    while (!begun) std::this_thread::yield();
+    (*session)->cancel();
+    runner.join();
+    REQUIRE_FALSE(status);
+    CHECK(status.error().code == ErrorCode::kCancelled);
+  }
+  auto runs = AsyncSession::create(**session);
+  REQUIRE(runs);
+  const Status late = (*runs)->run_within(std::chrono::milliseconds(1));
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == ErrorCode::kCancelled);
+}
+
 TEST_CASE("the end of a session ends the loop that it runs") {
   const Fixture fixture;
   auto session = fixture.session(kWithoutEnd);

@@ -12,6 +12,7 @@
 #include "sluice/importer/importer.h"
 #include "src/importer/refusal.h"
 #include "tests/cli/temporary.h"
+#include "tests/importer/data_bytes.h"
 #include "tests/importer/onnx_builder.h"
 
 using namespace sluice;
@@ -26,14 +27,6 @@ struct Outcome {
   std::int64_t bytes = 0;  // of the model file
   bool names_option = false;
 };
-
-[[maybe_unused]] std::uint64_t data_bytes() {  // not under sanitizers, which have data of their own
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  while (std::getline(status, line))
-    if (line.rfind("VmData:", 0) == 0) return std::stoull(line.substr(7)) * 1024;
-  return 0;
-}
 
 /// Converts in a child whose data may grow by `room` and no more.
 Outcome convert_within(const std::string& onnx, std::uint64_t room, std::optional<Bytes> max_constants = {}) {

@@ -177,3 +177,25 @@ TEST_CASE("what cannot be compressed is refused by name") {
   REQUIRE(nothing.status.error().code == ErrorCode::kUnsupported);
   CHECK(nothing.report.problems.size() == 1);
 }
+
+TEST_CASE("a layer that sums too many values is changed without the data, and the report says so") {
+  constexpr std::int64_t kLength = 5121;  // one more than is made up for
+  const TemporaryFolder folder;
+  OnnxBuilder b(13);
+  b.input("x", {1, kLength});
+  add_weight(b, "w", {kLength, 32}, 0.2f);
+  add_weight(b, "v", {32, 256}, 0.2f);
+  b.node("MatMul", {"x", "w"}, {"h"}).node("MatMul", {"h", "v"}, {"y"}).output("y");
+  const quantiser::Data data{
+      1, [](const model::Graph& graph, std::size_t) {
+        const Floats values = noise(kLength, 1.0f, 5);
+        const auto bytes = std::as_bytes(std::span(values));
+        return std::vector<importer::InputValue>{{DType::kF32, graph.inputs[0].onnx_shape, {bytes.begin(), bytes.end()}}};
+      }};
+  const Outcome outcome = compressed(folder, b, "long.sluice", data, with(0.5, 16));
+  REQUIRE(outcome.status);
+  REQUIRE(outcome.report.layers.size() == 2);
+  CHECK(outcome.report.layers[0].too_long == kLength);
+  CHECK(outcome.report.layers[1].too_long == 0);
+  CHECK(outcome.report.layers[0].zeros >= 0.5);
+}

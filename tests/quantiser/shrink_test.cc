@@ -1,13 +1,19 @@
 // One layer with fewer values: codebooks beside brute force, and what data is good for.
 #include "src/quantiser/shrink.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
+#include <new>
 #include <set>
 
 #include "src/quantiser/codebook.h"
+#include "tests/importer/data_bytes.h"
 
 using namespace sluice;
 using namespace sluice::quantiser;
@@ -150,3 +156,28 @@ TEST_CASE("layers with nothing in them stay what they are") {
   dead.means = Eigen::VectorXf::Zero(30);
   CHECK(shrink(weights_of(4, 30), dead, {.prune = 0.5}).weights.allFinite());
 }
+
+#ifndef SLUICE_FOREIGN_MEMORY
+TEST_CASE("what is lost is made up for in the memory that is stated") {
+  constexpr Eigen::Index kLength = 2048;
+  const Lines weights = weights_of(16, kLength);
+  Statistics inputs;
+  inputs.products = Eigen::MatrixXf::Identity(kLength, kLength);
+  inputs.means = Eigen::VectorXf::Zero(kLength);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // The products are there already.
+    std::uint64_t room = test::data_bytes() + bytes_of_compensation(kLength) - kLength * kLength * sizeof(float) + (8u << 20);
+    const rlimit limit{room, room};
+    ::setrlimit(RLIMIT_DATA, &limit);
+    try {
+      ::_exit(shrink(weights, inputs, {.prune = 0.5, .in_blocks = true}).zeros == 0.5 ? 0 : 1);
+    } catch (const std::bad_alloc&) {
+      ::_exit(2);
+    }
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+#endif

@@ -8,6 +8,7 @@
 // the same data in call after call find it in their core's cache.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -30,22 +31,36 @@ class ThreadPool {
   void keep_to_caller(bool alone) noexcept { alone_ = alone; }
   bool kept_to_caller() const noexcept { return alone_; }
 
+  /// While `*stop` is set `parallel_for` leaves out the tasks that it has not begun: nobody wants what they make. nullptr: never. By the
+  /// caller, between calls.
+  void stop_when(const std::atomic<bool>* stop) noexcept { stop_ = stop; }
+  bool stopped() const noexcept { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+
  private:
   bool alone_ = false;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 /// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
 Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
 
-/// Calls `body(index, thread)` for index in [0, count).
+/// Calls `body(index, thread)` for index in [0, count), unless the pool is stopped before.
 template <class Body>
 void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexcept {
   if (count == 1 || pool.thread_count() == 1 || pool.kept_to_caller()) {
-    for (std::int64_t index = 0; index < count; ++index) body(index, 0);
+    for (std::int64_t index = 0; index < count && !pool.stopped(); ++index) body(index, 0);
     return;
   }
-  pool.parallelize([](void* context, std::int64_t index, int thread) noexcept { (*static_cast<const Body*>(context))(index, thread); },
-                   const_cast<void*>(static_cast<const void*>(&body)), count);
+  struct Call {
+    const ThreadPool& pool;
+    const Body& body;
+  } call{pool, body};
+  pool.parallelize(
+      [](void* context, std::int64_t index, int thread) noexcept {
+        const Call& called = *static_cast<const Call*>(context);
+        if (!called.pool.stopped()) called.body(index, thread);
+      },
+      &call, count);
 }
 
 }  // namespace sluice

@@ -117,7 +117,7 @@ struct ExecutorOptions {
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   std::int64_t max_turns = kernels::kDefaultMaxTurns;  // of the loops of one step
   StepHook before_step;
-  StepHook after_step;                                      // not after one that a cancellation or a failed load kept from running
+  StepHook after_step;                                      // not after one that a cancellation or a failed load cut short
   kernels::FindKernel find_kernel = &kernels::find_kernel;  // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;    // what the stretches' stored forms mean
   const model::FileKey* key = nullptr;                      // of an encrypted model. Used by create() only

@@ -33,6 +33,8 @@ struct CompressedLayer {
   std::size_t values = 0;  // different codes; 0: not clustered
   double zeros = 0;        // the share of weights that are zero
   double noise_db = 0;     // signal to noise of its outputs over the data by itself; without data, of its weights
+  /// Its outputs sum so many values, too many for data to help: nothing was made up for, and the noise is that of its weights. Else 0.
+  std::int64_t too_long = 0;
 };
 
 struct CompressReport {

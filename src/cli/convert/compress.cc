@@ -18,7 +18,8 @@ Json json_of_compressed(const CompressReport& report) {
                       {"weights", layer.weights},
                       {"values", layer.values == 0 ? Json() : Json(layer.values)},
                       {"zeros", layer.zeros},
-                      {"noise_db", json_of_decibels(layer.noise_db)}});
+                      {"noise_db", json_of_decibels(layer.noise_db)},
+                      {"compensated", report.items > 0 && layer.too_long == 0}});
   }
   for (const quantiser::OutputNoise& output : report.outputs)
     outputs.push_back({{"name", output.name}, {"noise_db", json_of_decibels(output.noise_db)}});
@@ -34,6 +35,12 @@ void print_compressed(const CompressReport& report) {
   for (const CompressedLayer& layer : report.layers)
     fmt::print("  {:<{}}  {:<7} {:>10} {:>7} {:>8.1f} {:>8}\n", layer.node.substr(0, width), width, layer.op, layer.weights,
                layer.values == 0 ? "reals" : std::to_string(layer.values), 100 * layer.zeros, text_of_decibels(layer.noise_db));
+  for (const CompressedLayer& layer : report.layers)
+    if (layer.too_long > 0)
+      fmt::print(
+          "  {}: its outputs sum {} values, and what they have in common takes too much memory for more than 5,120: the layer was "
+          "changed without a look at the data\n",
+          layer.node, layer.too_long);
   for (const quantiser::OutputNoise& output : report.outputs)
     fmt::print("  output {}: {} dB\n", output.name, text_of_decibels(output.noise_db));
   if (report.rows > 0)

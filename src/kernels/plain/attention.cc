@@ -99,11 +99,13 @@ PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::b
   Geometry g;
   geometry_of(node, g);
   auto* to = out.as<float>();
+  Glances glances;
   if (node.result() == 1 || node.result() == 2) {
     const Heads& now = node.result() == 1 ? g.k : g.v;
     for (std::int64_t b = 0; b < now.batches; ++b)
       for (std::int64_t h = 0; h < now.heads; ++h)
-        for (std::int64_t t = 0; t < g.keys(); ++t, to += now.size) std::copy_n(key_row(node, g, node.result(), b, h, t), now.size, to);
+        for (std::int64_t t = 0; t < g.keys() && !glances.over(now.size); ++t, to += now.size)
+          std::copy_n(key_row(node, g, node.result(), b, h, t), now.size, to);
     return nullptr;
   }
   auto* scores = reinterpret_cast<float*>(scratch);
@@ -112,6 +114,7 @@ PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::b
   for (std::int64_t b = 0; b < g.q.batches; ++b)
     for (std::int64_t h = 0; h < g.q.heads; ++h)
       for (std::int64_t s = 0; s < g.q.rows; ++s) {
+        if (glances.over(g.keys() * (8 + (g.q.size + g.v.size) / 4))) return kRunEnded;
         if (node.result() == 3) {
           score_row(node, g, b, h, s, node.integer(3), to + ((b * g.q.heads + h) * g.q.rows + s) * g.keys());
           continue;
@@ -165,11 +168,13 @@ PlainRefusal run_linear(const PlainNode& node, const PlainTensor& out, std::byte
   const double scale = node.given(3) && node.real(3) != 0 ? node.real(3) : 1 / std::sqrt(static_cast<double>(dk));
   auto* state = reinterpret_cast<double*>(scratch);
   double* delta = state + dk * dv;
+  Glances glances;
   for (std::int64_t b = 0; b < g.k.batches; ++b)
     for (std::int64_t h = 0; h < g.k.heads; ++h) {
       const std::int64_t at = (b * g.k.heads + h) * dk * dv;
       for (std::int64_t i = 0; i < dk * dv; ++i) state[i] = node.has(3) ? node.in(3).as<const float>()[at + i] : 0.0;
       for (std::int64_t t = 0; t < g.k.rows; ++t) {
+        if (glances.over((3 + shared) * dk * dv)) return kRunEnded;
         const float *k = g.k.row(node.in(1).as<const float>(), b, h, t), *v = g.v.row(node.in(2).as<const float>(), b, h, t);
         if (decays(node)) {
           const bool whole_head = node.in(4).shape[2] == g.k.heads && dk != 1;
@@ -207,6 +212,7 @@ PlainRefusal run_linear(const PlainNode& node, const PlainTensor& out, std::byte
 PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const Shape& x = node.in(0).shape;
   const std::int64_t times = x[2], kernel = node.in(1).shape[2], before = kernel - 1;
+  Glances glances;
   for (std::int64_t row = 0; row < x[0] * x[1]; ++row) {
     const std::int64_t c = row % x[1];
     // Time counts from the first value of the state.
@@ -214,7 +220,7 @@ PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte
       if (t >= before) return node.in(0).as<const float>()[row * times + t - before];
       return node.has(3) ? node.in(3).as<const float>()[row * before + t] : 0.0f;
     };
-    for (std::int64_t t = 0; node.result() == 0 && t < times; ++t) {
+    for (std::int64_t t = 0; node.result() == 0 && t < times && !glances.over(kernel); ++t) {
       double sum = node.has(2) ? node.in(2).as<const float>()[c] : 0.0f;
       for (std::int64_t k = 0; k < kernel; ++k) sum += static_cast<double>(value(t + k)) * node.in(1).as<const float>()[c * kernel + k];
       out.as<float>()[row * times + t] = static_cast<float>(node.integer(0) != 0 ? sum / (1 + std::exp(-sum)) : sum);

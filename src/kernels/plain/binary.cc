@@ -39,7 +39,7 @@ struct Functions {
 template <class T>
 PlainRefusal run_truths(TruthsOf<T> truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
                         const std::array<Extents, 2>& strides) noexcept {
-  walk_lines(out.shape, strides, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
+  walk_parts(out.shape, strides, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     truths({x.as<const T>() + at[0], y.as<const T>() + at[1], steps[0], steps[1], count}, out.as<std::uint8_t>() + i);
   });
   return nullptr;
@@ -88,7 +88,7 @@ PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::
   const elementwise::RunTable& runs = elementwise::run_table(active_isa());
   with_type(out.dtype, [&](auto zero) {
     using T = decltype(zero);
-    walk_lines(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+    walk_parts(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
       if constexpr (std::is_same_v<T, float>) {
         if (count >= kWorthVectors && steps[0] <= 1 && steps[1] <= 1)
           return runs.binary(kind, {x.as<const float>() + at[0], static_cast<int>(steps[0])},
@@ -176,7 +176,7 @@ template <class T>
 void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out) noexcept {
   const std::array<Extents, 3> strides{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
                                        broadcast_strides(y.shape, out.shape)};
-  walk_lines(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+  walk_parts(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
     const auto* holds = c.as<const std::uint8_t>() + at[0];
     const T *yes = x.as<const T>() + at[1], *no = y.as<const T>() + at[2];
     T* to = out.as<T>() + first;

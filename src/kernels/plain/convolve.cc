@@ -17,11 +17,13 @@ template <class Sum, class Term, class Body>
 void convolve(const PlainNode& node, int weight, const Windows& w, const Term& term, const Body& body) noexcept {
   const Shape &x = node.in(0).shape, &k = node.in(weight).shape;
   const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps(), depth = k[1], per_group = k[0] / node.integer(6);
+  Glances glances;
   for (std::int64_t n = 0; n < x[0]; ++n)
     for (std::int64_t m = 0; m < k[0]; ++m)
       for (std::int64_t at = 0; at < outputs; ++at) {
         Sum sum = 0;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
+          if (glances.over(1 + depth)) return;
           const std::int64_t place = tap_place(w, at, tap);
           if (place < 0) continue;
           for (std::int64_t c = 0; c < depth; ++c)
@@ -54,11 +56,13 @@ void form_chains(const PlainNode& node, const PlainTensor& out, const Windows& w
                  const PlaceOf& place_of) noexcept {
   const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps();
   const std::int64_t images = out.shape[0], channels = out.shape[1], groups = channels / weight.per_group;
+  Glances glances;
   std::fill_n(out.as<float>(), out.count(), 0.0f);
   for (std::int64_t n = 0; n < images; ++n)
     for (std::int64_t at = 0; at < outputs; ++at)
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         const std::int64_t place = place_of(at, tap);
+        if (glances.over(place < 0 ? 1 : 1 + channels * weight.depth)) return;
         if (place < 0) continue;
         for (std::int64_t g = 0; g < groups; ++g)
           generic::run({.x = {node.in(0).as<const float>() + (n * groups + g) * weight.depth * inputs + place, inputs},
@@ -115,11 +119,13 @@ class ConvolvedLines {
       for (std::int64_t i = 0; i < count; ++i) body(i);
     };
     const std::int64_t groups = out.shape[1] / weight.per_group, blocks = ceil_div(weight.per_group, kOutputs);
+    const Glances none;  // of this thread's run, for all that work for it
     for (std::int64_t n = 0; n < out.shape[0]; ++n) {
       const float* const image = node.in(0).as<const float>() + n * channels_ * outer_.inputs() * in_w_;
       if (copies()) for_all(channels_, [&](std::int64_t c) { pad(image, c, scratch); });
       for_all(groups * blocks, [&](std::int64_t unit) {
         const std::int64_t group = unit / blocks, first = unit % blocks * kOutputs;
+        Glances glances = none;
         LineChains line{.x = (copies() ? scratch : image) + group * weight.depth * plane_,
                         .x_channel = plane_,
                         .w = node.in(1).as<const float>() + group * weight.group_step + first * weight.row_step,
@@ -130,14 +136,17 @@ class ConvolvedLines {
                         .sum_row = w_.outputs(),
                         .outputs = std::min(kOutputs, weight.per_group - first),
                         .count = out_w_};
-        for (std::int64_t row = 0; row < outer_.outputs(); ++row, line.sums += out_w_) add_row(row, line);
+        for (std::int64_t row = 0; row < outer_.outputs(); ++row, line.sums += out_w_)
+          if (!add_row(row, line, glances)) return;
       });
     }
   }
 
  private:
   static constexpr std::int64_t kOutputs = 8;  // of a unit
-  static constexpr std::int64_t kTaps = 64;    // of a call
+  static constexpr std::int64_t kTaps = 64;    // of a call, and products of it, where there are several taps
+  static constexpr std::int64_t kVector = 8;   // products that are one operation
+  static constexpr std::int64_t kMostOfCall = kVector * Glances::kWork;
 
   bool copies() const noexcept { return step_ > 1 || row_ != in_w_; }
   /// Where column `p` of a padded row lies in its copy.
@@ -159,24 +168,30 @@ class ConvolvedLines {
     }
   }
 
-  void add_row(std::int64_t row, LineChains line) const noexcept {
+  /// False: the run is to end.
+  bool add_row(std::int64_t row, LineChains line, Glances& glances) const noexcept {
     static const LineChainsRun run_line = line_chains_run(active_isa());
     std::int64_t offsets[kTaps], places[kTaps];
+    const std::int64_t of_tap = line.channels * line.outputs * line.count;
+    const std::int64_t together = std::clamp<std::int64_t>(kMostOfCall / std::max<std::int64_t>(1, of_tap), 1, kTaps);
     line.offsets = offsets;
     line.places = places;
     line.taps = 0;
     for (std::int64_t tap = 0; tap < outer_.taps(); ++tap) {
       const std::int64_t place = tap_place(outer_, row, tap);
+      if (glances.over(1)) return false;
       for (std::int64_t x = 0; place >= 0 && x < kernel_w_; ++x) {
         offsets[line.taps] = place * row_ + place_of(x * dilation_w_);
         places[line.taps] = tap * kernel_w_ + x;
-        if (++line.taps == kTaps) {
+        if (++line.taps == together) {
+          if (glances.over(together * of_tap / kVector)) return false;
           run_line(line);
           line.taps = 0;
         }
       }
     }
     if (line.taps > 0) run_line(line);
+    return !glances.over(line.taps * of_tap / kVector);
   }
 
   const Windows& w_;
@@ -267,8 +282,9 @@ PlainRefusal run_columns(const PlainNode& node, const PlainTensor& out, std::byt
   columns_of(node, w);
   const std::int64_t planes = out.shape[0] * out.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   std::fill_n(out.as<float>(), out.count(), 0.0f);
+  Glances glances;
   for (std::int64_t p = 0; p < planes; ++p)
-    for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t tap = 0; tap < taps && !glances.over(outputs); ++tap)
       for (std::int64_t at = 0; at < outputs; ++at)
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
           out.as<float>()[p * inputs + place] += node.in(0).as<const float>()[(p * taps + tap) * outputs + at];
@@ -292,11 +308,12 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
   const Shape &x = node.in(0).shape, &k = node.in(1).shape;
   const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps(), depth = k[1], per_group = k[0] / node.integer(6);
   const std::int64_t offset_groups = node.integer(7), per_offset_group = x[1] / offset_groups;
+  Glances glances;
   for (std::int64_t n = 0; n < x[0]; ++n)
     for (std::int64_t m = 0; m < k[0]; ++m)
       for (std::int64_t at = 0; at < outputs; ++at) {
         double sum = node.has(3) ? node.in(3).as<const float>()[m] : 0.0f;
-        for (std::int64_t tap = 0; tap < taps; ++tap)
+        for (std::int64_t tap = 0; tap < taps && !glances.over(4 * depth); ++tap)
           for (std::int64_t c = 0; c < depth; ++c) {
             const std::int64_t channel = m / per_group * depth + c;
             const std::int64_t offset = (n * offset_groups + channel / per_offset_group) * taps + tap;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "sluice/kernels/plain.h"
+#include "sluice/kernels/turns.h"
 #include "sluice/operators/generic/elements.h"
 
 namespace sluice::kernels::plain {
@@ -98,20 +99,24 @@ inline Extents broadcast_strides(const Shape& shape, const Shape& out) noexcept 
   return strides;
 }
 
-/// Walks `shape` row-major: body(offset of each of N operands), given their strides.
+/// Walks `shape` row-major: body(offset of each of N operands), given their strides. Ends early where the run does, of which a body of
+/// some length says how many operations it is.
 template <std::size_t N, class Body>
-void walk(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
-  const std::int64_t count = shape.element_count();
+void walk(const Shape& shape, const std::array<Extents, N>& strides, const Body& body, std::int64_t operations = 1) noexcept {
+  const std::int64_t count = shape.element_count(), stretch = std::max<std::int64_t>(1, Glances::kWork / 16 / operations);
+  Glances glances;
   Extents index{};
   std::array<std::int64_t, N> offsets{};
-  for (std::int64_t i = 0; i < count; ++i) {
-    body(i, offsets);
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      const bool wraps = ++index[a] == shape[axis];
-      for (std::size_t n = 0; n < N; ++n) offsets[n] += wraps ? -strides[n][a] * (shape[axis] - 1) : strides[n][a];
-      if (!wraps) break;
-      index[a] = 0;
+  for (std::int64_t i = 0; i < count && !glances.over(stretch * operations);) {
+    for (const std::int64_t end = std::min(count, i + stretch); i < end; ++i) {
+      body(i, offsets);
+      for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+        const auto a = static_cast<std::size_t>(axis);
+        const bool wraps = ++index[a] == shape[axis];
+        for (std::size_t n = 0; n < N; ++n) offsets[n] += wraps ? -strides[n][a] * (shape[axis] - 1) : strides[n][a];
+        if (!wraps) break;
+        index[a] = 0;
+      }
     }
   }
 }
@@ -141,7 +146,24 @@ void walk_lines(const Shape& shape, const std::array<Extents, N>& strides, const
   if (!make_shape(merged.span(), lines)) return;
   std::array<std::int64_t, N> line_steps;
   for (std::size_t n = 0; n < N; ++n) line_steps[n] = steps[n][last];
-  walk(lines, steps, [&](std::int64_t i, const auto& offsets) { body(i * line, line, offsets, line_steps); });
+  walk(
+      lines, steps, [&](std::int64_t i, const auto& offsets) { body(i * line, line, offsets, line_steps); },
+      std::clamp<std::int64_t>(line, 1, Glances::kWork));
+}
+
+/// The same where no result depends on how long lines are: long ones come in parts, so that the run can end between them.
+template <std::size_t N, class Body>
+void walk_parts(const Shape& shape, const std::array<Extents, N>& strides, const Body& body) noexcept {
+  constexpr std::int64_t kPart = Glances::kWork;
+  Glances glances;
+  walk_lines(shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+    if (count <= kPart) return body(first, count, at, steps);
+    auto from = at;
+    for (std::int64_t done = 0; done < count && !glances.over(kPart); done += kPart) {
+      body(first + done, std::min(kPart, count - done), from, steps);
+      for (std::size_t n = 0; n < N; ++n) from[n] += kPart * steps[n];
+    }
+  });
 }
 
 /// Row after row of the last axis: body(first element, elements of a row, indices of the other axes). A tensor of no axes is one row.
@@ -150,7 +172,8 @@ void walk_rows(const Shape& shape, const Body& body) noexcept {
   const int last = shape.rank() - 1;
   const std::int64_t row = last < 0 ? 1 : shape[last], rows = row == 0 ? 0 : shape.element_count() / row;
   Extents index{};
-  for (std::int64_t r = 0; r < rows; ++r) {
+  Glances glances;
+  for (std::int64_t r = 0; r < rows && !glances.over(row); ++r) {
     body(r * row, row, index);
     for (int axis = last - 1; axis >= 0 && ++index[static_cast<std::size_t>(axis)] == shape[axis]; --axis)
       index[static_cast<std::size_t>(axis)] = 0;

@@ -56,6 +56,7 @@ struct Stage {
   std::int64_t length, radix, groups, same;
   const double* from;
   double* to;
+  Glances* glances;
 
   const double* source(std::int64_t q, std::int64_t j, std::int64_t k) const { return from + (q + same * (j + groups * k)) * kStep; }
   double* target(std::int64_t q, std::int64_t j, std::int64_t k) const { return to + (q + same * (radix * j + k)) * kStep; }
@@ -121,12 +122,12 @@ void stage_of_five(const Stage& s) {
   });
 }
 
-/// Any radix, by the definition.
+/// Any radix, by the definition: as many operations as a prime length is long, times itself.
 void stage_of_any(const Stage& s) {
   const std::int64_t root = s.length / s.radix;
   for (std::int64_t j = 0; j < s.groups; ++j)
     for (std::int64_t k = 0; k < s.radix; ++k)
-      for (std::int64_t q = 0; q < s.same; ++q)
+      for (std::int64_t q = 0; q < s.same && !s.glances->over(4 * s.radix); ++q)
         for (int v = 0; v < kVectors * kLanes; v += kLanes) {
           Value sum = load(s.source(q, j, 0) + v);
           for (std::int64_t n = 1, power = k; n < s.radix; ++n, power += k) {
@@ -139,10 +140,11 @@ void stage_of_any(const Stage& s) {
 
 double* transform_here(const FourierPlan& plan, double* values, double* other) noexcept {
   std::int64_t same = 1, left = plan.length;
+  Glances glances;
   for (int i = 0; i < plan.count; ++i) {
     const std::int64_t radix = plan.radices[static_cast<std::size_t>(i)];
     left /= radix;
-    const Stage stage{plan.turns, plan.length, radix, left, same, values, other};
+    const Stage stage{plan.turns, plan.length, radix, left, same, values, other, &glances};
     const auto run = radix == 2   ? stage_of_two
                      : radix == 3 ? stage_of_three
                      : radix == 4 ? stage_of_four

@@ -14,6 +14,7 @@
 #include <numbers>
 
 #include "sluice/core/cpu.h"
+#include "sluice/kernels/turns.h"
 
 namespace sluice::kernels::plain {
 
@@ -51,7 +52,8 @@ class FourierBatch {
   template <class Value, class Result>
   void run(std::int64_t count, bool real, std::int64_t bins, const Value& value, const Result& result, Isa isa = active_isa()) noexcept {
     const std::int64_t together = signals(real);
-    for (std::int64_t first = 0; first < count; first += together) {
+    Glances glances;
+    for (std::int64_t first = 0; first < count && !glances.over(together * plan_.length); first += together) {
       const std::int64_t here = count - first < together ? count - first : together;
       real ? load_pairs(first, here, value) : load_each(first, here, value);
       const double* const made = transform(plan_, values_, other_, isa);

@@ -29,7 +29,8 @@ PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
   const std::int64_t count = indices.count(), run = view.inner * size;
   PlainRefusal fault = nullptr;
-  for (std::int64_t k = 0; k < count; ++k) {
+  Glances glances;
+  for (std::int64_t k = 0; k < count && !glances.over(view.outer * view.inner); ++k) {
     std::int64_t place = integer_at(indices, k);
     const bool inside = resolve(place, view.extent);
     if (!inside) fault = kWrongIndex;
@@ -97,7 +98,8 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
   const std::int64_t tuples = indices.count() / depth, inner = data.shape.count(batch + depth, data.shape.rank());
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
   PlainRefusal fault = nullptr;
-  for (std::int64_t t = 0; t < tuples; ++t) {
+  Glances glances;
+  for (std::int64_t t = 0; t < tuples && !glances.over(inner + depth); ++t) {
     std::int64_t at = t / std::max<std::int64_t>(1, tuples / batches) * batch_size;
     bool inside = true;
     for (int d = 0; d < depth; ++d) {

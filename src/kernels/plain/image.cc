@@ -172,6 +172,7 @@ class GridRun {
         out_(out.as<float>()),
         tile_(reinterpret_cast<float*>(scratch)) {
     for (int a = 0; a < axes_; ++a) combinations_ *= form_.taps();
+    operations_ = kSampleLanes * (16 + combinations_ * x_[1]);
   }
 
   /// Plane by plane.
@@ -209,7 +210,7 @@ class GridRun {
   /// Calls body(taps, first output, outputs) for each kSampleLanes outputs of an image.
   template <class Body>
   void each_run(std::int64_t n, const Body& body) noexcept {
-    for (std::int64_t first = 0; first < outputs_; first += kSampleLanes) {
+    for (std::int64_t first = 0; first < outputs_ && !glances_.over(operations_); first += kSampleLanes) {
       const std::int64_t lanes = std::min(kSampleLanes, outputs_ - first);
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
         std::array<Taps, kMaxGridAxes> taps;
@@ -233,6 +234,8 @@ class GridRun {
   float* const out_;
   float* const tile_;
   int combinations_ = 1;
+  std::int64_t operations_ = 1;  // of a run of kSampleLanes outputs
+  Glances glances_;
   Samples samples_;
 };
 
@@ -249,8 +252,9 @@ PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte
   const auto axes = static_cast<int>(out.shape.back());
   const std::int64_t places = out.shape.count(1, axes + 1);
   const bool align = node.integer(1) != 0;
+  Glances glances;
   for (std::int64_t n = 0; n < out.shape[0]; ++n)
-    for (std::int64_t at = 0; at < places; ++at) {
+    for (std::int64_t at = 0; at < places && !glances.over(16); ++at) {
       // Coordinates x, y, z: the last axis first.
       std::array<double, 4> coordinates{};
       std::int64_t left = at;
@@ -321,11 +325,12 @@ double roi_sample(const float* image, std::int64_t width, const RoiPlace& y, con
 
 /// One channel of one region.
 void align_channel(const float* image, std::int64_t width, const RoiAxis& down, const RoiAxis& across, bool largest, const Shape& shape,
-                   float* out) noexcept {
+                   Glances& glances, float* out) noexcept {
   for (std::int64_t i = 0; i < shape[2]; ++i)
     for (std::int64_t j = 0; j < shape[3]; ++j) {
       double sum = 0, most = -HUGE_VAL;
       for (std::int64_t sy = 0; sy < down.samples(); ++sy) {
+        if (glances.over(4 * across.samples())) return;
         const RoiPlace y = down.at(i, sy);
         for (std::int64_t sx = 0; sx < across.samples(); ++sx) {
           const double value = roi_sample(image, width, y, across.at(j, sx), largest);
@@ -343,6 +348,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
   // output_half_pixel before opset 16, half_pixel since, unless the node says.
   const bool half = node.integer(kRoiCoordinates) == 1 || (node.integer(kRoiCoordinates) == 0 && node.integer(kRoiOpset) >= 16);
   const double scale = node.real(kRoiScale), shift = half ? 0.5 : 0.0;
+  Glances glances;
   PlainRefusal fault = nullptr;
   for (std::int64_t r = 0; r < out.shape[0]; ++r) {
     const float* roi = node.in(1).as<const float>() + r * 4;
@@ -365,7 +371,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
     const RoiAxis down(top, bin_h, rows, samples_of(bin_h), x[2]), across(left, bin_w, columns, samples_of(bin_w), x[3]);
     for (std::int64_t c = 0; c < x[1]; ++c)
       align_channel(node.in(0).as<const float>() + (batch * x[1] + c) * x[2] * x[3], x[3], down, across, node.integer(kRoiMode) == 1,
-                    out.shape, out.as<float>() + (r * x[1] + c) * rows * columns);
+                    out.shape, glances, out.as<float>() + (r * x[1] + c) * rows * columns);
   }
   return fault;
 }

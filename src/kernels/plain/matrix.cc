@@ -11,22 +11,23 @@ namespace {
 
 /// body(first element of a row of a, first of the matrix b, row of the result)
 template <class Body>
-void each_row(const Product& p, const Body& body) noexcept {
+void each_row(const Product& p, Glances& glances, const Body& body) noexcept {
   Shape batch_a, batch_b;
   make_shape(p.a.dims().first(static_cast<std::size_t>(p.a.rank() - 2)), batch_a);
   make_shape(p.b.dims().first(static_cast<std::size_t>(p.b.rank() - 2)), batch_b);
   walk(p.batch, std::array<Extents, 2>{broadcast_strides(batch_a, p.batch), broadcast_strides(batch_b, p.batch)},
        [&](std::int64_t i, const auto& at) {
-         for (std::int64_t r = 0; r < p.m; ++r) body((at[0] * p.m + r) * p.k, at[1] * p.k * p.n, i * p.m + r);
+         for (std::int64_t r = 0; r < p.m && !glances.over(1); ++r) body((at[0] * p.m + r) * p.k, at[1] * p.k * p.n, i * p.m + r);
        });
 }
 
 /// body(element of the result, its row, its column, sum over k of a * b given two functions of an element's index).
 template <class Sum, class Body>
 void multiply(const Product& p, const Sum& sum, const Body& body) noexcept {
-  each_row(p, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
+  Glances glances;
+  each_row(p, glances, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
     const std::int64_t r = row % p.m;
-    for (std::int64_t c = 0; c < p.n; ++c) body(row * p.n + c, r, c, sum(a, b + c, r, c));
+    for (std::int64_t c = 0; c < p.n && !glances.over(p.k); ++c) body(row * p.n + c, r, c, sum(a, b + c, r, c));
   });
 }
 
@@ -66,9 +67,21 @@ PlainRefusal run_matmul(const PlainNode& node, const PlainTensor& out, std::byte
   if (is_f32(out.dtype)) {
     const auto *left = node.in(0).as<const float>(), *right = node.in(1).as<const float>();
     std::fill_n(out.as<float>(), out.count(), 0.0f);
-    each_row(p, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
-      generic::run(
-          {.x = {left + a, 1}, .w = {right + b, p.n}, .depth = p.k, .count = p.n, .row_step = 1, .sums = out.as<float>() + row * p.n});
+    // Columns of a call: a vector of products is one operation.
+    constexpr std::int64_t kVector = 8;
+    const std::int64_t together = std::max(kVector, kVector * Glances::kWork / std::max<std::int64_t>(1, p.k) / kVector * kVector);
+    Glances glances;
+    each_row(p, glances, [&](std::int64_t a, std::int64_t b, std::int64_t row) {
+      for (std::int64_t c = 0; c < p.n; c += together) {
+        const std::int64_t count = std::min(together, p.n - c);
+        if (glances.over(p.k * count / kVector)) return;
+        generic::run({.x = {left + a, 1},
+                      .w = {right + b + c, p.n},
+                      .depth = p.k,
+                      .count = count,
+                      .row_step = 1,
+                      .sums = out.as<float>() + row * p.n + c});
+      }
     });
     return nullptr;
   }
@@ -91,7 +104,7 @@ std::uint64_t det_scratch(const PlainNode& node) noexcept {
 }
 
 /// Elimination with the largest pivot of each column; `m` is destroyed.
-double determinant(double* m, std::int64_t n) noexcept {
+double determinant(double* m, std::int64_t n, Glances& glances) noexcept {
   double det = 1;
   for (std::int64_t c = 0; c < n; ++c) {
     std::int64_t pivot = c;
@@ -104,6 +117,7 @@ double determinant(double* m, std::int64_t n) noexcept {
     }
     det *= m[c * n + c];
     for (std::int64_t r = c + 1; r < n; ++r) {
+      if (glances.over(n - c)) return 0;
       const double factor = m[r * n + c] / m[c * n + c];
       for (std::int64_t k = c; k < n; ++k) m[r * n + k] -= factor * m[c * n + k];
     }
@@ -114,9 +128,10 @@ double determinant(double* m, std::int64_t n) noexcept {
 PlainRefusal run_det(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   const std::int64_t n = node.in(0).shape.back(), count = out.count();
   auto* m = reinterpret_cast<double*>(scratch);
-  for (std::int64_t i = 0; i < count; ++i) {
+  Glances glances;
+  for (std::int64_t i = 0; i < count && !glances.over(n * n); ++i) {
     std::copy_n(node.in(0).as<const float>() + i * n * n, n * n, m);
-    out.as<float>()[i] = static_cast<float>(determinant(m, n));
+    out.as<float>()[i] = static_cast<float>(determinant(m, n, glances));
   }
   return nullptr;
 }

@@ -19,7 +19,8 @@ template <class Body>
 void each_moments(const float* x, std::int64_t rows, std::int64_t count, const Body& body) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
   const auto terms = static_cast<double>(count);
-  for (std::int64_t row = 0; row < rows; ++row, x += count) {
+  Glances glances;
+  for (std::int64_t row = 0; row < rows && !glances.over(count); ++row, x += count) {
     const double mean = vectors.sum(Term::kValue, x, count) / terms;
     body(row, Moments{mean, vectors.squares(mean, x, count) / terms});
   }
@@ -133,8 +134,9 @@ PlainRefusal run_mvn(const PlainNode& node, const PlainTensor& out, std::byte* s
 PlainRefusal run_lp(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const AxisView view = axis_view(out.shape, axis_of(node.integer(0), out.shape.rank()));
   const bool squares = node.integer(1) == 2;
+  Glances glances;
   for (std::int64_t o = 0; o < view.outer; ++o)
-    for (std::int64_t i = 0; i < view.inner; ++i) {
+    for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent); ++i) {
       const std::int64_t first = o * view.extent * view.inner + i;
       const float* x = node.in(0).as<const float>() + first;
       double norm = 0;
@@ -166,7 +168,8 @@ PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, 1);
   const double momentum = node.real(1);
-  for (std::int64_t c = 0; c < view.extent; ++c) {
+  Glances glances;
+  for (std::int64_t c = 0; c < view.extent && !glances.over(view.outer * view.inner); ++c) {
     Moments m{node.in(3).as<const float>()[c], node.in(4).as<const float>()[c]};
     if (node.integer(2) != 0) {
       const Moments given = m;

@@ -54,12 +54,15 @@ void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows&
   const std::int64_t in_w = w.in[last], out_w = w.out[last], step = w.stride[last];
   const T* from = x.as<const T>();
   T* to = out.as<T>();
+  Glances glances;
   for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += outer.inputs() * in_w)
     for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
       std::fill_n(to, out_w, generic::Greatest<T>().value());
       for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
         const std::int64_t place = tap_place(outer, row, tap);
+        if (glances.over(1)) return;
         for (std::int64_t k = 0; place >= 0 && k < w.kernel[last]; ++k) {
+          if (glances.over(1 + out_w / 4)) return;
           const Interval<std::int64_t> taken = k < kKnown ? known[static_cast<std::size_t>(k)] : taken_by(w, k);
           const std::int64_t first = place * in_w + k * w.dilation[last] - w.before[last] + taken.begin * step;
           if (taken.begin < taken.end) take_greater(from + first, step, taken.end - taken.begin, to + taken.begin);
@@ -73,11 +76,12 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) no
   const PlainTensor& x = node.in(0);
   if (node.result() == 0) return run_max_values<T>(x, out, w);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  Glances glances;
   for (std::int64_t image = 0; image < images; ++image) {
     const T* from = x.as<const T>() + image * inputs;
     for (std::int64_t at = 0; at < outputs; ++at) {
       generic::Greatest<T> greatest;
-      for (std::int64_t tap = 0; tap < taps; ++tap)
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
         if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
       const std::int64_t place = greatest.place();
       out.as<std::int64_t>()[image * outputs + at] =
@@ -92,10 +96,11 @@ constexpr std::int64_t kPartOfRow = 256;
 /// Adds `term(x)` of one row of taps to `sums`, those of outputs [part.begin, part.end) of a row: tap after tap. `from` is the row of the
 /// input.
 template <class Sum, class Term>
-void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t> part, Sum* sums, const Term& term) noexcept {
+void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t> part, Sum* sums, const Term& term,
+                     Glances& glances) noexcept {
   const auto last = static_cast<std::size_t>(w.axes - 1);
   const std::int64_t step = w.stride[last];
-  for (std::int64_t k = 0; k < w.kernel[last]; ++k) {
+  for (std::int64_t k = 0; k < w.kernel[last] && !glances.over(part.size()); ++k) {
     const Interval<std::int64_t> taken = taken_by(w, k);
     const std::int64_t begin = std::max(taken.begin, part.begin), end = std::min(taken.end, part.end);
     const float* const values = from + k * w.dilation[last] - w.before[last];
@@ -124,6 +129,7 @@ void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Wind
   const auto* from = x.as<const float>();
   auto* to = out.as<float>();
   std::array<float, kPartOfRow> row_sums;
+  Glances glances;
   for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
     for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
       std::int64_t terms = 1, rest = row;
@@ -136,7 +142,8 @@ void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Wind
           const std::int64_t place = tap_place(outer, row, tap);
           if (place < 0) continue;
           row_sums.fill(0.0f);
-          add_row_of_taps(w, from + place * w.in[last], part, row_sums.data(), [](float value) { return value; });
+          add_row_of_taps(
+              w, from + place * w.in[last], part, row_sums.data(), [](float value) { return value; }, glances);
           for (std::int64_t i = 0; i < part.size(); ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
         }
         for (std::int64_t i = 0; i < part.size(); ++i)
@@ -152,11 +159,12 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) 
   if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return run_means_by_rows(node, out, w);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   const std::int64_t row = w.kernel[last];
+  Glances glances;
   for (std::int64_t image = 0; image < images; ++image)
     for (std::int64_t at = 0; at < outputs; ++at) {
       generic::Mean mean(one_channel);
       std::int64_t terms = 0;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap) {
         bool padded = false;
         const std::int64_t place = tap_place(w, at, tap, &padded);
         if (place >= 0) mean.add(x.as<const float>()[image * inputs + place]);
@@ -187,6 +195,7 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   const auto* from = x.as<const float>();
   auto* to = out.as<float>();
   std::array<double, kPartOfRow> sums;
+  Glances glances;
   for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
     for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w)
       for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
@@ -197,9 +206,11 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
           if (place < 0) continue;
           const float* const values = from + place * w.in[last];
           if (power.exponent == 2)
-            add_row_of_taps(w, values, part, sums.data(), [](float v) { return static_cast<double>(v) * static_cast<double>(v); });
+            add_row_of_taps(
+                w, values, part, sums.data(), [](float v) { return static_cast<double>(v) * static_cast<double>(v); }, glances);
           else
-            add_row_of_taps(w, values, part, sums.data(), [&](float v) { return power.of(v); });
+            add_row_of_taps(
+                w, values, part, sums.data(), [&](float v) { return power.of(v); }, glances);
         }
         for (std::int64_t i = 0; i < part.size(); ++i) to[first + i] = static_cast<float>(power.root_of(sums[static_cast<std::size_t>(i)]));
       }
@@ -243,7 +254,8 @@ float global_of(const PlainNode& node, const float* from, std::int64_t count, st
 PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t images = out.count(), inner = x.count() / images, row = x.shape.rank() > 2 ? x.shape.back() : 1;
-  for (std::int64_t image = 0; image < images; ++image)
+  Glances glances;
+  for (std::int64_t image = 0; image < images && !glances.over(inner); ++image)
     out.as<float>()[image] = global_of(node, x.as<const float>() + image * inner, inner, row);
   return nullptr;
 }

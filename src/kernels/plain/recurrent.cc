@@ -153,6 +153,8 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   sizes_of(node, s);
   if (node.result() == 0) std::fill_n(out.as<float>(), out.count(), 0.0f);
   PlainRefusal fault = nullptr;
+  const std::int64_t operations = s.gates * s.hidden * (8 + (s.inputs + s.hidden) / 4);
+  Glances glances;
   for (std::int64_t d = 0; d < s.directions; ++d) {
     Direction direction(node, s, d, scratch_bytes);
     const bool backwards = node.integer(kDirection) == 1 || d == 1;
@@ -165,6 +167,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
       direction.begin(b);
       for (std::int64_t k = 0; k < length; ++k) {
         const std::int64_t t = backwards ? length - 1 - k : k;
+        if (glances.over(operations)) return kRunEnded;
         direction.step(node.in(0).as<const float>() + (s.batch_first ? b * s.times + t : t * s.batches + b) * s.inputs);
         if (node.result() != 0) continue;
         const std::int64_t at = s.batch_first ? (b * s.times + t) * s.directions + d : (t * s.directions + d) * s.batches + b;

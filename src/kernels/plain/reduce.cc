@@ -132,12 +132,23 @@ ResultRows result_rows(const Shape& shape, const Extents& strides) noexcept {
   return found.count > 0 ? found : ResultRows();
 }
 
+/// Calls `fold(first row, rows)` with some at a time, so that the run can end between them.
+template <class FoldRows>
+void for_rows(const ResultRows& rows, const FoldRows& fold) noexcept {
+  const std::int64_t some = std::max<std::int64_t>(1, Glances::kWork / rows.count);
+  Glances glances;
+  for (std::int64_t first = 0; first < rows.rows && !glances.over(some * rows.count); first += some)
+    fold(first, std::min(some, rows.rows - first));
+}
+
 /// Adds up what lies at the same place of the results, by lines along which either one result takes all values (in the order of vectors.h,
 /// then line after line) or each takes its own, in the order of the values.
 void fold_terms(Term term, const PlainTensor& x, const Extents& strides, double* sums) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
   if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
-    return vectors.sum_rows(term, x.as<const float>(), rows.rows, rows.count, sums);
+    return for_rows(rows, [&](std::int64_t first, std::int64_t count) {
+      vectors.sum_rows(term, x.as<const float>() + first * rows.count, count, rows.count, sums + first);
+    });
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
     double* const to = sums + at[0];
@@ -168,7 +179,9 @@ void fold_product(const PlainTensor& x, const Extents& strides, double* products
 void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, std::int64_t results, float* best) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
   if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
-    return vectors.extremes(largest, x.as<const float>(), rows.rows, rows.count, best);
+    return for_rows(rows, [&](std::int64_t first, std::int64_t count) {
+      vectors.extremes(largest, x.as<const float>() + first * rows.count, count, rows.count, best + first);
+    });
   std::fill(best, best + results, largest ? -HUGE_VALF : HUGE_VALF);
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
@@ -324,8 +337,9 @@ void run_means(const PlainNode& node, const PlainTensor& out, const Neighbours& 
   const bool image = in.rank() == 4 && axes.first == 2 && axes.end == 4;
   const std::int64_t run = in.count(axes.first, axes.end), row = image ? in[3] : run, inner = in.count(axes.end, in.rank());
   const auto* from = node.in(0).as<const float>();
+  Glances glances;
   for (std::int64_t o = 0; o < in.count(0, axes.first); ++o, from += run * inner)
-    for (std::int64_t i = 0; i < inner; ++i) {
+    for (std::int64_t i = 0; i < inner && !glances.over(run); ++i) {
       generic::Mean mean(image ? in[1] == 1 : inner == 1);
       for (std::int64_t k = 0; k < run; ++k) {
         mean.add(from[k * inner + i]);
@@ -383,7 +397,8 @@ void find_extremes(const T* from, const AxisView& view, std::int64_t places, boo
 /// Of f32, in vectors. Places fit 32 bits.
 void find_f32_extremes(const PlainTensor& x, const AxisView& view, const Extreme& which, std::int64_t* best) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
-  for (std::int64_t o = 0; o < view.outer; ++o) {
+  Glances glances;
+  for (std::int64_t o = 0; o < view.outer && !glances.over(view.extent * view.inner); ++o) {
     const float* const from = x.as<const float>() + o * view.extent * view.inner;
     if (view.inner == 1)
       best[o] = vectors.extreme_place(which, from, view.extent);
@@ -402,8 +417,9 @@ PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) 
   }
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
+    Glances glances;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t first = 0; first < view.inner; first += kPlacesTogether)
+      for (std::int64_t first = 0; first < view.inner && !glances.over(view.extent * kPlacesTogether); first += kPlacesTogether)
         find_extremes(x.as<const T>() + o * view.extent * view.inner + first, view, std::min(kPlacesTogether, view.inner - first), largest,
                       last, out.as<std::int64_t>() + o * view.inner + first);
   });
@@ -417,8 +433,9 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
+    Glances glances;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; i += kPlacesTogether) {
+      for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent * kPlacesTogether); i += kPlacesTogether) {
         const std::int64_t first = o * view.extent * view.inner + i, places = std::min(kPlacesTogether, view.inner - i);
         std::array<Sum, kPlacesTogether> sums;
         sums.fill(product ? 1 : 0);

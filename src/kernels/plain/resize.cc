@@ -77,7 +77,7 @@ double kernel_weight(const PlainNode& node, double distance) noexcept {
 /// The input places that one output place of an axis sums up.
 class Window {
  public:
-  Window(const PlainNode& node, int axis, std::int64_t i, std::int64_t in, std::int64_t out) noexcept
+  Window(const PlainNode& node, int axis, std::int64_t i, std::int64_t in, std::int64_t out, Glances& glances) noexcept
       : node_(node), x_(source_of(node, axis, i, in, out)), in_(in), excludes_(node.integer(kExclude) != 0) {
     const double scale = node.real(kScales, static_cast<std::size_t>(axis));
     // Shrinking with antialias widens the kernel to the pixels that one output stands for.
@@ -86,7 +86,7 @@ class Window {
     first = static_cast<std::int64_t>(std::floor(x_ - reach)) + 1;
     last = static_cast<std::int64_t>(std::ceil(x_ + reach)) - 1;
     double total = 0;
-    for (std::int64_t k = first; k <= last; ++k)
+    for (std::int64_t k = first; k <= last && !glances.over(4); ++k)
       if (takes(k)) total += kernel_weight(node, (static_cast<double>(k) - x_) * widening_);
     if (total != 0) total_ = total;
   }
@@ -107,10 +107,10 @@ class Window {
 /// One axis: `from` [outer, in, inner] to `to` [outer, out, inner]. Places that lie side by side are summed at the same time, so that a
 /// weight is computed once for each group of them.
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
-                 std::int64_t inner) noexcept {
+                 std::int64_t inner, Glances& glances) noexcept {
   constexpr std::int64_t kTogether = 64, kKnown = 32;
   for (std::int64_t i = 0; i < out; ++i) {
-    const Window window(node, axis, i, in, out);
+    const Window window(node, axis, i, in, out, glances);
     const bool outside = window.outside();
     std::array<double, kKnown> known;
     for (std::int64_t k = window.first; k <= std::min(window.last, window.first + kKnown - 1); ++k)
@@ -123,6 +123,7 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
         const std::int64_t places = std::min(kTogether, inner - first);
         std::array<double, kTogether> sums{};
         for (std::int64_t k = window.first; k <= window.last && !outside; ++k) {
+          if (glances.over(4 + places)) return;
           if (!window.takes(k)) continue;
           const double factor = weight(k);
           const float* const row = from + (o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + first;
@@ -188,7 +189,8 @@ PlainRefusal run_of_kind(const PlainNode& node, const PlainTensor& out) noexcept
   };
   for (int axis = 0; axis < rank; ++axis) find_taps(axis);
   const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
+  Glances glances;
+  for (std::int64_t i = 0; i < count && !glances.over(4 << 2 * rank); ++i) {
     float sum = 0.0f;
     sources.for_each([&](const Extents& place, float weight) {
       std::int64_t at = 0;
@@ -229,11 +231,12 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
   float* b = a + resize_scratch(node) / (2 * sizeof(float));
   const float* from = x.as<const float>();
   Shape now = x.shape;
+  Glances glances;
   for (int axis = 0; axis < now.rank(); ++axis) {
     const std::int64_t in = now[axis], extent = out.shape[axis];
     const bool keeps = in == extent && node.real(kScales, static_cast<std::size_t>(axis)) == 1.0 && node.integer(kCoordinates) != kCrop;
     if (keeps) continue;
-    resize_axis(node, axis, from, a, now.count(0, axis), in, extent, now.count(axis + 1, now.rank()));
+    resize_axis(node, axis, from, a, now.count(0, axis), in, extent, now.count(axis + 1, now.rank()), glances);
     now[axis] = extent;
     from = a;
     std::swap(a, b);
@@ -244,18 +247,20 @@ PlainRefusal run_resize(const PlainNode& node, const PlainTensor& out, std::byte
 
 /// The value at source places of the axes up to `axis`, the later ones being at `offset`; `at`: the output's indices. Axis 0 is summed up
 /// first and every axis is rounded, as `resize_axis` does it.
-float interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis,
-                  std::int64_t offset) noexcept {
+float interpolate(const PlainNode& node, const Extents& strides, const Shape& out, const Extents& at, int axis, std::int64_t offset,
+                  Glances& glances) noexcept {
   const PlainTensor& x = node.in(0);
   if (axis < 0) return x.as<const float>()[offset];
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t in = x.shape[axis];
-  if (in == out[axis] && node.real(kScales, a) == 1.0) return interpolate(node, strides, out, at, axis - 1, offset + at[a] * strides[a]);
-  const Window window(node, axis, at[a], in, out[axis]);
+  if (in == out[axis] && node.real(kScales, a) == 1.0)
+    return interpolate(node, strides, out, at, axis - 1, offset + at[a] * strides[a], glances);
+  const Window window(node, axis, at[a], in, out[axis], glances);
   double sum = 0;
-  for (std::int64_t k = window.first; k <= window.last; ++k)
+  for (std::int64_t k = window.first; k <= window.last && !glances.over(4); ++k)
     if (window.takes(k))
-      sum += window.weight(k) * interpolate(node, strides, out, at, axis - 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a]);
+      sum += window.weight(k) *
+             interpolate(node, strides, out, at, axis - 1, offset + std::clamp<std::int64_t>(k, 0, in - 1) * strides[a], glances);
   return static_cast<float>(sum);
 }
 
@@ -267,11 +272,12 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
   if (resize.integer(kMode) == kNearest) return run_nearest(resize, out);
   const Extents from = strides_of(resize.in(0).shape), to = strides_of(out.shape);
   const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
+  Glances glances;
+  for (std::int64_t i = 0; i < count && !glances.over(1); ++i) {
     Extents at{};
     for (int axis = 0; axis < out.shape.rank(); ++axis)
       at[static_cast<std::size_t>(axis)] = i / to[static_cast<std::size_t>(axis)] % out.shape[axis];
-    out.as<float>()[i] = interpolate(resize, from, out.shape, at, out.shape.rank() - 1, 0);
+    out.as<float>()[i] = interpolate(resize, from, out.shape, at, out.shape.rank() - 1, 0, glances);
   }
   return nullptr;
 }

@@ -43,7 +43,8 @@ void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView
   auto* const found = reinterpret_cast<std::uint64_t*>(scratch);
   std::array<std::int64_t, kMostTurns / kMostLanes> places;
   auto* const line = reinterpret_cast<float*>(found + view.extent);
-  for (std::int64_t at = 0; at < view.outer * view.inner; ++at) {
+  Glances glances;
+  for (std::int64_t at = 0; at < view.outer * view.inner && !glances.over(view.extent + 8 * k); ++at) {
     const std::int64_t o = at / view.inner, i = at % view.inner;
     const float* from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
     if (view.inner != 1) {
@@ -77,8 +78,9 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
   auto* places = reinterpret_cast<std::int64_t*>(scratch);
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
+    Glances glances;
     for (std::int64_t o = 0; o < view.outer; ++o)
-      for (std::int64_t i = 0; i < view.inner; ++i) {
+      for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent + 8 * k); ++i) {
         const T* from = x.as<const T>() + o * view.extent * view.inner + i;
         for (std::int64_t p = 0; p < k; ++p) places[p] = p;
         // NaN sorts last either way, so that the order is one.
@@ -127,8 +129,9 @@ PlainRefusal run_hardmax(const PlainNode& node, const PlainTensor& out, std::byt
   std::fill(to, to + out.count(), 0.0f);
   constexpr std::int64_t kTogether = 64;
   std::array<std::int64_t, kTogether> places;
+  Glances glances;
   for (std::int64_t o = 0; o < view.outer; ++o, from += view.extent * view.inner, to += view.extent * view.inner)
-    for (std::int64_t i = 0; i < view.inner; i += kTogether) {
+    for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent * std::min(kTogether, view.inner)); i += kTogether) {
       const std::int64_t count = std::min(kTogether, view.inner - i);
       if (view.inner == 1)
         places[0] = vectors.extreme_place(first_largest, from, view.extent);
@@ -144,8 +147,9 @@ PlainRefusal run_one_hot(const PlainNode& node, const PlainTensor& out, std::byt
   const AxisView view = axis_view(out.shape, axis_of(node.integer(1), out.shape.rank()));
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
   const std::byte* values = node.in(2).data;
+  Glances glances;
   for (std::int64_t o = 0; o < view.outer; ++o)
-    for (std::int64_t i = 0; i < view.inner; ++i) {
+    for (std::int64_t i = 0; i < view.inner && !glances.over(depth); ++i) {
       // An index outside [-depth, depth) is no error here: its column stays cold.
       std::int64_t hot = integer_at(node.in(0), o * view.inner + i);
       if (hot < 0) hot += depth;

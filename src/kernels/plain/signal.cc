@@ -100,7 +100,8 @@ PlainRefusal run_mel(const PlainNode& node, const PlainTensor& out, std::byte*) 
     return std::clamp<std::int64_t>(whole(std::floor(static_cast<double>(length + 1) * hertz / rate)), 0, rows);
   };
   std::fill_n(out.as<float>(), out.count(), 0.0f);
-  for (std::int64_t b = 0; b < bins; ++b) {
+  Glances glances;
+  for (std::int64_t b = 0; b < bins && !glances.over(rows); ++b) {
     const std::int64_t first = edge(b), top = edge(b + 1), last = edge(b + 2);
     const auto set = [&](std::int64_t row, double value) {
       if (row < rows) out.as<float>()[row * bins + b] = static_cast<float>(value);
@@ -138,6 +139,7 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
   const std::int64_t rows = x.shape.rank() == 1 ? 1 : x.shape[0], length = x.shape.back(), width = out.shape.back();
   const auto counts = node.list(4), places = node.list(5), pool = node.list(6);
   std::fill_n(out.as<float>(), out.count(), 0.0f);
+  Glances glances;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::size_t gram = 0;
     for (std::size_t n = 1; n <= counts.size(); ++n) {
@@ -146,8 +148,10 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
         const auto size = static_cast<std::int64_t>(n);
         if (size < node.integer(2) || size > node.integer(0)) continue;
         std::int64_t found = 0;
-        for (std::int64_t skip = 0; skip <= (n == 1 ? 0 : std::min(node.integer(1), length)); ++skip)
+        for (std::int64_t skip = 0; skip <= (n == 1 ? 0 : std::min(node.integer(1), length)); ++skip) {
+          if (glances.over(length)) return kRunEnded;
           found += occurrences(x, row, length, pool.subspan(at, n), skip);
+        }
         const double weight = node.given(7) ? node.real(7, gram) : 1.0;
         const std::int64_t mode = node.integer(3);
         out.as<float>()[row * width + places[gram]] = static_cast<float>(mode == kTf    ? static_cast<double>(found)

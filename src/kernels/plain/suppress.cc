@@ -47,11 +47,13 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
   const std::int32_t above = !node.given(kScore) ? kNoKey + 1 : std::isnan(least) ? INT32_MAX : key_of_value(least);
   const VectorTable& vectors = vector_table(active_isa());
   std::int64_t selected = 0;
+  Glances glances;
   for (std::int64_t list = 0; list < counts.batches * counts.classes; ++list) {
     const float* const scores = node.in(1).as<const float>() + list * counts.boxes;
     const float* const boxes = node.in(0).as<const float>() + list / counts.classes * counts.boxes * 4;
     Scan scan{.values = scores, .end = counts.boxes, .above = above, .found = order, .room = counts.boxes};
     vectors.scan(scan);
+    if (glances.over(counts.boxes)) return kRunEnded;
     // A heap with the best on top: of many candidates few are looked at before enough are selected.
     std::int64_t candidates = scan.count;
     std::make_heap(order, order + candidates);
@@ -61,6 +63,7 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
       std::pop_heap(order, order + candidates);
       const Box box = box_at(boxes + best * 4, centre);
       bool keep = true;
+      if (glances.over(16 + 2 * (selected - first))) return kRunEnded;
       for (std::int64_t s = first; s < selected && keep; ++s) keep = !(overlap(box, box_at(boxes + rows[s * 3 + 2] * 4, centre)) > limit);
       if (!keep) continue;
       if (selected == room) return kOverBound;

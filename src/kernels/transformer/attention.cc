@@ -74,6 +74,7 @@ class HeadStep {
     // No row sees more keys than the last.
     gather(batch, seen(rows.end - 1 - batch * s_.queries));
     for (std::int64_t row = rows.begin; row < rows.end; row += s_.block_rows) {
+      if (call_.pool != nullptr && call_.pool->stopped()) return;
       const RowRange block{row, std::min(rows.end, row + s_.block_rows)};
       score(block, seen(block.end - 1 - batch * s_.queries));
       for (std::int64_t r = block.begin; r < block.end; r += kMaxProductRows)
