@@ -30,7 +30,7 @@ constexpr Bytes kStaticProcessFloor = 1216_KiB;
 // to 1.47 MiB were left of budgets that had 320 KiB more here.
 constexpr Bytes kPagesAfterOpen = 512_KiB;
 constexpr Bytes kPagesAfterBuild = 256_KiB;
-// What is held of it at any time, which `release_code_pages` does not count: 0.35 to 0.45 MiB.
+// What is held of it at any time, which `release_code_pages` does not count: 0.3 to 0.38 MiB.
 constexpr Bytes kCodeHeld = 384_KiB;
 // And for models that use more of the kernels, one of 2 MiB or more all of this. A static program has no libraries.
 constexpr Bytes kMoreCode = 512_KiB;

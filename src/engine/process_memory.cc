@@ -207,9 +207,15 @@ Bytes release_code_pages() noexcept {
     held = code.held();
   };
   std::array<char, 4096> buffer;
-  Bytes resident = read_field(read_lines("/proc/self/smaps_rollup", buffer, release), "Rss:");
-  if (resident == Bytes()) resident = read_field(read_lines("/proc/self/status", buffer, release), "VmRSS:");
-  return resident - std::min(resident, held);
+  std::string_view text = read_lines("/proc/self/smaps_rollup", buffer, release);
+  Bytes resident = read_field(text, "Rss:"), locked = read_field(text, "Locked:");
+  if (resident == Bytes()) {
+    text = read_lines("/proc/self/status", buffer, release);
+    resident = read_field(text, "VmRSS:");
+    locked = read_field(text, "VmLck:");
+  }
+  // What is locked cannot be given back: it stays, and counts.
+  return locked > Bytes() ? resident : resident - std::min(resident, held);
 }
 
 void release_code_pages_in_pieces() noexcept {

@@ -89,7 +89,9 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
   report.value_inputs.assign(made.draft.value_inputs.begin(), made.draft.value_inputs.end());
   report.unbounded.assign(made.draft.wanted_bounds.begin(), made.draft.wanted_bounds.end());
   if (!report.problems.empty()) return stop();
-  rewrite(made.draft, options.fuse, options.exact);
+  // The rule of a graph by its axes has one structure for all of them, and no Winograd (check_numerics_by_axis).
+  const bool by_axis = model::count_points(report.dimensions) > model::kMaxPoints;
+  rewrite(made.draft, options.fuse, options.exact || by_axis);
 
   model::Graph& graph = made.graph;
   report.pruned.clear();

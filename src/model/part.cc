@@ -26,7 +26,7 @@ class PartMaker {
       if (is_made(port.tensor) || whole()) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, port));
     for (std::size_t i = first_; i < last_; ++i)
       for (const TensorId output : graph_.nodes[i].outputs)
-        if (crosses(output)) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, physical(output)));
+        if (crosses(output)) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.outputs, part_.outputs, crossing(output)));
     return std::move(part_);
   }
 
@@ -47,9 +47,8 @@ class PartMaker {
                        graph_.nodes.begin() + static_cast<std::ptrdiff_t>(last_),
                        [&](const Node& node) { return std::find(node.outputs.begin(), node.outputs.end(), tensor) != node.outputs.end(); });
   }
-  /// Made here and read after, and not a port already.
+  /// Made here and read after. A port of the graph, too, gives it to the caller as that wants it: other parts read what the nodes made.
   bool crosses(TensorId tensor) const {
-    if (std::find(part_.outputs.begin(), part_.outputs.end(), tensor) != part_.outputs.end()) return false;
     for (std::size_t i = last_; i < graph_.nodes.size(); ++i)
       if (reads(i, tensor)) return true;
     return false;
@@ -60,6 +59,13 @@ class PartMaker {
     port.name = graph_.tensor(tensor).name;
     port.tensor = tensor;
     port.onnx_shape = graph_.tensor(tensor).shape;
+    return port;
+  }
+
+  /// No two outputs have one name.
+  Port crossing(TensorId tensor) const {
+    Port port = physical(tensor);
+    if (is_output(tensor)) port.name += ":crossing";
     return port;
   }
 

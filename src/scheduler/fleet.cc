@@ -48,6 +48,12 @@ void keep_reshapes_with_neighbours(const model::Graph& graph, std::vector<CutOpe
   for (std::size_t i = 1; i < operators.size(); ++i) follow(i, i - 1);
 }
 
+/// Reshapes whose neighbours other processors support, too.
+bool computes_nothing(const model::Graph& graph, std::size_t first, std::size_t end) {
+  return std::all_of(graph.nodes.begin() + static_cast<std::ptrdiff_t>(first), graph.nodes.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](const model::Node& node) { return node.op == model::OpKind::kReshape; });
+}
+
 }  // namespace
 
 std::string_view kind_of(const ProcessorOptions& options) noexcept {
@@ -160,7 +166,7 @@ Status Fleet::cut(FleetModel& entry) const {
   entry.unit_ends = cut_ends(operators, {.longest = kNever});
   bool whole = entry.unit_ends.size() == 1;
   for (std::size_t u = 0, first = 0; u < entry.unit_ends.size() && !whole; first = entry.unit_ends[u++])
-    whole = !model::part_of(graph, first, entry.unit_ends[u] - first);
+    whole = computes_nothing(graph, first, entry.unit_ends[u]) || !model::part_of(graph, first, entry.unit_ends[u] - first);
   if (whole) {
     for (const CutOperator& op : operators)
       for (std::size_t p = 0; p < processors.size(); ++p)
@@ -186,7 +192,12 @@ Result<UnitProgram> Fleet::unit_program(const FleetModel& entry, UnitIndex u) co
   const std::size_t first = first_node(entry, u);
   SLUICE_ASSIGN_OR_RETURN(const model::Part part, model::part_of(entry.model->graph(), first, entry.unit_ends[u] - first));
   for (const TensorId tensor : part.inputs) unit.inputs.push_back(entry.places[tensor.index()]);
-  for (const TensorId tensor : part.outputs) unit.outputs.push_back(entry.places[tensor.index()]);
+  std::vector<bool> made(entry.places.size(), false);
+  for (const TensorId tensor : part.outputs) made[tensor.index()] = true;
+  const std::vector<model::Port>& ports = entry.model->graph().outputs;
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    if (made[ports[i].tensor.index()]) unit.outputs.push_back({TensorPlace::Kind::kOutput, i, entry.outputs[i].size()});
+  for (std::size_t i = unit.outputs.size(); i < part.outputs.size(); ++i) unit.outputs.push_back(entry.places[part.outputs[i].index()]);
   unit.input_placed.resize(unit.inputs.size());
   unit.output_placed.resize(unit.outputs.size());
   return unit;
@@ -304,7 +315,7 @@ Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
   return {};
 }
 
-/// What crosses a border between units and is no port of the graph gets bytes of its own.
+/// What crosses a border between units gets bytes of its own; what is an output of the graph, too, is written there as well.
 void Fleet::place_tensors(FleetModel& entry) const {
   const model::Graph& graph = entry.model->graph();
   entry.places.assign(graph.tensors.size(), {});
@@ -322,8 +333,6 @@ void Fleet::place_tensors(FleetModel& entry) const {
     }
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
     entry.places[graph.inputs[i].tensor.index()] = {TensorPlace::Kind::kInput, i, entry.inputs[i].size()};
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    entry.places[graph.outputs[i].tensor.index()] = {TensorPlace::Kind::kOutput, i, entry.outputs[i].size()};
 }
 
 Device Fleet::device() const {

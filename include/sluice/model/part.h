@@ -17,7 +17,7 @@ namespace sluice::model {
 struct Part {
   Graph graph;
   std::vector<TensorId> inputs;   // by port: the tensor of the whole graph
-  std::vector<TensorId> outputs;  // likewise
+  std::vector<TensorId> outputs;  // likewise: first the graph's own ports, in their order, then what other parts read
 };
 
 /// Errors: kUnsupported where nothing can be cut off: a tensor that would cross the border is known in extents at run only, or a node runs

@@ -3,8 +3,12 @@
 //     output y of an axis of stride s lies in phase p = y mod s at place q = y / s; it sums taps a = p + pad - s * u of inputs q + u
 //
 // All phases of a place read the same inputs, those from the least u to the greatest. So one convolution of stride 1 over these gives
-// every phase as a channel, [phase of rows][phase of columns][output], and depth to space puts them where they belong. Taps that a phase
-// does not have are zeros. It gains where outputs are few: panels of 16 outputs are filled by phases that would else lie empty.
+// every phase as a channel, [phase of rows][phase of columns][output], and depth to space puts them where they belong. It gains where
+// outputs are few: panels of 16 outputs are filled by phases that would else lie empty.
+//
+// Two prices. Taps that a phase does not have are zeros: where an input is infinite or no number, outputs up to one place farther become
+// NaN (docs/limits.md). And the move goes over the whole result, which no bands of rows take: results are small ones only, so that the
+// smallest budgets stay.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +21,10 @@ namespace {
 
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-/// One spatial axis of a transposed convolution.
+/// Of the result, in f32: so much may the smallest budget rise by.
+constexpr std::int64_t kMostResultBytes = std::int64_t{512} << 10;
+
+/// One spatial axis of a transposed convolution. `u` counts inputs from the place on, those before it negative.
 struct PhaseAxis {
   std::int64_t in, out, kernel, stride, pad;
 
@@ -36,7 +43,7 @@ struct PhaseAxis {
 
 std::int64_t panels(std::int64_t outputs) noexcept { return ceil_div(outputs, std::int64_t{kPanelLanes}); }
 
-/// Are panels of phases at most 3/5 of the products? Below that the move would take what is gained.
+/// Are panels of phases at most 3/5 of the products? Above that the move would take what is gained.
 bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs) noexcept {
   const std::int64_t phases = rows.stride * columns.stride;
   return phases > 1 && 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
@@ -81,6 +88,7 @@ class ByPhases {
     const PhaseAxis rows{w.in_h, w.out_h, w.kernel_h, w.stride_h, w.pad_top}, columns{w.in_w, w.out_w, w.kernel_w, w.stride_w, w.pad_left};
     const std::int64_t outputs = conv.out_channels, phases = rows.stride * columns.stride;
     if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs)) return false;
+    if (draft_.value(node.output).shape.element_count() * static_cast<std::int64_t>(sizeof(float)) > kMostResultBytes) return false;
     if (weights.elements() > kMaxFoldedElements || phases * rows.taps() * columns.taps() * outputs * conv.in_channels > kMaxFoldedElements)
       return false;
 
@@ -119,8 +127,8 @@ class ByPhases {
     const std::string name = node.name;
     const ValueId phases = node.output;
     draft_.nodes.push_back(std::move(node));
-    add(name, model::OpKind::kReshape, phases, split);
-    add(name, model::OpKind::kTranspose, split, moved).attributes = model::TransposeAttributes{Perm{0, 3, 4, 1, 5, 2, 6, 7}};
+    add(name + ":split", model::OpKind::kReshape, phases, split);
+    add(name + ":moved", model::OpKind::kTranspose, split, moved).attributes = model::TransposeAttributes{Perm{0, 3, 4, 1, 5, 2, 6, 7}};
     add(name, model::OpKind::kReshape, moved, result);
   }
 

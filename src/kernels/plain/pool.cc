@@ -139,6 +139,7 @@ void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Wind
         float* const sums = to + first;
         std::fill_n(sums, part.size(), 0.0f);
         for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+          if (glances.over(1)) return;
           const std::int64_t place = tap_place(outer, row, tap);
           if (place < 0) continue;
           row_sums.fill(0.0f);
@@ -202,6 +203,7 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
         const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
         sums.fill(0.0);
         for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+          if (glances.over(1)) return;
           const std::int64_t place = tap_place(outer, row, tap);
           if (place < 0) continue;
           const float* const values = from + place * w.in[last];
