@@ -36,7 +36,11 @@ std::string Error::to_string() const {
         .append(" B were given");
   if (reason[0] != '\0') text.append(": ").append(reason);
   if (has_numbers) {
-    text.append(" (needed ").append(std::to_string(needed)).append(", found ").append(std::to_string(available)).append(")");
+    text.append(at_most ? " (at most " : " (needed ")
+        .append(std::to_string(needed))
+        .append(", found ")
+        .append(std::to_string(available))
+        .append(")");
   }
   if (os_error != 0) text.append(": ").append(std::strerror(os_error));
   return text;
@@ -56,6 +60,12 @@ Error make_error(ErrorCode code, std::string_view subject, const char* reason, s
   error.needed = needed;
   error.available = available;
   error.has_numbers = true;
+  return error;
+}
+
+Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most, std::uint64_t found) noexcept {
+  Error error = make_error(code, subject, reason, most, found);
+  error.at_most = true;
   return error;
 }
 

@@ -115,7 +115,7 @@ Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
   if (ops.state(file.get(), &state) != 0) return fail(make_io_error(path, "the file's state cannot be read", errno));
   const std::uint64_t size = state.size.count();
   if (size > limit.count()) {
-    return fail(make_error(ErrorCode::kInvalidArgument, path, "the file is larger than any of its kind", limit.count(), size));
+    return fail(make_limit_error(ErrorCode::kInvalidArgument, path, "the file is larger than any of its kind", limit.count(), size));
   }
   std::vector<std::byte> bytes(size);
   for (std::size_t done = 0; done < bytes.size();) {

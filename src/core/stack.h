@@ -12,8 +12,9 @@
 
 namespace sluice {
 
-/// Are the `bytes` below this frame there? Allocates nothing. Where the system cannot be asked: yes.
-bool stack_has(std::size_t bytes) noexcept;
+/// Are the `bytes` below this frame there? Allocates nothing. `otherwise`: what is said where the system cannot be asked, or a sandbox answers
+/// in its place. Who would write there says no; who only wonders whether a call is wise, yes.
+bool stack_has(std::size_t bytes, bool otherwise = true) noexcept;
 
 /// Errors: kInvalidArgument, with what is needed.
 inline Status check_stack(Bytes needed) noexcept {

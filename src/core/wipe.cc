@@ -39,7 +39,7 @@ void wipe_stack() noexcept {
   // Only as deep as pages hold memory: nothing is made resident that was not.
   auto* const here = static_cast<std::byte*>(__builtin_frame_address(0));
   std::size_t deepest = 0;
-  for (std::size_t depth = kFrame; depth <= kLeftOver && stack_has(depth + kMargin); depth += kFrame)
+  for (std::size_t depth = kFrame; depth <= kLeftOver && stack_has(depth + kMargin, false); depth += kFrame)
     if (resident(here - depth)) deepest = depth;
   if (deepest > 0) wipe_frames(deepest);
 }

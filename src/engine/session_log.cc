@@ -46,8 +46,8 @@ Status tell_failure(const LogHook& log, const char* call, Status status) noexcep
   const bool wanted = error.code == ErrorCode::kCancelled;
   const std::string_view code = name_of(error.code);
   if (error.has_numbers)
-    tell(log, LogLevel::kError, "%s: %.*s: %s: %s (needed %llu, found %llu)", call, static_cast<int>(code.size()), code.data(),
-         error.subject_text.data(), error.reason, static_cast<unsigned long long>(error.needed),
+    tell(log, LogLevel::kError, "%s: %.*s: %s: %s (%s %llu, found %llu)", call, static_cast<int>(code.size()), code.data(),
+         error.subject_text.data(), error.reason, error.at_most ? "at most" : "needed", static_cast<unsigned long long>(error.needed),
          static_cast<unsigned long long>(error.available));
   else
     tell(log, wanted ? LogLevel::kInfo : LogLevel::kError, "%s: %.*s: %s: %s", call, static_cast<int>(code.size()), code.data(),

@@ -94,11 +94,11 @@ Result<Prefix> decode_prefix(std::span<const std::byte> bytes, Bytes file_size, 
   }
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;  // no disk holds more; sums of sizes stay far below 64 bits
   if (weightless && raw.file_size > kMostBytes)
-    return fail(make_error(ErrorCode::kInvalidModel, path, "the file would be larger than any may be", kMostBytes, raw.file_size));
+    return fail(make_limit_error(ErrorCode::kInvalidModel, path, "the file would be larger than any may be", kMostBytes, raw.file_size));
   if (raw.header_offset != kPrefixSize) return fail(ErrorCode::kInvalidModel, path, "the header does not follow the prefix");
   if (raw.header_size > kMaxHeaderBytes.count()) {
     return fail(
-        make_error(ErrorCode::kInvalidModel, path, "the header is larger than any may be", kMaxHeaderBytes.count(), raw.header_size));
+        make_limit_error(ErrorCode::kInvalidModel, path, "the header is larger than any may be", kMaxHeaderBytes.count(), raw.header_size));
   }
   if (raw.header_size > file_size.count() - kPrefixSize) {
     return fail(

@@ -61,8 +61,9 @@ class GraphValidator {
                                   graph_.subgraphs.size(), graph_.units.size(),   graph_.quantisations.size()};
     for (const std::size_t count : counts) {
       if (count > kMaxItems) {
-        return fail(make_error(ErrorCode::kInvalidModel, graph_.name,
-                               "more tensors, weights, nodes, ports, labels, subgraphs or units than any model has", kMaxItems, count));
+        return fail(make_limit_error(ErrorCode::kInvalidModel, graph_.name,
+                                     "more tensors, weights, nodes, ports, labels, subgraphs or units than any model has", kMaxItems,
+                                     count));
       }
     }
     if (graph_.outputs.empty()) return invalid(graph_.name, "a graph without outputs computes nothing");
@@ -291,7 +292,8 @@ Status check_tensor(const Graph& graph, const Tensor& tensor) {
   if (elements == 0 && tensor.weight.valid()) return invalid(tensor.name, "G3: a constant has no elements");
   const std::uint64_t most = kMaxTensorBytes / size_of(tensor.dtype);  // bytes of the extents may not fit 64 bits
   if (elements > most)
-    return fail(make_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor has more elements than any may have", most, elements));
+    return fail(
+        make_limit_error(ErrorCode::kInvalidModel, tensor.name, "G3: a tensor has more elements than any may have", most, elements));
   if (tensor.bounded >> tensor.shape.rank() != 0) return invalid(tensor.name, "G6: an axis is bounded that the tensor has not");
   if (!tensor.weight.valid()) return {};
   if (tensor.bounded != 0) return invalid(tensor.name, "G6: a constant has extents that are known at run only");

@@ -128,6 +128,10 @@ expect_within_budget()
 sluice(5 serve absent.json)
 sluice(5 serve .)
 expect_match("${err}" "\\.: .*directory")
+execute_process(COMMAND mkfifo ${WORK_DIR}/pipe.json COMMAND_ERROR_IS_FATAL ANY)
+sluice(1 serve pipe.json)  # nobody writes to it
+execute_process(COMMAND bash -c "${SLUICE} serve <(sleep 0.1 && echo '{}')" WORKING_DIRECTORY ${WORK_DIR} ERROR_VARIABLE err OUTPUT_QUIET)
+expect_match("${err}" "models: ")  # somebody does
 sluice(1 serve /dev/zero)
 expect_match("${err}" "/dev/zero: is longer than 64.0 MiB")
 config(flood.json "{\"graph\": \"vgg.sluice\", \"period_ms\": 0.001, \"batch_size\": 1000}" "\"running_time_ms\": 60000")

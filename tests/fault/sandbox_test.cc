@@ -180,6 +180,7 @@ TEST_CASE("whatever else a sandbox refuses, runs, changes of budget and closing 
                                                                        {SYS_pread64},
                                                                        {SYS_close},
                                                                        {SYS_sched_setaffinity},
+                                                                       {SYS_rt_sigprocmask},
                                                                        {SYS_clone3},
                                                                        {SYS_clone3, SYS_clone},
                                                                        {SYS_clock_nanosleep},

@@ -47,10 +47,12 @@ struct Error {
   std::uint64_t needed = 0;     // with `has_numbers`: the number that was required
   std::uint64_t available = 0;  // with `has_numbers`: the number that was found
   bool has_numbers = false;
+  bool at_most = false;                               // `needed` is the most that there may be
   std::array<char, kSubjectCapacity> subject_text{};  // the file, node, tensor or option concerned; cut if longer
 
   std::string_view subject() const noexcept { return std::string_view(subject_text.data()); }
-  /// "<code>: <subject>: <reason> (needed N, found M): <errno text>", parts that are absent left out; of a budget as above.
+  /// "<code>: <subject>: <reason> (needed N, found M): <errno text>", parts that are absent left out; of a budget as above, of a limit
+  /// "(at most N, found M)".
   std::string to_string() const;
 };
 
@@ -58,6 +60,8 @@ struct Error {
 Error make_error(ErrorCode code, std::string_view subject, const char* reason) noexcept;
 /// The same with the number that was needed and the one that was found.
 Error make_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t needed, std::uint64_t available) noexcept;
+/// The same with the most that there may be and the number that was found.
+Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most, std::uint64_t found) noexcept;
 /// An I/O error with the errno of the failed call.
 Error make_io_error(std::string_view subject, const char* reason, int os_error) noexcept;
 

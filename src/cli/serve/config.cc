@@ -1,15 +1,17 @@
 #include "src/cli/serve/config.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 
 #include "sluice/core/affinity.h"
+#include "sluice/core/file.h"
 #include "src/cli/failure.h"
 #include "src/cli/json.h"
 #include "src/cli/serve/backends.h"
@@ -247,13 +249,16 @@ std::string read_policy(Section& section) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) raise(make_io_error(path, "the file cannot be read", EISDIR));
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) raise(make_io_error(path, "the file cannot be read", errno));
+  // A pipe is read too (`serve <(make a configuration)`), but nobody waits for one to be opened that no program writes to.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, 0) != 0) raise(make_io_error(path, "the file cannot be read", errno));
   std::string text;
-  for (std::array<char, 16384> piece; stream.read(piece.data(), piece.size()), stream.gcount() > 0;) {
-    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+  for (std::array<char, 16384> piece;;) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) raise(make_io_error(path, "the file cannot be read", errno));
+    if (got == 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(got));
     if (text.size() > kMostText.count())  // a device that never ends would be read until memory does
       throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is longer than {}", path, format_bytes(kMostText)));
   }
