@@ -244,9 +244,16 @@ Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const Sessio
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
   release_free_heap();
   const Bytes whole = align_up(arena, kPage);
-  const Bytes resident = release_code_pages().resident;
-  const Bytes floor = resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) +
-                      (encrypted(model) ? kCipherCode : Bytes()) + reserve;
+  const auto floor_now = [&] {
+    const Bytes resident = release_code_pages().resident;
+    return resident - std::min(resident, held) + kPagesAfterBuild + more_code(model.graph()) + (encrypted(model) ? kCipherCode : Bytes()) +
+           reserve;
+  };
+  if (floor_now() + whole <= budget) return {};
+  // Systems that cache a program in pieces of up to 2 MiB (just linked or copied) map a whole one where a page of it is touched, and by
+  // where the program happens to lie that is much or little. In pieces of its own it is little.
+  release_code_pages_in_pieces();
+  const Bytes floor = floor_now();
   if (floor + whole <= budget) return {};
   return fail(make_error(ErrorCode::kBudgetTooSmall, model.file().path(), "the process already holds more than the overhead of its budget",
                          (align_up(floor, kProcessStep.count()) + kCounterError + whole).count(), budget.count()));
