@@ -401,6 +401,7 @@ std::optional<std::string> objection_to_command(const CLI::App& app, const std::
   }
   const std::vector<std::string> names = command_names(app);
   if (word == "-v" || word == "-V") return fmt::format("there is no option '{}'; did you mean '--version'?", word);
+  if (word == "version") return "there is no command 'version'; did you mean 'sluice --version'?";
   if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return std::nullopt;
   const std::string file_hint = command_for_file(word);
   return fmt::format("there is no command '{}'{} (the commands are {})", word, file_hint.empty() ? suggestion(word, names) : file_hint,

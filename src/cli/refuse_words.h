@@ -29,6 +29,28 @@ inline std::string hint_for_output(const std::vector<std::string>& names) {
   return hint.empty() ? hint : hint + "?";
 }
 
+/// An option of one letter, as other programs have them: the options that begin with it.
+inline std::string hint_for_letter(const std::string& word, const std::vector<std::string>& names) {
+  std::string hint;
+  if (word.size() != 2 || word.front() != '-') return hint;
+  for (const std::string& name : names)
+    if (name.starts_with("-" + word)) hint += (hint.empty() ? "; did you mean '" : " or '") + name + "'";
+  return hint.empty() ? hint : hint + "?";
+}
+
+/// A second file of a command that makes one of another.
+inline std::string hint_for_second_file(const std::string& word, const std::string& typed) {
+  const bool makes_one = typed == "sluice convert" || typed == "sluice quantize";
+  return makes_one && (word.ends_with(".sluice") || word.ends_with(".onnx")) ? "; did you mean '-o " + word + "'?" : "";
+}
+
+/// What is wrong, in place of the parser's "--budget: 1 required TEXT missing".
+inline std::string text_of(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::size_t missing = text.find(": 1 required ");
+  return missing == std::string::npos ? text : text.substr(0, missing) + " wants a value";
+}
+
 /// The hint for the words that `command` did not take; `typed` is what a person types to run it: "sluice run".
 inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   std::string hint;
@@ -37,6 +59,8 @@ inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   for (const std::string& word : command.remaining()) {
     if (!hint.empty()) break;
     if (word == "-o" || word.starts_with("--output")) hint = hint_for_output(names);
+    if (hint.empty()) hint = hint_for_letter(word, names);
+    if (hint.empty()) hint = hint_for_second_file(word, typed);
     if (!hint.empty()) break;
     hint = word.starts_with("--") ? suggestion(word.substr(0, word.find('=')), names) : hint_for_stray(word, takes_input);
   }
@@ -46,7 +70,7 @@ inline std::string hint_for(const CLI::App& command, const std::string& typed) {
 /// Says it on stderr and gives the exit status.
 inline int refuse_words(const char* program, const CLI::App& command, const std::string& typed, const CLI::ParseError& error) {
   constexpr int kUsage = 1;
-  std::fprintf(stderr, "%s: %s%s\n", program, error.what(), hint_for(command, typed).c_str());
+  std::fprintf(stderr, "%s: %s%s\n", program, text_of(error).c_str(), hint_for(command, typed).c_str());
   return kUsage;
 }
 

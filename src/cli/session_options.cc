@@ -73,9 +73,12 @@ SessionOptions session_options(const BudgetOptions& options) {
 
 Bytes parse_size(const std::string& text, const char* option) {
   const std::optional<Bytes> size = parse_bytes(text);
+  const bool is_budget = std::string_view(option) == "--budget";
+  const bool wants_least = is_budget && (text == "smallest" || text == "minimum" || text == "min");
   if (!size)
-    throw Failure(ErrorCode::kInvalidArgument, fmt::format("{} {}: is not a size such as 48MiB, 50331648{}", option, text,
-                                                           std::string_view(option) == "--budget" ? ", unlimited or auto" : ""));
+    throw Failure(ErrorCode::kInvalidArgument,
+                  fmt::format("{} {}: is not a size such as 48MiB, 50331648{}{}", option, text, is_budget ? ", unlimited or auto" : "",
+                              wants_least ? "; `sluice plan` of the model prints its smallest budget" : ""));
   return *size;
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
@@ -137,11 +138,21 @@ class CodePages {
   /// There, or swapped out, and not the file's any more.
   static bool written(std::uint64_t entry) noexcept { return (entry >> 62) != 0 && (entry >> 61 & 1) == 0; }
 
-  /// Does the system's list of pages know that the stack is written?
+  /// Does the system's list of pages speak of this process's own addresses? An emulator may let through that of the emulator, which has the
+  /// same memory some pages away: then pages with relocations would seem unwritten. So it has to know which of a few pages are written.
   bool pages_are_own() const noexcept {
-    std::uint64_t entry = 0;
-    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(&entry) / static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    return pread(pagemap_, &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) == ssize_t{sizeof entry} && written(entry);
+    constexpr std::array kWritten{true, false, true, true, false, false, true, false};
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    void* const map = mmap(nullptr, kWritten.size() * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return false;
+    for (std::size_t i = 0; i < kWritten.size(); ++i)
+      if (kWritten[i]) static_cast<volatile std::byte*>(map)[i * page] = std::byte{1};
+    std::array<std::uint64_t, kWritten.size()> entries{};
+    const auto first = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(map) / page * sizeof entries[0]);
+    bool own = pread(pagemap_, entries.data(), sizeof entries, first) == ssize_t{sizeof entries};
+    for (std::size_t i = 0; i < kWritten.size(); ++i) own = own && written(entries[i]) == kWritten[i];
+    munmap(map, kWritten.size() * page);
+    return own;
   }
 
   /// Calls `visit(address, entry)` with each page and what the system's list says of it, and `next()` after each mapping.

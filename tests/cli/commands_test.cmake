@@ -136,6 +136,14 @@ expect_match("${out}" "The smallest budget is .* at step [0-9]+, .*What would lo
 sluice(1 plan vgg.sluice --partition most)
 sluice(1 plan vgg.sluice --max-overhead lots)
 
+# A plan that was made for a budget runs in it each time, wherever the system happens to put the program and whatever it maps around a page
+execute_process(COMMAND ${MAKE_VGG19} ${WORK_DIR}/large.onnx --divide 4 COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 convert large.onnx -o large.sluice --quiet)
+sluice(0 plan large.sluice --budget 16MiB --save large.plan ${SCOPE})
+foreach(run RANGE 1 30)
+  sluice(0 run large.sluice --budget 16MiB --plan large.plan ${SCOPE})
+endforeach()
+
 # run: figures, outputs, the same bits in every budget
 sluice(0 run vgg.sluice --input random:3 --output free --top 2 --json ${SCOPE})
 foreach(key peak_rss_bytes bytes_read stall_ms threads)

@@ -29,6 +29,17 @@ foreach(option "-o" "--output")
   expect_match("${err}" "did you mean '--save' or '--svg'")
 endforeach()
 
+sluice(1 version)
+expect_match("${err}" "no command 'version'; did you mean 'sluice --version'")
+sluice(1 run vgg.sluice -b 16MiB)
+expect_match("${err}" "did you mean '--b.*' or '--b")
+sluice(1 run vgg.sluice --budget)
+expect_match("${err}" "--budget wants a value .sluice run --help")
+sluice(1 run vgg.sluice --budget smallest)
+expect_match("${err}" "is not a size.*`sluice plan` of the model prints its smallest budget")
+sluice(1 convert vgg.onnx other.sluice)
+expect_match("${err}" "--output is required; did you mean '-o other.sluice'")
+
 # A file where a command is wanted, a word that no option takes, a number that is none
 sluice(1 vgg.sluice)
 expect_match("${err}" "no command 'vgg.sluice'; did you mean 'sluice run vgg.sluice'")
