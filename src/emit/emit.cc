@@ -4,6 +4,7 @@
 
 #include "src/emit/kernels.h"
 #include "src/emit/text.h"
+#include "src/emit/weights.h"
 #include "src/emit/write.h"
 
 namespace sluice::emit {
@@ -21,6 +22,31 @@ Result<MemoryPlan> plan_for(const Network& network, const EmitOptions& options, 
   return plan;
 }
 
+/// Is byte b of a table b with the other sign bit?
+bool flips_signs(const std::vector<std::byte>& table) {
+  constexpr std::size_t kValues = 256;
+  constexpr std::byte kSign{128};
+  if (table.size() < kValues) return false;
+  for (std::size_t b = 0; b < kValues; ++b)
+    if (table[b] != (static_cast<std::byte>(b) ^ kSign)) return false;
+  return true;
+}
+
+/// See NetworkOptions.
+Result<std::set<NodeId>> sign_tables_of(const model::ModelFile& model) {
+  const model::Graph& graph = model.graph();
+  std::set<NodeId> tables;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const model::Node& node = graph.nodes[i];
+    if (node.op != model::OpKind::kUnary || node.numeric != model::NumericClass::kInt8) continue;
+    const bool from = graph.tensor(node.inputs[0]).dtype == DType::kI8, to = graph.tensor(node.outputs[0]).dtype == DType::kI8;
+    if (from == to) continue;
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> table, read_weight(model, node.weights[0]));
+    if (flips_signs(table)) tables.insert(NodeId(i));
+  }
+  return tables;
+}
+
 }  // namespace
 
 std::string c_name_of(const std::string& stem) { return c_name(stem); }
@@ -28,7 +54,9 @@ std::string c_name_of(const std::string& stem) { return c_name(stem); }
 Result<Emission> emit(const model::ModelFile& model, const EmitOptions& options) {
   const model::Graph& graph = model.graph();
   Emission made;
-  SLUICE_ASSIGN_OR_RETURN(made.network, make_network(graph, options.network));
+  NetworkOptions network_options = options.network;
+  SLUICE_ASSIGN_OR_RETURN(network_options.sign_tables, sign_tables_of(model));
+  SLUICE_ASSIGN_OR_RETURN(made.network, make_network(graph, network_options));
   const StackBytes stack = stack_bound(graph, made.network);
   made.stack_bound_bytes = stack.narrow;
   const std::size_t stages = made.network.stages.size();

@@ -18,9 +18,25 @@ DType type_of(const Graph& graph, TensorId id) { return graph.tensor(id).dtype; 
 
 bool is_constant(const Graph& graph, TensorId id) { return graph.tensor(id).weight.valid(); }
 
+constexpr const char* kSeveralImages =
+    "has several images of more than one row, for which there is no portable kernel; bind the batch to 1";
+
+const Window& window_of(const Node& node) {
+  return node.op == OpKind::kPool ? node.as<model::PoolAttributes>().window : node.as<model::ConvAttributes>().window;
+}
+
 /// One image: the emitted kernels count rows of one.
 bool one_image(const Graph& graph, const Node& node) {
   return graph.tensor(node.outputs[0]).shape.rank() == 4 && graph.tensor(node.outputs[0]).shape[0] == 1;
+}
+
+/// One image, or several of one row each, over which the window is one row: they are the rows of one.
+bool one_image_or_rows(const Graph& graph, const Node& node) {
+  if (one_image(graph, node)) return true;
+  const Shape &in = graph.tensor(node.inputs[0]).shape, &out = graph.tensor(node.outputs[0]).shape;
+  if (in.rank() != 4 || out.rank() != 4) return false;
+  const Window& w = window_of(node);
+  return in[1] == 1 && out[1] == 1 && w.kernel_h == 1 && w.pad_top == 0;
 }
 
 struct Choice {
@@ -33,15 +49,14 @@ Choice choose_products(const Graph& graph, const Node& node) {
   const PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
   if (node.numeric == NumericClass::kWinograd4)
     return {.refused = "is of the numeric class winograd4; convert with --numerics exact to emit it"};
-  if (integers ? layout.dtype != DType::kI8 : layout.dtype != DType::kF32)
-    return {.refused =
-                "its weights lie in fewer bits and are widened by a run; convert without --weights from weights of floats to emit it"};
+  if (integers && layout.dtype != DType::kI8)
+    return {.refused = "has weights of fewer than 8 bits under integers; convert without --weights"};
   if (layout.layout == WeightLayout::kSparse) return {.refused = "is sparse; convert with --sparse none to emit it"};
   if (layout.side != PanelSide::kOutputs) return {.refused = "no portable kernel reads such panels"};
   if (integers && !node.epilogue.has_residual && node.inputs.size() > 1)
     return {.refused = "its scale comes at run time, for which no portable kernel is written"};
   if (node.op == OpKind::kDense) return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
-  if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
+  if (!one_image_or_rows(graph, node)) return {.refused = kSeveralImages};
   if (node.op == OpKind::kConvTranspose)
     return integers ? Choice{.refused = "is a transposed convolution of bytes, for which no portable kernel is written"}
                     : Choice{Kernel::kTransposedF32};
@@ -52,12 +67,12 @@ Choice choose_products(const Graph& graph, const Node& node) {
 /// Its window is the whole image, so that it can be folded as the input is made.
 bool is_global(const Graph& graph, const Node& node) {
   const Window& w = node.as<model::PoolAttributes>().window;
-  return w.out_h == 1 && w.out_w == 1 && w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top == 0 && w.pad_left == 0 &&
-         w.dilation_h == 1 && w.dilation_w == 1 && graph.tensor(node.inputs[0]).shape.back() > 1;
+  return one_image(graph, node) && w.out_h == 1 && w.out_w == 1 && w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top == 0 &&
+         w.pad_left == 0 && w.dilation_h == 1 && w.dilation_w == 1 && graph.tensor(node.inputs[0]).shape.back() > 1;
 }
 
 Choice choose_pool(const Graph& graph, const Node& node) {
-  if (!one_image(graph, node)) return {.refused = "has several images; bind the batch to 1 to emit it"};
+  if (!one_image_or_rows(graph, node)) return {.refused = kSeveralImages};
   if (node.numeric == NumericClass::kInt8) return {is_global(graph, node) ? Kernel::kFoldU8 : Kernel::kPoolU8};
   return {is_global(graph, node) ? Kernel::kFoldF32 : Kernel::kPoolF32};
 }
@@ -156,7 +171,7 @@ Choice choose(const Graph& graph, const Node& node) {
 std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
   if (node.op != OpKind::kConv || (kernel != Kernel::kConvU8 && kernel != Kernel::kConvF32)) return 0;
   const auto& a = node.as<model::ConvAttributes>();
-  const Window& w = a.window;
+  const Window w = emitted_window(graph, node);
   const bool same_pixels =
       w.pad_top == 0 && w.pad_left == 0 && w.stride_h == 1 && w.stride_w == 1 && w.out_h == w.in_h && w.out_w == w.in_w;
   if (w.taps() == 1 && same_pixels && a.groups == 1) return 0;
@@ -164,6 +179,15 @@ std::uint64_t scratch_of(const Graph& graph, const Node& node, Kernel kernel) {
 }
 
 }  // namespace
+
+Window emitted_window(const Graph& graph, const Node& node) {
+  Window window = window_of(node);
+  const std::int64_t images = graph.tensor(node.inputs[0]).shape.rank() == 4 ? graph.tensor(node.inputs[0]).shape[0] : 1;
+  if (images == 1) return window;
+  window.in_h = window.out_h = images;
+  window.stride_h = 1;
+  return window;
+}
 
 Error refusal(const Node& node, const char* reason) {
   std::string_view operator_name = model::name_of(node.op);
@@ -179,7 +203,8 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
   if (choice.refused != nullptr) return fail(refusal(node, choice.refused));
   for (const TensorId tensor : {node.inputs[0], node.outputs[0]}) {
     const DType type = type_of(graph, tensor);
-    if (type != DType::kF32 && type != DType::kU8 && type != DType::kI32)
+    const bool signs = type == DType::kI8 && choice.kernel == Kernel::kTableU8;
+    if (type != DType::kF32 && type != DType::kU8 && type != DType::kI32 && !signs)
       return fail(refusal(node, "works on a type that no portable kernel takes"));
   }
   for (const TensorId tensor : node.inputs)
@@ -198,8 +223,9 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 
 // Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 26> kCodes = {{
+  static constexpr std::array<KernelCode, 27> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
+      {"sluice_read_signed_row", "", "rows.h", {96, 48}},
       {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 368}},
       {"sluice_run_depthwise_u8", "sluice_conv_u8", "depthwise_u8.h", {288, 368}},
       {"sluice_run_pool_u8", "sluice_pool_u8", "pool_u8.h", {200, 192}},

@@ -10,6 +10,9 @@ namespace sluice::emit {
 /// The stage of a node, without inputs and storage. Errors: kUnsupported naming node and operator.
 Result<Stage> make_stage(const model::Graph& graph, NodeId id);
 
+/// The window of a convolution or pool as the portable kernels see it: images of one row each are the rows of one image.
+Window emitted_window(const model::Graph& graph, const model::Node& node);
+
 /// kUnsupported: "node `name` (operator): reason".
 Error refusal(const model::Node& node, const char* reason);
 

@@ -34,6 +34,11 @@ bool same_position(const Along& along, std::int64_t out_extent) {
   return along.stride == 1 && along.ahead == 0 && along.behind == 0 && along.divisor == 1 && along.extent == out_extent;
 }
 
+/// Images of one row each, as many in as out: their rows are those of one image, over which nothing reaches from row to row.
+bool images_are_rows(const Shape& in, const Shape& out) {
+  return in.rank() == 4 && out.rank() == 4 && in[0] == out[0] && in[1] == 1 && out[1] == 1;
+}
+
 /// From the relations of the operator to what a pixel reads.
 std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t input) {
   const Shape& in = graph.tensor(node.inputs[input]).shape;
@@ -44,6 +49,11 @@ std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t 
       (reads_all(relations[2]) || relations[2].output_axis == 2)) {
     const Reach reach{along_of(relations[1], view.rows), along_of(relations[2], view.pixels)};
     if (same_position(reach.row, made.rows) && same_position(reach.pixel, made.pixels)) return std::nullopt;
+    return reach;
+  }
+  if (images_are_rows(in, out)) {
+    const Reach reach{{.extent = view.rows}, along_of(relations[2], view.pixels)};
+    if (same_position(reach.pixel, made.pixels)) return std::nullopt;
     return reach;
   }
   bool same = in.rank() == out.rank();
@@ -65,13 +75,8 @@ class Maker {
         return fail(ErrorCode::kUnsupported, tensor.name, "its extents are known at run only; emitted code wants them all known");
     SLUICE_RETURN_IF_ERROR(add_inputs());
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) SLUICE_RETURN_IF_ERROR(add_node(NodeId(i)));
-    for (const model::Port& port : graph_.outputs) {
-      const std::size_t storage = storage_of_[port.tensor.index()];
-      if (storage == kNoStorage) return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant is not emitted");
-      network_.storages[storage].is_output = true;
-      network_.outputs.push_back({port.name, storage, row_extents(graph_.tensor(port.tensor).shape), port.tensor});
-    }
-    const auto computes = [](const Stage& stage) { return stage.kernel != Kernel::kReadRow; };
+    for (const model::Port& port : graph_.outputs) SLUICE_RETURN_IF_ERROR(add_output(port));
+    const auto computes = [](const Stage& stage) { return !reads_rows(stage.kernel); };
     if (std::none_of(network_.stages.begin(), network_.stages.end(), computes))
       return fail(ErrorCode::kUnsupported, graph_.outputs[0].name, "the network gives its input as it comes: there is nothing to emit");
     see_readers();
@@ -88,19 +93,24 @@ class Maker {
     return network_.storages.size() - 1;
   }
 
-  /// The tensor as its first reader that does not only reshape it sees it; the node that quantises it, if it alone reads it.
-  TensorId seen_tensor(TensorId id, const Node*& quantize) const {
-    for (const Node& node : graph_.nodes) {
+  /// The tensor as its first reader that does not only reshape it sees it; the node that makes it the bytes of the network, if it alone
+  /// reads it.
+  TensorId seen_tensor(TensorId id, std::optional<NodeId>& begins) const {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
       if (node.inputs.empty() || node.inputs[0] != id) continue;
-      if (node.op == OpKind::kReshape) return seen_tensor(node.outputs[0], quantize);
-      if (node.op == OpKind::kQuantize && readers_of(id) == 1 && quantize == nullptr) {
-        quantize = &node;
-        return seen_tensor(node.outputs[0], quantize);
+      if (node.op == OpKind::kReshape) return seen_tensor(node.outputs[0], begins);
+      const bool made_bytes = node.op == OpKind::kQuantize || (is_sign_table(NodeId(i)) && is_signed(id));
+      if (made_bytes && readers_of(id) == 1 && !begins) {
+        begins = NodeId(i);
+        return seen_tensor(node.outputs[0], begins);
       }
       break;
     }
     return id;
   }
+  bool is_sign_table(NodeId id) const { return options_.sign_tables.contains(id); }
+  bool is_signed(TensorId id) const { return graph_.tensor(id).dtype == DType::kI8; }
   std::size_t readers_of(TensorId id) const {
     std::size_t count = 0;
     for (const Node& node : graph_.nodes) count += static_cast<std::size_t>(std::count(node.inputs.begin(), node.inputs.end(), id));
@@ -112,27 +122,37 @@ class Maker {
     if (graph_.inputs.size() != 1 && options_.input == InputForm::kStreamed)
       return fail(ErrorCode::kInvalidArgument, "--input streamed", "is for networks of one input; give --input held");
     for (const model::Port& port : graph_.inputs) {
-      const Node* quantize = nullptr;
-      const TensorId seen = seen_tensor(port.tensor, quantize);
+      std::optional<NodeId> begins;
+      const TensorId seen = seen_tensor(port.tensor, begins);
+      const bool flips = begins && is_sign_table(*begins);
       TensorId tensor = port.tensor;
-      if (quantize != nullptr && !options_.float_ports) {
-        tensor = quantize->outputs[0];
-        skipped_ = quantize;
+      if (begins && (flips || !options_.float_ports)) {
+        tensor = graph_.node(*begins).outputs[0];
+        skipped_.insert(*begins);
       }
       const std::size_t storage = add_storage(tensor);
       storage_of_[port.tensor.index()] = storage_of_[tensor.index()] = storage;
       const RowExtents view = row_extents(graph_.tensor(seen).shape);
-      network_.inputs.push_back({port.name, storage, view, tensor});
+      network_.inputs.push_back({port.name, storage, view, tensor, flips});
       if (options_.input == InputForm::kHeld) continue;
       network_.storages[storage].maker = network_.stages.size();
-      network_.stages.push_back({.kernel = Kernel::kReadRow, .storage = storage, .out = view, .walked = view, .whole_rows = true});
+      network_.stages.push_back({.kernel = flips ? Kernel::kReadSignedRow : Kernel::kReadRow,
+                                 .storage = storage,
+                                 .out = view,
+                                 .walked = view,
+                                 .whole_rows = true});
     }
     return {};
   }
 
   Status add_node(NodeId id) {
     const Node& node = graph_.node(id);
-    if (&node == skipped_) return {};
+    if (skipped_.contains(id)) return {};
+    if (gives_signs(id)) {
+      storage_of_[node.outputs[0].index()] = storage_of_[node.inputs[0].index()];
+      flipped_.insert(node.outputs[0]);
+      return {};
+    }
     if (node.op == OpKind::kReshape) {
       storage_of_[node.outputs[0].index()] = storage_of_[node.inputs[0].index()];
       if (storage_of_[node.inputs[0].index()] == kNoStorage) return fail(refusal(node, "a constant is reshaped, which is not emitted"));
@@ -148,6 +168,34 @@ class Maker {
     network_.storages[stage.storage].maker = network_.stages.size();
     network_.macs += stage.macs = operators::macs_of(graph_, node);
     network_.stages.push_back(std::move(stage));
+    return {};
+  }
+
+  /// Unsigned bytes of the run become signed ones of an output, and the storage is no other output: it is flipped when the run is over.
+  bool gives_signs(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!is_sign_table(id) || !is_signed(node.outputs[0])) return false;
+    const std::size_t storage = storage_of_[node.inputs[0].index()];
+    if (storage == kNoStorage || !network_.storages[storage].maker) return false;
+    const auto is_it = [&](const model::Port& port) { return port.tensor == node.outputs[0]; };
+    const auto shares = [&](const model::Port& port) { return storage_of_[port.tensor.index()] == storage; };
+    const auto& ports = graph_.outputs;
+    return readers_of(node.outputs[0]) == 1 && std::any_of(ports.begin(), ports.end(), is_it) &&
+           std::none_of(ports.begin(), ports.end(), shares);
+  }
+
+  Status add_output(const model::Port& port) {
+    const std::size_t storage = storage_of_[port.tensor.index()];
+    if (storage == kNoStorage) return fail(ErrorCode::kUnsupported, port.name, "an output that is a constant is not emitted");
+    const bool flips = flipped_.contains(port.tensor);
+    for (const NetworkPort& other : network_.outputs)
+      if (other.storage == storage && (flips || other.flips))
+        return fail(ErrorCode::kUnsupported, port.name, "has the bytes of another output, which are signed in one of the two");
+    network_.storages[storage].is_output = true;
+    TensorId tensor = port.tensor;
+    for (const NodeId id : options_.sign_tables)  // which has the scale
+      if (flips && graph_.node(id).outputs[0] == tensor) tensor = graph_.node(id).inputs[0];
+    network_.outputs.push_back({port.name, storage, row_extents(graph_.tensor(port.tensor).shape), tensor, flips});
     return {};
   }
 
@@ -195,7 +243,8 @@ class Maker {
   const Graph& graph_;
   const NetworkOptions& options_;
   std::vector<std::size_t> storage_of_;  // by tensor
-  const Node* skipped_ = nullptr;
+  std::set<NodeId> skipped_;             // the caller gives what they would make
+  std::set<TensorId> flipped_;           // outputs
   Network network_;
 };
 

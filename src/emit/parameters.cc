@@ -44,13 +44,13 @@ struct Geometry {
   std::int64_t all_outputs() const { return groups * outputs; }
 };
 
-Geometry geometry_of(const Node& node) {
+Geometry geometry_of(const model::Graph& graph, const Node& node) {
   if (node.op == model::OpKind::kDense) {
     const auto& a = node.as<model::DenseAttributes>();
     return {.depth = a.in_features, .outputs = a.out_features};
   }
   const auto& a = node.as<model::ConvAttributes>();
-  return {a.window, a.groups, a.in_channels / a.groups, a.out_channels / a.groups};
+  return {emitted_window(graph, node), a.groups, a.in_channels / a.groups, a.out_channels / a.groups};
 }
 
 const char* out_of(DType type) { return type == DType::kU8 ? "SLUICE_OUT_U8" : type == DType::kF32 ? "SLUICE_OUT_F32" : "SLUICE_OUT_I32"; }
@@ -112,6 +112,7 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
     case Kernel::kAttention:
       return attention(node);
     case Kernel::kReadRow:
+    case Kernel::kReadSignedRow:
       break;
   }
   return std::string();
@@ -193,7 +194,7 @@ Result<std::string> ParameterWriter::panels(std::size_t stage, const Node& node,
 }
 
 Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node) {
-  const Geometry g = geometry_of(node);
+  const Geometry g = geometry_of(graph_, node);
   const operators::IntegerEpilogue e = node.op == model::OpKind::kDense ? integer::dense_parameters(graph_, node).weighted.epilogue
                                                                         : integer::convolution_parameters(graph_, node).weighted.epilogue;
   const DType out = graph_.tensor(node.outputs[0]).dtype;
@@ -211,7 +212,7 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
 }
 
 Result<std::string> ParameterWriter::conv_f32(std::size_t stage, const Node& node) {
-  const Geometry g = geometry_of(node);
+  const Geometry g = geometry_of(graph_, node);
   SLUICE_ASSIGN_OR_RETURN(const std::string weights, panels<float>(stage, node, g.all_outputs(), g.window.taps(), g.depth));
   std::string bias = "NULL";
   if (node.epilogue.has_bias) {
@@ -226,12 +227,12 @@ std::string ParameterWriter::pool(std::size_t stage, const Node& node) {
   const std::string scratch = unsigned_num(plan_.kept[stage]), channels = num(network_.stages[stage].out.channels);
   if (node.numeric == model::NumericClass::kInt8) {
     const operators::IntegerPoolParameters p = integer::pool_parameters(graph_, node);
-    return braced(window_of(p.pool.window), range_of(p.range), num(p.zero_in), num(p.pool.kind == PoolingKind::kMax ? 1 : 0),
+    return braced(window_of(emitted_window(graph_, node)), range_of(p.range), num(p.zero_in), num(p.pool.kind == PoolingKind::kMax ? 1 : 0),
                   num(p.pool.count_include_pad ? 1 : 0), channels, c_float(p.ratio), scratch);
   }
   const operators::PoolParameters p = kernels::pool_parameters(graph_, node);
-  return braced(window_of(p.window), apply_of(p.activation), function_of(p.activation), num(p.kind == PoolingKind::kMax ? 1 : 0),
-                num(p.count_include_pad ? 1 : 0), channels, scratch);
+  return braced(window_of(emitted_window(graph_, node)), apply_of(p.activation), function_of(p.activation),
+                num(p.kind == PoolingKind::kMax ? 1 : 0), num(p.count_include_pad ? 1 : 0), channels, scratch);
 }
 
 Result<std::string> ParameterWriter::table_u8(std::size_t stage, const Node& node) {

@@ -17,7 +17,7 @@ std::string array_of(const std::string& name, const std::vector<std::byte>& byte
 
 /// Floats are compared by their bits, so they are written as such.
 std::string typed_array(const std::string& name, DType type, const std::vector<std::byte>& bytes) {
-  return type == DType::kU8 ? array_of<std::uint8_t>(name, bytes) : array_of<std::uint32_t>(name, bytes);
+  return size_of(type) == 1 ? array_of<std::uint8_t>(name, bytes) : array_of<std::uint32_t>(name, bytes);
 }
 
 }  // namespace

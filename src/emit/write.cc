@@ -96,6 +96,18 @@ static union {
 #endif
 )";
 
+/// Signed bytes of these ports become unsigned ones where they lie, or the reverse; a storage is flipped once.
+std::string flips_of(const Network& network, const MemoryPlan& plan, const std::vector<NetworkPort>& ports) {
+  std::set<std::size_t> storages;
+  for (const NetworkPort& port : ports)
+    if (port.flips) storages.insert(port.storage);
+  std::string text;
+  for (const std::size_t s : storages)
+    text +=
+        "  sluice_flip_signs(base + " + unsigned_num(plan.storages[s].offset) + ", " + unsigned_num(network.storages[s].bytes()) + ");\n";
+  return text;
+}
+
 constexpr const char* kRunBody = R"(  uint8_t *base = (uint8_t *)arena;
   sluice_source source;
   uint32_t r;
@@ -128,8 +140,8 @@ std::string run_function(const EmitOptions& options, const Network& network, con
   std::string body = kRunBody;
   if (!streamed)
     body.replace(body.find("  source.read"), body.find("  for (r") - body.find("  source.read"),
-                 "  source.read = NULL;\n  source.user = NULL;\n");
-  text += body;
+                 "  source.read = NULL;\n  source.user = NULL;\n" + flips_of(network, plan, network.inputs));
+  text += body + flips_of(network, plan, network.outputs);
   text += std::string("  return (const NAME_output *)(const void *)(base + ") +
           unsigned_num(plan.storages[network.outputs[0].storage].offset) + ");\n}\n";
   return text;
@@ -146,7 +158,7 @@ std::string layer_table(const model::Graph& graph, const Network& network, const
   for (std::size_t i = 0; i < network.stages.size(); ++i) {
     const Stage& stage = network.stages[i];
     const Storage& storage = network.storages[stage.storage];
-    const bool from_outside = stage.kernel == Kernel::kReadRow;
+    const bool from_outside = reads_rows(stage.kernel);
     const auto region = static_cast<std::int64_t>(&region_of(plan, i) - plan.regions.data());
     const std::uint64_t held = plan.storages[stage.storage].ring;
     text += " * " + padded(num(static_cast<std::int64_t>(i)), 7) + padded(num(region), 8) + padded(comment_text(storage.name), 34) +
@@ -158,6 +170,13 @@ std::string layer_table(const model::Graph& graph, const Network& network, const
   return text;
 }
 
+/// Of the values as the caller has them.
+const char* c_type_of(const Network& network, const NetworkPort& port) {
+  const DType type = network.storages[port.storage].dtype;
+  if (port.flips || type == DType::kI8) return "int8_t";
+  return type == DType::kU8 ? "uint8_t" : type == DType::kF32 ? "float" : "int32_t";
+}
+
 std::string port_macros(const model::Graph& graph, const NetworkPort& port, const std::string& prefix, std::uint64_t offset) {
   const model::Tensor& tensor = graph.tensor(port.tensor);
   std::string text = "#define " + prefix + "_ROWS " + num(port.view.rows) + "\n#define " + prefix + "_PIXELS " + num(port.view.pixels) +
@@ -166,7 +185,8 @@ std::string port_macros(const model::Graph& graph, const NetworkPort& port, cons
   if (tensor.quantisation == model::kNoQuantisation) return text;
   const model::Quantisation& q = graph.quantisations[tensor.quantisation];
   if (!q.scales.empty()) text += "#define " + prefix + "_SCALE " + c_decimal(q.scales[0]) + "\n";
-  if (!q.zero_points.empty()) text += "#define " + prefix + "_ZERO " + num(q.zero_points[0]) + "\n";
+  constexpr std::int64_t kSign = 128;
+  if (!q.zero_points.empty()) text += "#define " + prefix + "_ZERO " + num(q.zero_points[0] - (port.flips ? kSign : 0)) + "\n";
   return text;
 }
 
@@ -226,8 +246,6 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan) {
 
 std::int64_t input_passes(const MemoryPlan& plan) { return plan.regions[0].strips; }
 
-const char* c_type_of(DType type) { return type == DType::kU8 ? "uint8_t" : type == DType::kF32 ? "float" : "int32_t"; }
-
 std::string write_source(const model::Graph&, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
                          const std::string& parameters) {
   std::string text = "/* Emitted by sluice; NAME.h says how it is used. C99. */\n#include \"NAME.h\"\n\n";
@@ -262,8 +280,8 @@ std::string write_header(const model::Graph& graph, const EmitOptions& options, 
   for (std::size_t i = 0; i < network.outputs.size(); ++i)
     text +=
         port_macros(graph, network.outputs[i], "NAME_OUTPUT" + (i == 0 ? std::string() : std::to_string(i)), offset_of(network.outputs[i]));
-  text += std::string("typedef ") + c_type_of(network.storages[network.inputs[0].storage].dtype) + " NAME_input;\ntypedef " +
-          c_type_of(network.storages[network.outputs[0].storage].dtype) + " NAME_output;\n\n";
+  text += std::string("typedef ") + c_type_of(network, network.inputs[0]) + " NAME_input;\ntypedef " +
+          c_type_of(network, network.outputs[0]) + " NAME_output;\n\n";
   if (streamed) {
     text +=
         "/* Writes row `row` of the input, NAME_INPUT_PIXELS * NAME_INPUT_CHANNELS values of type NAME_input, to `to`. Rows are asked\n"

@@ -22,7 +22,4 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan);
 /// How often the rows of a streamed input are asked for: it is what the first stage makes.
 std::int64_t input_passes(const MemoryPlan& plan);
 
-/// "uint8_t" of a port's values.
-const char* c_type_of(DType type);
-
 }  // namespace sluice::emit

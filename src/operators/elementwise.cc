@@ -5,11 +5,13 @@
 namespace sluice::operators {
 namespace {
 
-/// Of integers, a table with the result for each of the 256 values.
+/// Of integers, a table with the result for each of the 256 values. Signed bytes are no operand of arithmetic, but a table may read those of
+/// an input, or make those of an output.
 Status validate_table(const NodeCheck& check) {
   if (check.attributes<std::monostate>() == nullptr) return check.invalid("G2: the attributes are not the operator's");
   SLUICE_RETURN_IF_ERROR(check.operands(1, 1));
-  SLUICE_RETURN_IF_ERROR(check.integers());
+  const auto taken = [&](const Tensor& tensor) { return tensor.dtype == DType::kI8 || check.is_integer(tensor); };
+  if (!taken(check.input(0)) || !taken(check.output())) return check.invalid("G2: a table is of i8, or of u8 of one scale");
   if (check.node().epilogue.activation.function != Function::kNone) return check.invalid("G2: a table has its activation in it");
   SLUICE_RETURN_IF_ERROR(check.plain_values(check.node().weights[0], DType::kU8, 256));
   return check.inferred("G2: input and output differ in shape");

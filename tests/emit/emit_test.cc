@@ -105,6 +105,19 @@ TEST_CASE("an image network of bytes") {
   check_emission(b);
 }
 
+TEST_CASE("signed and unsigned bytes as a network's ports") {
+  constexpr int kUnsigned = 2, kSigned = 3;  // of ONNX
+  for (const int type : {kUnsigned, kSigned}) {
+    const Linear in{0.02f, type == kSigned ? -8 : 120, type == kSigned}, out{0.03f, type == kSigned ? 5 : 133, type == kSigned};
+    QdqBuilder b;
+    b.input("x", {1, 3, 9, 10}, type).output("y", type);
+    b.node("Conv", {b.dequantised("x", in), b.float_weight("w0", {8, 3, 3, 3})}, {"c"}, window(3, 1, 2));
+    b.node("Conv", {b.pair("c", {0.03f, 120}), b.float_weight("w1", {5, 8, 1, 1})}, {"d"}, window(1, 0));
+    b.node("Identity", {b.quantised("d", out)}, {"y"});
+    check_emission(b);
+  }
+}
+
 TEST_CASE("a header states scales in decimal, which C++ before 17 reads, and exactly") {
   QdqBuilder b;
   b.input("x", {1, 3, 4, 4}).output("y").node("Conv", {b.pair("x", {0.037f, 120}), b.float_weight("w", {2, 3, 1, 1})}, {"c"}, window(1, 0));

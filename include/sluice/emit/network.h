@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct StageInput {
 /// Code of include/sluice/portable.
 enum class Kernel : std::uint8_t {
   kReadRow,
+  kReadSignedRow,
   kConvU8,
   kDepthwiseU8,
   kPoolU8,
@@ -79,9 +81,12 @@ enum class Kernel : std::uint8_t {
   kAttention,
 };
 
+/// Rows of the network's input, from outside.
+constexpr bool reads_rows(Kernel kernel) noexcept { return kernel == Kernel::kReadRow || kernel == Kernel::kReadSignedRow; }
+
 struct Stage {
   Kernel kernel = Kernel::kReadRow;
-  NodeId node;  // not of kReadRow
+  NodeId node;  // not of what reads a row
   std::vector<StageInput> inputs;
   std::size_t storage = 0;
   RowExtents out;     // its output
@@ -109,7 +114,8 @@ struct NetworkPort {
   std::string name;
   std::size_t storage = 0;
   RowExtents view;
-  TensorId tensor;  // whose type and scale the caller's values have
+  TensorId tensor;     // whose type and scale the caller's values have
+  bool flips = false;  // the caller's are signed bytes, those of the storage unsigned ones: 128 more
 };
 
 struct Network {
@@ -128,6 +134,8 @@ enum class InputForm : std::uint8_t {
 struct NetworkOptions {
   InputForm input = InputForm::kStreamed;
   bool float_ports = false;  // an input that is quantised first comes as floats; else as the bytes that it becomes
+  /// Tables that change signed bytes to unsigned ones or back, and nothing else. At the ports no stage does that: `flips` says so.
+  std::set<NodeId> sign_tables;
 };
 
 /// Errors: kUnsupported naming the node and what stands in the way; kInvalidArgument where inputs cannot be streamed.

@@ -154,4 +154,15 @@ SLUICE_FN void sluice_read_row(const sluice_task* task) {
   task->source->read(task->source->user, task->row, sluice_at(task->arena, &task->stage->out, task->row, 0));
 }
 
+/* Signed bytes as unsigned ones, 128 more, or the reverse. */
+SLUICE_FN void sluice_flip_signs(uint8_t* bytes, uint32_t count) {
+  for (; count > 0; --count, ++bytes) *bytes = (uint8_t)(*bytes ^ 0x80u);
+}
+
+/* Stage: the same of signed bytes, which the network reads as unsigned ones. */
+SLUICE_FN void sluice_read_signed_row(const sluice_task* task) {
+  sluice_read_row(task);
+  sluice_flip_signs(sluice_at(task->arena, &task->stage->out, task->row, 0), task->stage->out.row_bytes);
+}
+
 #endif

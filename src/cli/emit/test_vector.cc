@@ -55,8 +55,10 @@ emit::TestVector make_test_vector(const std::shared_ptr<const Model>& model, con
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     unwrap(session->set_input(i, inputs[i].dtype, inputs[i].data));
     std::vector<std::byte> values = physical(graph.inputs[i], size_of(inputs[i].dtype), inputs[i].data);
-    const TensorId port = network.inputs[i].tensor;
-    vector.inputs.push_back(port == graph.inputs[i].tensor ? std::move(values) : quantised(graph, port, values));
+    // Signed bytes are given as they are, though the port has the scale of the unsigned ones.
+    const emit::NetworkPort& port = network.inputs[i];
+    const bool quantises = port.tensor != graph.inputs[i].tensor && inputs[i].dtype == DType::kF32;
+    vector.inputs.push_back(quantises ? quantised(graph, port.tensor, values) : std::move(values));
   }
   unwrap(session->run());
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {

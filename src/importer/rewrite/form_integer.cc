@@ -62,7 +62,7 @@ class FormInteger {
   void run() {
     for (std::size_t n = 0; n < source_.size(); ++n)
       if (!done_[n]) place(n);
-    for (const DraftPort& port : draft_.outputs) give_back(port.value);
+    for (DraftPort& port : draft_.outputs) give_out(port);
   }
 
  private:
@@ -132,10 +132,23 @@ class FormInteger {
     draft_.nodes.push_back(std::move(node));
   }
 
+  /// Signed bytes of the ONNX graph from unsigned ones, or the reverse: the sign bit is the other one.
+  void flip(ValueId from, ValueId to) {
+    constexpr int kSign = 128;
+    DraftNode node = border(OpKind::kUnary, from, to);
+    for (int byte = 0; byte < 256; ++byte) node.table.push_back(static_cast<std::uint8_t>(byte ^ kSign));
+    draft_.nodes.push_back(std::move(node));
+  }
+
   /// Makes bytes of the ONNX graph that others stand in for: rounding what bytes stand for gives the bytes.
   void give_back(ValueId value) {
     const auto held = held_.find(value);
     if (held == held_.end() || held->second.bytes == value) return;
+    if (draft_.value(value).dtype == DType::kI8) {
+      flip(held->second.bytes, value);
+      held->second.bytes = value;
+      return;
+    }
     Value real;
     real.name = draft_.value(value).name + ":real";
     real.shape = draft_.value(value).shape;
@@ -147,6 +160,18 @@ class FormInteger {
     node.output = value;
     held->second.bytes = value;
     draft_.nodes.push_back(std::move(node));
+  }
+
+  /// An output of bytes: those that stand for it, where they have its type and are nobody else's.
+  void give_out(DraftPort& port) {
+    const auto held = held_.find(port.value);
+    if (held == held_.end()) return;
+    const ValueId bytes = held->second.bytes;
+    const auto has = [&](const DraftPort& other) { return other.value == bytes; };
+    const bool taken =
+        std::any_of(draft_.inputs.begin(), draft_.inputs.end(), has) || std::any_of(draft_.outputs.begin(), draft_.outputs.end(), has);
+    if (draft_.value(port.value).dtype != DType::kU8 || taken) return give_back(port.value);
+    port.value = bytes;
   }
 
   // ---- where integers begin and end
@@ -164,6 +189,11 @@ class FormInteger {
       draft_.value(from).bytes = scale;
       held_[from] = {from, n};
       return dequantise(from, node.output);
+    }
+    if (draft_.value(from).dtype == DType::kI8 && !draft_.value(from).constant) {
+      const auto [made, first] = flipped_.try_emplace({from, scale.scale, scale.zero});
+      if (first) flip(from, made->second = add_bytes(draft_.value(from), scale));
+      return dequantise(made->second, node.output);
     }
     push(node);
     if (draft_.value(from).constant) return;
@@ -390,6 +420,7 @@ class FormInteger {
   std::map<ValueId, Known> known_;
   std::map<ValueId, Held> held_;  // by value of bytes
   std::map<std::tuple<ValueId, float, std::int32_t>, ValueId> quantised_;
+  std::map<std::tuple<ValueId, float, std::int32_t>, ValueId> flipped_;
 };
 
 }  // namespace

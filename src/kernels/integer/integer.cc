@@ -31,6 +31,11 @@ bool all_are_u8(const Graph& graph, const Node& node) noexcept {
   return std::all_of(node.inputs.begin(), node.inputs.end(), fits) && fits(node.outputs[0]);
 }
 
+bool has_table(const Graph& graph, const Node& node) noexcept {
+  const auto fits = [&](TensorId id) { return has_type(graph, id, DType::kU8) || has_type(graph, id, DType::kI8); };
+  return fits(node.inputs[0]) && fits(node.outputs[0]);
+}
+
 bool multiplies_panels(const Graph& graph, const Node& node) noexcept {
   const DType out = graph.tensor(node.outputs[0]).dtype;
   const std::size_t weights = out == DType::kI32 ? 2 : 3;
@@ -101,7 +106,7 @@ constexpr std::array kGeneric = {
     generic<OpKind::kMatMul, integer::matmul_parameters, integer::generic::matmul>(
         {"integer/generic_matmul", multiplies_bytes, none_in_place, false, false}),
     generic<OpKind::kPool, integer::pool_parameters, integer::generic::pool>({"integer/generic_pool"}),
-    generic<OpKind::kUnary, integer::table_parameters, integer::generic::table>({"integer/generic_table", all_are_u8, full_shape_inputs}),
+    generic<OpKind::kUnary, integer::table_parameters, integer::generic::table>({"integer/generic_table", has_table, full_shape_inputs}),
     generic<OpKind::kBinary, integer::binary_parameters, integer::generic::binary>(
         {"integer/generic_binary", all_are_u8, full_shape_inputs}),
     generic<OpKind::kQuantize, integer::quantize_parameters, integer::generic::quantize>({"integer/generic_quantize", begins}),
@@ -195,7 +200,7 @@ constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kern
           "integer/matmul", OpKind::kMatMul, multiplies_bytes)),
       fast<kernel_id::kIntegerPool, integer::pool_parameters, integer::run_pool_step>("integer/pool", OpKind::kPool, pool_fits),
       fast<kernel_id::kIntegerBinary, integer::binary_parameters, integer::run_binary_step>("integer/binary", OpKind::kBinary, binary_fits),
-      fast<kernel_id::kIntegerTable, integer::table_parameters, integer::run_table_step>("integer/table", OpKind::kUnary, all_are_u8),
+      fast<kernel_id::kIntegerTable, integer::table_parameters, integer::run_table_step>("integer/table", OpKind::kUnary, has_table),
       fast<kernel_id::kIntegerQuantize, integer::quantize_parameters, integer::run_quantize_step>("integer/quantize", OpKind::kQuantize,
                                                                                                   begins),
       fast<kernel_id::kIntegerDequantize, integer::dequantize_parameters, integer::run_dequantize_step>("integer/dequantize",
