@@ -131,10 +131,11 @@ expect_match("${err}" "--ram: is a size with --measure")
 sluice(4 emit --measure --ram 8 -o x)
 expect_match("${err}" "works is [0-9]+ bytes")
 
-# What no portable kernel computes is named, with the way out
+# Weights of fewer bits are widened when the code is written
 sluice(0 convert ${reader} -o few.sluice --dim W=64 --numerics exact --weights int8)
-sluice(3 emit few.sluice --ram smallest -o x)
-expect_match("${err}" "node `[a-z0-9.]+` \\(conv\\): .*convert without --weights")
+sluice(0 emit few.sluice --ram smallest -o x)
+
+# What no portable kernel computes is named, with the way out
 sluice(0 convert ${reader} -o fast.sluice --dim W=64 --numerics fast)
 sluice(3 emit fast.sluice --ram smallest -o x)
 expect_match("${err}" "node `[a-z0-9.]+` \\(conv\\): .*winograd4; convert with --numerics exact")

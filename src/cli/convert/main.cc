@@ -319,7 +319,8 @@ int dispatch(int argc, char** argv) {
   app.add_option("-o,--output", line.model, "the model file to write, M.sluice")->required();
   add_import_options(app, line.import);
   app.add_option("--numerics", line.numerics,
-                 "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays, and small transposed ones run by phases")
+                 "exact: one chain of additions for each output; fast: 3x3 convolutions may take Winograd's sums where that pays, and "
+                 "small transposed ones run by phases")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
   add_weight_options(app, line);
