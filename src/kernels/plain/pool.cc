@@ -119,38 +119,48 @@ std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool 
   return std::max<std::int64_t>(inside - before, 0);
 }
 
-/// The sum of each row of taps, then the sum of the rows (generic::Mean), a row of outputs at a time.
-void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
-  const PlainTensor& x = node.in(0);
-  const bool padding = node.integer(6) != 0;
+/// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `add_row(values, part, sums, glances)` for each row of the
+/// input that taps meet, then `finish(row, part, sums, to)`. Ends early where the run does.
+template <class Sum, class AddRow, class Finish>
+void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const AddRow& add_row, const Finish& finish) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
   const std::int64_t out_w = w.out[last];
   const auto* from = x.as<const float>();
   auto* to = out.as<float>();
-  std::array<float, kPartOfRow> row_sums;
+  std::array<Sum, kPartOfRow> sums;
   Glances glances;
   for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
-    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
-      std::int64_t terms = 1, rest = row;
-      for (std::size_t a = last; a-- > 0; rest /= w.out[a]) terms *= terms_along(w, a, rest % w.out[a], padding);
+    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w)
       for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
         const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
-        float* const sums = to + first;
-        std::fill_n(sums, part.size(), 0.0f);
+        sums.fill(Sum());
         for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
           if (glances.over(1)) return;
           const std::int64_t place = tap_place(outer, row, tap);
-          if (place < 0) continue;
-          row_sums.fill(0.0f);
-          add_row_of_taps(
-              w, from + place * w.in[last], part, row_sums.data(), [](float value) { return value; }, glances);
-          for (std::int64_t i = 0; i < part.size(); ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
+          if (place >= 0) add_row(from + place * w.in[last], part, sums.data(), glances);
         }
-        for (std::int64_t i = 0; i < part.size(); ++i)
-          sums[i] /= static_cast<float>(std::max<std::int64_t>(terms * terms_along(w, last, first + i, padding), 1));
+        finish(row, part, sums.data(), to + first);
       }
-    }
+}
+
+/// The sum of each row of taps, then the sum of the rows (generic::Mean).
+void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+  const bool padding = node.integer(6) != 0;
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const auto add_row = [&](const float* values, Interval<std::int64_t> part, float* sums, Glances& glances) {
+    std::array<float, kPartOfRow> row_sums{};
+    add_row_of_taps(
+        w, values, part, row_sums.data(), [](float value) { return value; }, glances);
+    for (std::int64_t i = 0; i < part.size(); ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
+  };
+  const auto finish = [&](std::int64_t row, Interval<std::int64_t> part, const float* sums, float* to) {
+    std::int64_t terms = 1;
+    for (std::size_t a = last; a-- > 0; row /= w.out[a]) terms *= terms_along(w, a, row % w.out[a], padding);
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      to[i] = sums[i] / static_cast<float>(std::max<std::int64_t>(terms * terms_along(w, last, part.begin + i, padding), 1));
+  };
+  sum_by_rows<float>(node.in(0), out, w, add_row, finish);
 }
 
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
@@ -188,34 +198,19 @@ struct Power {
 
 /// The root of a sum of powers.
 void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
-  const PlainTensor& x = node.in(0);
   const Power power{static_cast<double>(node.integer(6))};
-  Windows outer = w;  // all axes but the last
-  const auto last = static_cast<std::size_t>(--outer.axes);
-  const std::int64_t out_w = w.out[last];
-  const auto* from = x.as<const float>();
-  auto* to = out.as<float>();
-  std::array<double, kPartOfRow> sums;
-  Glances glances;
-  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
-    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w)
-      for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
-        const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
-        sums.fill(0.0);
-        for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
-          if (glances.over(1)) return;
-          const std::int64_t place = tap_place(outer, row, tap);
-          if (place < 0) continue;
-          const float* const values = from + place * w.in[last];
-          if (power.exponent == 2)
-            add_row_of_taps(
-                w, values, part, sums.data(), [](float v) { return static_cast<double>(v) * static_cast<double>(v); }, glances);
-          else
-            add_row_of_taps(
-                w, values, part, sums.data(), [&](float v) { return power.of(v); }, glances);
-        }
-        for (std::int64_t i = 0; i < part.size(); ++i) to[first + i] = static_cast<float>(power.root_of(sums[static_cast<std::size_t>(i)]));
-      }
+  const auto add_row = [&](const float* values, Interval<std::int64_t> part, double* sums, Glances& glances) {
+    if (power.exponent == 2)
+      add_row_of_taps(
+          w, values, part, sums, [](float v) { return static_cast<double>(v) * static_cast<double>(v); }, glances);
+    else
+      add_row_of_taps(
+          w, values, part, sums, [&](float v) { return power.of(v); }, glances);
+  };
+  const auto finish = [&](std::int64_t, Interval<std::int64_t> part, const double* sums, float* to) {
+    for (std::int64_t i = 0; i < part.size(); ++i) to[i] = static_cast<float>(power.root_of(sums[i]));
+  };
+  sum_by_rows<double>(node.in(0), out, w, add_row, finish);
 }
 
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
