@@ -209,7 +209,9 @@ std::string_view read_lines(const char* path, std::array<char, 4096>& buffer, co
 
 }  // namespace
 
-Bytes release_code_pages() noexcept {
+void release_code_pages() noexcept { CodePages().release(); }
+
+Bytes resident_beside_code() noexcept {
   const CodePages code;
   Bytes held;
   const auto release = [&] {

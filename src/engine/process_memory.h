@@ -18,10 +18,13 @@ void release_free_heap() noexcept;
 
 /// Gives back the pages of code and constants that this process has mapped from files: the system fetches from its cache what is used
 /// again, so that what stays resident is the code of a run and not that of planning. Pages that the process has written are left alone, and
-/// all where the system does not tell which those are. Returns what the process holds beside them. How much code comes back at once depends
-/// on which threads run and on the pieces in which the system caches the files, up to 2 MiB each, so it is not counted. Pages are counted
-/// one by one where the system does so (smaps_rollup): VmRSS may be wrong by 256 KiB for each kind of page on two processors.
-Bytes release_code_pages() noexcept;
+/// all where the system does not tell which those are.
+void release_code_pages() noexcept;
+
+/// The same, and what the process holds beside them. How much code comes back at once depends on which threads run and on the pieces in
+/// which the system caches the files, up to 2 MiB each, so it is not counted; what is locked is. Pages are counted one by one where the
+/// system does so (smaps_rollup): VmRSS may be wrong by 256 KiB for each kind of page on two processors.
+Bytes resident_beside_code() noexcept;
 
 /// The same before planning and before a run in a tight budget: what comes again then comes in pieces of 16 KiB, so that a run holds what
 /// it uses and not its neighbours too. Each piece becomes a mapping of its own, which costs the system some 200 bytes, and a page fault 0.5
