@@ -1,7 +1,11 @@
 // Models that run in units: what one unit makes another finds where it lies, on the same processor of CPU kernels or on another.
 
+#include <numeric>
+
+#include "sluice/model/model_writer.h"
 #include "src/scheduler/fleet.h"
 #include "src/scheduler/hand_over.h"
+#include "tests/planner/nets.h"
 #include "tests/scheduler/real_jobs.h"
 
 namespace sluice::scheduler {
@@ -76,6 +80,60 @@ TEST_CASE("each unit on another processor than the one before: the same bits") {
     }
     CHECK(job.right());
   }
+}
+
+/// Of a graph without weights.
+class NoWeights final : public model::WeightProducer {
+ public:
+  Status produce(WeightId, PanelRange, std::span<std::byte>) override { return fail(ErrorCode::kInternal, "weights", "there are none"); }
+};
+
+TEST_CASE("an output of the model that another unit reads is given in its own order of axes and read in the nodes'") {
+  planner::NetBuilder net("units");
+  const TensorId first = net.relu(net.input({1, 2, 3, 16})), second = net.relu(first);
+  net.output(first);
+  net.output(second);
+  model::Graph graph = net.finish();
+  graph.outputs[0].perm = {0, 2, 3, 1};
+  graph.outputs[0].onnx_shape = Shape{1, 16, 2, 3};
+  const toy::TemporaryPath path("units_order");
+  NoWeights none;
+  REQUIRE(model::write_model(graph, none, path.str(), operators::validate_node, {}));
+  const auto opened = sluice::Model::open(path.str());
+  REQUIRE(opened);
+
+  std::vector<float> input(96), orders[2], units[2];
+  std::iota(input.begin(), input.end(), 1.0f);
+  const auto session = Session::create(*opened, {});
+  REQUIRE(session);
+  REQUIRE((*session)->set_input(0, DType::kF32, std::as_bytes(std::span(input))));
+  REQUIRE((*session)->run());
+  for (std::size_t i = 0; i < 2; ++i) {
+    orders[i].resize(input.size());
+    units[i].resize(input.size());
+    REQUIRE((*session)->get_output(i, std::as_writable_bytes(std::span(orders[i]))));
+  }
+  CHECK(orders[0] != orders[1]);
+
+  Fleet fleet;
+  for (const ProcessorOptions& processor : {ProcessorOptions(), ProcessorOptions(), claims_and_fails()})
+    REQUIRE(fleet.add_processor(processor));
+  REQUIRE(fleet.add_model(*opened, {.name = "units"}));
+  REQUIRE(fleet.build({.budget = 16_MiB}, 1));
+  const FleetModel& model = fleet.models[0];
+  REQUIRE(model.unit_ends.size() == 2);
+  HandOver between(1, 0, model.between_bytes);
+  const std::vector<std::span<const std::byte>> inputs{std::as_bytes(std::span(input))};
+  const std::vector<std::span<std::byte>> outputs{std::as_writable_bytes(std::span(units[0])), std::as_writable_bytes(std::span(units[1]))};
+  const JobMemory memory{inputs, outputs, between.bytes(0)};
+  for (std::size_t u = 0; u < 2; ++u) {
+    const UnitProgram& unit = model.programs[u][u];
+    REQUIRE(give_inputs(unit, memory));
+    REQUIRE(unit.program->run());
+    REQUIRE(take_outputs(unit, memory));
+  }
+  CHECK(units[0] == orders[0]);
+  CHECK(units[1] == orders[1]);
 }
 
 TEST_CASE("a run on CPU kernels that was given up writes nothing that its job still reads") {
