@@ -55,15 +55,19 @@ TEST_CASE("streamed runs of one session, a great many, lose nothing and give the
   const std::vector<executor::ReadMethod> methods = fixture.methods();
   for (const executor::ReadMethod method : methods) {
     for (const bool repeat : {false, true}) {
-      const std::unique_ptr<Session> session = streaming_session(fixture, method, repeat);
-      const auto run = [&](int times) {
-        for (int i = 0; i < times; ++i) {
-          if (!fixture.set_and_run(*session) || !fixture.right(*session)) FAIL("run " << i << " of " << times << " went wrong");
-        }
-      };
-      run(100);
-      REQUIRE(session->stats().bytes_read != Bytes());
-      require_nothing_lost([&] { run(count_of("SLUICE_SOAK_RUNS", 500) / (2 * static_cast<int>(methods.size()))); });
+      // soak_test "streamed*" -c "by threads, repeated" runs one of the four: several programs soak in the time of one.
+      DYNAMIC_SECTION((method == executor::ReadMethod::kRing ? "by a ring" : "by threads")
+                      << (repeat ? ", repeated" : ", each by itself")) {
+        const std::unique_ptr<Session> session = streaming_session(fixture, method, repeat);
+        const auto run = [&](int times) {
+          for (int i = 0; i < times; ++i) {
+            if (!fixture.set_and_run(*session) || !fixture.right(*session)) FAIL("run " << i << " of " << times << " went wrong");
+          }
+        };
+        run(100);
+        REQUIRE(session->stats().bytes_read != Bytes());
+        require_nothing_lost([&] { run(count_of("SLUICE_SOAK_RUNS", 500) / (2 * static_cast<int>(methods.size()))); });
+      }
     }
   }
 }
