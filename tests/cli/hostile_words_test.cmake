@@ -46,8 +46,8 @@ file(COPY_FILE ${SOURCE_DIR}/tests/fuzz/corpus/onnx/separable_residual.onnx ${WO
 file(WRITE ${WORK_DIR}/c.json [[{"models": [{"graph": "m.sluice", "period_ms": 10}], "running_time_ms": 20}]])
 file(MAKE_DIRECTORY ${WORK_DIR}/folder)
 execute_process(COMMAND mkfifo ${WORK_DIR}/fifo COMMAND_ERROR_IS_FATAL ANY)
-file(COPY_FILE ${SOURCE_DIR}/examples/models/photographed_line.png ${WORK_DIR}/a.png)
 sluice(0 convert m.onnx -o m.sluice --quiet)
+sluice(0 run m.sluice ${SCOPE} --output data)  # what comes out has the shape of what goes in
 
 set(words_inspect m.sluice)
 set(words_verify m.sluice)
@@ -59,7 +59,7 @@ set(words_report m.sluice -o r.html --no-run)
 set(words_bench m.sluice --repeat 1 --warmup 0)
 set(words_serve c.json ${SCOPE})
 set(words_convert m.onnx -o o.sluice)
-set(words_quantize m.onnx -o q.onnx --data a.png)
+set(words_quantize m.onnx -o q.onnx --data data)
 set(words_emit m.sluice -o e --ram 1MiB)
 foreach(command inspect verify trim plan predict run report bench serve convert quantize emit)
   sluice(0 ${command} --help)
