@@ -46,7 +46,7 @@ struct Pipe {
 void drain(Pipe& first, std::string& first_text, Pipe& second, std::string& second_text) {
   std::array<pollfd, 2> waiting = {pollfd{first.read_end, POLLIN, 0}, pollfd{second.read_end, POLLIN, 0}};
   std::array<std::string*, 2> texts = {&first_text, &second_text};
-  std::array<char, 65536> buffer;
+  std::array<char, 16384> buffer;  // of a stack that may be small (guarded_main.cc)
   for (int open = 2; open > 0;) {
     if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return;
     for (std::size_t i = 0; i < waiting.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "src/cli/failure.h"
 
 #include <cmath>
+#include <cstdio>
 
 #include "src/cli/text.h"
 
@@ -12,7 +13,31 @@ std::string mebibytes_up(std::uint64_t bytes) {
   return fmt::format("{:.2f} MiB", std::ceil(static_cast<double>(bytes) / 10485.76) / 100.0);
 }
 
+/// Lines stay lines: some complaints are several.
+void print_visibly(std::string_view text) noexcept {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
+      std::fprintf(stderr, "\\x%02x", byte);
+    else
+      std::fputc(c, stderr);
+  }
+}
+
 }  // namespace
+
+void complain(const char* program, std::string_view text) noexcept {
+  constexpr std::size_t kMost = 4000, kEnd = 1000;
+  std::fprintf(stderr, "%s: ", program);
+  if (text.size() <= kMost) {
+    print_visibly(text);
+  } else {
+    print_visibly(text.substr(0, kMost - kEnd));
+    std::fprintf(stderr, "... (%zu bytes are left out) ...", text.size() - kMost);
+    print_visibly(text.substr(text.size() - kEnd));
+  }
+  std::fputc('\n', stderr);
+}
 
 ErrorCode code_of_status(int status) noexcept {
   for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kInvalidModel, ErrorCode::kUnsupported, ErrorCode::kBudgetTooSmall,

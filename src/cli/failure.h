@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "sluice/core/error.h"
@@ -23,6 +24,10 @@ class Failure : public std::runtime_error {
 
 /// A code that leads to this exit status, of those that a program of ours may leave with; kInternal for any other.
 ErrorCode code_of_status(int status) noexcept;
+
+/// `program: text` on stderr. Words and names in it are others': what moves a terminal's cursor is shown as \x1b, and of a text as long as a
+/// file its beginning and its end are. Allocates nothing.
+void complain(const char* program, std::string_view text) noexcept;
 
 /// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.
 std::string describe(const Error& error);

@@ -11,6 +11,7 @@
 
 #include "src/cli/failure.h"
 #include "src/cli/memory_end.h"
+#include "src/core/stack.h"
 
 namespace sluice::cli {
 namespace {
@@ -27,17 +28,21 @@ void occupy_standard_streams() noexcept {
 
 int guarded_main(const char* program, int (*work)(int, char**), int argc, char** argv) noexcept {
   constexpr int kInternalStatus = 7;
+  // Commands take less than 64 KiB (`report` of any model ends well with a stack of that size); a run asks for more by itself.
+  constexpr Bytes kLeastStackOfPrograms{80 * 1024};
   occupy_standard_streams();
   end_where_memory_ends(program);
   try {
+    if (!stack_has(kLeastStackOfPrograms.count()))
+      throw Failure(ErrorCode::kInvalidArgument, "the stack is limited to less than 80 KiB, which this program wants (ulimit -s)");
     return work(argc, argv);
   } catch (const Failure& failure) {
-    std::fprintf(stderr, "%s: %s\n", program, failure.what());
+    complain(program, failure.what());
     return exit_status(failure.code());
   } catch (const std::bad_alloc&) {
     say_out_of_memory();
   } catch (const std::system_error& error) {  // what fmt throws when stdout is full or closed
-    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    complain(program, error.what());
     return exit_status(ErrorCode::kIo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: internal error: %s\n", program, error.what());

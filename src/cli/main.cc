@@ -440,7 +440,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
     return {};
   }
   if (const auto objection = objection_to_command(app, words.front())) {
-    std::fprintf(stderr, "sluice: %s\n", objection->c_str());
+    complain("sluice", *objection);
     return {nullptr, kUsage};
   }
   try {
@@ -450,6 +450,7 @@ Asked parse(const std::vector<std::string>& words, CommandLine& line) {
   } catch (const CLI::ParseError& error) {
     return {nullptr, refuse(app, error)};
   }
+  for (const CLI::App* command : app.get_subcommands()) refuse_empty_words(*command);
   finish_image_options(app.get_subcommand("run"), line);
   for (const auto& [command, asked] : commands)
     if (*command) return asked;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/failure.h"
 #include "src/cli/words.h"
 
 namespace sluice::cli {
@@ -67,10 +68,19 @@ inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   return hint + " (" + typed + " --help lists the options)";
 }
 
+/// An option whose value is an empty word, as a script's unset variable gives one: nobody means that nothing be encrypted, or written.
+inline void refuse_empty_words(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string> given = option->get_items_expected_max() == 0 ? std::vector<std::string>() : option->results();
+    if (std::find(given.begin(), given.end(), "") != given.end())
+      throw Failure(ErrorCode::kInvalidArgument, option->get_name() + ": wants a value, and was given an empty word");
+  }
+}
+
 /// Says it on stderr and gives the exit status.
 inline int refuse_words(const char* program, const CLI::App& command, const std::string& typed, const CLI::ParseError& error) {
   constexpr int kUsage = 1;
-  std::fprintf(stderr, "%s: %s%s\n", program, text_of(error).c_str(), hint_for(command, typed).c_str());
+  complain(program, text_of(error) + hint_for(command, typed));
   return kUsage;
 }
 

@@ -124,7 +124,7 @@ void follow_memory(Session& session) {
 
 /// A read that the system does not end holds whoever closes the session, so the program ends without.
 [[noreturn]] void abandon(const Error& error) {
-  fmt::print(stderr, "sluice: {}\n", error.to_string());
+  complain("sluice", error.to_string());
   std::fflush(nullptr);
   std::_Exit(exit_status(error.code));
 }

@@ -59,6 +59,8 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.reserve = parse_size(options.reserve, "--reserve");
   result.tuning.policy = parse_policy(options.policy);
   result.emulation.read_bytes_per_second = parse_rate(options.io_limit);
+  if (!executor::is_compute_slowdown(options.compute_slowdown))
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--compute-slowdown {}: is a factor from 1 to 1000", options.compute_slowdown));
   result.emulation.compute_slowdown = options.compute_slowdown;
   result.tuning.partition = parse_partition(options.partition);
   result.tuning.max_overhead = parse_share(options.max_overhead, "--max-overhead");

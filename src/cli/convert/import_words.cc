@@ -86,17 +86,16 @@ void print_problems(const char* program, const std::string& onnx, const std::vec
     std::string where = onnx;
     if (!problem.node.empty()) where += fmt::format(": node `{}`", problem.node);
     if (!problem.op_type.empty()) where += fmt::format(" ({}, opset {})", problem.op_type, problem.opset);
-    fmt::print(stderr, "{}: {}: {}\n", program, where, problem.message);
+    complain(program, fmt::format("{}: {}", where, problem.message));
   }
 }
 
 void print_problems(const char* program, const std::string& onnx, const importer::ConvertReport& report) {
   print_problems(program, onnx, report.problems);
   for (const std::string& name : report.value_inputs)
-    fmt::print(stderr, "{}: the values of input `{}` decide shapes: bind them with --value {}=FILE\n", program, name, name);
+    complain(program, fmt::format("the values of input `{}` decide shapes: bind them with --value {}=FILE", name, name));
   for (const std::string& name : report.unbounded)
-    fmt::print(stderr, "{}: the extents of `{}` come at run time: state the most that they can be with --bound {}=...\n", program, name,
-               name);
+    complain(program, fmt::format("the extents of `{}` come at run time: state the most that they can be with --bound {}=...", name, name));
 }
 
 Json json_of_problems(const std::vector<importer::Problem>& problems) {

@@ -220,7 +220,7 @@ int convert_file(const CommandLine& line) {
   }
   const int status = converted ? 0 : exit_status(converted.error().code);
   print_problems("sluice-convert", line.onnx, report);
-  if (!converted && report.problems.empty()) fmt::print(stderr, "sluice-convert: {}\n", describe(converted.error()));
+  if (!converted && report.problems.empty()) complain("sluice-convert", describe(converted.error()));
   if (!converted && converted.error().code == ErrorCode::kInvalidModel && model::ModelFile::open(line.onnx, operators::validate_node))
     fmt::print(stderr, "sluice-convert: {} is a model file already: sluice run {}\n", line.onnx, line.onnx);
   if (line.json) {
@@ -346,6 +346,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-convert", app, "sluice convert", error);
   }
+  refuse_empty_words(app);
   check_weight_options(line);
   if (line.cluster > 0 && app.count("--code") == 0) line.code = "small";  // few values in bytes are for that
   return convert_file(line);

@@ -128,7 +128,7 @@ int run(const CommandLine& line) {
   }
   const int exit = status ? 0 : exit_status(status.error().code);
   print_problems(kProgram, line.onnx, report.problems);
-  if (!status && report.problems.empty()) fmt::print(stderr, "{}: {}\n", kProgram, describe(status.error()));
+  if (!status && report.problems.empty()) complain(kProgram, describe(status.error()));
   if (line.json) print_json("sluice quantize", json_of(line, report, exit));
   if (status && !line.json && !line.quiet) print_as_text(line, report);
   finish_stdout();
@@ -174,6 +174,7 @@ int quantise_command(std::span<const char* const> words) {
   } catch (const CLI::ParseError& error) {
     return refuse_words(kProgram, app, "sluice quantize", error);
   }
+  refuse_empty_words(app);
   if (app.count("--preprocess") > 0) line.image.preset = line.import.preprocess;  // what is said is not warned of
   return run(line);
 }

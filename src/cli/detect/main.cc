@@ -79,6 +79,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-detect", app, "sluice detect", error);
   }
+  refuse_empty_words(app);
   check_operators(line.operators);
   const ScratchFolder folder("sluice-detect");
   ProcessRunner runner(line.runner, line.answer);

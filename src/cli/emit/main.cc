@@ -221,6 +221,7 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-emit", app, "sluice emit", error);
   }
+  refuse_empty_words(app);
   line.measure ? emit_measurer(line) : emit_model(line);
   return 0;
 }

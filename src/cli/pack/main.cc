@@ -117,6 +117,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse_words("sluice-pack", app, "sluice-pack", error);
   }
+  refuse_empty_words(app);
   pack(line);
   return 0;
 }

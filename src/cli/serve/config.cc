@@ -169,14 +169,32 @@ void parse_worker(const Json& json, std::size_t number, const std::string& mask,
     config.not_here.push_back(device);
 }
 
-Json parse_json(const std::string& text, const std::string& path) {
-  Json json = Json::parse(text, nullptr, false);
+// What a parsed text may hold, so that a file of a few megabytes takes neither hundreds of them nor minutes: objects keep their keys in a
+// list, which is searched for each that comes.
+constexpr std::size_t kMostKeys = 200;       // of one object
+constexpr std::size_t kMostValues = 50'000;  // of a configuration: thousands of models
+constexpr std::size_t kMostWorkloadValues = 4'000'000;
+constexpr int kDeepest = 8;
+
+Json parse_json(const std::string& text, const std::string& path, std::size_t most_values) {
+  std::size_t values = 0;
+  std::array<std::size_t, kDeepest + 2> keys{};
+  const auto within_limits = [&](int depth, Json::parse_event_t event, Json&) {
+    const auto inside = static_cast<std::size_t>(std::min(depth, kDeepest)) + 1;
+    if (event == Json::parse_event_t::object_start) keys[inside] = 0;
+    const std::size_t of_this_object = event == Json::parse_event_t::key ? ++keys[inside - 1] : 0;
+    if (depth > kDeepest || of_this_object > kMostKeys || ++values > 2 * most_values)
+      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: holds more than is read: {} deep, {} keys of one object, {} values", path,
+                                                             kDeepest, kMostKeys, most_values));
+    return true;
+  };
+  Json json = Json::parse(text, within_limits, false);
   if (json.is_discarded()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is not JSON", path));
   return json;
 }
 
 void parse_workload(const std::string& path, ServeConfig& config) {
-  const Json json = parse_json(read_text(path), path);
+  const Json json = parse_json(read_text(path), path, kMostWorkloadValues);
   if (!json.is_array()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is a list of requests", path));
   for (std::size_t i = 0; i < json.size(); ++i) {
     Section section(json[i], fmt::format("{}[{}]", path, i));
@@ -266,7 +284,7 @@ std::string read_text(const std::string& path) {
 }
 
 ServeConfig parse_config(const std::string& text, const std::string& path) {
-  const Json json = parse_json(text, path);
+  const Json json = parse_json(text, path, kMostValues);
   Section section(json, "");
   ServeConfig config;
   const std::string mode = section.word("execution_mode", "periodic", {"periodic", "stream", "workload"});
