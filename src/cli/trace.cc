@@ -121,8 +121,8 @@ class TraceWriter {
     const executor::LoadTime& time = times_.loads[k];
     if (time.begin_ns == 0 || time.end_ns == 0) return;
     const plan::Load& load = plan_.loads[k];
-    add_slice(row_for(loads_, time.begin_ns, time.end_ns), fmt::format("load {}: {}", k, names_[k]), "load", time.begin_ns,
-              time.end_ns - time.begin_ns,
+    const int row = row_for(loads_, time.begin_ns, time.end_ns);
+    add_slice(row, fmt::format("load {}: {}", k, names_[k]), "load", time.begin_ns, time.end_ns - time.begin_ns,
               {{"load", k},
                {"bytes", load.file.size.count()},
                {"file_offset", load.file.offset.count()},
@@ -133,6 +133,21 @@ class TraceWriter {
     if (time.decode_ns > 0)
       add_slice(row_for(decodes_, time.end_ns - time.decode_ns, time.end_ns), fmt::format("decode {}", k), "decode",
                 time.end_ns - time.decode_ns, time.decode_ns, {{"load", k}});
+    add_flow(k, row);
+  }
+
+  /// An arrow from a load to the step of this run that uses it first; what was brought for the next run has none.
+  void add_flow(std::size_t k, int row) {
+    const std::int64_t first_use = plan_.loads[k].uses.begin;
+    if (first_use < 0 || static_cast<std::size_t>(first_use) >= times_.steps.size()) return;
+    const executor::StepTime& step = times_.steps[static_cast<std::size_t>(first_use)];
+    if (step.begin_ns < times_.loads[k].end_ns) return;
+    const Json flow = {{"pid", kProcess}, {"name", "weights"}, {"cat", "load"}, {"id", k}};
+    Json from = flow, to = flow;
+    from.update({{"ph", "s"}, {"tid", row}, {"ts", microseconds(times_.loads[k].begin_ns)}});
+    to.update({{"ph", "f"}, {"bp", "e"}, {"tid", kComputeRow}, {"ts", microseconds(step.begin_ns)}});
+    events_.push_back(std::move(from));
+    events_.push_back(std::move(to));
   }
 
   /// Of the buffers that live in a step. A lifetime that begins below 0 also holds at the end of the period before.

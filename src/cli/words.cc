@@ -36,6 +36,10 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
   for (const std::string& candidate : candidates)
     if (word.size() >= kBegun && candidate.starts_with(word) && (best.empty() || candidate.size() < best.size())) best = candidate;
   if (!best.empty()) return best;
+  // The end of a longer name: --budget, where there is --for-budget.
+  const std::string end = "-" + std::string(word.substr(std::min(word.size(), word.find_first_not_of('-'))));
+  for (const std::string& candidate : candidates)
+    if (end.size() > kBegun && candidate.size() > word.size() && candidate.ends_with(end)) return candidate;
   const std::size_t letters = word.size() - std::min(word.size(), word.find_first_not_of('-'));
   std::size_t least = std::max<std::size_t>(letters / 3, 1);  // a word of two letters may have one wrong
   for (const std::string& candidate : candidates) {

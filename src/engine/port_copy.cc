@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "sluice/core/half.h"
@@ -69,6 +70,16 @@ void copy_run(ConstPlace from, Place to, std::int64_t count) noexcept {
 }
 
 }  // namespace
+
+bool within_f32(DType outside, std::span<const std::byte> onnx) noexcept {
+  if (outside != DType::kF64) return true;
+  for (std::size_t at = 0; at + sizeof(double) <= onnx.size(); at += sizeof(double)) {
+    double value;
+    std::memcpy(&value, onnx.data() + at, sizeof value);
+    if (std::isfinite(value) && std::isinf(static_cast<float>(value))) return false;
+  }
+  return true;
+}
 
 std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept {
   std::array<std::int64_t, Shape::kMaxRank> strides{};

@@ -25,6 +25,9 @@ namespace sluice::engine {
 /// Of a tensor whose elements follow each other in ONNX order, in bytes.
 std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept;
 
+/// Whether the arena can hold these: of f64 none is finite and beyond the range of f32.
+bool within_f32(DType outside, std::span<const std::byte> onnx) noexcept;
+
 class PortCopy {
  public:
   /// Errors: kInvalidModel when the port's shapes and permutation disagree.

@@ -68,6 +68,8 @@ class PlannedSession final : public Session {
     if (dtype != input.dtype && dtype != input.copy.dtype())
       return fail(ErrorCode::kInvalidArgument, name, "the input has another element type");
     SLUICE_RETURN_IF_ERROR(check_size(name, input.copy.bytes_as(dtype), data.size()));
+    if (!engine::within_f32(dtype, data))
+      return fail(ErrorCode::kUnsupported, name, "a value of f64 is beyond the range of f32, as which it would be computed");
     SLUICE_RETURN_IF_ERROR(begin_input(port));
     if (std::exchange(input.elsewhere, false)) tenant_.executor()->place_input(port, nullptr);
     if (input.view.data != nullptr) input.copy.to_arena(dtype, data, input.view);

@@ -100,6 +100,21 @@ bool is_reduction(std::string_view op) noexcept {
 /// A view operator on constants: Reshape and its like need no arithmetic, but may need a copy.
 bool is_identity(std::string_view op) noexcept { return op == "Identity" || op == "Dropout"; }
 
+/// The function of two u64, given and returned as bits.
+std::int64_t of_naturals(const BinaryEntry& entry, std::int64_t left, std::int64_t right) noexcept {
+  const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);
+  const std::string_view op = entry.op_type;
+  if (op == "Div") return wrap(b == 0 ? 0 : a / b);
+  if (op == "Mod") return wrap(b == 0 ? 0 : a % b);
+  if (op == "Max") return wrap(std::max(a, b));
+  if (op == "Min") return wrap(std::min(a, b));
+  if (op == "Less") return std::int64_t{a < b};
+  if (op == "LessOrEqual") return std::int64_t{a <= b};
+  if (op == "Greater") return std::int64_t{a > b};
+  if (op == "GreaterOrEqual") return std::int64_t{a >= b};
+  return entry.integer(left, right);
+}
+
 Constant binary(const NodeContext& c, const BinaryEntry& entry, const Constant& left, const Constant& right) {
   const Shape shape = broadcast_shape(left.shape, right.shape);
   const Constant a = broadcast(left, shape), b = broadcast(right, shape);
@@ -114,7 +129,8 @@ Constant binary(const NodeContext& c, const BinaryEntry& entry, const Constant& 
   }
   const std::vector<std::int64_t> x = integers(a), y = integers(b);
   std::vector<std::int64_t> out(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) out[i] = entry.integer(x[i], y[i]);
+  const bool naturals = a.dtype == DType::kU64;
+  for (std::size_t i = 0; i < x.size(); ++i) out[i] = naturals ? of_naturals(entry, x[i], y[i]) : entry.integer(x[i], y[i]);
   return make_constant(shape, out, result);
 }
 

@@ -71,9 +71,11 @@ bool try_if_apart(NodeContext& c, BodyLowering& bodies, std::string& why) {
 
 /// One of the two, as the condition says: with the extents that the branch gave.
 ValueId add_choice(NodeContext& c, ValueId yes, ValueId no, const std::string& why) {
-  if (c.run_time_type(yes) != c.run_time_type(no) || c.shape(yes).rank() != c.shape(no).rank())
+  if (c.run_time_type(yes) != c.run_time_type(no) || c.shape(yes).rank() != c.shape(no).rank()) {
+    c.note_value_inputs(c.input(0));
     c.refuse("the condition is computed at run time and the branches give " + c.shape(yes).to_string() + " and " + c.shape(no).to_string() +
              (why.empty() ? "" : "; " + why) + "; supported are a constant condition, or branches that give one type and number of axes");
+  }
   const auto bounded = static_cast<std::uint8_t>(c.draft().value(yes).bounded | c.draft().value(no).bounded);
   const ValueId chosen = add_plain(c, "Choose", {c.input(0), yes, no});
   c.draft().value(chosen).bounded |= bounded;

@@ -11,6 +11,31 @@ struct Equation {
   std::string result;
 };
 
+/// Puts letters that the equation does not have in the place of each ellipsis, by numpy's rule: the last axes of all are the same. Returns the
+/// letters of the longest.
+std::string name_ellipses(const NodeContext& c, std::string_view text, Equation& equation) {
+  constexpr std::string_view kEllipsis = "...";
+  std::string free;
+  for (char letter = 'A'; letter <= 'z'; ++letter)
+    if ((letter <= 'Z' || letter >= 'a') && text.find(letter) == std::string_view::npos) free += letter;
+  const auto hidden_axes = [&](std::size_t i) {
+    if (i >= c.input_count() || equation.terms[i].find(kEllipsis) == std::string::npos) return 0;
+    const int hidden = c.input_shape(i).rank() - static_cast<int>(equation.terms[i].size() - kEllipsis.size());
+    if (hidden < 0 || hidden > static_cast<int>(free.size())) c.malformed("a term has more letters than its input has axes");
+    return hidden;
+  };
+  int most = 0;
+  for (std::size_t i = 0; i < equation.terms.size(); ++i) most = std::max(most, hidden_axes(i));
+  const std::string letters = free.substr(0, static_cast<std::size_t>(most));
+  const auto name = [&](std::string& term, int count) {
+    if (const std::size_t at = term.find(kEllipsis); at != std::string::npos)
+      term.replace(at, kEllipsis.size(), letters.substr(static_cast<std::size_t>(most - count)));
+  };
+  for (std::size_t i = 0; i < equation.terms.size(); ++i) name(equation.terms[i], hidden_axes(i));
+  name(equation.result, most);
+  return letters;
+}
+
 Equation parse(const NodeContext& c) {
   std::string text(c.string("equation", ""));
   std::erase(text, ' ');
@@ -22,12 +47,11 @@ Equation parse(const NodeContext& c) {
     equation.terms.push_back(left.substr(at, comma - at));
     at = comma + 1;
   }
-  if (text.find("...") != std::string::npos) c.refuse("an ellipsis in the equation; name its axes");
-  if (arrow != std::string::npos) {
-    equation.result = text.substr(arrow + 2);
-    return equation;
-  }
-  // Without an arrow: the letters that occur once, in alphabetical order.
+  if (arrow != std::string::npos) equation.result = text.substr(arrow + 2);
+  const std::string hidden = name_ellipses(c, text, equation);
+  if (arrow != std::string::npos) return equation;
+  // Without an arrow: the axes behind ellipses, then the letters that occur once, in alphabetical order.
+  equation.result = hidden;
   for (char letter = 'A'; letter <= 'z'; ++letter)
     if (std::count(left.begin(), left.end(), letter) == 1) equation.result += letter;
   return equation;

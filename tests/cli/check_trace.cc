@@ -1,10 +1,12 @@
 // check_trace FILE: is this what trace viewers read (Chrome's Trace Event Format, the form of an object)? Says the first thing that is not.
 //
 //  - `traceEvents` is a list of objects, each with a name, a phase, whole numbers `pid` and (but what is of a process) `tid`; all but
-//  metadata
-//    have a time `ts`
+//    metadata have a time `ts`
 //  - X, a span: a duration; the spans of a thread lie beside or within each other, as a stack would have them
-//  - C, a counter: numbers and nothing else in its `args`; M, metadata: of the kinds that there are; i, a moment: a scope
+//  - s and f, the ends of an arrow: of one name, category and `id` one of each, the second not before the first, each within a span of its
+//    thread
+//  - C, a counter: numbers and nothing else in its `args`, its times never falling; M, metadata: of the kinds that there are; i, a moment: a
+//    scope
 //  - each thread with spans has a name
 #include <algorithm>
 #include <cstdio>
@@ -54,9 +56,14 @@ class Checker {
     } else if (phase == "C") {
       require(event.contains("args") && !event.at("args").empty(), "a counter without numbers", event);
       for (const json& value : event.at("args")) require(value.is_number(), "a counter of something else than numbers", event);
+      double& last = counted_[{thread.first, event.at("name").get<std::string>()}];
+      require(begin >= last, "a counter goes back in time", event);
+      last = begin;
+    } else if (phase == "s" || phase == "f") {
+      check_flow(event, thread, begin, phase == "s");
     } else {
       require(phase == "i" && event.contains("s") && (event.at("s") == "g" || event.at("s") == "p" || event.at("s") == "t"),
-              "a phase that is none of X, C, M and i with a scope", event);
+              "a phase that is none of X, C, M, s, f and i with a scope", event);
     }
   }
 
@@ -74,6 +81,7 @@ class Checker {
         open.push_back(span);
       }
     }
+    for (const auto& [key, arrow] : arrows_) finish_arrow(key, arrow);
   }
 
   std::size_t spans() const {
@@ -94,7 +102,35 @@ class Checker {
     if (kind == "thread_name") named_.insert(thread);
   }
 
+  struct End {
+    Thread thread;
+    double at = -1;  // negative: there is none
+  };
+  struct Arrow {
+    End from, to;
+  };
+
+  void check_flow(const json& event, Thread thread, double at, bool begins) {
+    require(event.contains("cat") && event.contains("id"), "an arrow without a category or an id", event);
+    require(begins || event.value("bp", "") == "e", "an arrow ends at whatever comes next", event);
+    Arrow& arrow = arrows_[event.at("cat").dump() + event.at("name").dump() + event.at("id").dump()];
+    End& end = begins ? arrow.from : arrow.to;
+    require(end.at < 0, "an arrow has this end twice", event);
+    end = {thread, at};
+  }
+
+  void finish_arrow(const std::string& key, const Arrow& arrow) {
+    require(arrow.from.at >= 0 && arrow.to.at >= arrow.from.at, "an arrow without a beginning, without an end, or backwards", key);
+    for (const End& end : {arrow.from, arrow.to}) {
+      const std::vector<Span>& spans = spans_[end.thread];
+      const auto around = [&](const Span& span) { return span.begin <= end.at && end.at <= span.end; };
+      require(std::any_of(spans.begin(), spans.end(), around), "an end of an arrow lies in no span", key);
+    }
+  }
+
   std::map<Thread, std::vector<Span>> spans_;
+  std::map<std::pair<std::int64_t, std::string>, double> counted_;
+  std::map<std::string, Arrow> arrows_;
   std::set<Thread> named_;
 };
 

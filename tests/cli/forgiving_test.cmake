@@ -99,6 +99,8 @@ sluice(1 --versoin)
 expect_match("${err}" "no option '--versoin'; did you mean '--version'")
 
 # The tools that the program starts read their words with the same good will
+sluice(1 convert vgg.onnx -o x.sluice --weights auto --budget 8MiB)
+expect_match("${err}" "did you mean '--for-budget'")
 sluice(1 convert vgg.onnx -o x.sluice --numrics exact)
 expect_match("${err}" "did you mean '--numerics'. .sluice convert --help")
 sluice(1 quantize vgg.onnx --dat x -o x.sluice)
@@ -143,6 +145,18 @@ sluice(1 convert vgg.onnx -o x.sluice --dim W=8)
 expect_match("${err}" "--dim W=8: no input has such a dimension; there are image.0, image.1, image.2, image.3")
 sluice(1 convert ${SOURCE_DIR}/examples/models/reader.onnx -o x.sluice --dim w=64)
 expect_match("${err}" "--dim w=64: no input has such a dimension; there are W\n")
+
+# An If whose branches have different shapes, by an input that is free: which one, and how to bind it
+set(rate_if ${SOURCE_DIR}/tests/fuzz/corpus/onnx/if_of_free_rate.onnx)
+sluice(3 convert ${rate_if} -o x.sluice)
+expect_match("${err}" "node `rate` .If, opset 17.: the condition is computed at run time and the branches give 4x4 and 2x2x4")
+expect_match("${err}" "the values of input `sr` decide shapes: bind them with --value sr=FILE")
+execute_process(COMMAND sh -c "printf '\\223NUMPY\\001\\000\\166\\000%-117s\\n\\200\\076\\000\\000\\000\\000\\000\\000' \"{'descr': '<i8', 'fortran_order': False, 'shape': (), }\" > rate.npy"
+  WORKING_DIRECTORY ${WORK_DIR} COMMAND_ERROR_IS_FATAL ANY)
+sluice(0 convert ${rate_if} -o x.sluice --value sr=rate.npy --quiet)
+sluice(0 inspect x.sluice --json)
+json(axes outputs 0 shape)
+expect_match("${axes}" "4,[^0-9]*4")
 
 # A key where nothing is encrypted; a file where a folder is wanted
 file(WRITE ${WORK_DIR}/key "12345678901234567890123456789012")

@@ -1,5 +1,5 @@
-# The pages of `sluice report` in a browser: they are drawn to their last line, what a pointer meets is explained, and no name of the model
-# becomes an element.
+# The pages of `sluice report` in a browser: they are drawn to their last line without a word on its console and without a request to anything
+# else, what a pointer meets is explained, and no name of the model becomes an element.
 if(NOT CHROMIUM)
   message("SKIPPED: no browser (Debian: chromium)")
   return()
@@ -19,14 +19,33 @@ json(steps steps)
 sluice(0 report ${model} --scope library --budget ${budget} -o measured.html)
 sluice(0 report ${model} --scope library --budget ${budget} --no-run -o planned.html)
 
-# dom_of(NAME): sets `dom` to what NAME.html has become.
-macro(dom_of name)
-  execute_process(COMMAND ${CHROMIUM} --headless --no-sandbox --disable-gpu --user-data-dir=${WORK_DIR}/browser --dump-dom ${name}.html
+# browse(NAME): sets `dom` to what NAME.html has become, `console` to the lines of its console, `requests` to the log's lines on what it asked
+# the network for (what a browser asks for by itself has no page as its initiator).
+macro(browse name)
+  execute_process(COMMAND ${CHROMIUM} --headless --no-sandbox --disable-gpu --user-data-dir=${WORK_DIR}/browser --disable-background-networking
+      --disable-component-update "--host-resolver-rules=MAP * ~NOTFOUND" --enable-logging=stderr --log-net-log=${WORK_DIR}/net.json --dump-dom ${name}.html
     WORKING_DIRECTORY ${WORK_DIR} OUTPUT_VARIABLE dom ERROR_VARIABLE err RESULT_VARIABLE status TIMEOUT 120)
+  string(REGEX MATCHALL "[^\n]*CONSOLE[^\n]*" console "${err}")
+  file(STRINGS ${WORK_DIR}/net.json requests REGEX "\"initiator\":\"null\"")
+endmacro()
+
+# dom_of(NAME): the same of a page that is drawn to its end, says nothing and asks for nothing.
+macro(dom_of name)
+  browse(${name})
   if(NOT status EQUAL 0 OR NOT dom MATCHES "data-drawn=\"yes\"")
     message(FATAL_ERROR "${name}.html is not drawn to its end (${status}): ${err}")
   endif()
+  if(console OR requests)
+    message(FATAL_ERROR "${name}.html says on the console: ${console}; asks for: ${requests}")
+  endif()
 endmacro()
+
+# What judges them sees a page that says something and one that asks for something.
+file(WRITE ${WORK_DIR}/wrong.html [[<!doctype html><body><img src="http://sluice.example/x.png"><script>absent();</script></body>]])
+browse(wrong)
+if(NOT console MATCHES "absent is not defined" OR NOT requests)
+  message(FATAL_ERROR "a page with an error and a request passes: ${console}; ${requests}")
+endif()
 
 foreach(name measured planned)
   dom_of(${name})

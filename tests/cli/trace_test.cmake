@@ -18,6 +18,7 @@ foreach(runs 1 3)
   set(load_count 0)
   set(stall_count 0)
   set(decode_count 0)
+  set(arrow_count 0)
   set(bytes 0)
   math(EXPR last "${count} - 1")
   foreach(i RANGE ${last})
@@ -37,6 +38,8 @@ foreach(runs 1 3)
         string(JSON cause GET "${out}" traceEvents ${i} args cause)
         expect_match("${cause}" "^(the disk|its place): ")
       endif()
+    elseif(phase STREQUAL "s")
+      math(EXPR arrow_count "${arrow_count} + 1")
     elseif(phase STREQUAL "C")
       string(JSON in_use GET "${out}" traceEvents ${i} args bytes)
       if(in_use GREATER minimum)
@@ -46,6 +49,10 @@ foreach(runs 1 3)
   endforeach()
   if(step_count LESS 20 OR load_count LESS 2 OR stall_count LESS 1 OR NOT decode_count EQUAL load_count)
     message(FATAL_ERROR "${runs} runs: ${step_count} steps, ${load_count} loads, ${stall_count} stalls, ${decode_count} decodes")
+  endif()
+  # Each load of a first run is for a step of this run; of later ones some are for the next.
+  if(arrow_count LESS 1 OR (runs EQUAL 1 AND NOT arrow_count EQUAL load_count))
+    message(FATAL_ERROR "${runs} runs: ${arrow_count} arrows from ${load_count} loads")
   endif()
   if(NOT bytes EQUAL read)
     message(FATAL_ERROR "${runs} runs: the loads of the trace bring ${bytes} bytes, the run read ${read}")
@@ -57,6 +64,10 @@ sluice(5 run vgg.sluice --scope library --trace absent/trace.json)
 set(thread [[{"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "t"}}]])
 foreach(event [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0}]] [[{"name": "a", "ph": "X", "pid": 1, "tid": 2, "ts": 0, "dur": 1}]]
     [[{"name": "a", "ph": "C", "pid": 1, "tid": 1, "ts": 0, "args": {"b": "c"}}]] [[{"name": "a", "ph": "Q", "pid": 1, "tid": 1, "ts": 0}]]
+    [[{"name": "a", "ph": "C", "pid": 1, "ts": 2, "args": {"b": 1}}, {"name": "a", "ph": "C", "pid": 1, "ts": 1, "args": {"b": 1}}]]
+    [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 2}, {"name": "w", "cat": "c", "id": 1, "ph": "s", "pid": 1, "tid": 1, "ts": 1}]]
+    [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 2}, {"name": "w", "cat": "c", "id": 1, "ph": "s", "pid": 1, "tid": 1, "ts": 1}, {"name": "w", "cat": "c", "id": 1, "ph": "f", "bp": "e", "pid": 1, "tid": 1, "ts": 3}]]
+    [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 2}, {"name": "w", "cat": "c", "id": 1, "ph": "s", "pid": 1, "tid": 1, "ts": 1}, {"name": "w", "cat": "c", "id": 1, "ph": "f", "bp": "e", "pid": 1, "tid": 1, "ts": 0}]]
     [[{"name": "a", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 2}, {"name": "b", "ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]])
   file(WRITE ${WORK_DIR}/wrong.json "{\"traceEvents\": [${thread}, ${event}]}")
   execute_process(COMMAND ${CHECK_TRACE} ${WORK_DIR}/wrong.json RESULT_VARIABLE status ERROR_VARIABLE err)

@@ -15,6 +15,9 @@ TEST_CASE("the nearest word is suggested where one is near") {
   CHECK(nearest_word("Verify", commands) == "verify");
   CHECK(nearest_word("launch", commands).empty());
   CHECK(nearest_word("", commands).empty());
+  const std::vector<std::string> options = {"--for-budget", "--bound", "--in", "--output-rows"};
+  CHECK(nearest_word("--budget", options) == "--for-budget");
+  CHECK(nearest_word("--rows", options) == "--output-rows");
   CHECK(suggestion("rnu", commands) == "; did you mean 'run'?");
   CHECK(suggestion("launch", commands).empty());
 }

@@ -9,6 +9,7 @@
 #include "sluice/engine/shared_arena.h"
 #include "sluice/sluice_c.h"
 #include "tests/importer/streaming.h"
+#include "tests/model/libcrypto.h"
 
 using namespace sluice;
 using namespace sluice::test;
@@ -187,11 +188,18 @@ void convert_elsewhere(const TemporaryFolder& folder, importer::Coding code) {
 
 }  // namespace
 
-TEST_CASE("encrypted weights of convolutions and dense layers give the same bits at every budget") { check_same(net(), 32 * 144); }
+TEST_CASE("encrypted weights of convolutions and dense layers give the same bits at every budget") {
+  if (without_libcrypto()) return;
+  check_same(net(), 32 * 144);
+}
 
-TEST_CASE("encrypted weights of recurrent layers and tables give the same bits at every budget") { check_same(language_net(), 5 * 128); }
+TEST_CASE("encrypted weights of recurrent layers and tables give the same bits at every budget") {
+  if (without_libcrypto()) return;
+  check_same(language_net(), 5 * 128);
+}
 
 TEST_CASE("encryption takes no more of an arena than 64 KiB") {
+  if (without_libcrypto()) return;
   const TemporaryFolder folder;
   const auto plain = converted(folder, net(), "plain");
   const auto model = encrypted(folder, net(), importer::Coding::kNone);
@@ -208,6 +216,7 @@ TEST_CASE("encryption takes no more of an arena than 64 KiB") {
 }
 
 TEST_CASE("a flipped bit of an encrypted stretch is found before a step uses it") {
+  if (without_libcrypto()) return;
   for (const importer::Coding code : {importer::Coding::kNone, importer::Coding::kSmall}) {
     const TemporaryFolder folder;
     const auto sound = encrypted(folder, net(), code);
@@ -233,6 +242,7 @@ TEST_CASE("a flipped bit of an encrypted stretch is found before a step uses it"
 }
 
 TEST_CASE("a closed session leaves neither the key nor a weight in memory") {
+  if (without_libcrypto()) return;
   for (const importer::Coding code : {importer::Coding::kNone, importer::Coding::kSmall}) {
     const TemporaryFolder folder;
     convert_elsewhere(folder, code);
@@ -262,6 +272,7 @@ TEST_CASE("a closed session leaves neither the key nor a weight in memory") {
 }
 
 TEST_CASE("sessions in one arena run on when one of an encrypted model is closed") {
+  if (without_libcrypto()) return;
   const TemporaryFolder folder;
   const auto model = encrypted(folder, net(), importer::Coding::kNone);
   const auto other = converted(folder, language_net(), "other");
@@ -289,6 +300,7 @@ TEST_CASE("sessions in one arena run on when one of an encrypted model is closed
 }
 
 TEST_CASE("C: a key comes from a function of the program's") {
+  if (without_libcrypto()) return;
   const TemporaryFolder folder;
   encrypted(folder, net(), importer::Coding::kNone);
   const std::string path = folder.path("m.sluice");

@@ -197,6 +197,26 @@ TEST_CASE("Einsum by letters") {
   CHECK(Run(b).run({1, 0, 1, 0, 2, 0}) == Floats{6, 6, 8, 8});
 }
 
+TEST_CASE("Einsum with ellipses is that with the axes named, from the last on") {
+  const auto run = [](const char* equation, std::vector<std::int64_t> x, std::vector<std::int64_t> w) {
+    OnnxBuilder b;
+    b.input("x", x).initializer(tensor("w", w, ramp(w[0] * w[1] * (w.size() > 2 ? w[2] : 1), 0.5f)));
+    b.node("Einsum", {"x", "w"}, {"y"}, {attribute("equation", equation)}).output("y");
+    return Run(b).run(ramp(12, 0.25f));
+  };
+  const Floats product = run("abc,cd->abd", {2, 2, 3}, {3, 2});
+  CHECK(product.size() == 8);
+  CHECK(run("...c,cd->...d", {2, 2, 3}, {3, 2}) == product);
+  CHECK(run("...ij, jk", {2, 2, 3}, {3, 2}) == product);
+  CHECK(run("...ij,...jk->...ik", {2, 2, 3}, {2, 3, 2}) == run("aij,ajk->aik", {2, 2, 3}, {2, 3, 2}));
+  CHECK(run("...ij,...jk->...ik", {2, 2, 3}, {3, 2}) == product);
+  CHECK(run("...ij,...->...j", {2, 2, 3}, {2, 2}) == run("bij,ab->abj", {2, 2, 3}, {2, 2}));
+
+  OnnxBuilder few;
+  few.input("x", {2}).node("Einsum", {"x"}, {"y"}, {attribute("equation", "...ij->...ji")}).output("y");
+  CHECK_FALSE(Run(few).status);
+}
+
 TEST_CASE("Einsum of two values is a product of matrices, whatever the order of the letters") {
   const auto extent = [](char letter) { return static_cast<std::int64_t>(letter - 'a') + 2; };
   const auto shape_of = [&](const std::string& term) {
@@ -288,7 +308,7 @@ TEST_CASE("types that an operator does not take are named when the file is conve
   constexpr int kU64 = 13, kI64 = 7;
   OnnxBuilder b(18);
   b.input("x", {3, 4}, kU64).input("axes", {1}, kI64);
-  b.node("ReduceMax", {"x", "axes"}, {"late"}).node("ReduceSum", {"x"}, {"all"}).node("Add", {"x", "x"}, {"sum"});
+  b.node("ReduceMax", {"x", "axes"}, {"late"}).node("ReduceSum", {"x"}, {"all"}).node("Pow", {"x", "x"}, {"sum"});
   b.output("late").output("all").output("sum");
   Run r(b);
   REQUIRE_FALSE(r.status);

@@ -1,6 +1,7 @@
 // Inputs and outputs have the types that the ONNX file declares: floats of other widths are converted at the border, integers go through
 // as they are. In C++ and in C.
 #include <cstring>
+#include <limits>
 
 #include "sluice/core/half.h"
 #include "sluice/sluice_c.h"
@@ -86,6 +87,25 @@ TEST_CASE("ports of f64 take and give doubles, of the values that f32 holds") {
         std::vector<double>{1.5, -0.75, static_cast<double>(3e10f), 9.0, 0.0, 0x1.8p-29});
 }
 
+TEST_CASE("a value of f64 beyond the range of f32 is refused by the input's name, infinity is not") {
+  const TemporaryFolder folder;
+  const auto session = Session::create(converted(folder, tripled(11, 3.0), "typed"), {});
+  REQUIRE(session);
+  constexpr double kMost = std::numeric_limits<float>::max(), kInfinite = std::numeric_limits<double>::infinity();
+  const auto given = [&](double value) {
+    const std::vector<double> x{0, 1, 2, 3, 4, value};
+    return (*session)->set_input(0, DType::kF64, std::as_bytes(std::span(x)));
+  };
+  for (const double value : {kMost, -kMost, kMost * (1 + 0x1p-26), 1e-300, kInfinite, -kInfinite}) CHECK(given(value));
+  CHECK((*session)->run());
+  for (const double value : {kMost * 2, -1e200, kMost * (1 + 0x1p-24)}) {
+    const Status refused = given(value);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kUnsupported);
+    CHECK(refused.error().to_string().find("x: a value of f64 is beyond the range of f32") != std::string::npos);
+  }
+}
+
 TEST_CASE("ports of integers take and give integers of their width") {
   check_integers<std::uint8_t>(2, DType::kU8);
   check_integers<std::int8_t>(3, DType::kI8);
@@ -96,20 +116,59 @@ TEST_CASE("ports of integers take and give integers of their width") {
   check_integers<std::uint32_t>(12, DType::kU32);
 }
 
-TEST_CASE("u64 moves through a model; arithmetic with it is refused by name") {
+TEST_CASE("u64 moves through a model; what is not computed with it is refused by name") {
   const TemporaryFolder folder;
   OnnxBuilder b(14);
   b.input("x", {2, 3}, 13).node("Transpose", {"x"}, {"y"}, {attribute("perm", Ints{1, 0})}).output("y", 13);
   const std::uint64_t most = ~std::uint64_t{0};
   CHECK(run_both<std::uint64_t>(folder, b, DType::kU64, {0, 1, 2, 3, most, 5}) == std::vector<std::uint64_t>{0, 3, 1, most, 2, 5});
 
-  write_file(folder.path("sum.onnx"), tripled<std::uint64_t>(13, 3).bytes());
+  OnnxBuilder sum(14);
+  sum.input("x", {2, 3}, 13).node("ReduceSum", {"x"}, {"y"}).output("y", 13);
+  write_file(folder.path("sum.onnx"), sum.bytes());
   importer::ConvertReport report;
   const Status refused = importer::convert(folder.path("sum.onnx"), folder.path("sum.sluice"), {}, report);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUnsupported);
   REQUIRE(report.problems.size() == 1);
-  CHECK(report.problems[0].op_type == "Mul");
+  CHECK(report.problems[0].op_type == "ReduceSum");
+}
+
+TEST_CASE("functions of two u64 have the upper half of their range, of inputs and of constants") {
+  using Naturals = std::vector<std::uint64_t>;
+  const TemporaryFolder folder;
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63, kMost = ~std::uint64_t{0};
+  const Naturals x{kHalf, kHalf + 5, 7, kMost, 3, kHalf};
+  const std::uint64_t y = kHalf + 1;
+  struct Case {
+    const char* op;
+    std::uint64_t (*function)(std::uint64_t, std::uint64_t);
+  };
+  constexpr Case kCases[] = {{"Add", [](auto a, auto b) { return a + b; }},
+                             {"Sub", [](auto a, auto b) { return a - b; }},
+                             {"Mul", [](auto a, auto b) { return a * b; }},
+                             {"Div", [](auto a, auto b) { return a / b; }},
+                             {"Mod", [](auto a, auto b) { return a % b; }},
+                             {"Max", [](auto a, auto b) { return std::max(a, b); }},
+                             {"Min", [](auto a, auto b) { return std::min(a, b); }},
+                             {"Less", [](auto a, auto b) { return std::uint64_t{a < b}; }},
+                             {"LessOrEqual", [](auto a, auto b) { return std::uint64_t{a <= b}; }},
+                             {"Greater", [](auto a, auto b) { return std::uint64_t{a > b}; }},
+                             {"GreaterOrEqual", [](auto a, auto b) { return std::uint64_t{a >= b}; }},
+                             {"Equal", [](auto a, auto b) { return std::uint64_t{a == b}; }}};
+  const std::string y_bytes(reinterpret_cast<const char*>(&y), sizeof y);
+  const std::string x_bytes(reinterpret_cast<const char*>(x.data()), 8 * x.size());
+  for (const auto& [op, function] : kCases)
+    for (const bool folded : {false, true}) {
+      INFO(op << (folded ? " of constants" : " of an input"));
+      Naturals want;
+      for (const std::uint64_t value : x) want.push_back(function(value, y));
+      OnnxBuilder b(14);
+      b.input("x", {2, 3}, 13).initializer(raw_tensor("y", {1}, 13, y_bytes)).initializer(raw_tensor("c", {2, 3}, 13, x_bytes));
+      b.node(op, {folded ? "c" : "x", "y"}, {"t"}).node("Cast", {"t"}, {"u"}, {attribute("to", std::int64_t{13})});
+      b.node("Sub", {"x", "x"}, {"none"}).node("Add", {"u", "none"}, {"z"}).output("z", 13);  // the output depends on the input
+      CHECK(run_both<std::uint64_t>(folder, b, DType::kU64, x) == want);
+    }
 }
 
 TEST_CASE("an f16 input takes f32 too, and no other type or size") {

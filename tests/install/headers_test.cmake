@@ -1,5 +1,6 @@
 # Every public header under the warnings that users build with: all together, in two orders, so that none leans on one that happens to come
-# before it; those that are a door of their own alone too, sluice_c.h as C and as C++.
+# before it; those that are a door of their own alone too, sluice_c.h as C and as C++. With SLUICE_EACH_HEADER in the environment each
+# alone, which takes minutes (scripts/nightly).
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 file(REMOVE_RECURSE ${WORK_DIR})
 file(MAKE_DIRECTORY ${WORK_DIR})
@@ -28,10 +29,22 @@ check(door.cc COMPILER ${COMPILER} -std=c++20 -fno-exceptions -fno-rtti HEADERS 
 check(c_door.cc COMPILER ${COMPILER} -std=c++11 HEADERS sluice/sluice_c.h)
 check(c_door.c COMPILER ${C_COMPILER} -std=c99 HEADERS sluice/sluice_c.h)
 
+# each_alone(COMPILER)
+function(each_alone compiler)
+  if(DEFINED ENV{SLUICE_EACH_HEADER})
+    foreach(header ${headers})
+      check(alone.cc COMPILER ${compiler} -std=c++20 HEADERS ${header})
+    endforeach()
+    message(STATUS "${compiler}: ${count} headers, each alone")
+  endif()
+endfunction()
+each_alone(${COMPILER})
+
 # The other compiler sees other things.
 find_program(clang NAMES clang++-14 clang++)
 if(clang AND NOT COMPILER MATCHES "clang" AND NOT EMULATOR)
   check(forwards.cc COMPILER ${clang} -std=c++20 HEADERS ${headers})
   check(door.cc COMPILER ${clang} -std=c++20 -fno-exceptions -fno-rtti HEADERS sluice/sluice.h)
   check(c_door.c COMPILER ${clang} -x c -std=c99 HEADERS sluice/sluice_c.h)
+  each_alone(${clang})
 endif()

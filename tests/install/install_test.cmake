@@ -1,6 +1,8 @@
-# The installed package, as CMake projects and pkg-config find it: static and shared, C++ and C, with and without exceptions.
+# The installed package, as CMake projects and pkg-config find it: static and shared, C++ and C, with and without exceptions. Each consumer
+# runs a model, and all have the same answer.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 set(prefix ${WORK_DIR}/prefix)
+set(model ${WORK_DIR}/reader.sluice)
 
 # build(SOURCE TARGET...): configures a consumer, builds it and runs its programs.
 function(build source)
@@ -8,12 +10,13 @@ function(build source)
     -DCMAKE_TOOLCHAIN_FILE=${TOOLCHAIN} -DCMAKE_PREFIX_PATH=${prefix})
   run(${CMAKE_COMMAND} --build ${WORK_DIR}/${source})
   foreach(program ${ARGN})
-    run(${EMULATOR} ${WORK_DIR}/${source}/${program})
+    consume(${EMULATOR} ${WORK_DIR}/${source}/${program})
   endforeach()
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+run(${EMULATOR} ${prefix}/bin/sluice-convert ${SLUICE_SOURCE}/examples/models/reader.onnx -o ${model} --dim W=64 --quiet)
 set(shared)
 if(SHARED)
   set(shared shared)
@@ -61,9 +64,9 @@ set(ENV{PKG_CONFIG_PATH} ${folder})
 get_filename_component(libraries ${folder} DIRECTORY)
 set(ENV{LD_LIBRARY_PATH} ${libraries})
 run(sh -c "${C_COMPILER} -o ${WORK_DIR}/from_c ${SOURCE_DIR}/main.c $(${pkg_config} --cflags --libs sluice)")
-run(${WORK_DIR}/from_c)
+consume(${WORK_DIR}/from_c)
 run(sh -c "${COMPILER} -std=c++20 -fno-exceptions -fno-rtti -o ${WORK_DIR}/from_cc ${SOURCE_DIR}/main.cc $(${pkg_config} --cflags --libs sluice)")
-run(${WORK_DIR}/from_cc)
+consume(${WORK_DIR}/from_cc)
 set(ENV{LD_LIBRARY_PATH} "")
 run(sh -c "${C_COMPILER} -static -o ${WORK_DIR}/from_c_static ${SOURCE_DIR}/main.c $(${pkg_config} --static --cflags --libs sluice)")
-run(${WORK_DIR}/from_c_static)
+consume(${WORK_DIR}/from_c_static)

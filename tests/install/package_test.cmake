@@ -1,4 +1,5 @@
-# The Debian packages: made, installed into a system root of their own, tried, and removed without a trace.
+# The Debian packages: made, installed into a system root of their own, used as a program and by programs that are built against them, and
+# removed without a trace.
 cmake_policy(SET CMP0057 NEW)  # IN_LIST
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 find_program(dpkg dpkg)
@@ -47,6 +48,28 @@ file(GLOB_RECURSE libraries ${root}/usr/lib*/libsluice.so.0.1)
 file(GLOB_RECURSE header ${root}/usr/include/sluice/sluice_c.h)
 if(NOT libraries OR NOT header)
   message(FATAL_ERROR "a library or header is missing below ${root}/usr")
+endif()
+
+# A model is converted and run, and programs in C and C++ are built against the packages
+set(model ${WORK_DIR}/reader.sluice)
+run(${root}/usr/bin/sluice convert ${SLUICE_SOURCE}/examples/models/reader.onnx -o ${model} --dim W=64 --quiet)
+run(${root}/usr/bin/sluice run ${model} --budget 12MiB --input random:1)
+find_program(pkg_config NAMES pkg-config pkgconf)
+if(pkg_config)
+  file(GLOB pc ${root}/usr/lib*/pkgconfig/sluice.pc ${root}/usr/lib/*/pkgconfig/sluice.pc)
+  get_filename_component(folder ${pc} DIRECTORY)
+  get_filename_component(library_folder ${folder} DIRECTORY)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  set(ENV{LD_LIBRARY_PATH} ${library_folder})
+  run(sh -c "${C_COMPILER} -o ${WORK_DIR}/from_c ${SOURCE_DIR}/main.c $(${pkg_config} --cflags --libs sluice)")
+  consume(${WORK_DIR}/from_c)
+  run(sh -c "${COMPILER} -std=c++20 -o ${WORK_DIR}/from_cc ${SOURCE_DIR}/main.cc $(${pkg_config} --cflags --libs sluice)")
+  consume(${WORK_DIR}/from_cc)
+  run(ldd ${WORK_DIR}/from_c)
+  if(NOT output MATCHES "libsluice.so.0.1 => ${root}")
+    message(FATAL_ERROR "the program in C takes another library: ${output}")
+  endif()
+  set(ENV{LD_LIBRARY_PATH} "")
 endif()
 run(${dpkg_here} --purge ${names})
 file(GLOB_RECURSE rest LIST_DIRECTORIES false ${root}/usr/*)

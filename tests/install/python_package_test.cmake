@@ -27,6 +27,14 @@ for call in (lambda: sluice.Session('absent'), lambda: sluice.convert('absent', 
         assert error.code == 'I/O error', error.code
     else:
         raise AssertionError('opened')
+import numpy
+sluice.convert('${SLUICE_SOURCE}/examples/models/reader.onnx', 'reader.sluice', dims={'W': 64})
+answers = []
+for budget in ('8MiB', None):
+    session = sluice.Session('reader.sluice', budget=budget)
+    name, shape = session.model.inputs[0]['name'], session.model.inputs[0]['shape']
+    answers.append(next(iter(session.run({name: numpy.arange(numpy.prod(shape), dtype='f4').reshape(shape) % 251 / 251}).values())))
+assert answers[0].size and numpy.array_equal(answers[0], answers[1]), answers
 ")
 run(${CMAKE_COMMAND} -E chdir ${WORK_DIR} ${python} use.py)
 run(${python} -m pip uninstall --quiet --yes sluice)

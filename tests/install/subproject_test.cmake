@@ -1,5 +1,6 @@
 # Sluice inside another project. Both ways are configured; of the one the consumer's own file is compiled. The library was compiled already:
-# that it would be built and linked again, the build tool says itself.
+# that it would be built and linked again, the build tool says itself. With SLUICE_WHOLE_SUBPROJECT in the environment it is (scripts/nightly),
+# and the consumer of each way runs a model.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 file(REMOVE_RECURSE ${WORK_DIR})
 foreach(how add_subdirectory FetchContent)
@@ -15,3 +16,11 @@ foreach(how add_subdirectory FetchContent)
   endforeach()
 endforeach()
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/FetchContent --target CMakeFiles/consumer.dir${SOURCE_DIR}/main.cc.o)
+if(DEFINED ENV{SLUICE_WHOLE_SUBPROJECT})
+  set(model ${WORK_DIR}/reader.sluice)
+  run(${BUILD_DIR}/sluice convert ${SLUICE_SOURCE}/examples/models/reader.onnx -o ${model} --dim W=64 --quiet)
+  foreach(how add_subdirectory FetchContent)
+    run(${CMAKE_COMMAND} --build ${WORK_DIR}/${how} --target consumer)
+    consume(${WORK_DIR}/${how}/consumer)
+  endforeach()
+endif()

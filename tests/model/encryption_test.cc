@@ -9,6 +9,7 @@
 #include "src/model/header.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
+#include "tests/model/libcrypto.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {
@@ -98,6 +99,7 @@ constexpr int kStep = 1;
 }  // namespace
 
 TEST_CASE("an encrypted file gives back the graph and the weights, and says nothing without its key") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile file(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const auto model = open_bytes(file.bytes, give(1));
@@ -126,6 +128,7 @@ TEST_CASE("an encrypted file gives back the graph and the weights, and says noth
 }
 
 TEST_CASE("a missing key, a wrong one and one that cannot be had each say so") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile file(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const auto missing = open_bytes(file.bytes, {});
@@ -158,12 +161,14 @@ TEST_CASE("a key is not asked for where nothing is encrypted") {
 }
 
 TEST_CASE("no two files of one key have a salt or a byte of ciphertext in common") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile a(1), b(1);
   CHECK(a.bytes.substr(64, 32) != b.bytes.substr(64, 32));
   for (std::size_t s = 0; s < a.graph.stretches.size(); ++s) CHECK(a.stretch(s) != b.stretch(s));
 }
 
 TEST_CASE("every bit of prefix and header that is flipped is refused") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile file(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const KeyCallback key = give(1);
@@ -183,6 +188,7 @@ TEST_CASE("every bit of prefix and header that is flipped is refused") {
 }
 
 TEST_CASE("ten thousand flipped bits of weights are refused") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile file(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const auto model = open_bytes(file.bytes, give(1));
@@ -202,6 +208,7 @@ TEST_CASE("ten thousand flipped bits of weights are refused") {
 }
 
 TEST_CASE("all pairs of a hundred stretches that are swapped are refused") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile file(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const auto model = open_bytes(file.bytes, give(1));
@@ -225,6 +232,7 @@ TEST_CASE("all pairs of a hundred stretches that are swapped are refused") {
 }
 
 TEST_CASE("stretches of an old file of the same key, and of a file of another key, are refused") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile now(1);
   const ScopedFileOps memory(MemoryFile::ops());
   const auto model = open_bytes(now.bytes, give(1));
@@ -244,6 +252,7 @@ TEST_CASE("stretches of an old file of the same key, and of a file of another ke
 }
 
 TEST_CASE("parts of two files do not make a file") {
+  if (test::without_libcrypto()) return;
   const EncryptedFile a(1), b(2), old(1);
   const ScopedFileOps memory(MemoryFile::ops());
   REQUIRE(a.header_end == b.header_end);

@@ -10,7 +10,7 @@ namespace sluice::kernels::plain {
 namespace {
 
 using RealFunction = float (*)(float x, float y);
-// u64 operands would need functions of their own; see is_integer.
+// Of u64 these are the bits.
 using IntegerFunction = std::int64_t (*)(std::int64_t x, std::int64_t y);
 /// The same function along a line: of elements that lie so many places apart.
 template <class T>
@@ -26,6 +26,7 @@ using TruthsOf = void (*)(const Line<T>&, std::uint8_t* out);
 struct Truths {
   TruthsOf<float> real = nullptr;
   TruthsOf<std::int64_t> wide = nullptr;
+  TruthsOf<std::uint64_t> natural = nullptr;
   TruthsOf<std::int32_t> whole = nullptr;
   TruthsOf<std::uint8_t> byte = nullptr;  // of bool too
 };
@@ -33,6 +34,7 @@ struct Truths {
 struct Functions {
   RealFunction real = nullptr;
   IntegerFunction integer = nullptr;
+  IntegerFunction natural = nullptr;  // of u64, where it gives other bits than `integer`
   Truths truths = {};
 };
 
@@ -52,6 +54,7 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   const bool bytes = x.dtype == DType::kU8 || x.dtype == DType::kBool;
   if (f.truths.real != nullptr && is_f32(x.dtype)) return run_truths(f.truths.real, x, y, out, strides);
   if (f.truths.wide != nullptr && x.dtype == DType::kI64) return run_truths(f.truths.wide, x, y, out, strides);
+  if (f.truths.natural != nullptr && x.dtype == DType::kU64) return run_truths(f.truths.natural, x, y, out, strides);
   if (f.truths.whole != nullptr && x.dtype == DType::kI32) return run_truths(f.truths.whole, x, y, out, strides);
   if (f.truths.byte != nullptr && bytes) return run_truths(f.truths.byte, x, y, out, strides);
   if (is_f32(x.dtype)) {
@@ -64,11 +67,11 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
     });
     return nullptr;
   }
+  const IntegerFunction function = x.dtype == DType::kU64 && f.natural != nullptr ? f.natural : f.integer;
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
-      const std::int64_t z =
-          f.integer(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
+      const std::int64_t z = function(static_cast<std::int64_t>(x.as<const T>()[at[0]]), static_cast<std::int64_t>(y.as<const T>()[at[1]]));
       if (to_bool)
         out.as<std::uint8_t>()[i] = z != 0;
       else
@@ -86,7 +89,7 @@ PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
   constexpr std::int64_t kWorthVectors = 16;
   const elementwise::RunTable& runs = elementwise::run_table(active_isa());
-  with_type(out.dtype, [&](auto zero) {
+  const auto along = [&](auto zero) {
     using T = decltype(zero);
     walk_parts(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
       if constexpr (std::is_same_v<T, float>) {
@@ -97,7 +100,11 @@ PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::
       const T *a = x.as<const T>() + at[0], *b = y.as<const T>() + at[1];
       for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * steps[0]], b[i * steps[1]]);
     });
-  });
+  };
+  if (out.dtype == DType::kU64)
+    along(std::uint64_t{});
+  else
+    with_type(out.dtype, along);
   return nullptr;
 }
 
@@ -110,8 +117,10 @@ std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-constexpr Functions kModPython{nullptr, remainder_python};
-constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c};
+std::int64_t remainder_natural(std::int64_t x, std::int64_t y) noexcept { return y == 0 ? 0 : wrapped(u(x) % u(y)); }
+
+constexpr Functions kModPython{nullptr, remainder_python, remainder_natural};
+constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c, remainder_natural};
 
 constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
 constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
@@ -144,7 +153,7 @@ struct OneOnly {
 };
 template <class Combine>
 constexpr Functions logic() noexcept {
-  return {nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{Combine{}(x != 0, y != 0)}; },
+  return {nullptr, [](std::int64_t x, std::int64_t y) { return std::int64_t{Combine{}(x != 0, y != 0)}; }, nullptr,
           Truths{.byte = truths_of<Combine, std::uint8_t>}};
 }
 
@@ -154,10 +163,11 @@ constexpr Functions kXor = logic<OneOnly>();
 
 template <class Compare>
 constexpr Functions comparison() noexcept {
-  return {
-      [](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
-      [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
-      {truths_of<Compare, float>, truths_of<Compare, std::int64_t>, truths_of<Compare, std::int32_t>, truths_of<Compare, std::uint8_t>}};
+  return {[](float x, float y) { return Compare{}(x, y) ? 1.0f : 0.0f; },
+          [](std::int64_t x, std::int64_t y) { return std::int64_t{Compare{}(x, y)}; },
+          nullptr,
+          {truths_of<Compare, float>, truths_of<Compare, std::int64_t>, truths_of<Compare, std::uint64_t>, truths_of<Compare, std::int32_t>,
+           truths_of<Compare, std::uint8_t>}};
 }
 
 constexpr Functions kEqual = comparison<std::equal_to<>>();

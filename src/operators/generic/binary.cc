@@ -16,6 +16,9 @@ constexpr Takes kNumbers{true, true}, kWhole{false, true}, kTruths{false, false,
 
 constexpr Takes kOrdered{true, true, false, true}, kComparable{true, true, true, true};
 
+/// Of u64 too, where the kernels have it: is_integer leaves it out.
+constexpr bool is_whole(DType dtype) noexcept { return is_integer(dtype) || dtype == DType::kU64; }
+
 const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
 
 PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
@@ -23,7 +26,7 @@ PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const Takes& takes = taken_by(node);
   if (x.dtype != y.dtype) return "its inputs are of different types";
-  if (!(is_f32(x.dtype) ? takes.reals : x.dtype == DType::kBool ? takes.bools : takes.integers && is_integer(x.dtype))) return kWrongType;
+  if (!(is_f32(x.dtype) ? takes.reals : x.dtype == DType::kBool ? takes.bools : takes.integers && is_whole(x.dtype))) return kWrongType;
   out.dtype = takes.to_bool ? DType::kBool : x.dtype;
   return broadcast_to(x.shape, y.shape, out.shape) ? nullptr : kWrongShape;
 }

@@ -5,15 +5,6 @@
 namespace sluice::operators::generic {
 namespace {
 
-/// TensorProto.DataType; all reals run as f32.
-bool type_of(std::int64_t onnx, DType& dtype) noexcept {
-  constexpr DType kTypes[] = {DType::kF32, DType::kF32, DType::kU8,   DType::kI8,  DType::kU16, DType::kI16, DType::kI32,
-                              DType::kI64, DType::kF32, DType::kBool, DType::kF32, DType::kF32, DType::kU32, DType::kU64};
-  if (onnx < 1 || onnx > 13 || onnx == 8) return false;
-  dtype = kTypes[onnx];
-  return true;
-}
-
 PlainRefusal infer_cast(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   if (!type_of(node.integer(0), out.dtype)) return "the type it casts to is not supported";

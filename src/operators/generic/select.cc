@@ -110,8 +110,7 @@ PlainRefusal infer_eye(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   if (node.in(0).shape.rank() != 2) return kWrongRank;
   out = {node.in(0).dtype, node.in(0).shape};
-  if (node.given(0))
-    out.dtype = node.integer(0) == 1 ? DType::kF32 : node.integer(0) == 6 ? DType::kI32 : node.integer(0) == 7 ? DType::kI64 : DType::kU64;
+  if (node.given(0) && !type_of(node.integer(0), out.dtype)) return "the type that it makes is not supported";
   return is_number(out.dtype) ? nullptr : kWrongType;
 }
 

@@ -18,13 +18,22 @@ namespace sluice::operators::generic {
 using Extents = std::array<std::int64_t, Shape::kMaxRank>;
 
 constexpr bool is_f32(DType dtype) noexcept { return dtype == DType::kF32; }
-/// What integer arithmetic takes. u64 is left out: the arithmetic is that of i64.
+/// What integer arithmetic takes. u64 is left out: the arithmetic is that of i64. (Functions of two values have one for u64.)
 constexpr bool is_integer(DType dtype) noexcept {
   return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16 || dtype == DType::kI32 ||
          dtype == DType::kU32 || dtype == DType::kI64;
 }
 constexpr bool is_number(DType dtype) noexcept { return is_f32(dtype) || is_integer(dtype); }
 constexpr bool is_index(DType dtype) noexcept { return dtype == DType::kI32 || dtype == DType::kI64; }
+
+/// TensorProto.DataType; all reals run as f32.
+inline bool type_of(std::int64_t onnx, DType& dtype) noexcept {
+  constexpr DType kTypes[] = {DType::kF32, DType::kF32, DType::kU8,   DType::kI8,  DType::kU16, DType::kI16, DType::kI32,
+                              DType::kI64, DType::kF32, DType::kBool, DType::kF32, DType::kF32, DType::kU32, DType::kU64};
+  if (onnx < 1 || onnx > 13 || onnx == 8) return false;
+  dtype = kTypes[onnx];
+  return true;
+}
 
 /// numpy's rule; false when the shapes do not fit.
 inline bool broadcast_to(const Shape& a, const Shape& b, Shape& out) noexcept {
