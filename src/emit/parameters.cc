@@ -269,10 +269,13 @@ Result<std::string> ParameterWriter::operand(std::size_t stage, const Node& node
     const bool repeats = view.rows * view.pixels == 1 && made.rows * made.pixels != 1;
     return braced("NULL", "0", "0", num(static_cast<std::int64_t>(at)), num(repeats ? 1 : 0), num(step));
   }
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, tensor.weight));
   const std::size_t pixel_bytes = static_cast<std::size_t>(channels) * size_of(tensor.dtype);
   const bool one_pixel = tensor.shape.element_count() == channels;
   const RowExtents made = row_extents(out.shape);
+  if (model_ == nullptr)  // one pixel of it for all
+    return braced(tensor.dtype == DType::kF32 ? stand_in<float>(channels) : stand_in<std::uint8_t>(channels), "0", "0", "0", "0",
+                  num(step));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, tensor.weight));
   const std::int64_t pixels = one_pixel ? 1 : made.rows * made.pixels;
   std::vector<std::byte> repeated;
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
