@@ -97,7 +97,7 @@ class Bench {
   };
 
   /// Whole pixels of rows and columns, wherever they lie: then the time is the same if all rows lie in one.
-  static bool reads_by_pixel(Kernel kernel) { return kernel != Kernel::kCopy && kernel != Kernel::kMatMul; }
+  static bool reads_by_pixel(Kernel kernel) { return kernel != Kernel::kCopy && kernel != Kernel::kMatMul && kernel != Kernel::kMatMulU8; }
 
   Trial laid_out(Stage stage, bool in_one_row) const {
     const model::Node& node = graph_.node(stage.node);
@@ -127,16 +127,27 @@ class Bench {
   const MeasureOptions& options_;
 };
 
-/// The same layer on each of the engine's kernels that a plan may name for it: emitted code has one kernel where the engine has several.
+/// The same layer on each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel where
+/// the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
 std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId id) {
-  const model::Node& node = graph.node(id);
+  using profiler::KernelUse;
+  model::Node node = graph.node(id);
   const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
   std::vector<profiler::KernelSample> samples;
-  for (const kernels::KernelDescriptor* kernel : profiler::sampled_kernels(graph, node)) {
-    const profiler::StepWork work =
-        profiler::work_of(*kernel, profiler::KernelUse::kRun, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
-    samples.push_back({{kernel->id, profiler::KernelUse::kRun, work.variant}, work});
-  }
+  const auto add = [&](model::NumericClass numeric) {
+    node.numeric = numeric;
+    for (const kernels::KernelDescriptor* kernel : profiler::sampled_kernels(graph, node))
+      for (const KernelUse use : {KernelUse::kRun, KernelUse::kRunDerived}) {
+        if (use == KernelUse::kRunDerived && kernel->derived_panel_bytes == nullptr) continue;
+        const profiler::StepWork work =
+            profiler::work_of(*kernel, use, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+        samples.push_back({{kernel->id, use, work.variant}, work});
+      }
+  };
+  add(node.numeric);
+  const bool exact_conv = node.op == model::OpKind::kConv && node.numeric == model::NumericClass::kExact;
+  const Window window = exact_conv ? node.as<model::ConvAttributes>().window : Window{};
+  if (window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 1 && window.stride_w == 1) add(model::NumericClass::kWinograd4);
   return samples;
 }
 

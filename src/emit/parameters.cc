@@ -108,6 +108,7 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
     case Kernel::kCopy:
       return copy(stage, node);
     case Kernel::kMatMul:
+    case Kernel::kMatMulU8:
       return matmul(stage, node);
     case Kernel::kAttention:
       return attention(node);
@@ -465,7 +466,11 @@ std::string ParameterWriter::matmul(std::size_t stage, const Node& node) {
   };
   const std::string extents = array(stage, "extents", leading_extents(out));
   const std::string a = array(stage, "a_steps", steps(0)), b = array(stage, "b_steps", steps(1));
-  return braced(extents, a, b, num(graph_.tensor(node.inputs[0]).shape.back()), num(out.back()), num(out.rank() - 1));
+  const std::string depth = num(graph_.tensor(node.inputs[0]).shape.back()), columns = num(out.back()), axes = num(out.rank() - 1);
+  if (network_.stages[stage].kernel == Kernel::kMatMul) return braced(extents, a, b, depth, columns, axes);
+  const operators::IntegerMatMulParameters p = integer::matmul_parameters(graph_, node);
+  return braced(extents, a, b, depth, columns, c_float(p.multiplier), range_of(p.range), axes, num(p.zero_a), num(p.zero_b),
+                num(static_cast<std::int64_t>(size_of(graph_.tensor(node.outputs[0]).dtype))));
 }
 
 }  // namespace sluice::emit

@@ -197,6 +197,25 @@ TEST_CASE("norms, products and moved values of floats") {
   check_emission(b);
 }
 
+TEST_CASE("products and transpositions row by row read rows that no ring splits") {
+  OnnxBuilder b(17);
+  b.input("x", {1, 5, 6, 8}).output("y").output("z");
+  b.node("Transpose", {"x"}, {"turned"}, {attribute("perm", Ints{0, 1, 3, 2})}).node("MatMul", {"x", "turned"}, {"square"});
+  b.weight("w", {4, 5, 3, 3}).node("Conv", {"square", "w"}, {"y"}, window(3, 1));
+  b.node("Transpose", {"x"}, {"moved"}, {attribute("perm", Ints{0, 3, 2, 1})}).weight("v", {3, 8, 3, 3});
+  b.node("Conv", {"moved", "v"}, {"z"}, window(3, 1));
+  check_emission(b);
+  QdqBuilder bytes;
+  bytes.input("x", {1, 5, 6, 8}).output("y");
+  const std::string x = bytes.pair("x", {0.02f, 120});
+  bytes.node("Transpose", {x}, {"t"}, {attribute("perm", Ints{0, 1, 3, 2})});
+  bytes.node("MatMul", {x, bytes.pair("t", {0.02f, 120})}, {"square"});
+  const std::string square = bytes.pair("square", {0.05f, 100});
+  bytes.node("Softmax", {square}, {"shares"}, {attribute("axis", std::int64_t{-1})});
+  bytes.node("MatMul", {bytes.pair("shares", {1.0f / 256, 0}), x}, {"y"});
+  check_emission(bytes);
+}
+
 TEST_CASE("attention of heads") {
   OnnxBuilder b(17);
   b.input("x", {1, 9, 12}).output("y");
