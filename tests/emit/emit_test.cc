@@ -200,7 +200,8 @@ TEST_CASE("norms, products and moved values of floats") {
 TEST_CASE("products and transpositions row by row read rows that no ring splits") {
   OnnxBuilder b(17);
   b.input("x", {1, 5, 6, 8}).output("y").output("z");
-  b.node("Transpose", {"x"}, {"turned"}, {attribute("perm", Ints{0, 1, 3, 2})}).node("MatMul", {"x", "turned"}, {"square"});
+  b.node("Abs", {"x"}, {"plus"}).node("Transpose", {"x"}, {"turned"}, {attribute("perm", Ints{0, 1, 3, 2})});
+  b.node("MatMul", {"plus", "turned"}, {"square"});
   b.weight("w", {4, 5, 3, 3}).node("Conv", {"square", "w"}, {"y"}, window(3, 1));
   b.node("Transpose", {"x"}, {"moved"}, {attribute("perm", Ints{0, 3, 2, 1})}).weight("v", {3, 8, 3, 3});
   b.node("Conv", {"moved", "v"}, {"z"}, window(3, 1));
