@@ -251,7 +251,7 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
       {"sluice_run_copy", "sluice_copy", "copies.h", {160, 160}},
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
-      {"sluice_run_matmul_u8", "sluice_matmul_u8", "matmul_u8.h", {232, 192}},
+      {"sluice_run_matmul_u8", "sluice_matmul_u8", "matmul_u8.h", {200, 232}},
       {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
   }};
   return kCodes[static_cast<std::size_t>(kernel)];

@@ -57,7 +57,10 @@ std::optional<NodeId> with_few_weights(model::Graph& graph, NodeId id, std::int6
   if (!dense && (node.op != model::OpKind::kConv || node.as<model::ConvAttributes>().depthwise())) return std::nullopt;
   model::Weight weight = graph.weight(node.weights[0]);
   const std::int64_t groups = dense ? 1 : node.as<model::ConvAttributes>().groups;
-  const std::int64_t outputs = most_values / (weight.shape.element_count() / weight.shape[0]) / groups * groups;
+  // Whole panels where there is one: the engine's work is counted in them.
+  const std::int64_t most = most_values / (weight.shape.element_count() / weight.shape[0]);
+  const std::int64_t unit = groups == 1 && most >= kPanelLanes ? kPanelLanes : groups;
+  const std::int64_t outputs = most / unit * unit;
   if (outputs == 0) return std::nullopt;
   (dense ? std::get<model::DenseAttributes>(node.attributes).out_features : std::get<model::ConvAttributes>(node.attributes).out_channels) =
       outputs;
