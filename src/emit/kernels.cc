@@ -77,10 +77,11 @@ Choice choose_pool(const Graph& graph, const Node& node) {
   return {is_global(graph, node) ? Kernel::kFoldF32 : Kernel::kPoolF32};
 }
 
-Choice choose_matmul(const Graph&, const Node& node) {
-  if (node.numeric == NumericClass::kInt8)
-    return {.refused = "multiplies two activations of bytes, for which no portable kernel is written"};
-  return {Kernel::kMatMul};
+Choice choose_matmul(const Graph& graph, const Node& node) {
+  if (node.numeric != NumericClass::kInt8) return {Kernel::kMatMul};
+  if (node.inputs.size() > 2) return {.refused = "its scales come at run time, for which no portable kernel is written"};
+  if (type_of(graph, node.outputs[0]) == DType::kI32) return {.refused = "gives sums of integers, for which no portable kernel is written"};
+  return {Kernel::kMatMulU8};
 }
 
 Choice choose_binary(const Graph& graph, const Node& node) {
@@ -223,7 +224,7 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 
 // Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 27> kCodes = {{
+  static constexpr std::array<KernelCode, 28> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
       {"sluice_read_signed_row", "", "rows.h", {96, 48}},
       {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 368}},
@@ -250,6 +251,7 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_pad", "sluice_pad", "copies.h", {136, 160}},
       {"sluice_run_copy", "sluice_copy", "copies.h", {160, 160}},
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
+      {"sluice_run_matmul_u8", "sluice_matmul_u8", "matmul_u8.h", {200, 232}},
       {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
   }};
   return kCodes[static_cast<std::size_t>(kernel)];

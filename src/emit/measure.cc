@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "sluice/core/units.h"
 #include "sluice/emit/memory_plan.h"
 #include "sluice/kernels/registry.h"
 #include "src/emit/kernels.h"
+#include "src/emit/model_layers.h"
 #include "src/emit/packed_text.h"
 #include "src/emit/parameters.h"
 #include "src/emit/text.h"
@@ -51,45 +55,33 @@ profiler::ShapeCorpus small_layers() {
 
 std::uint64_t aligned(std::uint64_t bytes) { return align_up(bytes, kArenaAlignment); }
 
-/// All layers read the same weights, which count in the flash of the device: so many values.
-constexpr std::int64_t kMostWeights = 1 << 10;
+/// All layers read the same weights, which count in the flash of the device: so many values. Of a model's layers more, since the time of a
+/// product goes by how long its sums are.
+constexpr std::int64_t kMostWeights = 1 << 10, kMostWeightsOfModel = 1 << 13;
+/// So many layers of a model, at most: each takes some 200 bytes of flash.
+constexpr std::size_t kMostLayers = 48;
 
-/// The layers side by side as stages of one network, and their places: each as if it were alone.
+/// Layers side by side as stages of one network, and their places: each as if it were alone.
 class Bench {
  public:
   Bench(const model::Graph& graph, const MeasureOptions& options) : graph_(graph), options_(options) {}
 
-  void add(NodeId id) {
+  /// Is it timed? Not if it has another kernel, or does not fit.
+  bool add(NodeId id) {
     auto made = make_stage(graph_, id);
-    if (!made || (options_.kernels && !options_.kernels->contains(made->kernel))) return;
-    Stage stage = *std::move(made);
-    const model::Node& node = graph_.node(id);
-    for (const WeightId weight : node.weights)
-      if (graph_.weight(weight).shape.element_count() > kMostWeights) return;
-    Network trial;
-    std::vector<StoragePlace> places;
-    std::uint64_t end = kPlaceBytes;
-    const auto place = [&](TensorId tensor) {
-      const model::Tensor& t = graph_.tensor(tensor);
-      trial.storages.push_back({.name = t.name, .dtype = t.dtype, .elements = t.shape.element_count()});
-      places.push_back({end, trial.storages.back().bytes()});
-      end = aligned(end + places.back().ring);
-      return network.storages.size() + trial.storages.size() - 1;
-    };
-    for (const TensorId input : node.inputs)
-      stage.inputs.push_back({.storage = place(input), .view = row_extents(graph_.tensor(input).shape)});
-    stage.storage = place(node.outputs[0]);
-    trial.storages.back().maker = network.stages.size();
-    const std::uint64_t scratch = end, kept = aligned(scratch + stage.scratch_bytes), arena = aligned(kept + stage.kept_bytes);
-    least_arena = std::min(least_arena, arena);
-    if (arena > options_.ram) return;
-    arena_bytes = std::max(arena_bytes, arena);
+    if (!made || (options_.kernels && !options_.kernels->contains(made->kernel))) return false;
+    Trial trial = laid_out(*made, false);
+    if (trial.arena > options_.ram && reads_by_pixel(made->kernel)) trial = laid_out(*made, true);
+    least_arena = std::min(least_arena, trial.arena);
+    if (trial.arena > options_.ram) return false;
+    arena_bytes = std::max(arena_bytes, trial.arena);
     network.storages.insert(network.storages.end(), trial.storages.begin(), trial.storages.end());
-    plan.storages.insert(plan.storages.end(), places.begin(), places.end());
-    plan.scratch.push_back(scratch);
-    plan.kept.push_back(kept);
+    plan.storages.insert(plan.storages.end(), trial.places.begin(), trial.places.end());
+    plan.scratch.push_back(trial.scratch);
+    plan.kept.push_back(trial.kept);
     plan.regions.push_back({network.stages.size(), network.stages.size() + 1, 0});
-    network.stages.push_back(std::move(stage));
+    network.stages.push_back(std::move(trial.stage));
+    return true;
   }
 
   Network network;
@@ -97,20 +89,66 @@ class Bench {
   std::uint64_t arena_bytes = 0, least_arena = UINT64_MAX;
 
  private:
+  struct Trial {
+    Stage stage;
+    std::vector<Storage> storages;
+    std::vector<StoragePlace> places;
+    std::uint64_t scratch = 0, kept = 0, arena = 0;
+  };
+
+  /// Pixels by row and column, wherever they lie in a ring: then the time is the same if all of them lie in one.
+  static bool reads_by_pixel(Kernel kernel) { return kernel != Kernel::kCopy && kernel != Kernel::kMatMul && kernel != Kernel::kMatMulU8; }
+
+  Trial laid_out(Stage stage, bool in_one_pixel) const {
+    const model::Node& node = graph_.node(stage.node);
+    Trial trial;
+    trial.arena = kPlaceBytes;
+    const auto place = [&](TensorId id) {
+      const model::Tensor& t = graph_.tensor(id);
+      trial.storages.push_back({.name = t.name, .dtype = t.dtype, .elements = t.shape.element_count()});
+      const std::uint64_t bytes = trial.storages.back().bytes();
+      const RowExtents view = row_extents(t.shape);
+      trial.places.push_back({trial.arena, in_one_pixel ? bytes / static_cast<std::uint64_t>(view.rows * view.pixels) : bytes});
+      trial.arena = aligned(trial.arena + trial.places.back().ring);
+      return network.storages.size() + trial.storages.size() - 1;
+    };
+    for (const TensorId input : node.inputs)
+      if (!graph_.tensor(input).weight.valid())
+        stage.inputs.push_back({.storage = place(input), .view = row_extents(graph_.tensor(input).shape)});
+    stage.storage = place(node.outputs[0]);
+    trial.storages.back().maker = network.stages.size();
+    trial.scratch = trial.arena;
+    trial.kept = aligned(trial.scratch + stage.scratch_bytes);
+    trial.arena = aligned(trial.kept + stage.kept_bytes);
+    trial.stage = std::move(stage);
+    return trial;
+  }
+
   const model::Graph& graph_;
   const MeasureOptions& options_;
 };
 
-/// The same layer on each of the engine's kernels that a plan may name for it: emitted code has one kernel where the engine has several.
+/// The same layer on each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel where
+/// the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
 std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId id) {
-  const model::Node& node = graph.node(id);
+  using profiler::KernelUse;
+  model::Node node = graph.node(id);
   const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
   std::vector<profiler::KernelSample> samples;
-  for (const kernels::KernelDescriptor* kernel : profiler::sampled_kernels(graph, node)) {
-    const profiler::StepWork work =
-        profiler::work_of(*kernel, profiler::KernelUse::kRun, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
-    samples.push_back({{kernel->id, profiler::KernelUse::kRun, work.variant}, work});
-  }
+  const auto add = [&](model::NumericClass numeric) {
+    node.numeric = numeric;
+    for (const kernels::KernelDescriptor* kernel : profiler::sampled_kernels(graph, node))
+      for (const KernelUse use : {KernelUse::kRun, KernelUse::kRunDerived}) {
+        if (use == KernelUse::kRunDerived && kernel->derived_panel_bytes == nullptr) continue;
+        const profiler::StepWork work =
+            profiler::work_of(*kernel, use, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+        samples.push_back({{kernel->id, use, work.variant}, work});
+      }
+  };
+  add(node.numeric);
+  const bool exact_conv = node.op == model::OpKind::kConv && node.numeric == model::NumericClass::kExact;
+  const Window window = exact_conv ? node.as<model::ConvAttributes>().window : Window{};
+  if (window.kernel_h == 3 && window.kernel_w == 3 && window.stride_h == 1 && window.stride_w == 1) add(model::NumericClass::kWinograd4);
   return samples;
 }
 
@@ -133,6 +171,84 @@ std::vector<NodeId> few_of_each(const model::Graph& graph, const std::vector<Sta
   std::sort(few.begin(), few.end());
   return few;
 }
+
+bool same_work(const profiler::KernelSample& a, const profiler::KernelSample& b) {
+  const auto numbers = [](const profiler::KernelSample& s) {
+    return std::tuple(s.kernel, s.work.cost.flops, s.work.cost.input_bytes, s.work.cost.output_bytes, s.work.cost.weight_bytes);
+  };
+  return numbers(a) == numbers(b) && a.work.shape == b.work.shape;
+}
+
+/// Which layers are timed: nodes of `graph`, which has the made-up ones behind the model's, and then those with fewer outputs.
+class Layers {
+ public:
+  explicit Layers(const MeasureOptions& options) : options_(options) {
+    const model::Graph small = profiler::graph_of(small_layers());
+    if (options.model != nullptr) of_model_ = options.model->nodes.size();
+    graph = options.model != nullptr ? side_by_side(*options.model, small) : small;
+    made_up_ = graph.nodes.size();
+  }
+
+  std::vector<NodeId> choose() {
+    std::vector<NodeId> chosen = own();
+    Bench bench(graph, options_);
+    for (std::size_t i = of_model_; i < made_up_; ++i) {
+      const auto made = make_stage(graph, NodeId(i));
+      if (made && !told_.contains(made->kernel) && with_few_weights(graph, NodeId(i), kMostWeights) == NodeId(i)) bench.add(NodeId(i));
+    }
+    least_arena = std::min(least_arena, bench.least_arena);
+    for (const NodeId node : few_of_each(graph, bench.network.stages)) chosen.push_back(node);
+    return chosen;
+  }
+
+  model::Graph graph;
+  std::uint64_t least_arena = UINT64_MAX;  // of all that were looked at
+
+ private:
+  /// The model's layers, each once. A kernel is told by them if none of its layers is left out.
+  std::vector<NodeId> own() {
+    std::vector<profiler::KernelSample> seen;
+    std::vector<NodeId> nodes;
+    std::set<Kernel> left_out;
+    Bench bench(graph, options_);
+    for (std::size_t i = 0; i < of_model_; ++i) {
+      const auto made = make_stage(graph, NodeId(i));
+      if (!made) continue;
+      const std::vector<NodeId> timed = timed_as(NodeId(i));
+      if (timed.empty()) left_out.insert(made->kernel);
+      for (const NodeId node : timed) {
+        const std::vector<profiler::KernelSample> samples = samples_of(graph, node);
+        const auto is_it = [&](const profiler::KernelSample& sample) { return same_work(sample, samples[0]); };
+        if (!samples.empty() && std::any_of(seen.begin(), seen.end(), is_it)) continue;
+        if (!samples.empty() && nodes.size() < kMostLayers && bench.add(node)) {
+          seen.push_back(samples[0]);
+          nodes.push_back(node);
+          told_.insert(made->kernel);
+        } else {
+          left_out.insert(made->kernel);
+        }
+      }
+    }
+    for (const Kernel kernel : left_out) told_.erase(kernel);
+    least_arena = bench.least_arena;
+    return nodes;
+  }
+
+  /// The node itself or, if it has too many weights, two with so few: what each output more takes follows from both.
+  std::vector<NodeId> timed_as(NodeId id) {
+    std::vector<NodeId> timed;
+    for (const std::int64_t most : {kMostWeightsOfModel, kMostWeightsOfModel / 2}) {
+      const std::optional<NodeId> node = with_few_weights(graph, id, most);
+      if (node) timed.push_back(*node);
+      if (node == id) break;
+    }
+    return timed;
+  }
+
+  const MeasureOptions& options_;
+  std::size_t of_model_ = 0, made_up_ = 0;
+  std::set<Kernel> told_;
+};
 
 void sort_by_kernel(Measurer& made) {
   std::vector<std::size_t> order(made.samples.size());
@@ -176,13 +292,14 @@ int main(void) {
 }  // namespace
 
 Result<Measurer> make_measurer(const MeasureOptions& options) {
-  const model::Graph graph = profiler::graph_of(small_layers());
-  Bench all(graph, options), bench(graph, options);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) all.add(NodeId(i));
-  if (all.network.stages.empty() && all.least_arena != UINT64_MAX)
-    return fail(make_error(ErrorCode::kBudgetTooSmall, "measure", "arena of the smallest layer", all.least_arena, options.ram));
-  for (const NodeId node : few_of_each(graph, all.network.stages)) bench.add(node);
-  if (bench.network.stages.empty()) return fail(ErrorCode::kUnsupported, "measure", "none of the model's kernels is measured");
+  Layers layers(options);
+  const std::vector<NodeId> nodes = layers.choose();
+  if (nodes.empty() && layers.least_arena != UINT64_MAX)
+    return fail(make_error(ErrorCode::kBudgetTooSmall, "measure", "arena of the smallest layer", layers.least_arena, options.ram));
+  if (nodes.empty()) return fail(ErrorCode::kUnsupported, "measure", "none of the model's kernels is measured");
+  const model::Graph& graph = layers.graph;
+  Bench bench(graph, options);
+  for (const NodeId node : nodes) bench.add(node);
   Measurer made{.stage_count = bench.network.stages.size(), .arena_bytes = bench.arena_bytes};
   ParameterWriter parameters(graph, bench.network, bench.plan);
   for (std::size_t i = 0; i < bench.network.stages.size(); ++i) {

@@ -63,6 +63,13 @@ std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t 
   return Reach{{.stride = 0, .ahead = view.rows - 1, .extent = view.rows}, {.stride = 0, .ahead = view.pixels - 1, .extent = view.pixels}};
 }
 
+/// Does the kernel go from pixel to pixel by a step of its own? A product does, down the columns of its second input, and a transposition
+/// that makes channels of another axis.
+bool steps_over_pixels(const Node& node, std::size_t input, int rank) {
+  if (node.op == OpKind::kMatMul) return input == 1;
+  return node.op == OpKind::kTranspose && node.as<model::TransposeAttributes>().perm[static_cast<std::size_t>(rank - 1)] != rank - 1;
+}
+
 class Maker {
  public:
   Maker(const Graph& graph, const NetworkOptions& options)
@@ -204,6 +211,7 @@ class Maker {
     StageInput input{.storage = storage, .view = row_extents(in.shape)};
     if (stage.folds) return input;  // a fold takes the pixels as they come
     input.reach = reach_of(graph_, node, i);
+    input.rows_in_one = steps_over_pixels(node, i, in.shape.rank());
     const bool is_residual = node.epilogue.has_residual && i + 1 == node.inputs.size();
     const bool one_by_one = is_residual || operators::definition_of(node.op).elementwise;
     input.in_place = one_by_one && !input.reach && in.shape == out.shape && in.dtype == out.dtype;

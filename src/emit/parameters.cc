@@ -108,6 +108,7 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
     case Kernel::kCopy:
       return copy(stage, node);
     case Kernel::kMatMul:
+    case Kernel::kMatMulU8:
       return matmul(stage, node);
     case Kernel::kAttention:
       return attention(node);
@@ -269,10 +270,13 @@ Result<std::string> ParameterWriter::operand(std::size_t stage, const Node& node
     const bool repeats = view.rows * view.pixels == 1 && made.rows * made.pixels != 1;
     return braced("NULL", "0", "0", num(static_cast<std::int64_t>(at)), num(repeats ? 1 : 0), num(step));
   }
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, tensor.weight));
   const std::size_t pixel_bytes = static_cast<std::size_t>(channels) * size_of(tensor.dtype);
   const bool one_pixel = tensor.shape.element_count() == channels;
   const RowExtents made = row_extents(out.shape);
+  if (model_ == nullptr)  // one pixel of it for all
+    return braced(tensor.dtype == DType::kF32 ? stand_in<float>(channels) : stand_in<std::uint8_t>(channels), "0", "0", "0", "0",
+                  num(step));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, tensor.weight));
   const std::int64_t pixels = one_pixel ? 1 : made.rows * made.pixels;
   std::vector<std::byte> repeated;
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -462,7 +466,11 @@ std::string ParameterWriter::matmul(std::size_t stage, const Node& node) {
   };
   const std::string extents = array(stage, "extents", leading_extents(out));
   const std::string a = array(stage, "a_steps", steps(0)), b = array(stage, "b_steps", steps(1));
-  return braced(extents, a, b, num(graph_.tensor(node.inputs[0]).shape.back()), num(out.back()), num(out.rank() - 1));
+  const std::string depth = num(graph_.tensor(node.inputs[0]).shape.back()), columns = num(out.back()), axes = num(out.rank() - 1);
+  if (network_.stages[stage].kernel == Kernel::kMatMul) return braced(extents, a, b, depth, columns, axes);
+  const operators::IntegerMatMulParameters p = integer::matmul_parameters(graph_, node);
+  return braced(extents, a, b, depth, columns, c_float(p.multiplier), range_of(p.range), axes, num(p.zero_a), num(p.zero_b),
+                num(static_cast<std::int64_t>(size_of(graph_.tensor(node.outputs[0]).dtype))));
 }
 
 }  // namespace sluice::emit

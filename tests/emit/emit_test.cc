@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <limits>
 
 #include "sluice/emit/measure.h"
-#include "sluice/importer/importer.h"
-#include "src/cli/emit/test_vector.h"
-#include "tests/cli/temporary.h"
+#include "tests/emit/compiled_emission.h"
 #include "tests/importer/qdq_builder.h"
 
 using namespace sluice;
@@ -20,29 +17,11 @@ using namespace sluice::test;
 namespace {
 
 std::shared_ptr<const Model> converted(const TemporaryFolder& folder, const OnnxBuilder& onnx, importer::ConvertOptions options = {}) {
-  options.exact = true;
-  write_file(folder.path("m.onnx"), onnx.bytes());
   importer::ConvertReport report;
-  const Status status = importer::convert(folder.path("m.onnx"), folder.path("m.sluice"), options, report);
+  auto model = convert_exactly(folder, onnx, report, options);
   INFO((report.problems.empty() ? std::string() : report.problems[0].message));
-  REQUIRE(status);
-  auto model = Model::open(folder.path("m.sluice"));
   REQUIRE(model);
   return *std::move(model);
-}
-
-void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-
-/// Compiles and runs the emission's own test.
-void check_runs(const TemporaryFolder& folder, const std::shared_ptr<const Model>& model, const emit::EmitOptions& options,
-                const emit::Emission& made) {
-  write_text(folder.path("net.c"), made.source);
-  write_text(folder.path("net.h"), made.header);
-  write_text(folder.path("net_test.c"), emit::test_program(made, options, cli::make_test_vector(model, made.network, {"random:7"})));
-  const std::string compile = std::string(SLUICE_C_COMPILER) + " -std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror " +
-                              folder.path("net.c") + " " + folder.path("net_test.c") + " -o " + folder.path("net");
-  REQUIRE(std::system(compile.c_str()) == 0);
-  CHECK(std::system((folder.path("net") + " > " + folder.path("said")).c_str()) == 0);
 }
 
 /// In the least RAM, in a half more, in as much as one likes, and in the least that multiply-adds can buy.
@@ -69,7 +48,7 @@ void check_emission(const OnnxBuilder& onnx) {
       CHECK((overhead > 0 || made->macs_factor == 1.0));
       CHECK(made->macs_factor <= 1.0 + overhead);
       CHECK((percent == 0 ? whole <= ram : whole <= options.ram));
-      check_runs(folder, model, options, *made);
+      CHECK(failure_of(folder, model, options, *made) == "");
     }
   }
 }
@@ -118,6 +97,14 @@ TEST_CASE("signed and unsigned bytes as a network's ports") {
   }
 }
 
+/// What a header defines a macro as.
+std::string value_of(const std::string& header, const std::string& macro) {
+  const std::size_t at = header.find("#define " + macro + " ");
+  REQUIRE(at != std::string::npos);
+  const std::size_t begin = at + 9 + macro.size();
+  return header.substr(begin, header.find('\n', begin) - begin);
+}
+
 TEST_CASE("a header states scales in decimal, which C++ before 17 reads, and exactly") {
   QdqBuilder b;
   b.input("x", {1, 3, 4, 4}).output("y").node("Conv", {b.pair("x", {0.037f, 120}), b.float_weight("w", {2, 3, 1, 1})}, {"c"}, window(1, 0));
@@ -125,9 +112,7 @@ TEST_CASE("a header states scales in decimal, which C++ before 17 reads, and exa
   const TemporaryFolder folder;
   const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
   REQUIRE(made);
-  const std::size_t at = made->header.find("net_INPUT_SCALE ");
-  REQUIRE(at != std::string::npos);
-  const std::string scale = made->header.substr(at + 16, made->header.find('\n', at) - at - 16);
+  const std::string scale = value_of(made->header, "net_INPUT_SCALE");
   CHECK(scale.find('x') == std::string::npos);
   CHECK(std::strtof(scale.c_str(), nullptr) == 0.037f);
 }
@@ -212,6 +197,26 @@ TEST_CASE("norms, products and moved values of floats") {
   check_emission(b);
 }
 
+TEST_CASE("products and transpositions row by row read rows that no ring splits") {
+  OnnxBuilder b(17);
+  b.input("x", {1, 5, 6, 8}).output("y").output("z");
+  b.node("Abs", {"x"}, {"plus"}).node("Transpose", {"x"}, {"turned"}, {attribute("perm", Ints{0, 1, 3, 2})});
+  b.node("MatMul", {"plus", "turned"}, {"square"});
+  b.weight("w", {4, 5, 3, 3}).node("Conv", {"square", "w"}, {"y"}, window(3, 1));
+  b.node("Transpose", {"x"}, {"moved"}, {attribute("perm", Ints{0, 3, 2, 1})}).weight("v", {3, 8, 3, 3});
+  b.node("Conv", {"moved", "v"}, {"z"}, window(3, 1));
+  check_emission(b);
+  QdqBuilder bytes;
+  bytes.input("x", {1, 5, 6, 8}).output("y");
+  const std::string x = bytes.pair("x", {0.02f, 120});
+  bytes.node("Transpose", {x}, {"t"}, {attribute("perm", Ints{0, 1, 3, 2})});
+  bytes.node("MatMul", {x, bytes.pair("t", {0.02f, 120})}, {"square"});
+  const std::string square = bytes.pair("square", {0.05f, 100});
+  bytes.node("Softmax", {square}, {"shares"}, {attribute("axis", std::int64_t{-1})});
+  bytes.node("MatMul", {bytes.pair("shares", {1.0f / 256, 0}), x}, {"y"});
+  check_emission(bytes);
+}
+
 TEST_CASE("attention of heads") {
   OnnxBuilder b(17);
   b.input("x", {1, 9, 12}).output("y");
@@ -265,6 +270,23 @@ TEST_CASE("two inputs are held") {
   const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
   REQUIRE(!made);
   CHECK(made.error().to_string().find("--input held") != std::string::npos);
+}
+
+TEST_CASE("two inputs that the network quantises, each by its own scale, are held as bytes") {
+  QdqBuilder b;
+  b.input("a", {1, 3, 9, 8}).input("b", {1, 5, 9, 8}).output("y");
+  b.node("Conv", {b.pair("a", {0.02f, 120}), b.float_weight("w0", {6, 3, 3, 3})}, {"c"}, window(3, 1));
+  b.node("Conv", {b.pair("b", {0.031f, 90}), b.float_weight("w1", {6, 5, 1, 1})}, {"d"}, window(1, 0));
+  b.node("Add", {b.pair("c", {0.03f, 120}), b.pair("d", {0.04f, 100})}, {"sum"});
+  b.node("MaxPool", {b.pair("sum", {0.05f, 110})}, {"y"}, pool(2, 0, 2));
+  check_emission(b);
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net", .network = {.input = emit::InputForm::kHeld}});
+  REQUIRE(made);
+  CHECK(std::strtof(value_of(made->header, "net_INPUT_SCALE").c_str(), nullptr) == 0.02f);
+  CHECK(std::strtof(value_of(made->header, "net_INPUT1_SCALE").c_str(), nullptr) == 0.031f);
+  CHECK(value_of(made->header, "net_INPUT1_ZERO") == "90");
+  CHECK(made->network.storages[made->network.inputs[1].storage].bytes() == 5 * 9 * 8);
 }
 
 /// That a network cannot be emitted, for a reason that has `words`.

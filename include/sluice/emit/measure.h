@@ -1,9 +1,10 @@
 // A measurer: a C99 program that times the portable kernels on a device and prints a device profile (profiler/device_profile.h).
 //
-//     small layers --make_measurer--> stages, samples --measure_program--> measure.c --device--> a profile that `plan` and `predict` take
+//     layers --make_measurer--> stages, samples --measure_program--> measure.c --device--> a profile that `plan` and `predict` take
 //
-// Each kernel runs over a few small layers, as the emitted code of a network would run it: from the same tables, by the same walk. A sample
-// is the work of such a layer as the planner counts it, so that what was timed there prices the steps of a plan here.
+// Each kernel runs over a few layers, as the emitted code of a network would run it: from the same tables, by the same walk. A sample is the
+// work of such a layer as the planner counts it, so that what was timed there prices the steps of a plan here. The layers are a model's own,
+// each once, with fewer outputs where its weights would be too many, and small made-up ones of kernels that the model's do not tell all of.
 //
 // Invariants: layers lie one at a time in one arena of at most the given size; the same options give the same text.
 #pragma once
@@ -22,6 +23,7 @@ namespace sluice::emit {
 struct MeasureOptions {
   std::uint64_t ram = 16 << 10;             // of the arena
   std::optional<std::set<Kernel>> kernels;  // nothing: all that there are
+  const model::Graph* model = nullptr;      // whose layers are timed; null: made-up ones alone
 };
 
 struct Measurer {

@@ -47,6 +47,7 @@ struct StageInput {
   std::size_t storage = 0;
   RowExtents view;             // the tensor as this stage sees it
   std::optional<Reach> reach;  // none: an output pixel reads the pixel of the same number, and nothing else
+  bool rows_in_one = false;    // a row is read as one piece, from pixel to pixel
   bool in_place = false;       // without a reach: each element is read for its own output element alone, before that is written
 };
 
@@ -78,6 +79,7 @@ enum class Kernel : std::uint8_t {
   kPad,
   kCopy,
   kMatMul,
+  kMatMulU8,
   kAttention,
 };
 

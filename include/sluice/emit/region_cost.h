@@ -35,7 +35,7 @@ struct RegionCost {
   std::uint64_t sum() const noexcept { return tensors() + scratch + kept + places; }
 };
 
-/// Elements that no ring may split: pixels of everybody who writes or reads, rows of who makes rows in one piece.
+/// Elements that no ring may split: pixels of everybody who writes or reads, rows of who makes or reads rows in one piece.
 inline std::int64_t ring_unit(const Network& network, const Storage& storage) {
   std::int64_t unit = 1;
   if (storage.maker) {
@@ -44,7 +44,8 @@ inline std::int64_t ring_unit(const Network& network, const Storage& storage) {
   }
   for (const std::size_t reader : storage.readers)
     for (const StageInput& input : network.stages[reader].inputs)
-      if (&network.storages[input.storage] == &storage) unit = std::lcm(unit, input.view.channels);
+      if (&network.storages[input.storage] == &storage)
+        unit = std::lcm(unit, input.view.channels * (input.rows_in_one ? input.view.pixels : 1));
   return unit;
 }
 

@@ -88,7 +88,8 @@ class Strips {
 
  private:
   static bool by_columns(Kernel kernel) {
-    return kernel != Kernel::kCopy && kernel != Kernel::kJoin && kernel != Kernel::kMatMul && kernel != Kernel::kAttention;
+    return kernel != Kernel::kCopy && kernel != Kernel::kJoin && kernel != Kernel::kMatMul && kernel != Kernel::kMatMulU8 &&
+           kernel != Kernel::kAttention;
   }
   static bool same_pixels(const RowExtents& a, const RowExtents& b) { return a.rows == b.rows && a.pixels == b.pixels; }
   static bool same(const RowExtents& a, const RowExtents& b) { return same_pixels(a, b) && a.channels == b.channels; }

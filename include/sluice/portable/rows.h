@@ -83,29 +83,36 @@ SLUICE_FN uint32_t sluice_last_read(const sluice_along* along, uint32_t at) {
   return (uint32_t)(last < along->extent ? last : along->extent - 1);
 }
 
-/* The stage that must run before stage `i` can, or -1. */
-SLUICE_LOOP int32_t sluice_lacks(const sluice_stage* stages, const sluice_place* places, uint32_t i, uint32_t count) {
+/* Bytes of its tensor that a stage has made. */
+SLUICE_FN uint32_t sluice_made(const sluice_stage* stage, const sluice_place* place) {
+  return place->row * stage->out.row_bytes + place->pixel * stage->out.pixel_bytes;
+}
+
+/* The stage that must run before stage `i` can, and how much it must have made then; or -1. */
+SLUICE_LOOP int32_t sluice_lacks(const sluice_stage* stages, const sluice_place* places, uint32_t i, uint32_t count, uint32_t* wanted) {
   const sluice_stage* stage = &stages[i];
-  uint32_t k;
-  for (k = 0; k < stage->inputs_count; ++k) {
-    const sluice_input* input = &stage->inputs[k];
+  const sluice_input *input = stage->inputs, *end = input + stage->inputs_count;
+  for (; input < end; ++input) {
     const sluice_stage* maker;
-    const sluice_place* made;
-    uint32_t row, pixel;
+    const sluice_place* place;
+    uint32_t row, pixel, made;
     if (input->maker < 0) continue;
     maker = &stages[input->maker];
-    made = &places[input->maker];
-    if (made->row == maker->rows) continue;
-    if (maker->folds) return input->maker;
+    place = &places[input->maker];
+    if (place->row == maker->rows) continue;
+    if (maker->folds) {
+      *wanted = UINT32_MAX;
+      return input->maker;
+    }
+    made = sluice_made(maker, place);
     row = places[i].row;
     pixel = places[i].pixel + count - 1;
     if (input->reach != NULL) {
       row = sluice_last_read(&input->reach->row, row);
       pixel = sluice_last_read(&input->reach->pixel, pixel);
     }
-    if (row * input->view.row_bytes + (pixel + 1) * input->view.pixel_bytes >
-        made->row * maker->out.row_bytes + made->pixel * maker->out.pixel_bytes)
-      return input->maker;
+    *wanted = row * input->view.row_bytes + (pixel + 1) * input->view.pixel_bytes;
+    if (*wanted > made) return input->maker;
   }
   return -1;
 }
@@ -121,15 +128,17 @@ SLUICE_FN void sluice_run_region(const sluice_stage* stages, uint32_t count, con
   if (columns != NULL)
     for (target = 0; target < count; ++target) places[target].pixel = columns[target].begin;
   for (target = count; target-- > 0;) {
-    uint32_t i = target;
+    uint32_t i = target, wanted = 0; /* of stage `i`, by the one behind it, which looks again no sooner */
     if (target + 1 != count && !stages[target].kept) continue;
     while (places[target].row < stages[target].rows) {
       const sluice_stage* stage = &stages[i];
       sluice_place* place = &places[i];
       const uint32_t left = (uint32_t)(columns != NULL ? columns[i].end : stage->pixels) - place->pixel;
       const uint32_t pixels = left < stage->granule ? left : stage->granule;
-      const int32_t maker = sluice_lacks(stages, places, i, pixels);
+      uint32_t lacking;
+      const int32_t maker = sluice_lacks(stages, places, i, pixels, &lacking);
       if (maker >= 0) {
+        wanted = (uint32_t)maker + 1 == i ? lacking : 0;
         i = (uint32_t)maker;
         continue;
       }
@@ -143,6 +152,8 @@ SLUICE_FN void sluice_run_region(const sluice_stage* stages, uint32_t count, con
         place->pixel = columns != NULL ? columns[i].begin : 0;
         place->row = (uint16_t)(place->row + 1);
       }
+      if (place->row < stage->rows && sluice_made(stage, place) < wanted) continue;
+      wanted = 0;
       while (i < target)
         if (++i == target || places[i].row < stages[i].rows) break;
     }

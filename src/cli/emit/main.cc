@@ -161,9 +161,8 @@ profiler::DeviceProfile emitted_device(const emit::Measurer& measurer) {
   return profile;
 }
 
-std::set<emit::Kernel> kernels_of(const CommandLine& line) {
+std::set<emit::Kernel> kernels_of(const CommandLine& line, const OpenedModel& opened) {
   std::set<emit::Kernel> kernels;
-  const OpenedModel opened(line);
   for (const emit::Stage& stage : unwrap(emit::make_network(opened.model->graph(), network_options(line))).stages)
     kernels.insert(stage.kernel);
   return kernels;
@@ -174,7 +173,12 @@ void emit_measurer(const CommandLine& line) {
   emit::MeasureOptions options;
   if (!line.ram.empty() && (options.ram = parse_ram(line.ram)) == 0)
     raise(make_error(ErrorCode::kInvalidArgument, "--ram", "is a size with --measure: its layers are chosen to fit"));
-  if (!line.model.empty()) options.kernels = kernels_of(line);
+  std::optional<OpenedModel> opened;
+  if (!line.model.empty()) {
+    opened.emplace(line);
+    options.kernels = kernels_of(line, *opened);
+    options.model = &opened->model->graph();
+  }
   const emit::Measurer measurer = unwrap(emit::make_measurer(options));
   const std::string source = (std::filesystem::path(make_folder(line)) / "measure.c").string();
   write_text(source, emit::measure_program(measurer, profiler::pieces_of_profile(emitted_device(measurer))));
@@ -206,10 +210,10 @@ int dispatch(int argc, char** argv) {
                  "FILE, NAME=FILE or random[:SEED]: writes NAME_test.c too, which runs this input and compares with the engine's outputs")
       ->allow_extra_args(false);
   app.add_flag("--float-input", line.float_input, "the input stays f32 where the network begins by quantising it");
-  app.add_flag(
-      "--measure", line.measure,
-      "writes measure.c instead: a program for the device, which times the kernels, of the model if one is given, and prints a profile "
-      "that plan and predict take; --ram is of its arena, 16KiB if not given");
+  app.add_flag("--measure", line.measure,
+               "writes measure.c instead: a program for the device, which times the kernels, or the layers of a model if one is given, and "
+               "prints a profile "
+               "that plan and predict take; --ram is of its arena, 16KiB if not given");
   app.add_flag("--json", line.json, "print one JSON object");
   constexpr std::string_view kOfValues[] = {"--dim", "--test"};
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
