@@ -12,6 +12,7 @@
 #include "src/cli/json.h"
 #include "src/cli/open_model.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -156,7 +157,7 @@ void print_nodes(const Graph& graph) {
              "kMACs", "fused");
   for (const Node& node : graph.nodes) {
     const model::Tensor& out = graph.tensor(node.outputs.front());
-    fmt::print("  {:<40} {:<16} {:<20} {:<18} {:>11} {:>11} {:>11.1f}  {}\n", node.name, operator_of(node), out.shape.to_string(),
+    fmt::print("  {:<40} {:<16} {:<20} {:<18} {:>11} {:>11} {:>11.1f}  {}\n", visible(node.name), operator_of(node), out.shape.to_string(),
                type_text(graph, out), weight_bytes_of(graph, node).count(), out.bytes().count(),
                static_cast<double>(macs_of(graph, node)) / 1e3, fused_into(node));
   }
@@ -239,15 +240,15 @@ void print_as_json(const Model& model, const Summary& summary) {
 
 void print_ports(const char* title, const Graph& graph, const std::vector<model::Port>& ports) {
   for (const model::Port& port : ports) {
-    fmt::print("  {:<12} {} {} {}\n", title, port.name, shape_text(port.onnx_shape), name_of(graph.dtype_of(port)));
+    fmt::print("  {:<12} {} {} {}\n", title, visible(port.name), shape_text(port.onnx_shape), name_of(graph.dtype_of(port)));
   }
 }
 
 void print_as_text(const Model& model, const Summary& summary) {
   const Graph& graph = model.graph();
-  fmt::print("{}  {}\n\n", model.file().path(), format_bytes(model.file().file_size()));
+  fmt::print("{}  {}\n\n", visible(model.file().path()), format_bytes(model.file().file_size()));
   for (const model::Dimension& dimension : model.file().dimensions())
-    fmt::print("  {:<12} {} = {} of {}\n", "dimension", dimension.name, dimension.extent, model::extents_text(dimension.extents));
+    fmt::print("  {:<12} {} = {} of {}\n", "dimension", visible(dimension.name), dimension.extent, model::extents_text(dimension.extents));
   print_ports("input", graph, graph.inputs);
   print_ports("output", graph, graph.outputs);
   const std::string stored = summary.stored_bytes == summary.weight_bytes ? "" : ", stored in " + format_bytes(summary.stored_bytes);

@@ -5,6 +5,7 @@
 
 #include "src/cli/host_tensor.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -70,7 +71,7 @@ void print_weights(const model::Graph& graph) {
   fmt::print("\n  {:<40} {:<20} {:<5} {:<24} {:>11} {:>11} {:>6}\n", "weight", "shape", "type", "stored", "bytes", "in the file", "share");
   for (const model::Weight& weight : graph.weights) {
     const Stored stored = stored_of(graph, weight);
-    fmt::print("  {:<40} {:<20} {:<5} {:<24} {:>11} {:>11} {:>5.1f}%\n", weight.name, weight.shape.to_string(),
+    fmt::print("  {:<40} {:<20} {:<5} {:<24} {:>11} {:>11} {:>5.1f}%\n", visible(weight.name), weight.shape.to_string(),
                name_of(weight.panel_layout.dtype), form_of(weight, stored), weight.bytes.count(), stored.bytes.count(),
                100 * static_cast<double>(stored.bytes.count()) / static_cast<double>(weight.bytes.count()));
   }

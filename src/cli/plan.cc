@@ -19,6 +19,7 @@
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -128,7 +129,7 @@ void print_steps(const plan::Plan& plan, const model::Graph& graph) {
     const model::Node& node = graph.node(step.node);
     Bytes needed;
     for (; next_load < step.loads_needed; ++next_load) needed += plan.loads[next_load].file.size;
-    fmt::print("  {:>5}  {:<12}{:<32}{:>14}{:>14}{:>12}\n", i, name_of(node.op), node.name.substr(0, 31),
+    fmt::print("  {:>5}  {:<12}{:<32}{:>14}{:>14}{:>12}\n", i, name_of(node.op), visible(node.name.substr(0, 31)),
                fmt::format("{}-{}", step.rows.begin, step.rows.end), fmt::format("{}-{}", step.channels.begin, step.channels.end),
                needed == Bytes() ? "" : format_bytes(needed));
   }

@@ -8,6 +8,7 @@
 #include "sluice/plan/peak.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -31,7 +32,7 @@ class Explanation {
     const plan::Step& step = plan_.steps[peak_.step];
     const model::Node& node = graph_.node(step.node);
     fmt::print("\nThe smallest budget is {}: {} that is not arena, and {} at step {}, {} {}, rows {}-{}, channels {}-{}:\n",
-               format_bytes(minimum), format_bytes(overhead), format_bytes(peak_.bytes), peak_.step, name_of(node.op), node.name,
+               format_bytes(minimum), format_bytes(overhead), format_bytes(peak_.bytes), peak_.step, name_of(node.op), visible(node.name),
                step.rows.begin, step.rows.end, step.channels.begin, step.channels.end);
     const std::vector<Line> lines = live();
     for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
@@ -74,7 +75,7 @@ class Explanation {
     }
     if (!line.tensor.valid()) return line;
     const model::Tensor& tensor = graph_.tensor(line.tensor);
-    line.what += fmt::format(" {} {}", tensor.name, tensor.shape.to_string());
+    line.what += fmt::format(" {} {}", visible(tensor.name), tensor.shape.to_string());
     if (const std::int64_t ring = plan_.tensors[line.tensor.index()].ring_rows; ring > 0) line.what += fmt::format(", {} rows of it", ring);
     if (others > 1) line.what += fmt::format(", with {} more on the same bytes", others - 1);
     return line;
@@ -89,7 +90,7 @@ class Explanation {
       const bool meets = weight.first_stretch < load.first_stretch + load.stretch_count &&
                          load.first_stretch < weight.first_stretch + weight.stretch_count;
       if (!meets) continue;
-      if (count < 2) names += (count == 0 ? " " : ", ") + weight.name;
+      if (count < 2) names += (count == 0 ? " " : ", ") + visible(weight.name);
       ++count;
     }
     if (count > 2) names += fmt::format(" and {} more", count - 2);
@@ -101,7 +102,7 @@ class Explanation {
       return line.what.starts_with("weights")
                  ? line.what + ": finer slices are not stored; fewer bits for each weight would make it smaller"
                  : line.what + ": fewer threads take less of it";
-    const std::string& name = graph_.tensor(line.tensor).name;
+    const std::string name = visible(graph_.tensor(line.tensor).name);
     for (const model::Port& port : graph_.inputs)
       if (port.tensor == line.tensor) return name + ": an input, which is set whole: a smaller one";
     for (const model::Port& port : graph_.outputs)
@@ -110,7 +111,7 @@ class Explanation {
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (node.inputs[i] == line.tensor && !reads_by_rows(node, i))
           return fmt::format("{}: {} {} reads all of its rows at once, so that bands cannot end it earlier", name, name_of(node.op),
-                             node.name);
+                             visible(node.name));
     if (plan_.tensors[line.tensor.index()].ring_rows > 0) return name + ": already in bands; more of them cost more time (--max-overhead)";
     return name + ": goes row by row, but no region round it paid within the limit: a larger --max-overhead or --search";
   }

@@ -11,6 +11,7 @@
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -109,7 +110,7 @@ void print_nodes(const model::Graph& graph, const LatencyPrediction& p) {
   for (const NodePrediction& n : p.nodes) {
     const model::Node& node = graph.node(n.node);
     const kernels::KernelDescriptor* const kernel = kernels::find_kernel(n.kernel);
-    fmt::print("  {:<12}{:<32}{:<24}{:>6}{:>12.4f}{:>12.4f}\n", name_of(node.op), node.name.substr(0, 31),
+    fmt::print("  {:<12}{:<32}{:<24}{:>6}{:>12.4f}{:>12.4f}\n", name_of(node.op), visible(node.name.substr(0, 31)),
                kernel == nullptr ? "" : kernel->name, n.steps, n.compute_ms, n.wait_ms);
   }
 }

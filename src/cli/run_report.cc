@@ -5,6 +5,7 @@
 #include "src/cli/dims.h"
 #include "src/cli/json.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -101,7 +102,7 @@ void print_steps(const RunReport& report, const model::Graph& graph, const plan:
   fmt::print("\n  {:>5}  {:<34}{:>14}{:>12}{:>12}{:>12}\n", "step", "node", "channels", "compute ms", "stall ms", "loaded");
   for (std::size_t i = 0; i < report.step_times.size(); ++i) {
     const plan::Step& step = plan.steps[i];
-    fmt::print("  {:>5}  {:<34}{:>14}{:>12.3f}{:>12.3f}{:>12}\n", i, graph.node(step.node).name.substr(0, 33),
+    fmt::print("  {:>5}  {:<34}{:>14}{:>12.3f}{:>12.3f}{:>12}\n", i, visible(graph.node(step.node).name.substr(0, 33)),
                fmt::format("{}-{}", step.channels.begin, step.channels.end), milliseconds(report.step_times[i].compute_ns),
                milliseconds(report.step_times[i].stall_ns), bytes[i] == 0 ? "" : format_bytes(Bytes(bytes[i])));
   }
@@ -137,7 +138,7 @@ std::string read_remark(const RunReport& report) {
 
 void print_top(const RunReport& report, const model::Graph& graph) {
   for (std::size_t i = 0; i < report.top.size(); ++i) {
-    fmt::print("\n  {} {}\n", graph.outputs[i].name, shape_text(graph.outputs[i].onnx_shape));
+    fmt::print("\n  {} {}\n", visible(graph.outputs[i].name), shape_text(graph.outputs[i].onnx_shape));
     for (const TopEntry& entry : report.top[i]) {
       fmt::print("  {:>8}{:>12.6g}   {}\n", entry.index, entry.score, label_of(report, graph, entry.index));
     }
@@ -195,7 +196,7 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
   print_steps(report, model.graph(), plan);
   print_top(report, model.graph());
   for (const Verdict& verdict : report.verdicts) {
-    fmt::print("\n  {}: {}: {}\n", model.graph().outputs[verdict.port].name, verdict.comparison.agrees ? "agrees" : "DIFFERS",
+    fmt::print("\n  {}: {}: {}\n", visible(model.graph().outputs[verdict.port].name), verdict.comparison.agrees ? "agrees" : "DIFFERS",
                verdict.text);
   }
 }

@@ -17,6 +17,7 @@
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -66,13 +67,6 @@ void need(const model::Graph& graph, Needs& needs) {
   }
 }
 
-/// A name in a comment ends with its line.
-std::string in_one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
-  return text;
-}
-
 std::string list_of(const char* name, const std::map<int, std::string_view>& numbers) {
   std::string text = fmt::format("set({}\n", name);
   for (const auto& [number, what] : numbers) text += fmt::format("  {:<4} # {}\n", number, what);
@@ -81,7 +75,7 @@ std::string list_of(const char* name, const std::map<int, std::string_view>& num
 
 std::string text_of(const TrimOptions& options, const Needs& needs) {
   std::string text = "# What these models need of Sluice, by `sluice trim`: cmake -DSLUICE_TRIM=FILE builds it and nothing else.\n";
-  for (const std::string& model : options.models) text += "#   " + in_one_line(model) + "\n";
+  for (const std::string& model : options.models) text += "#   " + visible(model) + "\n";
   text += list_of("SLUICE_TRIM_OPERATORS", needs.operators) + list_of("SLUICE_TRIM_KERNELS", needs.kernels);
   text += "set(SLUICE_TRIM_FAMILIES\n";
   for (const auto& [family, lines] : needs.families) text += fmt::format("  {:<10} # {}\n", family, fmt::join(lines, ", "));

@@ -98,6 +98,21 @@ foreach(command inspect verify trim plan predict run report bench serve convert 
   must_refuse(${command} "not expected" "${long}" ${words_${command}} ${long})
 endforeach()
 
+# Names that a file gives are shown, and move no cursor. A case of the corpus has an ESC and line ends in each of its names.
+file(COPY_FILE ${SOURCE_DIR}/tests/fuzz/corpus/onnx/names.onnx ${WORK_DIR}/names.onnx)
+sluice(0 convert names.onnx -o names.sluice --quiet)
+string(ASCII 27 escape)
+foreach(words "inspect names.sluice --nodes --weights" "plan names.sluice --table" "plan names.sluice --explain" "plan names.sluice --processors cpu"
+              "predict names.sluice" "run names.sluice --stats --top 2 ${SCOPE}")
+  separate_arguments(split UNIX_COMMAND "${words}")
+  sluice(0 ${split})
+  string(FIND "${out}" "${escape}" place)
+  string(FIND "${out}" "?[31m" shown)
+  if(NOT place EQUAL -1 OR (shown EQUAL -1 AND NOT words MATCHES "explain"))
+    message(FATAL_ERROR "sluice ${words} prints a name as it is: ${out}")
+  endif()
+endforeach()
+
 # A stack that is too small is said, not met
 if(NOT FOREIGN_MEMORY)
   foreach(words "inspect m.sluice" "plan m.sluice --sweep" "report m.sluice -o r.html" "bench m.sluice --repeat 1" "run m.sluice" "serve c.json" "convert m.onnx -o o.sluice" "emit m.sluice -o e --ram 1MiB")

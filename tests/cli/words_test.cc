@@ -37,6 +37,14 @@ TEST_CASE("a file where a command is wanted has a command that takes it") {
   CHECK(name_of_converted("model.bin") == "model.bin.sluice");
 }
 
+TEST_CASE("a name from a file ends no line and moves no cursor") {
+  CHECK(visible("a\x1b[31mb\r\n\tc\x7f") == "a?[31mb???c?");
+  CHECK(visible("gr\xc3\xb6\xc3\x9f"
+                "er 1") ==
+        "gr\xc3\xb6\xc3\x9f"
+        "er 1");
+}
+
 TEST_CASE("several values may follow one option") {
   constexpr std::string_view kOptions[] = {"--dim"};
   const auto spread = [&](std::vector<const char*> words) { return spread_values(words, kOptions); };

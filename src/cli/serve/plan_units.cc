@@ -10,6 +10,7 @@
 #include "src/cli/serve/backends.h"
 #include "src/cli/serve/command.h"
 #include "src/cli/text.h"
+#include "src/cli/words.h"
 
 namespace sluice::cli {
 namespace {
@@ -47,8 +48,8 @@ void plan_units(const PlanUnitsOptions& options) {
     const std::string& first = model->graph().nodes[unit.first_node].name;
     const std::string& last = model->graph().nodes[unit.first_node + unit.node_count - 1].name;
     if (!options.json)
-      fmt::print("  unit {:<5}{:>5} nodes   {:<14}{} ... {}\n", number, unit.node_count, fmt::format("{}", fmt::join(names, ", ")), first,
-                 last);
+      fmt::print("  unit {:<5}{:>5} nodes   {:<14}{} ... {}\n", number, unit.node_count, fmt::format("{}", fmt::join(names, ", ")),
+                 visible(first), visible(last));
     units.push_back({{"first", first}, {"last", last}, {"nodes", unit.node_count}, {"processors", names}});
     ++number;
   }
