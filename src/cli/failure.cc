@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "src/cli/text.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {
@@ -16,9 +17,8 @@ std::string mebibytes_up(std::uint64_t bytes) {
 /// Lines stay lines: some complaints are several.
 void print_visibly(std::string_view text) noexcept {
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n') || byte == 0x7f)
-      std::fprintf(stderr, "\\x%02x", byte);
+    if (moves_cursor(c) && c != '\n')
+      std::fprintf(stderr, "\\x%02x", static_cast<unsigned char>(c));
     else
       std::fputc(c, stderr);
   }

@@ -19,7 +19,7 @@
 #include "src/cli/profile_file.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
-#include "src/cli/words.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "sluice/plan/peak.h"
 #include "src/cli/failure.h"
 #include "src/cli/text.h"
-#include "src/cli/words.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "src/cli/dims.h"
 #include "src/cli/json.h"
 #include "src/cli/text.h"
-#include "src/cli/words.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {

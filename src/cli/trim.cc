@@ -17,7 +17,7 @@
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
 #include "src/cli/text.h"
-#include "src/cli/words.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {

@@ -75,12 +75,6 @@ std::string name_of_converted(const std::string& onnx) {
   return (onnx.ends_with(kEnd) ? onnx.substr(0, onnx.size() - kEnd.size()) : onnx) + ".sluice";
 }
 
-std::string visible(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return name;
-}
-
 std::vector<std::string> spread_values(std::span<const char* const> arguments, std::span<const std::string_view> options) {
   std::vector<std::string> spread;
   std::string_view open;  // the option whose values may go on

@@ -26,9 +26,6 @@ std::string command_for_file(const std::string& word);
 /// vgg.sluice for vgg.onnx: what a model file is called that is made of an ONNX file.
 std::string name_of_converted(const std::string& onnx);
 
-/// A name from a file as a table shows it: what would end a line or move a terminal's cursor is a question mark.
-std::string visible(std::string name);
-
 /// `--dim N=1 S=2` as `--dim N=1 --dim S=2`: behind one of `options`, further words of the form NAME=VALUE are values of it, too, as long
 /// as no file has that name. Everything else stays as it is.
 std::vector<std::string> spread_values(std::span<const char* const> arguments, std::span<const std::string_view> options);

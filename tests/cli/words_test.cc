@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "src/cli/visible.h"
 #include "tests/cli/temporary.h"
 
 using namespace sluice::cli;

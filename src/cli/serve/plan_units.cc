@@ -10,7 +10,7 @@
 #include "src/cli/serve/backends.h"
 #include "src/cli/serve/command.h"
 #include "src/cli/text.h"
-#include "src/cli/words.h"
+#include "src/cli/visible.h"
 
 namespace sluice::cli {
 namespace {
