@@ -60,19 +60,31 @@ void set_interval(LatencyPrediction& prediction, double deviation) {
   prediction.high_ms = prediction.latency_ms * factor;
 }
 
+/// Adds what nodes without steps take; gives the sum, in milliseconds.
+double add_copies(const std::vector<engine::NodeCopy>& copies, LatencyPrediction& prediction, ErrorSum& errors) {
+  double sum = 0;
+  for (const engine::NodeCopy& copy : copies) {
+    const double ms = copy.seconds * kMilliseconds;
+    prediction.nodes.push_back({.node = copy.node, .kernel = copy.kernel, .compute_ms = ms});
+    errors.add({copy.kernel, profiler::KernelUse::kRun}, ms);
+    sum += ms;
+  }
+  return sum;
+}
+
 Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
                                 const double* planned_ms) {
   const profiler::DeviceProfile profile = engine::profile_for(options);
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
   const planner::Schedule schedule = engine::schedule_of(plan);
   SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, profile));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<engine::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
   planner::Gates gates;
   for (const plan::Load& load : plan.loads)
     gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
   const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
 
   LatencyPrediction prediction;
-  prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds;
   prediction.peak = overhead + plan.arena_bytes;
   prediction.bytes_read = bytes_read_by(plan);
   prediction.measured = !profile.kernels.empty();
@@ -95,6 +107,9 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
                                                                                  : profiler::KernelUse::kRun},
                costs.step[i] * kMilliseconds);
   }
+  const double copying_ms = add_copies(copies, prediction, errors);
+  // What was planned has the copies.
+  prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds + copying_ms;
   set_interval(prediction, errors.deviation(prediction.latency_ms));
   return prediction;
 }

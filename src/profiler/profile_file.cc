@@ -164,6 +164,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
   // Of a profile that was written before there was such a thing: assumed.
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
+  if (json.contains("copies_views")) profile.copies_views = json.at("copies_views").get<bool>();
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
   profile.share_seconds = positive(json.at("share_seconds"));
@@ -211,6 +212,7 @@ Json json_of(const DeviceProfile& profile) {
   for (const ReadRate& read : profile.reads)
     json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
+  if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json;
 }

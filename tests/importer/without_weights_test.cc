@@ -108,6 +108,35 @@ TEST_CASE("every family can be predicted from its shapes, by nodes that add up")
   }
 }
 
+TEST_CASE("what a plan finds in place is priced for a device that copies it") {
+  const TemporaryFolder folder;
+  profiler::DeviceProfile plain, copies;
+  copies.copies_views = true;
+  std::size_t families_with_copies = 0;
+  for (const std::string_view family : test::family_names()) {
+    INFO(family);
+    test::write_file(folder.file("m.onnx"), test::variant_of(family, test::kTestNumbers));
+    importer::ConvertReport report;
+    REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
+    const auto model = Model::open(folder.file("m.sluice"));
+    REQUIRE(model);
+    const auto prediction = [&](const profiler::DeviceProfile& profile) {
+      const auto made =
+          Predictor(*model, {.repeat = true, .profile = &profile, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
+      REQUIRE(made);
+      return *made;
+    };
+    const LatencyPrediction without = prediction(plain), with = prediction(copies);
+    double copying = 0, sum = 0;
+    for (const NodePrediction& node : with.nodes) (node.steps == 0 ? copying : sum) += node.compute_ms + node.wait_ms;
+    for (const NodePrediction& node : without.nodes) CHECK(node.steps > 0);
+    CHECK(with.latency_ms == Approx(without.latency_ms + copying).epsilon(1e-6));
+    CHECK(sum + copying == Approx(with.latency_ms).epsilon(0.02));
+    families_with_copies += copying > 0 ? 1 : 0;
+  }
+  CHECK(families_with_copies > 0);
+}
+
 TEST_CASE("a variant is the same each time, and another number is another net") {
   CHECK(test::variant_of("resnet", 7) == test::variant_of("resnet", 7));
   CHECK(test::variant_of("resnet", 7) != test::variant_of("resnet", 8));

@@ -31,6 +31,9 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   CHECK(read.threads == 2);
   CHECK(read.share_seconds == 3e-6);
   CHECK(read.step_time_beside_reads == 1.25);
+  CHECK_FALSE(read.copies_views);
+  alone.copies_views = true;
+  CHECK(parse_profiles(text_of(alone))->front().copies_views);
   CHECK(load_seconds(read, Bytes(65536)) == load_seconds(profile, Bytes(65536)));
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-3));

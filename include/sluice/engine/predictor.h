@@ -36,7 +36,7 @@ struct LatencyPrediction {
   Bytes peak;                         // of the scope that the options name
   Bytes bytes_read;                   // by the loads of such a run, whole blocks
   bool measured = false;              // false: by the assumed profile, which is no device's
-  std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one
+  std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one; then those that a device copies without any
 };
 
 /// Thread-safe after it is made; keeps the model. Of the options `repeat` chooses between a cold run and one of many.

@@ -157,6 +157,7 @@ profiler::DeviceProfile emitted_device(const emit::Measurer& measurer) {
   profile.step_overhead_seconds = profile.load_start_seconds = profile.wake_seconds = profile.share_seconds = kNothing;
   profile.verify_bytes_per_second = kAtOnce;
   profile.reads = {{.depth = 1, .piece_bytes = 4096, .bytes_per_second = kAtOnce}};
+  profile.copies_views = true;
   profile.samples = measurer.samples;
   return profile;
 }

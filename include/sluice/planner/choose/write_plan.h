@@ -180,6 +180,21 @@ class Emitter {
 
 inline plan::Plan emit(const Problem& problem, const Candidate& candidate) { return detail::Emitter(problem, candidate).emit(); }
 
+namespace detail {
+
+/// What all nodes without steps take beside the plan.
+inline double copying_seconds(const Problem& problem, const Schedule& schedule) {
+  if (!problem.profile->copies_views) return 0;
+  std::vector<bool> has_steps(problem.graph->nodes.size(), false);
+  for (const StepSpec& step : schedule.steps) has_steps[problem.views.order[step.position].index()] = true;
+  double seconds = 0;
+  for (std::size_t i = 0; i < has_steps.size(); ++i)
+    if (!has_steps[i]) seconds += copy_seconds(*problem.graph, problem.kernels, NodeId(i), *problem.profile);
+  return seconds;
+}
+
+}  // namespace detail
+
 /// `bound`: the least fluid bound, in seconds, of all drafts that were looked at.
 inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
   const Schedule& schedule = candidate.schedule;
@@ -195,6 +210,10 @@ inline plan::Prediction predict(const Problem& problem, const Candidate& candida
   prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
   const double reading = reading_seconds(schedule, costs, problem.objective_run());
   prediction.pipe_bound_ms = std::min(std::max(costs.compute, reading), candidate.seconds) * detail::kMilliseconds;
+  const double copying_ms = detail::copying_seconds(problem, schedule) * detail::kMilliseconds;
+  for (double plan::Prediction::*ms : {&plan::Prediction::cold_ms, &plan::Prediction::period_ms, &plan::Prediction::bound_ms,
+                                       &plan::Prediction::pipe_bound_ms, &plan::Prediction::compute_ms, &plan::Prediction::unbounded_ms})
+    prediction.*ms += copying_ms;
   return prediction;
 }
 

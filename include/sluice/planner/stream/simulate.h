@@ -57,6 +57,17 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
+/// What a node without steps, whose output a plan finds in place, takes on a device that copies it (DeviceProfile::copies_views).
+inline double copy_seconds(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const profiler::DeviceProfile& profile) {
+  const model::Node& node = graph.node(id);
+  if (!profile.copies_views || node.op == model::OpKind::kReshape) return 0;
+  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
+  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+  const profiler::StepWork work =
+      profiler::work_of(kernel, profiler::KernelUse::kRun, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+  return profiler::step_seconds(profile, {kernel.id, profiler::KernelUse::kRun}, node, work);
+}
+
 /// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
 /// that is part of the reading time.
 inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) noexcept {
