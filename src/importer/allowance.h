@@ -3,7 +3,8 @@
 // An ONNX file of 181 bytes can ask for gigabytes: a fill, a range, a constant doubled thirty times, a body unrolled a thousand times. So
 // what convert makes beyond what lies in the file is counted, and refused where it is out of proportion:
 //
-//     work    bytes of constants while they are computed, scratch included, and a KiB for each node of an unrolled body: memory
+//     work    bytes of constants while they are computed, scratch included, and a KiB for each turn, node and constant of an
+//             unrolled body: memory
 //     file    bytes of weights that are written beyond what the ONNX file accounts for: the model file's size
 //
 // Both are kSmallFileAllowance for a file of at most a KiB, so that converting it takes no more than 16 MiB of memory and 4 MiB of disk. A
@@ -64,7 +65,7 @@ bool may_make(std::uint64_t elements, std::uint64_t bytes_each) noexcept;
 
 /// What an element of arithmetic on constants takes: two operands and a result as doubles, and the result as it is kept.
 inline constexpr std::uint64_t kFoldedElementBytes = 40;
-/// A node of an unrolled body, with its value, name and tensor.
+/// A node of an unrolled body, with its value, name and tensor; what a turn keeps beside its nodes.
 inline constexpr std::uint64_t kUnrolledNodeBytes = 1024;
 
 }  // namespace sluice::importer

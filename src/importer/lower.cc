@@ -31,7 +31,8 @@ class Walk final : public BodyLowering {
 
   std::vector<ValueId> lower_body(const OnnxGraph& body, const std::vector<ValueId>& inputs) override {
     inlined_ += body.nodes.size();
-    count_made(body.nodes.size(), kUnrolledNodeBytes);
+    // A turn takes memory even where it computes nothing: its number, its constants.
+    count_made(1 + body.nodes.size() + body.initializers.size(), kUnrolledNodeBytes);
     if (inlined_ > kMaxInlined) refuse_unsupported("its bodies unroll to more than " + std::to_string(kMaxInlined) + " nodes");
     const std::size_t first_change = changes_.size();
     ++depth_;

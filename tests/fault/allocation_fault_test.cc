@@ -1,5 +1,5 @@
-// Memory runs out at each place where it can: each request fails once, and that and all later ones. Whoever asked gets an error, nothing
-// is lost, and what stood before stands and works.
+// Memory runs out at each place where it can: a request fails once, and that and all later ones. Whoever asked gets an error, nothing
+// is lost, and what stood before stands and works. Places are chains of calls: a loop that asks a thousand times is one place.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include "sluice/engine/engine.h"
@@ -35,15 +37,48 @@ bool as_much(const Held& before, const Held& after) {
          before.threads - after.threads == kThreadsForRing * rings;
 }
 
-/// `attempt()` with each of its requests failing; then `check()`. Both return a Status; the attempt has given back all when it returns.
-/// A request may be one that need not be granted: then the attempt succeeds. With `stride`, only each so-manieth request fails.
+/// Which requests of `attempt()` are to fail: of each chain of calls that leads to one the first and the last, or with SLUICE_EVERY_REQUEST in
+/// the environment (scripts/nightly) every one. One past the end is among them. Two attempts are looked at: some go up and down in turn.
+template <class Attempt>
+std::vector<std::int64_t> requests_of(const Attempt& attempt) {
+  std::vector<std::int64_t> numbers;
+  std::int64_t end = 0;
+  for (int i = 0; i < 2; ++i) {
+    const RecordedRequests requests;
+    const Status status = attempt();
+    const std::vector<std::int64_t> distinct = requests.distinct();
+    REQUIRE(status);
+    numbers.insert(numbers.end(), distinct.begin(), distinct.end());
+    end = std::max(end, requests.count());
+  }
+  numbers.push_back(end);
+  if (std::getenv("SLUICE_EVERY_REQUEST") != nullptr) {
+    numbers.resize(static_cast<std::size_t>(end) + 1);
+    std::iota(numbers.begin(), numbers.end(), 0);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+/// Of the requests that could fail, those that do: each so-manieth, and about so many.
+struct Share {
+  std::size_t stride = 1;
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+};
+
+/// `attempt()` with its requests failing; then `check()`. Both return a Status; the attempt has given back all when it returns.
+/// A request may be one that need not be granted: then the attempt succeeds.
 template <class Attempt, class Check>
-void exhaust(const std::string& what, const Attempt& attempt, const Check& check, std::int64_t stride = 1) {
+void exhaust(const std::string& what, const Attempt& attempt, const Check& check, Share share = {}) {
   INFO(what);
   REQUIRE(attempt());  // what is made once and kept (tables, names of locales) is there
+  const std::vector<std::int64_t> requests = requests_of(attempt);
+  const std::size_t stride = std::max(share.stride, requests.size() / share.most + 1);
   int failed = 0;
   for (const Failing failing : {Failing::kOnce, Failing::kFromThenOn}) {
-    for (std::int64_t n = 0;; n += stride) {
+    for (std::size_t i = 0; i < requests.size(); i += stride) {
+      const std::int64_t n = requests[i];
       const Held before = held();
       Status status;
       std::int64_t failures = 0;
@@ -62,7 +97,6 @@ void exhaust(const std::string& what, const Attempt& attempt, const Check& check
         CAPTURE(status ? "" : status.error().to_string(), checked ? "" : checked.error().to_string());
         FAIL("a failed request was not told, or lost something");
       }
-      if (failures == 0) break;
     }
   }
   CHECK(failed > 0);
@@ -136,6 +170,18 @@ std::size_t files_in(const TemporaryFolder& folder) {
 
 }  // namespace
 
+TEST_CASE("of a loop the first and the last request fail, of other places each") {
+  const RecordedRequests requests;
+  std::vector<std::unique_ptr<int>> made;
+  made.reserve(100);                                                     // request 0
+  for (int i = 0; i < 7; ++i) made.push_back(std::make_unique<int>(i));  // 1 to 7
+  auto other = std::make_unique<int>(8);                                 // 8
+  const std::vector<std::int64_t> distinct = requests.distinct();
+  CHECK(*other == 8);
+  CHECK(requests.count() == 9);
+  CHECK(distinct == std::vector<std::int64_t>{0, 1, 7, 8});
+}
+
 TEST_CASE("convert") {
   const TemporaryFolder folder;
   for (const Subject& subject : subjects(folder)) {
@@ -199,12 +245,12 @@ TEST_CASE("create, run and close a session") {
                                          .plan = &planned->plan,
                                          .tuning = {.read_method = model::ReadMethod::kThreads, .reads_in_flight = 2}});
         },
-        [] { return Status(); }, 5);
+        [] { return Status(); }, {.stride = 5});
   }
 }
 
 TEST_CASE("a session whose budget cannot be changed for want of memory runs on as before") {
-  constexpr std::int64_t kStride = 3;  // most requests are those of planning, each of which fails in "plan"
+  constexpr Share kShare{.stride = 3};  // most requests are those of planning, each of which fails in "plan"
   const TemporaryFolder folder;
   const std::vector<Subject> all = subjects(folder);
   for (std::size_t i = 1; i < all.size(); i += 3) {
@@ -221,12 +267,12 @@ TEST_CASE("a session whose budget cannot be changed for want of memory runs on a
       SLUICE_RETURN_IF_ERROR(run());
       return (*session)->set_budget(less);
     };
-    exhaust(subject.name, up, down, kStride);
+    exhaust(subject.name, up, down, kShare);
   }
 }
 
 TEST_CASE("sessions of an arena run on where another could not join, nor their budget change") {
-  constexpr std::int64_t kStride = 11;  // as above
+  constexpr Share kShare{.stride = 11};  // as above
   const TemporaryFolder folder;
   const std::vector<Subject> all = subjects(folder);
   for (std::size_t i = 0; i + 1 < all.size(); i += 5) {
@@ -241,7 +287,7 @@ TEST_CASE("sessions of an arena run on where another could not join, nor their b
     const auto run = [&] { return first.run_rightly(**standing); };
     REQUIRE(run());
     exhaust(
-        first.name + " and " + second.name, [&] { return second.create_and_run(options); }, run, kStride);
+        first.name + " and " + second.name, [&] { return second.create_and_run(options); }, run, kShare);
     auto beside = Session::create(second.model, options);
     REQUIRE(beside);
     const auto run_both = [&]() -> Status {
@@ -253,7 +299,7 @@ TEST_CASE("sessions of an arena run on where another could not join, nor their b
       lower = !lower;
       return (*arena)->set_budget(lower ? budget - Bytes(1 << 20) : budget);
     };
-    exhaust(first.name + " beside " + second.name, change, run_both, kStride);
+    exhaust(first.name + " beside " + second.name, change, run_both, kShare);
   }
 }
 
@@ -333,6 +379,13 @@ TEST_CASE("plans go to files and come back") {
   exhaust("checksums", [&] { return model::verify_weights(subject.model->file()); });
 }
 
+namespace {
+
+// Where there are too many requests to fail each.
+constexpr Share kSome{.most = 40};
+
+}  // namespace
+
 // By name only: the search for a problem that is hard enough takes most of a minute.
 TEST_CASE("a placement whose helping threads find no memory", "[.slow]") {
   std::mt19937 random(3);
@@ -353,7 +406,7 @@ TEST_CASE("a placement whose helping threads find no memory", "[.slow]") {
     });
   };
   exhaust(
-      "placement", attempt, [] { return Status(); }, 200);
+      "placement", attempt, [] { return Status(); }, kSome);
   CHECK(with_helpers > 0);
 }
 
@@ -361,7 +414,6 @@ TEST_CASE("a placement whose helping threads find no memory", "[.slow]") {
 TEST_CASE("real models") {
   const char* const named = std::getenv("SLUICE_SHARED_DIR");
   const std::string shared = named != nullptr ? named : *SLUICE_SHARED_DIR != '\0' ? SLUICE_SHARED_DIR : SLUICE_SHARED_DIR_DEFAULT;
-  constexpr std::int64_t kAttempts = 40;
   for (const char* name : {"classification/mnist-8", "classification/cct_2_32_32_128_opset20", "audio/micro_kws_m_static_fp32",
                            "detection/ultraface_RFB_320"}) {
     const std::string onnx = shared + "/models/" + name + ".onnx";
@@ -375,15 +427,10 @@ TEST_CASE("real models") {
       SLUICE_ASSIGN_OR_RETURN(const auto session, Session::create(model, {.tuning = {.search_ms = 0}}));
       return {};
     };
-    std::int64_t requests = 0;
     INFO(name);
-    {
-      const FailingMemory memory(-1, Failing::kOnce);
-      const Status status = attempt();
-      requests = memory.requests();
-      if (!status) FAIL(status.error().to_string());
-    }
+    const Status status = attempt();
+    if (!status) FAIL(status.error().to_string());
     exhaust(
-        name, attempt, [] { return Status(); }, requests / kAttempts + 1);
+        name, attempt, [] { return Status(); }, kSome);
   }
 }

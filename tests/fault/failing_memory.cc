@@ -1,11 +1,15 @@
 #include "tests/fault/failing_memory.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <new>
 
 #include "tests/engine/open_descriptors.h"
@@ -21,15 +25,37 @@ std::atomic<bool> all_later{false};
 std::atomic<std::int64_t> requests_seen{0};
 std::atomic<std::int64_t> requests_failed{0};
 
+// Chains of calls, as hashes, of the requests that are noted; later ones count as chains of their own.
+std::array<std::uint64_t, 1 << 18> chains;
+std::atomic<bool> recording{false};
+
 std::atomic<std::int64_t> live_blocks{0};
 std::atomic<std::int64_t> live_mapped_bytes{0};
 std::atomic<std::int64_t> live_threads{0};
 std::atomic<std::int64_t> all_threads{0};
 
+/// Which calls led here, as one number; `number` itself where they cannot be read.
+std::uint64_t chain_of_calls(std::int64_t number) noexcept {
+  constexpr int kDeepest = 96, kFewest = 4;
+  std::array<void*, kDeepest> calls;
+  const int depth = backtrace(calls.data(), kDeepest);
+  if (depth < kFewest) return static_cast<std::uint64_t>(number);
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (int i = 0; i < depth; ++i) {
+    hash = (hash ^ reinterpret_cast<std::uintptr_t>(calls[static_cast<std::size_t>(i)])) * 0x100000001b3;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
 /// Whether a request for memory is granted.
 bool granted() noexcept {
   if (!armed.load(std::memory_order_relaxed)) return true;
   const std::int64_t number = requests_seen++;
+  if (recording.load(std::memory_order_relaxed)) {
+    if (static_cast<std::size_t>(number) < chains.size()) chains[static_cast<std::size_t>(number)] = chain_of_calls(number);
+    return true;
+  }
   const std::int64_t failing = failing_request.load(std::memory_order_relaxed);
   if (number != failing && !(all_later.load(std::memory_order_relaxed) && number > failing)) return true;
   ++requests_failed;
@@ -50,8 +76,30 @@ FailingMemory::FailingMemory(std::int64_t nth, Failing failing) noexcept {
   armed = true;
 }
 FailingMemory::~FailingMemory() { armed = false; }
-std::int64_t FailingMemory::requests() const noexcept { return requests_seen; }
 std::int64_t FailingMemory::failures() const noexcept { return requests_failed; }
+
+RecordedRequests::RecordedRequests() noexcept {
+  void* call = nullptr;
+  backtrace(&call, 1);  // loads what it needs, once
+  requests_seen = 0;
+  recording = armed = true;
+}
+RecordedRequests::~RecordedRequests() { armed = recording = false; }
+std::int64_t RecordedRequests::count() const noexcept { return requests_seen; }
+std::vector<std::int64_t> RecordedRequests::distinct() const {
+  armed = false;
+  const std::int64_t seen = requests_seen;
+  std::map<std::uint64_t, std::int64_t> last;
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t n = 0; n < seen; ++n) {
+    const bool noted = static_cast<std::size_t>(n) < chains.size();
+    if (!noted || last.insert_or_assign(chains[static_cast<std::size_t>(n)], n).second) numbers.push_back(n);
+  }
+  for (const auto& [chain, n] : last) numbers.push_back(n);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
 
 std::int64_t threads_started() noexcept { return all_threads; }
 Held held() noexcept { return {live_blocks, live_mapped_bytes, live_threads, open_descriptors()}; }

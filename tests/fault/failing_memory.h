@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sluice::test {
 
@@ -20,8 +21,21 @@ class FailingMemory {
   ~FailingMemory();
 
   /// So far.
-  std::int64_t requests() const noexcept;
   std::int64_t failures() const noexcept;
+};
+
+/// While it lives, every request is granted, and where each came from is noted: by which calls.
+class RecordedRequests {
+ public:
+  RecordedRequests() noexcept;
+  RecordedRequests(const RecordedRequests&) = delete;
+  RecordedRequests& operator=(const RecordedRequests&) = delete;
+  ~RecordedRequests();
+
+  /// Of the requests so far, in rising order: of those that came by the same chain of calls the first and the last. Where chains cannot be
+  /// read, each request is its own. To be asked once it is over for whoever makes requests.
+  std::vector<std::int64_t> distinct() const;
+  std::int64_t count() const noexcept;
 };
 
 /// What the process has got and not given back.

@@ -258,6 +258,30 @@ const Bomb kBombs[] = {
        outer.node("Loop", {"n", "", "v"}, {"w"}, {attribute("body", body_of_loop(3))}).output("go").output("w");
        b.initializer(word("n", 1000)).node("Loop", {"n", "", "x"}, {"y"}, {attribute("body", outer)});
      }},
+    {"a loop of nothing",
+     [](OnnxBuilder& b) {
+       b.initializer(word("n", 1 << 14)).node("Loop", {"n", "", "zero"}, {"y"}, {attribute("body", body_of_loop(0))});
+     }},
+    {"loops of nothing in loops",
+     [](OnnxBuilder& b) {
+       OnnxBuilder outer;
+       outer.input("i", {}, 7).input("go", {}, 9).input("v", {1, 4});
+       outer.node("Loop", {"n", "", "v"}, {"w"}, {attribute("body", body_of_loop(0))}).output("go").output("w");
+       b.initializer(word("n", 1 << 14)).node("Loop", {"n", "", "zero"}, {"y"}, {attribute("body", outer)});
+     }},
+    {"a loop of numbers that nobody reads",
+     [](OnnxBuilder& b) {
+       OnnxBuilder body = body_of_loop(0);
+       for (int i = 0; i < 20; ++i) body.initializer(word("k" + std::to_string(i), i));
+       b.initializer(word("n", 1 << 14)).node("Loop", {"n", "", "zero"}, {"y"}, {attribute("body", body)});
+     }},
+    {"a scan of nothing",
+     [](OnnxBuilder& b) {
+       OnnxBuilder body;
+       body.input("v", {4}).input("r", {4}).output("v").output("r");
+       b.initializer(shape_of("d", {1 << 14, 4})).node("Expand", {"x", "d"}, {"long"}).initializer(tensor("h", {4}, Floats{1, 2, 3, 4}));
+       b.node("Scan", {"h", "long"}, {"y", "z"}, {attribute("body", body), attribute("num_scan_inputs", std::int64_t{1})});
+     }},
     {"rows that a loop stacks",
      [](OnnxBuilder& b) {
        OnnxBuilder body;
