@@ -67,17 +67,13 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
   return costs;
 }
 
-Result<std::vector<NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile) {
-  std::vector<NodeCopy> copies;
-  if (!profile.copies_views) return copies;
+Result<std::vector<planner::NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan,
+                                                 const profiler::DeviceProfile& profile) {
+  if (!profile.copies_views) return std::vector<planner::NodeCopy>();
   SLUICE_ASSIGN_OR_RETURN(const planner::KernelChoice kernels, kernels_of(graph, plan));
   std::vector<bool> has_steps(graph.nodes.size(), false);
   for (const plan::Step& step : plan.steps) has_steps[step.node.index()] = true;
-  for (std::size_t i = 0; i < has_steps.size(); ++i) {
-    const double seconds = has_steps[i] ? 0 : planner::copy_seconds(graph, kernels, NodeId(i), profile);
-    if (seconds > 0) copies.push_back({NodeId(i), kernels[i]->id, seconds});
-  }
-  return copies;
+  return planner::copies_of(graph, kernels, has_steps, profile);
 }
 
 }  // namespace sluice::engine

@@ -14,14 +14,7 @@ planner::Schedule schedule_of(const plan::Plan& plan);
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
                                 const profiler::DeviceProfile& profile);
 
-/// A node without steps, and what a device that copies takes for it (DeviceProfile::copies_views).
-struct NodeCopy {
-  NodeId node;
-  KernelId kernel = KernelId::kNone;
-  double seconds = 0;
-};
-
-/// None for other devices. Errors: as above.
-Result<std::vector<NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile);
+/// What a device that copies takes for nodes without steps. Errors: as above.
+Result<std::vector<planner::NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile);
 
 }  // namespace sluice::engine

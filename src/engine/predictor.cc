@@ -61,9 +61,9 @@ void set_interval(LatencyPrediction& prediction, double deviation) {
 }
 
 /// Adds what nodes without steps take; gives the sum, in milliseconds.
-double add_copies(const std::vector<engine::NodeCopy>& copies, LatencyPrediction& prediction, ErrorSum& errors) {
+double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPrediction& prediction, ErrorSum& errors) {
   double sum = 0;
-  for (const engine::NodeCopy& copy : copies) {
+  for (const planner::NodeCopy& copy : copies) {
     const double ms = copy.seconds * kMilliseconds;
     prediction.nodes.push_back({.node = copy.node, .kernel = copy.kernel, .compute_ms = ms});
     errors.add({copy.kernel, profiler::KernelUse::kRun}, ms);
@@ -78,7 +78,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
   const planner::Schedule schedule = engine::schedule_of(plan);
   SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, profile));
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<engine::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<planner::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
   planner::Gates gates;
   for (const plan::Load& load : plan.loads)
     gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);

@@ -66,6 +66,7 @@ struct Share {
   std::size_t stride = 1;
   std::size_t most = std::numeric_limits<std::size_t>::max();
 };
+constexpr Share kSome{.most = 40};  // where there are too many to fail each
 
 /// `attempt()` with its requests failing; then `check()`. Both return a Status; the attempt has given back all when it returns.
 /// A request may be one that need not be granted: then the attempt succeeds.
@@ -378,13 +379,6 @@ TEST_CASE("plans go to files and come back") {
   });
   exhaust("checksums", [&] { return model::verify_weights(subject.model->file()); });
 }
-
-namespace {
-
-// Where there are too many requests to fail each.
-constexpr Share kSome{.most = 40};
-
-}  // namespace
 
 // By name only: the search for a problem that is hard enough takes most of a minute.
 TEST_CASE("a placement whose helping threads find no memory", "[.slow]") {

@@ -34,6 +34,16 @@ std::string small_net(bool shapes_alone) {
   return b.bytes();
 }
 
+/// The first test network of a family, without weights.
+std::shared_ptr<const Model> shapes_of(std::string_view family, const TemporaryFolder& folder) {
+  test::write_file(folder.file("m.onnx"), test::variant_of(family, test::kTestNumbers));
+  importer::ConvertReport report;
+  REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
+  const auto model = Model::open(folder.file("m.sluice"));
+  REQUIRE(model);
+  return *model;
+}
+
 TEST_CASE("a model of shapes alone is planned as the one with its weights, and run is refused by name") {
   const TemporaryFolder folder;
   test::write_file(folder.file("full.onnx"), small_net(false));
@@ -94,12 +104,8 @@ TEST_CASE("every family can be predicted from its shapes, by nodes that add up")
   const TemporaryFolder folder;
   for (const std::string_view family : test::family_names()) {
     INFO(family);
-    test::write_file(folder.file("m.onnx"), test::variant_of(family, test::kTestNumbers));
-    importer::ConvertReport report;
-    REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
-    const auto model = Model::open(folder.file("m.sluice"));
-    REQUIRE(model);
-    const auto predicted = Predictor(*model, {.repeat = true, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
+    const auto model = shapes_of(family, folder);
+    const auto predicted = Predictor(model, {.repeat = true, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
     REQUIRE(predicted);
     double sum = 0;
     for (const NodePrediction& node : predicted->nodes) sum += node.compute_ms + node.wait_ms;
@@ -115,14 +121,10 @@ TEST_CASE("what a plan finds in place is priced for a device that copies it") {
   std::size_t families_with_copies = 0;
   for (const std::string_view family : test::family_names()) {
     INFO(family);
-    test::write_file(folder.file("m.onnx"), test::variant_of(family, test::kTestNumbers));
-    importer::ConvertReport report;
-    REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
-    const auto model = Model::open(folder.file("m.sluice"));
-    REQUIRE(model);
+    const auto model = shapes_of(family, folder);
     const auto prediction = [&](const profiler::DeviceProfile& profile) {
       const auto made =
-          Predictor(*model, {.repeat = true, .profile = &profile, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
+          Predictor(model, {.repeat = true, .profile = &profile, .tuning = {.policy = planner::Policy::kResident}}).at(kUnlimitedBytes);
       REQUIRE(made);
       return *made;
     };

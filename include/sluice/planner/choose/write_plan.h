@@ -184,12 +184,10 @@ namespace detail {
 
 /// What all nodes without steps take beside the plan.
 inline double copying_seconds(const Problem& problem, const Schedule& schedule) {
-  if (!problem.profile->copies_views) return 0;
   std::vector<bool> has_steps(problem.graph->nodes.size(), false);
   for (const StepSpec& step : schedule.steps) has_steps[problem.views.order[step.position].index()] = true;
   double seconds = 0;
-  for (std::size_t i = 0; i < has_steps.size(); ++i)
-    if (!has_steps[i]) seconds += copy_seconds(*problem.graph, problem.kernels, NodeId(i), *problem.profile);
+  for (const NodeCopy& copy : copies_of(*problem.graph, problem.kernels, has_steps, *problem.profile)) seconds += copy.seconds;
   return seconds;
 }
 

@@ -57,15 +57,29 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
-/// What a node without steps, whose output a plan finds in place, takes on a device that copies it (DeviceProfile::copies_views).
-inline double copy_seconds(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const profiler::DeviceProfile& profile) {
-  const model::Node& node = graph.node(id);
-  if (!profile.copies_views || node.op == model::OpKind::kReshape) return 0;
-  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
-  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-  const profiler::StepWork work =
-      profiler::work_of(kernel, profiler::KernelUse::kRun, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
-  return profiler::step_seconds(profile, {kernel.id, profiler::KernelUse::kRun}, node, work);
+/// A node without steps, whose output a plan finds in place, and what a device that copies takes for it.
+struct NodeCopy {
+  NodeId node;
+  KernelId kernel = KernelId::kNone;
+  double seconds = 0;
+};
+
+/// Of all nodes without steps; none where the device copies nothing (DeviceProfile::copies_views). `has_steps`: by node.
+inline std::vector<NodeCopy> copies_of(const model::Graph& graph, const KernelChoice& kernels, const std::vector<bool>& has_steps,
+                                       const profiler::DeviceProfile& profile) {
+  std::vector<NodeCopy> copies;
+  if (!profile.copies_views) return copies;
+  constexpr auto kUse = profiler::KernelUse::kRun;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const model::Node& node = graph.nodes[i];
+    if (has_steps[i] || node.op == model::OpKind::kReshape) continue;
+    const KernelId kernel = kernels[i]->id;
+    const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
+    const profiler::StepWork work =
+        profiler::work_of(*kernels[i], kUse, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+    copies.push_back({NodeId(i), kernel, profiler::step_seconds(profile, {kernel, kUse}, node, work)});
+  }
+  return copies;
 }
 
 /// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
