@@ -8,6 +8,7 @@
 
 #include "sluice/kernels/plain.h"
 #include "sluice/kernels/sparse_packing.h"
+#include "sluice/operators/parameters/integer.h"
 #include "src/importer/quantised.h"
 #include "src/importer/refusal.h"
 #include "src/importer/rewrite/perm.h"
@@ -87,17 +88,28 @@ std::optional<kernels::QuantisedSource> quantised_of(const DraftNode& node, cons
   return kernels::fit_groups(made) ? std::optional(made) : std::nullopt;
 }
 
-/// How many groups become one, so that panels are full: the kernels of panels take no others. 1: those of another layout, or where the
-/// zeros between them would cost more than they gain.
-std::int64_t groups_to_merge(const model::ConvAttributes& conv) noexcept {
+/// What an output pixel of a grouped convolution costs in vectors of 64 bytes: groups in panels that are full or nearly so, of which each
+/// tap reads four inputs at once, or lane by lane, where inputs are put beside each other first and four taps are interleaved.
+std::int64_t panel_work(std::int64_t groups, std::int64_t depth, std::int64_t outputs, std::int64_t taps) noexcept {
+  return groups * ceil_div(outputs, std::int64_t{model::kPanelLanes}) * ceil_div(depth, std::int64_t{4}) * taps;
+}
+std::int64_t lane_work(std::int64_t groups, std::int64_t depth, std::int64_t outputs, std::int64_t taps) noexcept {
+  constexpr std::int64_t kLanes = 64, kInterleaved = 5, kPutBeside = 32;
+  return ceil_div(groups * outputs, kLanes) * depth * (kInterleaved * taps + kPutBeside);
+}
+
+/// How many groups become one, so that panels are full, which the fastest kernels want. 1: those of another layout, or where the zeros
+/// between them would cost more than they gain.
+std::int64_t groups_to_merge(const model::ConvAttributes& conv, bool has_residual) noexcept {
   constexpr std::int64_t kMostWork = 32;  // times the multiply-adds; the generic kernel takes about 50 times as long for each
-  const std::int64_t outputs = conv.out_channels / conv.groups, depth = conv.in_channels / conv.groups;
+  const std::int64_t outputs = conv.out_channels / conv.groups, depth = conv.in_channels / conv.groups, taps = conv.window.taps();
   if (conv.groups == 1 || conv.depthwise() || outputs >= model::kPanelLanes) return 1;
   for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
     if (conv.groups % merged != 0 || (merged < conv.groups && merged * outputs < model::kPanelLanes)) continue;
-    const std::int64_t panels = ceil_div(merged * outputs, std::int64_t{model::kPanelLanes});
-    const std::int64_t work = panels * model::kPanelLanes * ceil_div(merged * depth, std::int64_t{4}) * 4;
-    return work <= kMostWork * merged * outputs * depth ? merged : 1;
+    const std::int64_t work = panel_work(conv.groups / merged, merged * depth, merged * outputs, taps);
+    if (operators::runs_by_lanes(outputs, taps * depth) && !has_residual)
+      return work <= lane_work(conv.groups, depth, outputs, taps) ? merged : 1;
+    return work * 64 <= kMostWork * conv.out_channels * depth * taps ? merged : 1;
   }
   return 1;
 }
@@ -296,7 +308,9 @@ class Emitter {
   /// How many of the node's groups are one in the graph.
   std::int64_t merged_groups(const DraftNode& node) const noexcept {
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-    return storage_.merge_groups && node.integers && conv != nullptr && node.op == OpKind::kConv ? groups_to_merge(*conv) : 1;
+    return storage_.merge_groups && node.integers && conv != nullptr && node.op == OpKind::kConv
+               ? groups_to_merge(*conv, node.epilogue.has_residual)
+               : 1;
   }
 
   WeightId add_body_weight(const BodyWeight& weight) {

@@ -78,6 +78,30 @@ TEST_CASE("integer depthwise convolutions: kernels, strides, dilations, channels
   for (std::int64_t extent = 1; extent <= 10; ++extent) check_all(integer_conv(conv(square(extent, 3), 24, 24, 24)));
 }
 
+TEST_CASE("integer convolutions in groups of few outputs: outputs and inputs of a group, kernels, strides, dilations") {
+  const auto runs_by_lanes = [](const Problem& p) { return kernels_for(p.graph, p.node())[0]->id == kernel_id::kIntegerGrouped; };
+  const auto grouped = [&](std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, std::int64_t groups,
+                           std::int64_t depth, std::int64_t outputs) {
+    const Problem p = integer_conv(conv(square(extent, kernel, stride, dilation), groups * depth, groups * outputs, groups), 2);
+    CHECK(runs_by_lanes(p));
+    check_all(p);
+  };
+  for (std::int64_t outputs : {1, 2, 3, 4, 5, 8, 15})
+    for (std::int64_t depth : {1, 2, 4, 7})
+      for (std::int64_t kernel : {1, 2, 3, 5}) {
+        if (outputs == 1 && depth == 1) continue;  // is depthwise
+        for (const std::int64_t groups : {std::int64_t{2}, 64 / outputs, std::int64_t{37}})
+          grouped(7, kernel, 1, 1, groups, depth, outputs);
+        grouped(9, kernel, 2, 1, 11, depth, outputs);
+        grouped(9, kernel, 1, 3, 5, depth, outputs);
+      }
+  grouped(90, 3, 1, 20, 3, 2, 8);
+  grouped(130, 5, 2, 1, 2, 8, 8);
+  grouped(6, 1, 1, 1, 3, 256, 4);
+  CHECK(!runs_by_lanes(integer_conv(conv(square(6, 1), 3 * 257, 12, 3))));
+  CHECK(!runs_by_lanes(integer_conv(conv(square(6, 3), 16, 16, 4), 1, {.residual = true})));
+}
+
 TEST_CASE("integer sums at the ends of all ranges") {
   for (std::int32_t zero : {0, 255})
     for (Drawn drawn : {Drawn::kAll, Drawn::kExtremes}) {
@@ -85,6 +109,7 @@ TEST_CASE("integer sums at the ends of all ranges") {
       check_all(integer_dense(Shape{13, 512}, 48, how));
       check_all(integer_conv(conv(square(9, 3), 64, 32), 1, how));
       check_all(integer_conv(conv(square(9, 3), 80, 80, 80), 1, how));
+      check_all(integer_conv(conv(square(9, 3), 80, 80, 20), 1, how));
     }
 }
 
@@ -99,6 +124,7 @@ TEST_CASE("integer products end as u8 in a range, behind a residual, as f32 or a
     check_all(integer_conv(conv(square(9, 1), 24, 70), 1, how), cuts);
     check_all(integer_conv(conv(square(9, 3), 12, 50), 1, how), cuts);
     check_all(integer_conv(conv(square(9, 3), 40, 40, 40), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 40, 70, 10), 1, how), cuts);
   }
 }
 
@@ -112,6 +138,7 @@ TEST_CASE("integer products take zero point and scale at run time") {
     check_all(integer_conv(conv(square(9, 3), 12, 50), 2, how), cuts);
     check_all(integer_conv(conv(square(7, 3), 6, 48, 2), 1, how), cuts);
     check_all(integer_conv(conv(square(9, 3), 40, 40, 40), 1, how), cuts);
+    check_all(integer_conv(conv(square(9, 3), 40, 70, 10), 1, how), cuts);
   }
 }
 

@@ -321,10 +321,13 @@ TEST_CASE("groups of few outputs become one where their panels would be empty ot
   };
   for (const Grouped& each : {Grouped{{48, 2, 3, 3}, 16, 2},
                               {{32, 4, 3, 3}, 8, 2},
+                              {{32, 8, 3, 3}, 4, 2},
                               {{24, 1, 1, 1}, 8, 1},
                               {{7, 1, 3, 3}, 7, 7},
                               {{32, 16, 3, 3}, 2, 2},
+                              {{12, 32, 3, 3}, 4, 1},
                               {{26, 1, 3, 3}, 13, 1},
+                              {{74, 2, 3, 3}, 37, 37},
                               {{106, 1, 1, 1}, 53, 53}}) {
     INFO(each.weight[0] << " outputs in " << each.groups << " groups");
     const TemporaryFolder folder;

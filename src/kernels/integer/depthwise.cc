@@ -2,81 +2,30 @@
 
 #include <cstring>
 
-#include "src/kernels/integer/interleave.h"
+#include "src/kernels/integer/lane_groups.h"
 #include "src/kernels/weighted/inside.h"
 
 namespace sluice::kernels::integer {
 namespace {
 
-constexpr std::int64_t kWidestLanes = 64;  // bytes of a vector
-
-std::int64_t fours_of(const Window& w) noexcept { return ceil_div(w.taps(), 4); }
-std::int64_t group_bytes(const Window& w, std::int64_t lanes) noexcept { return (fours_of(w) + 2) * 4 * lanes; }
-
-/// The workspace: prepared groups, a pixel of padding, then the terms of a step whose zero point comes at run time.
-std::int64_t prepared_bytes(const Window& w, std::int64_t channels) noexcept {
-  // No width takes more: vectors are halves of wider ones.
-  return ceil_div(channels, kWidestLanes) * group_bytes(w, kWidestLanes);
-}
 std::int64_t padding_bytes(std::int64_t channels) noexcept { return (ceil_div(channels, kWidestLanes) + 1) * kWidestLanes; }
-
-std::byte* terms_room(const KernelCall& call) noexcept {
-  const auto& conv = call.parameters<IntegerConvolutionParameters>();
-  const std::int64_t channels = call.channels.size();
-  return call.workspace + prepared_bytes(conv.window, channels) + padding_bytes(channels);
-}
-
-/// Prepares the panels of the step's channels for vectors of `lanes` bytes.
-void prepare(const KernelCall& call, std::int64_t lanes) noexcept {
-  const auto& conv = call.parameters<IntegerConvolutionParameters>();
-  const std::int64_t taps = conv.window.taps(), fours = fours_of(conv.window), blocks = lanes / kPanelLanes;
-  const std::int64_t panels = ceil_div(call.channels.size(), kPanelLanes);
-  const WeightOperand& weight = call.weights[0];
-  const auto panel_bytes = static_cast<std::int64_t>(weight.panel_bytes.count());
-  const std::int64_t first = call.channels.begin / kPanelLanes;
-  const Terms terms = terms_of(call, terms_room(call));
-  const auto* bias = reinterpret_cast<const std::byte*>(terms.bias + (call.channels.begin - terms.first));
-  const auto* multipliers =
-      terms.multipliers == nullptr ? nullptr : reinterpret_cast<const std::byte*>(terms.multipliers + (call.channels.begin - terms.first));
-  for (std::int64_t p = 0; p < ceil_div(panels, blocks) * blocks; ++p) {
-    std::byte* const group = call.workspace + p / blocks * group_bytes(conv.window, lanes);
-    const auto place = [&](std::int64_t four, std::int64_t j) { return group + (four * 4 + j) * lanes + p % blocks * 16; };
-    const bool there = p < panels;
-    const auto* values = reinterpret_cast<const std::int8_t*>(weight.data) + (first + p - weight.panels.begin) * panel_bytes;
-    for (std::int64_t four = 0; four < fours; ++four) {
-      Sixteen t[4] = {};
-      for (std::int64_t i = 0; i < 4; ++i)
-        if (there && four * 4 + i < taps) t[i] = load_lanes(values + (four * 4 + i) * kPanelLanes);
-      interleave(t, {place(four, 0), place(four, 1), place(four, 2), place(four, 3)});
-    }
-    for (std::int64_t j = 0; j < 4; ++j) {
-      const std::int64_t from = (p * kPanelLanes + j * 4) * 4;
-      there ? std::memcpy(place(fours, j), bias + from, 16) : std::memset(place(fours, j), 0, 16);
-      there&& multipliers != nullptr ? std::memcpy(place(fours + 1, j), multipliers + from, 16) : std::memset(place(fours + 1, j), 0, 16);
-    }
-  }
-}
 
 /// What is the same for all rows of a step.
 class RowRunner {
  public:
-  RowRunner(const KernelCall& call, const TileTable& table) noexcept
+  RowRunner(const KernelCall& call, const TileTable& table, const LaneGroups& groups, const std::byte* padding) noexcept
       : call_(call),
         table_(table),
         conv_(call.parameters<IntegerConvolutionParameters>()),
+        groups_(groups),
         inner_(weighted::interior_columns(conv_.window)),
-        padding_(reinterpret_cast<const std::uint8_t*>(call.workspace) + prepared_bytes(conv_.window, call.channels.size())) {}
+        padding_(reinterpret_cast<const std::uint8_t*>(padding)) {}
 
   /// Groups [groups.begin, groups.end) of the step's channels.
   void run(std::int64_t row, Interval<std::int64_t> groups) const noexcept {
     const Window& w = conv_.window;
     const std::int64_t first = groups.begin * table_.lane_bytes;
-    LaneRun run;
-    run.fours = fours_of(w);
-    run.prepared = call_.workspace + groups.begin * group_bytes(w, table_.lane_bytes);
-    run.channels = std::min(groups.end * table_.lane_bytes, call_.channels.size()) - first;
-    run.range = conv_.weighted.epilogue.range;
-    run.type = call_.outputs[0].view.dtype;
+    LaneRun run = groups_.run_of(first, std::min(groups.end * table_.lane_bytes, call_.channels.size()) - first);
     for (std::int64_t x = 0; x < w.out_w;) {
       const bool inside = inner_.contains(x);
       run.count = inside ? inner_.end - x : 1;
@@ -118,6 +67,7 @@ class RowRunner {
   const KernelCall& call_;
   const TileTable& table_;
   const IntegerConvolutionParameters& conv_;
+  const LaneGroups& groups_;
   Interval<std::int64_t> inner_;
   const std::uint8_t* padding_;
 };
@@ -128,18 +78,22 @@ bool takes_lanes(const IntegerConvolutionParameters& conv) noexcept {
   return conv.depthwise() && conv.window.taps() <= kMostLaneTaps && !conv.weighted.epilogue.has_residual;
 }
 
+/// The workspace: prepared groups, a pixel of padding, then the terms of a step whose zero point comes at run time.
 Bytes depthwise_workspace(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const std::int64_t channels = extent.channels.size();
-  return Bytes(static_cast<std::uint64_t>(prepared_bytes(conv.window, channels) + padding_bytes(channels))) +
+  return Bytes(static_cast<std::uint64_t>(LaneGroups::bytes(conv.window.taps(), channels) + padding_bytes(channels))) +
          terms_workspace(conv.weighted, extent.channels);
 }
 
 void run_depthwise(const KernelCall& call, const TileTable& table) noexcept {
-  const auto& conv = call.parameters<IntegerConvolutionParameters>();
+  const std::int64_t taps = call.parameters<IntegerConvolutionParameters>().window.taps();
   const std::int64_t channels = call.channels.size(), threads = thread_count(call);
-  prepare(call, table.lane_bytes);
-  std::memset(call.workspace + prepared_bytes(conv.window, channels), zero_of(call), static_cast<std::size_t>(padding_bytes(channels)));
-  const RowRunner runner(call, table);
+  std::byte* const padding = call.workspace + LaneGroups::bytes(taps, channels);
+  const LaneGroups prepared(call, table.lane_bytes, taps);
+  prepared.prepare(terms_of(call, padding + padding_bytes(channels)),
+                   [](const std::int8_t* panel, std::int64_t i) noexcept { return load_lanes(panel + i * kPanelLanes); });
+  std::memset(padding, zero_of(call), static_cast<std::size_t>(padding_bytes(channels)));
+  const RowRunner runner(call, table, prepared, padding);
   // Rows that are too few for all threads are shared by groups of channels.
   const std::int64_t groups = ceil_div(channels, std::int64_t{table.lane_bytes});
   const std::int64_t parts = threads > 1 && call.rows.size() < 8 * threads ? std::min(groups, 4 * threads) : 1;

@@ -9,6 +9,7 @@
 #include "src/kernels/integer/depthwise.h"
 #include "src/kernels/integer/elementwise.h"
 #include "src/kernels/integer/generic.h"
+#include "src/kernels/integer/grouped.h"
 #include "src/kernels/integer/matmul.h"
 #include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
@@ -129,6 +130,9 @@ bool fills_panels(const operators::IntegerConvolutionParameters& conv) noexcept 
 bool is_pointwise(const operators::IntegerConvolutionParameters& conv) noexcept {
   return fills_panels(conv) && integer::reads_in_place(conv);
 }
+bool fits_groups(const operators::IntegerConvolutionParameters& conv) noexcept {
+  return conv.weighted.panels.layout.layout == WeightLayout::kPanels && integer::takes_groups(conv);
+}
 bool fits_lanes(const Graph& graph, const Node& node) noexcept {
   return multiplies_panels(graph, node) && graph.weight(node.weights[0]).panel_layout.layout == WeightLayout::kDepthwise &&
          integer::takes_lanes(integer::convolution_parameters(graph, node));
@@ -184,7 +188,7 @@ constexpr KernelDescriptor resize_kernel() noexcept {
   return kernel;
 }
 
-constexpr std::size_t kFastKernels = 11;
+constexpr std::size_t kFastKernels = 12;
 
 constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
@@ -194,6 +198,8 @@ constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kern
           convolution<kernel_id::kIntegerDirect, integer::run_strips>("integer/direct", convolution_fits<fills_panels>)),
       with_workspace<integer::depthwise_workspace>(
           convolution<kernel_id::kIntegerDepthwise, integer::run_depthwise>("integer/depthwise", fits_lanes)),
+      with_workspace<integer::grouped_workspace>(
+          convolution<kernel_id::kIntegerGrouped, integer::run_grouped>("integer/grouped", convolution_fits<fits_groups>)),
       with_workspace<integer::dense_workspace>(fast<kernel_id::kIntegerDense, integer::dense_parameters, integer::run_dense>(
           "integer/dense", OpKind::kDense, multiplies_panels)),
       with_workspace<integer::matmul_workspace>(fast<kernel_id::kIntegerMatMul, integer::matmul_parameters, integer::run_matmul>(

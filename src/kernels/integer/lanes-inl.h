@@ -67,8 +67,7 @@ struct Group {
 /// One group of channels, all pixels, any taps.
 template <Results kResults>
 SLUICE_INLINE void group_run(const LaneRun& run, const Group& group, std::int64_t channel) {
-  constexpr int kMostTaps = 64;
-  const std::uint8_t* taps[kMostTaps];
+  const std::uint8_t* taps[kMostLaneTaps];
   for (std::int64_t t = 0; t < run.fours * 4; ++t) taps[t] = run.taps[t] + channel;
   for (std::int64_t i = 0; i < run.count; ++i) {
     V::Sums sums[4] = {group.start(0), group.start(1), group.start(2), group.start(3)};

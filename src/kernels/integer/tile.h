@@ -52,6 +52,8 @@ struct TileJob {
   Finish finish;
 };
 
+using operators::kMostLaneTaps;
+
 /// Pixels of one row of a depthwise convolution, all channels (depthwise.h). Tap t of pixel i, channel c, is taps[t][i * steps[t] + c].
 struct LaneRun {
   const std::uint8_t* const* taps = nullptr;
