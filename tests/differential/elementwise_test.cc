@@ -156,6 +156,12 @@ TEST_CASE("means over long rows of one channel") {
       check_kernel(pool_problem({model::PoolKind::kAverage, w}, 4, 1), kernel_id::kPool);
       check_kernel(pool_problem({model::PoolKind::kAverage, w}, 2, 2), kernel_id::kPool);
     }
+  for (std::int64_t pixels : {1, 2, 7, 15, 16, 17, 56})
+    for (std::int64_t rows : {1, 3, 37}) {
+      const model::Window w{.in_h = rows, .in_w = pixels, .out_h = rows, .kernel_w = pixels};
+      for (const Activation& f : {Activation(), Activation{Function::kSigmoid}})
+        check_kernel(pool_problem({model::PoolKind::kAverage, w}, 4, 1, f), kernel_id::kPool);
+    }
 }
 
 TEST_CASE("normalisation by neighbouring channels") {

@@ -349,3 +349,39 @@ TEST_CASE("convolutions with weights of the run time: rows of every length, stri
   check_convolution({3, 3}, {2100, 2, 1030, 1, 0, 0}, 1, 2, 3);         // strides and paddings that are no lines
   check_convolution({3, 3}, {3, 2, 1, 1, 5000, 1}, 1, 2, 3);
 }
+
+TEST_CASE("the greatest values of windows of one to three axes lie where their places say") {
+  std::mt19937 random(7);
+  const auto drawn = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most)); };
+  for (int turn = 0; turn < 300; ++turn) {
+    const auto axes = static_cast<std::size_t>(1 + turn % 3);
+    std::vector<std::int64_t> extents{2, 3};
+    std::vector<std::int64_t> kernel(axes), strides(axes), dilations(axes), pads(2 * axes);
+    for (std::size_t a = 0; a < axes; ++a) {
+      kernel[a] = drawn(4);
+      strides[a] = drawn(3);
+      dilations[a] = drawn(3);
+      pads[a] = drawn(kernel[a]) - 1;
+      pads[axes + a] = drawn(kernel[a]) - 1;
+      const std::int64_t span = (kernel[a] - 1) * dilations[a] + 1;
+      const std::int64_t wide = turn % 20 == 0 && a + 1 == axes ? 3000 : 0;  // more than are held at once
+      extents.push_back(span + drawn(12) + wide);
+    }
+    const Shape shape = *Shape::make(extents);
+    INFO("turn " << turn << ", " << shape.to_string());
+    for (const DType dtype : {DType::kF32, DType::kU8}) {
+      // Different values, so that each greatest value has one place.
+      Values x = random_values(dtype, shape, static_cast<unsigned>(turn));
+      if (dtype == DType::kF32)
+        for (std::int64_t i = 0; i < shape.element_count(); ++i)
+          PlainTensor{dtype, shape, x.bytes.data()}.as<float>()[i] = static_cast<float>((i * 7919) % shape.element_count());
+      const Lists arguments{kernel, strides, dilations, pads, {}, {turn % 2}, {}};
+      const Values got = run_plain("MaxPool", {x}, arguments), places = run_plain("MaxPool", {x}, arguments, 1);
+      REQUIRE(got.shape == places.shape);
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < got.shape.element_count(); ++i)
+        if (const auto place = places.at<std::int64_t>(i); place >= 0 && !got.same(i, x, place)) ++wrong;
+      CHECK(wrong == 0);
+    }
+  }
+}

@@ -248,11 +248,43 @@ void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, Ch
   }
 }
 
+/// Is each output the mean of a whole row of one channel?
+bool means_of_rows(const operators::PoolParameters& a, const RowView& in) noexcept {
+  const Window& w = a.window;
+  return a.kind == PoolingKind::kAverage && in.channels == 1 && in.pixel_pitch == sizeof(float) && w.out_w == 1 && w.out_h == w.in_h &&
+         w.kernel_w == w.in_w && w.kernel_h == 1 && w.stride_h == 1 && w.dilation_w == 1 && w.pad_top == 0 && w.pad_left == 0 &&
+         w.pad_right == 0;
+}
+
+/// As pool_row, of many rows: finding the window of each takes longer than its sum.
+void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
+  const auto& a = call.parameters<operators::PoolParameters>();
+  const RowView& in = call.inputs[0].view;
+  const PoolWindow first = pool_window(a, 0, 0);
+  const std::int64_t count = a.window.in_w;
+  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    for (const std::int64_t end = row + rows; row < end; ++row) {
+      float* const to = call.outputs[0].view.at<float>(row);
+      if (count >= generic::kLeastOfLanes) {
+        PoolRun run{&in, first, 0, 1};
+        run.window.first_row = row;
+        runs.pool(a.kind, run, to);
+      } else {
+        float sum = 0.0f;
+        for (const float* value = in.at<const float>(row); value < in.at<const float>(row) + count; ++value) sum += *value;
+        *to = sum / static_cast<float>(count);
+      }
+      activate(runs, a.activation, to, 1);
+    }
+  });
+}
+
 }  // namespace
 
 /// A global pool has one row an image: its channels are shared among the threads, in blocks of whole cache lines.
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
+  if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
   const std::int64_t blocks = call.rows.size() < threads ? ceil_div(channels, kBlock) : 1;

@@ -100,7 +100,9 @@ void fill(const RowView& in, const Window& w, const StripArea& area, const Sprea
 class PanelTaps {
  public:
   explicit PanelTaps(const IntegerConvolutionParameters& conv) noexcept
-      : depth_(conv.group_depth()), interleave_(conv.weighted.panels.layout.k_interleave), padded_(ceil_div(depth_, interleave_) * interleave_) {}
+      : depth_(conv.group_depth()),
+        interleave_(conv.weighted.panels.layout.k_interleave),
+        padded_(ceil_div(depth_, interleave_) * interleave_) {}
 
   Sixteen operator()(const std::int8_t* panel, std::int64_t i) const noexcept {
     const std::int64_t place = i / depth_ * padded_ + i % depth_;

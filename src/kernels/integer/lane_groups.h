@@ -33,8 +33,9 @@ class LaneGroups {
     const auto panel_bytes = static_cast<std::int64_t>(weight.panel_bytes.count());
     const std::int64_t first = call_.channels.begin / kPanelLanes;
     const auto* bias = reinterpret_cast<const std::byte*>(terms.bias + (call_.channels.begin - terms.first));
-    const auto* multipliers =
-        terms.multipliers == nullptr ? nullptr : reinterpret_cast<const std::byte*>(terms.multipliers + (call_.channels.begin - terms.first));
+    const auto* multipliers = terms.multipliers == nullptr
+                                  ? nullptr
+                                  : reinterpret_cast<const std::byte*>(terms.multipliers + (call_.channels.begin - terms.first));
     for (std::int64_t p = 0; p < ceil_div(panels, blocks) * blocks; ++p) {
       std::byte* const group = call_.workspace + p / blocks * group_bytes(fours_, lanes_);
       const auto place = [&](std::int64_t four, std::int64_t j) { return group + (four * 4 + j) * lanes_ + p % blocks * kPanelLanes; };

@@ -25,12 +25,13 @@ std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
   return result;
 }
 
-/// Outputs of a row that tap `k` of the last axis lies inside the input for.
-Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcept {
-  const auto last = static_cast<std::size_t>(w.axes - 1);
-  const std::int64_t shift = k * w.dilation[last] - w.before[last], step = w.stride[last], in_w = w.in[last], out_w = w.out[last];
-  return {shift >= 0 ? 0 : std::min(out_w, ceil_div(-shift, step)), shift >= in_w ? 0 : std::min(out_w, (in_w - 1 - shift) / step + 1)};
+/// Outputs along axis `a` that tap `k` of it lies inside the input for.
+Interval<std::int64_t> taken_by(const Windows& w, std::size_t a, std::int64_t k) noexcept {
+  const std::int64_t shift = k * w.dilation[a] - w.before[a], step = w.stride[a], in = w.in[a], out = w.out[a];
+  return {shift >= 0 ? 0 : std::min(out, ceil_div(-shift, step)), shift >= in ? 0 : std::min(out, (in - 1 - shift) / step + 1)};
 }
+/// The same along the last axis.
+Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcept { return taken_by(w, static_cast<std::size_t>(w.axes - 1), k); }
 
 /// Each output takes the greater of what it is and its value.
 template <class T>
@@ -43,38 +44,78 @@ void take_greater(const T* values, std::int64_t step, std::int64_t count, T* to)
   step == 1 ? take(1) : step == 2 ? take(2) : take(step);
 }
 
-/// The values alone: row after row of outputs, tap after tap, each taken by all outputs of the row that it lies inside for.
+/// The same windows with a row axis before the last one, also where they have one axis.
+Windows with_rows(Windows w) noexcept {
+  if (w.axes > 1) return w;
+  for (auto* extents : {&w.in, &w.out, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after}) (*extents)[1] = (*extents)[0];
+  w.in[0] = w.out[0] = w.kernel[0] = w.stride[0] = w.dilation[0] = 1;
+  w.before[0] = w.after[0] = 0;
+  w.axes = 2;
+  return w;
+}
+
+/// Rows of outputs whose greatest values over all axes but the last are found at once.
+std::int64_t rows_at_once(const Windows& w) noexcept {
+  constexpr std::int64_t kValues = 2048;  // which the nearest cache holds beside what is read
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  return std::clamp<std::int64_t>(kValues / std::max<std::int64_t>(w.in[last], 1), 1, w.out[last - 1]);
+}
+
+/// The greatest values that the windows of output rows `rows` of one line of rows see in each column of the input: [rows][in_w].
 template <class T>
-void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows& w) noexcept {
-  Windows outer = w;  // all axes but the last
-  const auto last = static_cast<std::size_t>(--outer.axes);
-  constexpr std::int64_t kKnown = 16;  // ranges that are not looked for again
-  std::array<Interval<std::int64_t>, kKnown> known;
-  for (std::int64_t k = 0; k < std::min(kKnown, w.kernel[last]); ++k) known[static_cast<std::size_t>(k)] = taken_by(w, k);
-  const std::int64_t in_w = w.in[last], out_w = w.out[last], step = w.stride[last];
+void take_columns(const T* from, const Windows& w, std::int64_t line, Interval<std::int64_t> rows, T* best, Glances& glances) noexcept {
+  Windows outer = w;  // all axes but the last two
+  outer.axes -= 2;
+  const auto last = static_cast<std::size_t>(w.axes - 1), row_axis = last - 1;
+  const std::int64_t in_w = w.in[last], step = w.stride[row_axis];
+  std::fill_n(best, rows.size() * in_w, generic::Greatest<T>().value());
+  for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+    const std::int64_t place = tap_place(outer, line, tap);
+    for (std::int64_t k = 0; place >= 0 && k < w.kernel[row_axis]; ++k) {
+      const Interval<std::int64_t> inside = taken_by(w, row_axis, k);
+      const Interval<std::int64_t> taken{std::max(inside.begin, rows.begin), std::min(inside.end, rows.end)};
+      if (glances.over(1 + std::max<std::int64_t>(taken.size(), 0) * in_w / 4)) return;
+      if (taken.begin >= taken.end) continue;
+      const T* const values = from + (place * w.in[row_axis] + k * w.dilation[row_axis] - w.before[row_axis] + taken.begin * step) * in_w;
+      T* const to = best + (taken.begin - rows.begin) * in_w;
+      // Rows that follow each other are one run.
+      const std::int64_t runs = step == 1 ? 1 : taken.size(), run_rows = step == 1 ? taken.size() : 1;
+      for (std::int64_t run = 0; run < runs; ++run) take_greater(values + run * step * in_w, 1, run_rows * in_w, to + run * in_w);
+    }
+  }
+}
+
+/// The values alone: some rows at a time, first the greatest of each column, then along the rows.
+template <class T>
+void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows& w, T* best) noexcept {
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const std::int64_t in_w = w.in[last], out_w = w.out[last], out_h = w.out[last - 1], step = w.stride[last], at_once = rows_at_once(w);
+  const std::int64_t lines = w.outputs() / (out_h * out_w);
   const T* from = x.as<const T>();
   T* to = out.as<T>();
   Glances glances;
-  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += outer.inputs() * in_w)
-    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w) {
-      std::fill_n(to, out_w, generic::Greatest<T>().value());
-      for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
-        const std::int64_t place = tap_place(outer, row, tap);
-        if (glances.over(1)) return;
-        for (std::int64_t k = 0; place >= 0 && k < w.kernel[last]; ++k) {
-          if (glances.over(1 + out_w / 4)) return;
-          const Interval<std::int64_t> taken = k < kKnown ? known[static_cast<std::size_t>(k)] : taken_by(w, k);
-          const std::int64_t first = place * in_w + k * w.dilation[last] - w.before[last] + taken.begin * step;
-          if (taken.begin < taken.end) take_greater(from + first, step, taken.end - taken.begin, to + taken.begin);
+  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t first = 0; first < out_h; first += at_once) {
+        const Interval<std::int64_t> rows{first, std::min(out_h, first + at_once)};
+        take_columns(from, w, line, rows, best, glances);
+        std::fill_n(to, rows.size() * out_w, generic::Greatest<T>().value());
+        for (std::int64_t k = 0; k < w.kernel[last]; ++k) {
+          const Interval<std::int64_t> taken = taken_by(w, k);
+          if (glances.over(1 + rows.size() * out_w / 4)) return;
+          if (taken.begin >= taken.end) continue;
+          const std::int64_t column = k * w.dilation[last] - w.before[last] + taken.begin * step;
+          for (std::int64_t row = 0; row < rows.size(); ++row)
+            take_greater(best + row * in_w + column, step, taken.size(), to + row * out_w + taken.begin);
         }
+        to += rows.size() * out_w;
       }
-    }
 }
 
 template <class T>
-void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
   const PlainTensor& x = node.in(0);
-  if (node.result() == 0) return run_max_values<T>(x, out, w);
+  if (node.result() == 0) return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   Glances glances;
   for (std::int64_t image = 0; image < images; ++image) {
@@ -213,7 +254,15 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   sum_by_rows<double>(node.in(0), out, w, add_row, finish);
 }
 
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+/// The greatest values of some rows' columns.
+std::uint64_t max_scratch(const PlainNode& node) noexcept {
+  Windows w;
+  if (node.result() != 0 || !windows_of(node, w)) return 0;
+  w = with_rows(w);
+  return static_cast<std::uint64_t>(rows_at_once(w) * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
+}
+
+PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Windows w;
   windows_of(node, w);
   if (kind_of(node) == Pool::kAverage)
@@ -221,7 +270,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   else if (kind_of(node) == Pool::kLp)
     run_powers(node, out, w);
   else
-    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, w); });
+    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, w, scratch); });
   return nullptr;
 }
 
@@ -293,13 +342,8 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"MaxPool", run},
-    {"AveragePool", run},
-    {"LpPool", run},
-    {"GlobalMaxPool", run_global},
-    {"GlobalAveragePool", run_global},
-    {"GlobalLpPool", run_global},
-    {"MaxUnpool", run_unpool},
+    {"MaxPool", run, max_scratch},     {"AveragePool", run},         {"LpPool", run},           {"GlobalMaxPool", run_global},
+    {"GlobalAveragePool", run_global}, {"GlobalLpPool", run_global}, {"MaxUnpool", run_unpool},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Groups of fewer than 16 outputs. A panel spans several groups, so its strip holds, for each pixel and k, the 16 values that its lanes
 // multiply: [pixel][k][16]. The copy is paid once for all taps of the kernel.
+#include <algorithm>
 #include <cstring>
 
 #include "src/kernels/weighted/blocks.h"
@@ -13,17 +14,17 @@ StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) n
   return plan_strips(conv.window, conv.group_depth() * kPanelLanes, extent, panels);
 }
 
-/// Each of the inputs of the groups that fill the panel `kOutputs` times: [k][group][kOutputs].
+/// Each of the inputs of the groups of a panel `kOutputs` times: [k][group][kOutputs]. Lanes behind the last group repeat it.
 template <int kOutputs>
-void repeat_inputs(const float* from, std::int64_t depth, float* to) noexcept {
+void repeat_inputs(const float* from, std::int64_t depth, int groups, float* to) noexcept {
   for (std::int64_t k = 0; k < depth; ++k, to += kPanelLanes)
     for (int group = 0; group < kPanelLanes / kOutputs; ++group)
-      for (int o = 0; o < kOutputs; ++o) to[group * kOutputs + o] = from[group * depth + k];
+      for (int o = 0; o < kOutputs; ++o) to[group * kOutputs + o] = from[std::min(group, groups - 1) * depth + k];
 }
-using RepeatInputs = void (*)(const float* from, std::int64_t depth, float* to) noexcept;
-/// Where whole groups fill the panel; else null.
+using RepeatInputs = void (*)(const float* from, std::int64_t depth, int groups, float* to) noexcept;
+/// Where the panel holds whole groups; else null.
 RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) noexcept {
-  if (block.last_lanes != kPanelLanes) return nullptr;
+  if (block.last_lanes % conv.group_outputs() != 0) return nullptr;
   switch (conv.group_outputs()) {
     case 1:
       return repeat_inputs<1>;
@@ -47,6 +48,7 @@ void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const Stri
   std::int64_t source[kPanelLanes] = {};
   for (int lane = 0; lane < block.last_lanes; ++lane) source[lane] = (block.channel + lane) / (conv.out_channels / conv.groups) * depth;
   const RepeatInputs repeat = repeat_of(conv, block);
+  const int groups = block.last_lanes / static_cast<int>(conv.group_outputs());
   for (std::int64_t r = 0; r < area.rows; ++r)
     for (std::int64_t x = 0; x < area.columns; ++x) {
       float* to = strip + (r * plan.in_columns + x) * plan.depth;
@@ -58,7 +60,7 @@ void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const Stri
       }
       const float* from = in.at<float>(area.image * w.in_h + row, column);
       if (repeat != nullptr) {
-        repeat(from + source[0], depth, to);
+        repeat(from + source[0], depth, groups, to);
         continue;
       }
       for (std::int64_t k = 0; k < depth; ++k)
