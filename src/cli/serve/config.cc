@@ -70,7 +70,8 @@ class Section {
   std::string text(const std::string& key, const std::string& otherwise) {
     const Json* const value = find(key);
     if (value == nullptr) return otherwise;
-    if (!value->is_string()) refuse(key, "is a text");
+    if (!value->is_string() || value->get_ref<const std::string&>().find('\0') != std::string::npos)
+      refuse(key, "is a text without zero bytes");
     return value->get<std::string>();
   }
   std::string word(const std::string& key, const std::string& otherwise, const std::vector<std::string>& allowed) {
@@ -244,6 +245,8 @@ void read_workers(Section& section, ServeConfig& config) {
   const Json* const workers = section.find("workers");
   if (workers != nullptr && !workers->is_array()) section.refuse("workers", "is a list of workers");
   for (std::size_t i = 0; workers != nullptr && i < workers->size(); ++i) parse_worker((*workers)[i], i, mask, threads, config);
+  constexpr std::size_t kMost = scheduler::Device::kMostProcessors;
+  if (config.processors.size() > kMost) section.refuse("workers", fmt::format("are at most {} that are here", kMost));
   if (!config.processors.empty()) return;
   if (config.workers.empty()) config.workers.emplace_back(0);
   ProcessorOptions processor;
