@@ -4,8 +4,8 @@ import os
 import pathlib
 import shutil
 import struct
-import subprocess
 import zipfile
+import zlib
 
 import mutate
 
@@ -84,6 +84,8 @@ def outputs_in(attacker, folder):
 # Times that are long and meant: to serve for a day is no hang.
 LONG = ("running_time_ms", "period_ms", "slo_us", "slo_scale", "profile_num_runs", "profile_warmup_runs", "batch_size")
 
+SERVE_MEMORY_KIB = 262144  # a thousand models on two processors take 165 MiB
+
 WORKLOAD = {
     "models": [{"graph": "m.sluice", "period_ms": 10, "batch_size": 2, "slo_us": 100000, "worker_id": 0}, {"graph": "m.sluice", "period_ms": 20, "slo_scale": 2.0}],
     "schedulers": ["least_slack_time_first"],
@@ -110,7 +112,7 @@ def serve(attacker, random, count):
     stream = {**WORKLOAD, "execution_mode": "stream"}
 
     def is_short(path, value):
-        return path[-1] not in LONG or isinstance(value, (str, list, dict)) or value is None or value is True or value < 30
+        return path[-1] not in LONG or not isinstance(value, (int, float)) or value < 30
 
     for n in range(count):
         base = (WORKLOAD, recorded, stream)[n % 3]
@@ -118,21 +120,18 @@ def serve(attacker, random, count):
         if n % 6 == 1:
             requests, config = mutate.of_json(random, requests.decode()), config.encode()
         else:
-            config = mutate.of_json(random, config, is_short)
+            config = mutate.of_json(random, config, is_short, lasting=("running_time_ms",))  # which is a minute by default
         attacker.path("x.json").write_bytes(config)
         attacker.path("requests.json").write_bytes(requests)
         words = [attacker.program("sluice"), "serve", "x.json", "--json", "--scope", "library"]
-        attacker.judge(words, ("x.json", "requests.json", "models", "m.sluice"), files=("x.json", "requests.json", "m.onnx"))
+        # A file that the workload names is told of by its own name.
+        attacker.judge(words, ("x.json", "requests.json", "m.sluice", "file cannot be opened", "place to write to"), SERVE_MEMORY_KIB, files=("x.json", "requests.json", "m.onnx"))
 
 
 def profiles(attacker, random, count):
     small_model(attacker)
     sluice = attacker.program("sluice")
-    words = [sluice, "profile", "--output", "base.json", "--threads", "1,2", "--most", "40", "--seconds", "1", "--file", "m.sluice"]
-    attempt = attacker.run(words)
-    if attempt.status != 0:
-        make(attacker, words[:-2])
-    text = attacker.path("base.json").read_text()
+    text = (pathlib.Path(__file__).parent / "profile.json").read_text()
     uses = (
         ["plan", "m.sluice"],
         ["plan", "m.sluice", "--sweep"],
@@ -204,16 +203,49 @@ def archive(attacker, random, members):
     return path.read_bytes()
 
 
+def picture_model():
+    """The ONNX file of a model that takes pictures of 16 by 16 and is next to nothing otherwise."""
+
+    def text(number, value):
+        return [number, 2, value.encode()]
+
+    def message(number, *fields):
+        return [number, 2, mutate.message_of(fields)]
+
+    def port(number, name):
+        shape = message(2, *(message(1, [1, 0, extent]) for extent in (1, 3, 16, 16)))
+        return message(number, text(1, name), message(2, message(1, [1, 0, 1], shape)))
+
+    graph = message(7, message(1, text(1, "x"), text(2, "y"), text(4, "Relu")), text(2, "g"), port(11, "x"), port(12, "y"))
+    return mutate.message_of(([1, 0, 8], message(8, [2, 0, 13]), graph))
+
+
+def sound_pngs(random):
+    """Grey, colour, palette and alpha, of 8 and 16 bits."""
+    made = []
+    for colour, channels, depth in ((0, 1, 8), (2, 3, 8), (3, 1, 8), (4, 2, 8), (6, 4, 8), (2, 3, 16), (0, 1, 1)):
+        row = -(-16 * channels * depth // 8)
+        lines = b"".join(bytes([random.randrange(5)]) + bytes(random.randrange(256) & (7 if colour == 3 else 255) for _ in range(row)) for _ in range(16))
+        chunks = [[b"IHDR", struct.pack(">IIBBBBB", 16, 16, depth, colour, 0, 0, 0)], [b"IDAT", zlib.compress(lines)], [b"IEND", b""]]
+        if colour == 3:
+            chunks.insert(1, [b"PLTE", bytes(range(24))])
+        made.append(mutate.png_of(chunks))
+    return made
+
+
 def pictures(attacker, random, count):
     sluice = attacker.program("sluice")
-    shutil.copyfile(attacker.corpus / "onnx" / "separable_residual.onnx", attacker.path("m.onnx"))
+    attacker.path("m.onnx").write_bytes(picture_model())
     make(attacker, [attacker.program("sluice-convert"), "m.onnx", "-o", "m.sluice", "--quiet", "--preprocess", "none"])
-    paths = [path for path in sorted((attacker.corpus / "arrays").iterdir()) if path.suffix in (".png", ".jpg")]
+    seeds = [(".png", data) for data in sound_pngs(random)] * 3
+    folders = [attacker.corpus / "arrays"] + ([attacker.onnx_folder] if attacker.onnx_folder else [])
+    for folder in folders:
+        paths = sorted(folder.rglob("*.png")) + sorted(folder.rglob("*.jpg"))
+        seeds += [(path.suffix, path.read_bytes()) for path in paths if path.stat().st_size < 200_000]
     for n in range(count):
-        path = paths[n % len(paths)]
-        data = path.read_bytes()
-        data = mutate.of_png(random, data) if path.suffix == ".png" else mutate.of_bytes(random, data)
-        name = "x" + (path.suffix if random.random() < 0.9 else random.choice((".png", ".jpg", ".jpeg", ".bmp", ".gif")))
+        suffix, data = seeds[n % len(seeds)]
+        data = mutate.of_png(random, data) if suffix == ".png" else mutate.of_bytes(random, data)
+        name = "x" + (suffix if random.random() < 0.9 else random.choice((".png", ".jpg", ".jpeg", ".bmp", ".gif")))
         attacker.path(name).write_bytes(data)
         words = [sluice, "run", "m.sluice", "--scope", "library", "--input", name]
         attacker.judge(words, (name, "--"), files=(name, "m.onnx"), addresses_kib=ADDRESSES_KIB)
@@ -230,7 +262,7 @@ def keys(attacker, random, count):
     model, uses = attacker.path("e.sluice").read_bytes(), (["run"], ["inspect"], ["plan"], ["verify"], ["predict"])
     digits = "".join(f"{byte:02x}" for byte in range(32))
     for n in range(count):
-        words, names, how = [sluice, *uses[n % len(uses)]], ("key", "x.sluice", "e.sluice"), {}
+        words, names, how = [sluice, *uses[n % len(uses)]], ("key", "x.sluice", "e.sluice", "at file offset"), {}
         kind = n % 4
         if kind == 0:  # the right key, and a file that somebody changed
             attacker.path("x.sluice").write_bytes(mutate.of_bytes(random, model))
@@ -296,8 +328,8 @@ def detect(attacker, random, count):
     for n in range(count):
         runner = runners[n] if n < len(runners) else random.choice(runners[:3]) if n % 7 == 0 else "i=0; while read p; do i=$((i+1)); [ $i -lt %d ] || { %s; }; echo %s; done" % (
             random.randint(1, 30), random.choice([r for r in RUNNERS if r.strip() and r not in ("'", "(")]), random.choice(("1", "0.5", "3", *ANSWERS[:8])))
-        words = [attacker.program("sluice-detect"), "--runner", runner, "--answer", "0.2", "--seconds", "1", "--rounds", "6", "--operators", "conv,relu"]
-        attacker.judge(words, ("runner", "operators", "--"), redirect="")
+        words = [attacker.program("sluice-detect"), "--runner", runner, "--answer", "1", "--seconds", "1", "--rounds", "6", "--operators", "conv,relu"]
+        attacker.judge(words, ("runner", "pipe", "cannot be written", "no file can be made"))
 
 
 def odd_targets(attacker):
@@ -379,11 +411,13 @@ def limits(attacker, random, count):
     shutil.copyfile(data, attacker.path("data") / "input.npy")
     for n in range(count):
         words, made = commands[n % len(commands)]
-        limit = random.choice((f"-f {random.choice((0, 1, 2, 4, 8, 16, 32))}", f"-n {random.randint(4, 24)}"))
+        limit = random.choice((f"-f {random.choice((2, 4, 8, 16, 32))}", f"-n {random.randint(12, 32)}"))
         path = attacker.path(made or "new")
         path.unlink(missing_ok=True)
-        attempt = attacker.judge(words, limit=limit, redirect=random.choice(("", "", ">&-", "<&-")))
-        if made and attempt.status != 0 and path.exists():
+        redirect = random.choice(("", "", ">&-", "<&-"))
+        attempt = attacker.judge(words, limit=limit, redirect=redirect)
+        # Where stdout is closed, what was to be printed is what fails, after the file is whole.
+        if made and redirect != ">&-" and attempt.status != 0 and path.exists():
             attacker.find(f"{path.stat().st_size} bytes of {made} are left with status {attempt.status}", words + [limit], attempt, ())
 
 

@@ -245,8 +245,8 @@ def places_of(value, path=()):
     return found
 
 
-def of_json(random, text, keep=lambda path, value: True):
-    """Changes of values and keys; sometimes of the text. `keep(path, value)` says whether a value may stand there."""
+def of_json(random, text, keep=lambda path, value: True, lasting=()):
+    """Changes of values and keys; sometimes of the text. `keep(path, value)` says whether a value may stand there; `lasting` keys stay."""
     root = json.loads(text)
     for _ in range(random.choice((1, 1, 2, 4))):
         places = places_of(root)
@@ -257,6 +257,8 @@ def of_json(random, text, keep=lambda path, value: True):
         for key in path[:-1]:
             holder = holder[key]
         key, kind = path[-1], random.randrange(8)
+        if kind <= 1 and key in lasting:
+            continue
         if kind == 0:
             del holder[key]
         elif kind == 1 and isinstance(holder, dict):
@@ -298,6 +300,13 @@ def of_plan(random, data, hash64):
     return data[:16] + struct.pack("<QQ", len(body), hash64(body)) + body
 
 
+def png_of(chunks):
+    out = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        out += struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    return out
+
+
 def of_png(random, data):
     """Chunks changed, doubled, dropped or swapped, with lengths and checksums made right or left wrong."""
     if random.random() < 0.2:
@@ -330,8 +339,5 @@ def of_png(random, data):
             chunks[0][1] = struct.pack(">IIBBBBB", width, height, depth, colour, random.choice((0, 0, 1)), 0, random.choice((0, 1, 2)))
         else:
             chunks[i][1] = of_bytes(random, chunks[i][1])
-    out = data[:8]
-    for name, content in chunks:
-        length = len(content) if random.random() < 0.95 else random.choice(TELLING_NUMBERS) % 2**32
-        out += struct.pack(">I", length) + name + content + struct.pack(">I", zlib.crc32(name + content))
-    return out
+    whole = png_of(chunks)
+    return whole if random.random() < 0.9 else of_bytes(random, whole)
