@@ -389,7 +389,8 @@ sluice_status sluice_scheduler_wait(sluice_scheduler* scheduler, uint64_t ticket
 /* As soon as it may: at once where the job waits, at the next step boundary where it runs. It is still to be waited for. */
 sluice_status sluice_scheduler_cancel(sluice_scheduler* scheduler, uint64_t ticket);
 sluice_status sluice_scheduler_statistics_of(const sluice_scheduler* scheduler, sluice_scheduler_statistics* statistics);
-/* Drops what has not ended and waits for what runs. NULL is ignored. */
+/* Drops what has not ended and waits for what runs. NULL is ignored. A forked child is refused its parent's scheduler, and closing it there
+ * does nothing. */
 void sluice_scheduler_close(sluice_scheduler* scheduler);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 #include "src/cli/guarded_main.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,6 +32,7 @@ int guarded_main(const char* program, int (*work)(int, char**), int argc, char**
   // Commands take less than 64 KiB (`report` of any model ends well with a stack of that size); a run asks for more by itself.
   constexpr Bytes kLeastStackOfPrograms{80 * 1024};
   occupy_standard_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is a write that fails, which is told
   end_where_memory_ends(program);
   try {
     if (!stack_has(kLeastStackOfPrograms.count()))

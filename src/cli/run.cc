@@ -129,6 +129,14 @@ void follow_memory(Session& session) {
   std::_Exit(exit_status(error.code));
 }
 
+/// What is wrong with a plan that a file gave is told with the file's name.
+std::unique_ptr<Session> make_session(const std::shared_ptr<const Model>& model, const SessionOptions& config, const std::string& plan) {
+  auto session = Session::create(model, config);
+  if (!session && session.error().code == ErrorCode::kInvalidPlan && !plan.empty())
+    throw Failure(ErrorCode::kInvalidPlan, fmt::format("{}: {} (`sluice plan --save` makes one anew)", plan, describe(session.error())));
+  return unwrap(std::move(session));
+}
+
 /// A copy while the arena still stands: without the long tables, unless they are printed.
 plan::Plan plan_for_report(const plan::Plan& plan, bool with_steps) {
   if (with_steps) return plan;
@@ -270,7 +278,7 @@ void run(const RunOptions& options) {
 
   std::optional<OutputRows> rows;
   if (options.budget.output_rows) session_config.outputs = rows.emplace(options.output_directory, graph).hook();
-  auto session = unwrap(Session::create(model, session_config));
+  std::unique_ptr<Session> session = make_session(model, session_config, options.plan);
   std::optional<OutputFiles> output_files;
   if (options.sandbox) output_files = enter_sandbox_of(options, *model);
   report.runs = run_all(*session, options, inputs);

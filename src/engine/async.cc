@@ -1,5 +1,7 @@
 #include "sluice/engine/async.h"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <mutex>
 
@@ -12,10 +14,13 @@ namespace {
 /// What a run takes, and what a caller's `done` may take.
 constexpr std::size_t kStackBytes = 1 << 20;
 
-class Runner final : public AsyncSession {
+/// The thread, and what it shares with callers.
+class Runner {
  public:
   explicit Runner(Session& session) noexcept : session_(session) {}
-  ~Runner() override {
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() {
     {
       const std::lock_guard lock(mutex_);
       closing_ = true;
@@ -30,15 +35,15 @@ class Runner final : public AsyncSession {
         "runner", kStackBytes, [](void* self) noexcept { static_cast<Runner*>(self)->work(); }, this);
   }
 
-  Status start(Done done, void* context) noexcept override { return ask(done, context, false); }
+  Status start(AsyncSession::Done done, void* context) noexcept { return ask(done, context, false); }
 
-  Status wait() noexcept override {
+  Status wait() noexcept {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !busy_; });
     return status_;
   }
 
-  Status run_within(std::chrono::nanoseconds limit) noexcept override {
+  Status run_within(std::chrono::nanoseconds limit) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (limit > std::chrono::steady_clock::time_point::max() - now) {  // later than the clock can say
       SLUICE_RETURN_IF_ERROR(start(nullptr, nullptr));
@@ -57,7 +62,7 @@ class Runner final : public AsyncSession {
   }
 
  private:
-  Status ask(Done done, void* context, bool late) noexcept {
+  Status ask(AsyncSession::Done done, void* context, bool late) noexcept {
     {
       const std::lock_guard lock(mutex_);
       if (busy_) return fail(ErrorCode::kInvalidArgument, "run", "another run of this session is under way");
@@ -107,18 +112,42 @@ class Runner final : public AsyncSession {
   bool running_ = false;  // the session is in it: neither before, nor in `done`
   bool closing_ = false;
   bool late_ = false;  // the run under way was called off because its time was over
-  Done done_ = nullptr;
+  AsyncSession::Done done_ = nullptr;
   void* context_ = nullptr;
   Status status_;  // of the last run that is over
+};
+
+/// A forked child has no runner's thread, and what the thread shares may be locked, or waited for by it, for good: the child's calls are
+/// refused, and what it cannot end goes with it.
+class ThreadedSession final : public AsyncSession {
+ public:
+  explicit ThreadedSession(Session& session) : runner_(std::make_unique<Runner>(session)) {}
+  ~ThreadedSession() override {
+    if (foreign()) static_cast<void>(runner_.release());
+  }
+
+  Status begin() noexcept { return runner_->begin(); }
+  Status start(Done done, void* context) noexcept override { return foreign() ? refusal() : runner_->start(done, context); }
+  Status wait() noexcept override { return foreign() ? refusal() : runner_->wait(); }
+  Status run_within(std::chrono::nanoseconds limit) noexcept override { return foreign() ? refusal() : runner_->run_within(limit); }
+
+ private:
+  bool foreign() const noexcept { return ::getpid() != process_; }
+  static Status refusal() noexcept {
+    return fail(ErrorCode::kInvalidArgument, "session", "the session belongs to the process that this one was forked from: make one here");
+  }
+
+  const pid_t process_ = ::getpid();
+  std::unique_ptr<Runner> runner_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<AsyncSession>> AsyncSession::create(Session& session) {
   return or_out_of_memory("runner", [&]() -> Result<std::unique_ptr<AsyncSession>> {
-    auto runner = std::make_unique<Runner>(session);
-    SLUICE_RETURN_IF_ERROR(runner->begin());
-    return runner;
+    auto made = std::make_unique<ThreadedSession>(session);
+    SLUICE_RETURN_IF_ERROR(made->begin());
+    return made;
   });
 }
 

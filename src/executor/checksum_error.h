@@ -12,6 +12,7 @@ namespace sluice::executor {
 
 /// Allocates nothing: it comes from the loader, in a run.
 inline Error checksum_error(std::string_view model, Bytes offset) noexcept {
+  if (model.empty()) model = "the model";  // an ONNX graph need not have a name
   char subject[Error::kSubjectCapacity];
   constexpr int kMostOfName = 80;  // so that the offset is never what is cut
   std::snprintf(subject, sizeof subject, "%.*s at file offset %llu", static_cast<int>(std::min<std::size_t>(model.size(), kMostOfName)),

@@ -78,12 +78,12 @@ class StretchVerifier {
 
   Status run() {
     if (buffer_.data() == nullptr) {
-      return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", kBufferBytes, 0));
+      return fail(make_error(ErrorCode::kOutOfMemory, model_.path(), "no memory for reading", size_.count(), 0));
     }
     if (is_built(Feature::kEncryption) && model_.key() != nullptr) {
       SLUICE_ASSIGN_OR_RETURN(Cipher cipher, Cipher::make(*model_.key(), Direction::kDecrypt, model_.path()));
       cipher_ = std::move(cipher);
-      buffer_.keep_secret(Bytes(kBufferBytes));
+      buffer_.keep_secret(size_);
     }
     // In file order, so that each byte is read once.
     std::vector<const Weight*> order;
@@ -95,7 +95,7 @@ class StretchVerifier {
   }
 
  private:
-  static constexpr std::uint64_t kBufferBytes = 1u << 20;
+  static constexpr std::uint64_t kMostBufferBytes = 1u << 20;
 
   Status verify(const Weight& weight, std::uint32_t index) {
     const Stretch& stretch = model_.graph().stretches[index];
@@ -138,7 +138,7 @@ class StretchVerifier {
     if (offset < held_.offset || offset >= held_.end()) {
       held_ = {};
       const Bytes begin(align_down(offset.count(), AlignedBuffer::kAlignment));
-      const FileRange range{begin, std::min(Bytes(kBufferBytes), model_.file_size() - begin)};
+      const FileRange range{begin, std::min(size_, model_.file_size() - begin)};
       SLUICE_RETURN_IF_ERROR(model_.source().read(range, buffer_.data()));
       held_ = range;
     }
@@ -148,7 +148,8 @@ class StretchVerifier {
 
   const ModelFile& model_;
   const std::function<void(Bytes)>& progress_;
-  AlignedBuffer buffer_ = AlignedBuffer::allocate(Bytes(kBufferBytes));
+  const Bytes size_ = std::min(Bytes(kMostBufferBytes), model_.file_size());  // pages that nothing is read into are made and wiped, too
+  AlignedBuffer buffer_ = AlignedBuffer::allocate(size_);
   FileRange held_;  // what of the file is in the buffer
   Bytes checked_;
   std::optional<Cipher> cipher_;

@@ -97,6 +97,8 @@ sluice_status sluice_scheduler_create(const sluice_scheduler_options* options, s
     return null_argument();
   *scheduler = nullptr;
   const sluice_scheduler_options given = options == nullptr ? sluice_default_scheduler_options() : *options;
+  if (given.scope != SLUICE_SCOPE_LIBRARY && given.scope != SLUICE_SCOPE_PROCESS)
+    return report(sluice::make_error(ErrorCode::kInvalidArgument, "scope", "neither SLUICE_SCOPE_LIBRARY nor SLUICE_SCOPE_PROCESS"));
   return report(sluice::or_out_of_memory("scheduler", [&]() -> sluice::Status {
     auto handle = std::make_unique<sluice_scheduler>();
     SLUICE_ASSIGN_OR_RETURN(handle->scheduler, Scheduler::create(options_of(given)));

@@ -15,6 +15,8 @@ Status check_tensors(const FleetModel& model, const JobTensors& tensors) noexcep
   const auto refuse = [&](const char* reason, std::size_t needed, std::size_t found) {
     return fail(make_error(ErrorCode::kInvalidArgument, model.options.name, reason, needed, found));
   };
+  // A pointer of C's, with the size that the port has.
+  const auto is_nowhere = [](const auto& bytes) { return bytes.data() == nullptr && !bytes.empty(); };
   if (tensors.inputs.size() != model.inputs.size())
     return refuse("a job has one tensor for each input of its model", model.inputs.size(), tensors.inputs.size());
   if (tensors.outputs.size() != model.outputs.size())
@@ -25,6 +27,9 @@ Status check_tensors(const FleetModel& model, const JobTensors& tensors) noexcep
   for (std::size_t i = 0; i < model.outputs.size(); ++i)
     if (tensors.outputs[i].size() != model.outputs[i].size() && (!tensors.outputs[i].empty() || model.units.units.size() > 1))
       return refuse("the room does not have the size of the output", model.outputs[i].size(), tensors.outputs[i].size());
+  if (std::any_of(tensors.inputs.begin(), tensors.inputs.end(), is_nowhere) ||
+      std::any_of(tensors.outputs.begin(), tensors.outputs.end(), is_nowhere))
+    return fail(ErrorCode::kInvalidArgument, model.options.name, "the pointer to a tensor of the job is null");
   return {};
 }
 

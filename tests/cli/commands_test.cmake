@@ -190,6 +190,7 @@ if(NOT threads EQUAL 2)
 endif()
 expect_same_bits(free/scores.npy planned/scores.npy)
 sluice(2 run vgg.sluice --plan plan.bin --threads 2 ${SCOPE})
+expect_match("${err}" "^sluice: plan.bin: invalid plan: .*plan --save")
 sluice(2 run vgg.sluice --plan garbage ${SCOPE})
 
 # --expect

@@ -1,5 +1,5 @@
 # `sluice convert` killed at any moment: what lies at the output's place is the file of before, or the whole new one, never a part; and the
-# next convert works. SLUICE_KILLS says how many moments; the default is for the gate.
+# next convert works. Files that may not grow are told of, and nothing of them is left. SLUICE_KILLS says how many moments; the default is for the gate.
 include(${CMAKE_CURRENT_LIST_DIR}/program.cmake)
 
 set(kills 12)
@@ -43,4 +43,15 @@ if(finished EQUAL kills)
 endif()
 sluice(0 convert new.onnx -o out.sluice --quiet)
 expect_same_bits(out.sluice new.sluice)
+
+# A file that may not grow (ulimit -f) is a failed write, as on a full disk: no signal ends the program.
+list(JOIN SCOPE " " scope)
+foreach(words "convert new.onnx -o limited --quiet" "plan new.sluice --save limited" "plan new.sluice --svg limited" "run old.sluice ${scope} --trace limited"
+              "report old.sluice ${scope} --no-run -o limited")
+  execute_process(COMMAND sh -c "ulimit -c 0; ulimit -f 1; exec ${SLUICE} ${words}" WORKING_DIRECTORY ${WORK_DIR} RESULT_VARIABLE status
+    OUTPUT_QUIET ERROR_VARIABLE err)
+  if(NOT status EQUAL 5 OR NOT err MATCHES "^sluice[a-z-]*: I/O error: .*File too large" OR EXISTS ${WORK_DIR}/limited)
+    message(FATAL_ERROR "sluice ${words} where no file may grow: status ${status}: ${err}")
+  endif()
+endforeach()
 message(STATUS "${kills} moments, ${finished} of them after the end")

@@ -1,4 +1,6 @@
 // Encrypted model files: what opens them, and that nothing does which somebody has changed.
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
@@ -213,6 +215,28 @@ TEST_CASE("ten thousand flipped bits of weights are refused") {
   CHECK(accepted == 0);
   CHECK_FALSE(refuses(*model));
 }
+
+#if !defined(SLUICE_FOREIGN_MEMORY)
+TEST_CASE("checking a small file takes pages for that file, and none for a larger one") {
+  if (test::without_libcrypto()) return;
+  constexpr int kTimes = 20;
+  constexpr std::size_t kPage = 4096;
+  const EncryptedFile file(1);
+  const ScopedFileOps memory(MemoryFile::ops());
+  const auto model = open_bytes(file.bytes, give(1));
+  REQUIRE(model);
+  const auto pages_given = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_minflt;
+  };
+  REQUIRE(verify_weights(*model));
+  const long before = pages_given();
+  for (int i = 0; i < kTimes; ++i) CHECK(verify_weights(*model));
+  constexpr std::size_t kOthers = 16;  // of the list of weights, and where the heap begins anew
+  CHECK(static_cast<std::size_t>(pages_given() - before) <= kTimes * (file.bytes.size() / kPage + kOthers));
+}
+#endif
 
 TEST_CASE("all pairs of a hundred stretches that are swapped are refused") {
   if (test::without_libcrypto()) return;

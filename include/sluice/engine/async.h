@@ -6,7 +6,8 @@
 //     (*runs)->run_within(150ms);                                                          // kCancelled where that was not enough
 //
 // One thread, made by `create`; beginning and ending a run allocates nothing. While a run is under way the session is the runner's: set
-// inputs before, take outputs after. `Session::cancel` is the exception, as ever.
+// inputs before, take outputs after. `Session::cancel` is the exception, as ever. In a forked child its calls are refused, and its end does
+// nothing, as with the session.
 #pragma once
 
 #include <chrono>

@@ -175,7 +175,7 @@ class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options);
-  /// Drops what has not ended, tells, and waits for what runs. Not from inside a `done`, nor while another thread waits; a timed processor
+  /// Drops what has not ended, tells, and waits for what runs; in a forked child, where calls are refused, nothing. Not from inside a `done`, nor while another thread waits; a timed processor
   /// that hangs is not waited for.
   virtual ~Scheduler() = default;
 

@@ -28,15 +28,17 @@ constexpr Bytes kMostText{64 << 20};  // a million recorded requests and more
 // Each is counted, refused ones too: what is asked for beyond this would be counted long after the time to serve is over.
 constexpr double kMostRequests = 10'000'000;
 
-/// One object of the file. Each key is asked for by what reads it; what nobody has asked for at the end is not known.
+/// One object of a file. Each key is asked for by what reads it; what nobody has asked for at the end is not known.
 class Section {
  public:
+  /// `where`: "FILE: " or "FILE: models[0].", what a key stands behind in a complaint.
   Section(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
     if (!json.is_object())
-      throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is an object of keys and values", where_.empty() ? "the file" : where_));
+      throw Failure(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: is an object of keys and values", where_.substr(0, where_.find_last_not_of(".: ") + 1)));
   }
 
-  std::string path(const std::string& key) const { return where_.empty() ? key : where_ + "." + key; }
+  std::string path(const std::string& key) const { return where_ + key; }
   [[noreturn]] void refuse(const std::string& key, const std::string& allowed) const {
     throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path(key), allowed));
   }
@@ -68,7 +70,8 @@ class Section {
   std::string text(const std::string& key, const std::string& otherwise) {
     const Json* const value = find(key);
     if (value == nullptr) return otherwise;
-    if (!value->is_string()) refuse(key, "is a text");
+    if (!value->is_string() || value->get_ref<const std::string&>().find('\0') != std::string::npos)
+      refuse(key, "is a text without zero bytes");
     return value->get<std::string>();
   }
   std::string word(const std::string& key, const std::string& otherwise, const std::vector<std::string>& allowed) {
@@ -116,7 +119,7 @@ std::vector<int> numbers_of(Section& section, const std::string& key) {
 }
 
 ServedModel parse_model(const Json& json, std::size_t number, const ServeConfig& config) {
-  Section section(json, fmt::format("models[{}]", number));
+  Section section(json, fmt::format("{}: models[{}].", config.path, number));
   ServedModel model;
   model.graph = section.text("graph", "");
   if (model.graph.empty()) section.refuse("graph", "names a model file (.sluice) or an ONNX file (.onnx)");
@@ -140,7 +143,7 @@ ServedModel parse_model(const Json& json, std::size_t number, const ServeConfig&
 }
 
 void parse_worker(const Json& json, std::size_t number, const std::string& mask, int threads, ServeConfig& config) {
-  Section section(json, fmt::format("workers[{}]", number));
+  Section section(json, fmt::format("{}: workers[{}].", config.path, number));
   const std::string device = section.word("device", "CPU", {"CPU", "GPU", "DSP", "NPU", "XNNPACK", "OPENCL", "TIMED"});
   ProcessorOptions processor;
   processor.name = section.text("name", "");
@@ -197,7 +200,7 @@ void parse_workload(const std::string& path, ServeConfig& config) {
   const Json json = parse_json(read_text(path), path, kMostWorkloadValues);
   if (!json.is_array()) throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is a list of requests", path));
   for (std::size_t i = 0; i < json.size(); ++i) {
-    Section section(json[i], fmt::format("{}[{}]", path, i));
+    Section section(json[i], fmt::format("{}: [{}].", path, i));
     RecordedRequest request;
     request.at_ms = section.number("at_ms", 0, 0, kMostMs);
     request.model = static_cast<std::size_t>(section.integer("model", 0, 0, static_cast<int>(config.models.size()) - 1));
@@ -242,6 +245,8 @@ void read_workers(Section& section, ServeConfig& config) {
   const Json* const workers = section.find("workers");
   if (workers != nullptr && !workers->is_array()) section.refuse("workers", "is a list of workers");
   for (std::size_t i = 0; workers != nullptr && i < workers->size(); ++i) parse_worker((*workers)[i], i, mask, threads, config);
+  constexpr std::size_t kMost = scheduler::Device::kMostProcessors;
+  if (config.processors.size() > kMost) section.refuse("workers", fmt::format("are at most {} that are here", kMost));
   if (!config.processors.empty()) return;
   if (config.workers.empty()) config.workers.emplace_back(0);
   ProcessorOptions processor;
@@ -285,8 +290,9 @@ std::string read_text(const std::string& path) {
 
 ServeConfig parse_config(const std::string& text, const std::string& path) {
   const Json json = parse_json(text, path, kMostValues);
-  Section section(json, "");
+  Section section(json, path + ": ");
   ServeConfig config;
+  config.path = path;
   const std::string mode = section.word("execution_mode", "periodic", {"periodic", "stream", "workload"});
   config.mode = mode == "stream" ? ServeMode::kStream : mode == "workload" ? ServeMode::kWorkload : ServeMode::kPeriodic;
   config.policy = read_policy(section);

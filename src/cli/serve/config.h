@@ -2,7 +2,7 @@
 //
 //     text --parse_config--> ServeConfig --serve.cc--> a Scheduler and a workload
 //
-// A key that is not known, or whose value is not of its kind, is refused by its path in the file (`models[2].period_ms`), with what is
+// A key that is not known, or whose value is not of its kind, is refused by its path (`CONFIG.json: models[2].period_ms`), with what is
 // allowed. A key of Band's that changes nothing here is still checked, and listed in `without_effect`.
 #pragma once
 
@@ -37,6 +37,7 @@ struct RecordedRequest {
 enum class ServeMode { kPeriodic, kStream, kWorkload };
 
 struct ServeConfig {
+  std::string path;  // of its file
   std::vector<ServedModel> models;
   ServeMode mode = ServeMode::kPeriodic;
   std::string policy;
