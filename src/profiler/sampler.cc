@@ -17,8 +17,9 @@ namespace {
 constexpr double kBand = 0.125;          // of rows
 constexpr double kSlice = 0.25;          // of channels
 constexpr std::size_t kLeastOfKind = 4;  // samples of each kernel; of rare ones half
-constexpr double kSeeds = 0.5;           // the part of a quota that is chosen far apart
-constexpr std::size_t kDrawn = 5;        // candidates of which the least known is taken: so what is usual in nets is usual among samples
+constexpr double kRare = 0.03;
+constexpr double kSeeds = 0.5;     // the part of a quota that is chosen far apart
+constexpr std::size_t kDrawn = 5;  // candidates of which the least known is taken: so what is usual in nets is usual among samples
 constexpr std::size_t kStepsOfTurn = 20;
 constexpr std::size_t kComings = 3;
 constexpr std::size_t kBetweenKeeps = 50;
@@ -42,7 +43,9 @@ double distance(const StepWork& a, const StepWork& b) noexcept {
 }
 
 /// The part of the corpus' time that a step counts for: nets are mostly f32 convolutions and dense layers, and the corpus has a layer of
-/// each other kind for every few of them. What only the first run does counts least.
+/// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
+/// time: how long they take goes by how their channels, windows and rows fall together, which takes many samples to learn (with 11 and 14
+/// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
 double usual_share(const Candidate& candidate) noexcept {
   const model::Node& node = candidate.request.node;
   const bool panels =
@@ -51,9 +54,12 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.numeric == model::NumericClass::kInt8) return 0.2;
   if (panels && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32) return 0.03;
   using model::OpKind;
-  const bool rare =
-      node.op == OpKind::kConvTranspose || node.op == OpKind::kResize || node.op == OpKind::kRecurrent || node.op == OpKind::kMatMul;
-  return rare ? 0.1 : 1;
+  if (node.op == OpKind::kMatMul) return 0.03;
+  if (node.op == OpKind::kConvTranspose || node.op == OpKind::kResize || node.op == OpKind::kRecurrent) return 0.1;
+  if (node.op == OpKind::kPool) return 20;
+  if (node.op == OpKind::kTranspose || node.op == OpKind::kBinary || node.op == OpKind::kAttention) return 3;
+  const bool depthwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().depthwise();
+  return depthwise ? 12 : candidate.kernel.use == KernelUse::kRunDerived ? 0.5 : 1;
 }
 
 /// All bytes that a step uses.
@@ -126,7 +132,7 @@ void Sampler::group_corpus() {
     const Candidate& candidate = corpus_[c];
     Kind& kind = kinds_[candidate.kernel];
     const double weight = usual_share(candidate), seconds = step_seconds(profile_, {}, candidate.request.node, candidate.work);
-    kind.rare = weight < 0.1;
+    kind.rare = weight <= kRare;
     kind.share += weight * seconds;
     all += weight * seconds;
     const auto known = [&](std::size_t other) { return same(corpus_[other].work, candidate.work); };
@@ -180,7 +186,8 @@ void Sampler::set_quotas() {
       if (left(kind) >= kind.candidates.size()) continue;
       const auto has = static_cast<double>(kind.quota);
       const bool few = kind.quota < (kind.rare ? kLeastOfKind / 2 : kLeastOfKind);
-      const double wants = few ? has * 1e-6 - kind.share : 1 + has / std::sqrt(std::max(kind.share, 1e-6));
+      constexpr double kBeforeAll = 1e9;
+      const double wants = few ? has - kind.share - kBeforeAll : has / std::sqrt(std::max(kind.share, 1e-6));
       if (next == nullptr || wants < least) next = &kind, least = wants;
     }
     if (next == nullptr) return;

@@ -48,12 +48,12 @@ void fill_with_values(std::byte* data, std::uint64_t bytes) {
 }
 
 StepTimer::Call::Rooms StepTimer::Call::rooms() const {
-  const bool prepares = request.use == KernelUse::kPrepare;
   Rooms rooms;
+  rooms.derived = room_for(derived_bytes());
+  if (request.use == KernelUse::kPrepare) return rooms;  // reads weights alone
   for (const TensorId id : request.node.inputs) rooms.inputs += room_for(tensor(id).bytes());
   for (const TensorId id : request.node.outputs) rooms.outputs += room_for(tensor(id).bytes());
-  rooms.workspace = room_for(prepares ? Bytes() : kernels::workspace_bytes(request.kernel, request.graph, request.node, extent));
-  rooms.derived = room_for(derived_bytes());
+  rooms.workspace = room_for(kernels::workspace_bytes(request.kernel, request.graph, request.node, extent));
   return rooms;
 }
 
