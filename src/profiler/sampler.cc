@@ -59,7 +59,8 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.op == OpKind::kPool) return 20;
   if (node.op == OpKind::kTranspose || node.op == OpKind::kBinary || node.op == OpKind::kAttention) return 3;
   const bool depthwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().depthwise();
-  return depthwise ? 12 : candidate.kernel.use == KernelUse::kRunDerived ? 0.5 : 1;
+  const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
+  return depthwise ? 20 : pointwise ? 3 : candidate.kernel.use == KernelUse::kRunDerived ? 0.5 : 1;
 }
 
 /// All bytes that a step uses.

@@ -179,8 +179,8 @@ void StepTimer::place_weights(Call& call, RingPlace& place) {
   };
   for (std::size_t i = 0; i < call.weights.size(); ++i) call.weights[i].data = take(call.bytes_of_weight(i));
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const model::Tensor& tensor = call.tensor(call.request.node.inputs[i]);
-    if (tensor.weight.valid()) call.inputs[i].view.data = take(tensor.bytes());
+    const TensorId id = call.request.node.inputs[i];
+    if (call.comes_from_ring(id)) call.inputs[i].view.data = take(call.tensor(id).bytes());
   }
   if (call.request.use == KernelUse::kRunDerived) {
     call.derived.data = take(call.derived_bytes());

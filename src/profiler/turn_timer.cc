@@ -45,7 +45,8 @@ class StepTimer::TurnRun {
       most.workspace = std::max(most.workspace, rooms.workspace);
       most.derived = std::max(most.derived, rooms.derived);
       most_weights = std::max(most_weights, call.ring_bytes());
-      steps_.push_back({std::move(call), nullptr, input_bytes_of(request, rooms), false, {}, {}, {}});
+      const bool from_ring = !request.node.inputs.empty() && call.comes_from_ring(request.node.inputs[0]);
+      steps_.push_back({std::move(call), nullptr, input_bytes_of(request, rooms, from_ring), false, {}, {}, {}});
     }
     const std::uint64_t arena = 2 * most.inputs + most.workspace + most.derived;
     SLUICE_RETURN_IF_ERROR(timer_.make_room(timer_.arena_, arena));
@@ -114,8 +115,8 @@ class StepTimer::TurnRun {
   };
 
   /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.
-  static std::int64_t input_bytes_of(const Request& request, const Call::Rooms& rooms) {
-    if (request.use == KernelUse::kPrepare) return 0;
+  static std::int64_t input_bytes_of(const Request& request, const Call::Rooms& rooms, bool from_ring) {
+    if (request.use == KernelUse::kPrepare || from_ring) return 0;
     return static_cast<std::int64_t>(static_cast<double>(rooms.inputs) * request.share_of_rows);
   }
 
