@@ -1,9 +1,11 @@
 // Steps in turn (step_timer.h).
 //
 // Step i reads what step i - 1 has written where that is of the right size; else a writer writes it, right before the step, and is not
-// timed. After each anchor, which has used the caches, all that the run touches is read once, in the ring's order, so that what a step
+// timed. Kernels may branch on values, so what it writes never repeats: pools of a pattern took a fifth of their time in nets. A step without
+// weights mostly follows one with weights, which have come by since its input was written: so some are read then. After each anchor, which has used the caches, all that the run touches is read once, in the ring's order, so that what a step
 // finds in a cache is what it would find after another inference of so many bytes.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -58,9 +60,9 @@ class StepTimer::TurnRun {
       steps_[i].written = i > 0 && writes_for(steps_[i - 1].call, steps_[i].call);
     }
     weights_.end = std::clamp(turn.run_bytes - std::min(arena, turn.run_bytes), most_weights, kRingBytes);
-    values_.resize(kBlock);
-    fill_with_values(values_.data(), kBlock);
+    for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
     arena_bytes_ = arena;
+    between_bytes_ = std::min<std::uint64_t>((arena + weights_.end) / kStepsOfNet, kMostBetween);
     return {};
   }
 
@@ -98,7 +100,9 @@ class StepTimer::TurnRun {
   }
 
  private:
-  static constexpr std::int64_t kBlock = 4096;
+  static constexpr std::size_t kLanes = 16;         // floats of a cache line
+  static constexpr std::uint64_t kStepsOfNet = 64;  // some
+  static constexpr std::uint64_t kMostBetween = 1 << 20;
 
   struct Step {
     Call call;
@@ -129,12 +133,20 @@ class StepTimer::TurnRun {
   }
 
   void write_inputs(const Step& step) {
-    const std::int64_t blocks = ceil_div(step.input_bytes, kBlock), threads = timer_.pool_->thread_count();
+    const std::int64_t lines = step.input_bytes / static_cast<std::int64_t>(kLanes * sizeof(float)), threads = timer_.pool_->thread_count();
+    for (std::uint32_t& state : states_) state = state * 1664525u + 1013904223u;
     parallel_for(*timer_.pool_, threads, [&](std::int64_t part, int) noexcept {
-      for (std::int64_t b = blocks * part / threads; b < blocks * (part + 1) / threads; ++b)
-        std::memcpy(step.inputs + b * kBlock, values_.data(),
-                    static_cast<std::size_t>(std::min<std::int64_t>(kBlock, step.input_bytes - b * kBlock)));
+      auto* const to = reinterpret_cast<float*>(step.inputs);
+      std::array<std::uint32_t, kLanes> states = states_;
+      for (std::uint32_t& state : states) state += static_cast<std::uint32_t>(part);
+      for (std::int64_t line = lines * part / threads; line < lines * (part + 1) / threads; ++line)
+        for (std::size_t i = 0; i < kLanes; ++i) {
+          states[i] = states[i] * 1664525u + 1013904223u;
+          to[line * static_cast<std::int64_t>(kLanes) + static_cast<std::int64_t>(i)] =
+              static_cast<float>(static_cast<std::int32_t>(states[i])) * 0x1p-31f;
+        }
     });
+    if (step.call.weights.empty() && step.input_bytes > 0) read_ring(between_bytes_);
   }
 
   double run(Step& step) {
@@ -143,16 +155,23 @@ class StepTimer::TurnRun {
     return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
   }
 
-  /// All weights of the run, then a step: its values do not count.
-  void warm_up() {
-    weights_.at = 0;
+  /// As many bytes of weights as come next.
+  void read_ring(std::uint64_t bytes) {
+    constexpr std::uint64_t kLine = 64;
     std::uint64_t sum = 0;
-    for (std::uint64_t at = 0; at + sizeof sum <= weights_.end; at += 64) {
+    for (std::uint64_t line = 0; line < bytes / kLine; ++line, weights_.at += kLine) {
+      if (weights_.at + kLine > weights_.end) weights_.at = 0;
       std::uint64_t word;
-      std::memcpy(&word, timer_.ring_.data() + at, sizeof word);
+      std::memcpy(&word, timer_.ring_.data() + weights_.at, sizeof word);
       sum += word;
     }
     read_ = sum;
+  }
+
+  /// All weights of the run, then a step: its values do not count.
+  void warm_up() {
+    weights_.at = 0;
+    read_ring(weights_.end);
     write_inputs(steps_.back());
     timer_.run_once(steps_.back().call, weights_);
   }
@@ -162,8 +181,9 @@ class StepTimer::TurnRun {
   std::vector<Step> steps_;
   RingPlace weights_;
   std::uint64_t arena_bytes_ = 0;
-  std::vector<std::byte> values_;
-  volatile std::uint64_t read_ = 0;  // so that what is read is read
+  std::uint64_t between_bytes_ = 0;
+  std::array<std::uint32_t, kLanes> states_{};  // of the values that are written
+  volatile std::uint64_t read_ = 0;             // so that what is read is read
 };
 
 Result<StepTimer::TimedTurn> StepTimer::time_in_turn(const Turn& turn, double seconds) {
