@@ -162,8 +162,9 @@ void Sampler::take_known() {
     if (full()) return;
     const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same(c.work, sample.work); };
     std::vector<Candidate> still_required;
-    for (const Candidate& candidate : required_)
+    for (const Candidate& candidate : required_) {
       if (!is_it(candidate)) still_required.push_back(candidate);
+    }
     const bool required = still_required.size() < required_.size();
     required_ = std::move(still_required);
     Kind& kind = kinds_[sample.kernel];
