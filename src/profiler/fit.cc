@@ -98,22 +98,29 @@ struct Choice {
   double noise = kUsualNoise;
   double squares = 0;
 };
-Choice choose_field(Field& field, std::size_t samples) {
+Choice choose_field(Field& field, std::size_t samples, bool runs_differ) {
   constexpr std::size_t kFewest = 12;  // to tell features apart by
   Choice best;
-  best.scales.fill(0.35f);
+  const auto all_features = [&](float scale) {
+    Features scales;
+    scales.fill(scale);
+    // Samples of one run say nothing of others.
+    if (!runs_differ) scales[kRunFeature] = 0;
+    return scales;
+  };
+  best.scales = all_features(0.35f);
   best.squares = field.left_out(best.scales, best.noise);
   const auto consider = [&](const Features& scales, double noise) {
     const double squares = field.left_out(scales, noise);
     if (squares < 0.999 * best.squares) best = {scales, noise, squares};
   };
   for (const float scale : {0.1f, 0.2f, 0.35f, 0.6f, 1.0f}) {
-    Features scales;
-    scales.fill(scale);
+    const Features scales = all_features(scale);
     for (const double noise : {0.005, kUsualNoise, 0.3, 2.0}) consider(scales, noise);
   }
   for (int pass = 0; pass < 2 && samples >= kFewest; ++pass) {
     for (std::size_t f = 0; f < kFeatures; ++f) {
+      if (f == kRunFeature && !runs_differ) continue;
       const Features before = best.scales;
       for (const float factor : {0.0f, 0.4f, 2.5f}) {
         Features scales = before;
@@ -165,7 +172,8 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   constexpr double kLeastError = 0.01;  // what two measurements differ by
   constexpr double kOfOneSample = 0.3;
   Field field(rates, samples, tile);
-  const Choice choice = choose_field(field, samples.size());
+  const auto other_run = [&](const KernelSample& s) { return s.work.run_bytes != samples.front().work.run_bytes; };
+  const Choice choice = choose_field(field, samples.size(), std::any_of(samples.begin(), samples.end(), other_run));
   rates.scales = choice.scales;
   const double squares = field.left_out(choice.scales, choice.noise);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].weight = field.weights()[static_cast<Eigen::Index>(i)];

@@ -43,8 +43,6 @@ class Measurement {
     for (const model::Graph* graph : options_.graphs)
       for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
     SLUICE_ASSIGN_OR_RETURN(profile_.samples, Sampler(options_, timer, std::move(required), candidates_of(built_in_, timer)).run());
-    SLUICE_ASSIGN_OR_RETURN(const double slower, timer.slower_in_turn(net_requests(built_in_)));
-    for (KernelSample& sample : profile_.samples) sample.seconds *= slower;
     fit(profile_);
     profile_.wake_seconds = measure_waking();
     profile_.load_start_seconds += profile_.wake_seconds;
@@ -87,19 +85,6 @@ class Measurement {
     profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
     if (alone < kNever && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone, 1.0, 10.0);
     return {};
-  }
-
-  /// Some thirty convolutions as they follow one another in a net: middling ones of the sample, in its order.
-  static std::vector<StepTimer::Request> net_requests(const model::Graph& graph) {
-    constexpr std::uint64_t kLeast = 2'000'000, kMost = 120'000'000;  // multiply-accumulates
-    constexpr std::size_t kSteps = 30;
-    std::vector<StepTimer::Request> requests;
-    for (const model::Node& node : graph.nodes) {
-      const std::uint64_t macs = node.op == model::OpKind::kConv ? operators::macs_of(graph, node) : 0;
-      if (macs < kLeast || macs > kMost || node.numeric == model::NumericClass::kInt8 || requests.size() == kSteps) continue;
-      requests.push_back({graph, node, *kernels::kernels_for(graph, node).front()});
-    }
-    return requests;
   }
 
   /// Of all direct convolutions the one with the most work.

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 3;  // 3: several numbers of threads in a file, samples with the shapes of their steps
+constexpr int kVersion = 4;  // 4: samples are measured in turn, and say what their run touched
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
 struct Mistake {
@@ -72,15 +72,16 @@ Json json_of_numbers(const Numbers& numbers) {
   return array;
 }
 
-/// Of each sample: flops, bytes of input, output and weights, the shape, seconds, weight.
+/// Of each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run.
 Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
   const kernels::KernelDescriptor* const kernel = kernels::find_kernel(used.kernel);
   Json samples = Json::array();
   for (const KernelSample& s : detail::of_kernel(profile.samples, used)) {
     const kernels::CostFeatures& cost = s.work.cost;
     const StepShape& shape = s.work.shape;
-    samples.push_back(Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns,
-                                   shape.channels, shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight)}));
+    samples.push_back(
+        Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns, shape.channels,
+                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight), s.work.run_bytes}));
   }
   return {{"kernel", static_cast<int>(used.kernel)},
           {"use", static_cast<int>(used.use)},
@@ -122,6 +123,7 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       {{bytes(0), bytes(1), bytes(2), bytes(3)}, {extent(4), extent(5), extent(6), extent(7), extent(8), extent(9)}, kernel.variant},
       positive(json.at(10)),
       json.at(11).get<double>()};
+  sample.work.run_bytes = bytes(12);
   if (!std::isfinite(sample.weight)) throw Mistake{"is no device profile: a sample's weight is no number"};
   return sample;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "sluice/core/cpu.h"
 #include "sluice/kernels/registry.h"
@@ -12,13 +14,16 @@
 namespace sluice::profiler {
 namespace {
 
-constexpr double kBand = 0.125;         // of rows
-constexpr double kSlice = 0.25;         // of channels
-constexpr std::size_t kLeastSeeds = 4;  // of each kernel, and as many more as it takes of a network's time; of rare ones half
-constexpr double kMoreSeeds = 24;
-constexpr std::size_t kAtOnce = 12;      // measurements between two fits
-constexpr std::size_t kToCompare = 250;  // candidates of a kernel of which the least known is sought
+constexpr double kBand = 0.125;          // of rows
+constexpr double kSlice = 0.25;          // of channels
+constexpr std::size_t kLeastOfKind = 4;  // samples of each kernel; of rare ones half
+constexpr double kRare = 0.03;
+constexpr double kSeeds = 0.5;     // the part of a quota that is chosen far apart
+constexpr std::size_t kDrawn = 5;  // candidates of which the least known is taken: so what is usual in nets is usual among samples
+constexpr std::size_t kStepsOfTurn = 20;
+constexpr std::size_t kComings = 3;
 constexpr std::size_t kBetweenKeeps = 50;
+constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: what takes longer goes by rates alone
 
 bool same(const StepWork& a, const StepWork& b) noexcept {
   return a.cost.flops == b.cost.flops && a.cost.input_bytes == b.cost.input_bytes && a.cost.output_bytes == b.cost.output_bytes &&
@@ -38,7 +43,9 @@ double distance(const StepWork& a, const StepWork& b) noexcept {
 }
 
 /// The part of the corpus' time that a step counts for: nets are mostly f32 convolutions and dense layers, and the corpus has a layer of
-/// each other kind for every few of them. What only the first run does counts least.
+/// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
+/// time: how long they take goes by how their channels, windows and rows fall together, which takes many samples to learn (with 11 and 14
+/// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
 double usual_share(const Candidate& candidate) noexcept {
   const model::Node& node = candidate.request.node;
   const bool panels =
@@ -47,9 +54,29 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.numeric == model::NumericClass::kInt8) return 0.2;
   if (panels && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32) return 0.03;
   using model::OpKind;
-  const bool rare =
-      node.op == OpKind::kConvTranspose || node.op == OpKind::kResize || node.op == OpKind::kRecurrent || node.op == OpKind::kMatMul;
-  return rare ? 0.1 : 1;
+  if (node.op == OpKind::kMatMul) return 0.03;
+  if (node.op == OpKind::kConvTranspose || node.op == OpKind::kResize || node.op == OpKind::kRecurrent) return 0.1;
+  if (node.op == OpKind::kPool) return 20;
+  if (node.op == OpKind::kTranspose || node.op == OpKind::kBinary || node.op == OpKind::kAttention) return 3;
+  const bool depthwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().depthwise();
+  const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
+  return depthwise ? 20 : pointwise ? 3 : candidate.kernel.use == KernelUse::kRunDerived ? 0.5 : 1;
+}
+
+/// All bytes that a step uses.
+std::uint64_t touched(const StepWork& work) noexcept { return work.cost.input_bytes + work.cost.output_bytes + work.cost.weight_bytes; }
+
+/// Steps that may come in one turn: the same operator over the same types, at the same point of a model's life.
+auto family_of(const Candidate& candidate) noexcept {
+  const model::Node& node = candidate.request.node;
+  const bool stored = !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32;
+  return std::tuple(node.op, node.numeric, stored, candidate.kernel.use);
+}
+
+/// The middle value, or the mean of both.
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
 }
 
 }  // namespace
@@ -94,6 +121,9 @@ Sampler::Sampler(const MeasureOptions& options, StepTimer& timer, std::vector<Ca
   profile_.isa = name_of(active_isa());
   profile_.threads = options.threads;
   group_corpus();
+  drop_repeated();
+  take_known();
+  set_quotas();
 }
 
 /// Equal steps are one candidate. A kernel's share of time is what the assumed rates give it over the corpus.
@@ -101,119 +131,238 @@ void Sampler::group_corpus() {
   double all = 0;
   for (std::size_t c = 0; c < corpus_.size(); ++c) {
     const Candidate& candidate = corpus_[c];
-    Group& group = groups_[candidate.kernel];
-    const double seconds = usual_share(candidate) * step_seconds(profile_, {}, candidate.request.node, candidate.work);
-    group.share += seconds;
-    all += seconds;
+    Kind& kind = kinds_[candidate.kernel];
+    const double weight = usual_share(candidate), seconds = step_seconds(profile_, {}, candidate.request.node, candidate.work);
+    kind.rare = weight <= kRare;
+    kind.share += weight * seconds;
+    all += weight * seconds;
     const auto known = [&](std::size_t other) { return same(corpus_[other].work, candidate.work); };
-    if (std::none_of(group.candidates.begin(), group.candidates.end(), known)) group.candidates.push_back(c);
+    if (seconds < kLongestStep && std::none_of(kind.candidates.begin(), kind.candidates.end(), known)) kind.candidates.push_back(c);
   }
-  for (auto& [kernel, group] : groups_) group.share /= std::max(all, 1e-9);
+  for (auto& [kernel, kind] : kinds_) kind.share /= std::max(all, 1e-9);
 }
 
-bool Sampler::full() const {
-  return profile_.samples.size() >= options_.most || std::chrono::duration<double>(Clock::now() - start_).count() > options_.seconds;
+/// A model has many layers twice, and some that the corpus has.
+void Sampler::drop_repeated() {
+  std::vector<Candidate> once;
+  for (const Candidate& candidate : required_) {
+    const auto is_it = [&](const Candidate& c) { return c.kernel == candidate.kernel && same(c.work, candidate.work); };
+    if (std::any_of(once.begin(), once.end(), is_it)) continue;
+    once.push_back(candidate);
+    std::erase_if(kinds_[candidate.kernel].candidates, [&](std::size_t c) { return is_it(corpus_[c]); });
+  }
+  required_ = std::move(once);
 }
 
-Status Sampler::measure(const Candidate& candidate) {
-  if (options_.progress != nullptr) options_.progress(options_.progress_context, profile_.samples.size(), options_.most);
-  if (options_.known != nullptr) {
-    for (const KernelSample& sample : *options_.known) {
-      if (sample.kernel != candidate.kernel || !same(sample.work, candidate.work)) continue;
-      anchor_seconds_.push_back(timer_.time_anchor());
-      profile_.samples.push_back({candidate.kernel, candidate.work, sample.seconds / anchor_seconds_.back()});
-      return {};
+/// Samples of a measurement that was interrupted.
+void Sampler::take_known() {
+  if (options_.known == nullptr) return;
+  const double anchor = timer_.time_anchor();
+  for (const KernelSample& sample : *options_.known) {
+    if (full()) return;
+    const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same(c.work, sample.work); };
+    std::vector<Candidate> still_required;
+    for (const Candidate& candidate : required_) {
+      if (!is_it(candidate)) still_required.push_back(candidate);
     }
+    const bool required = still_required.size() < required_.size();
+    required_ = std::move(still_required);
+    Kind& kind = kinds_[sample.kernel];
+    if (std::erase_if(kind.candidates, [&](std::size_t c) { return is_it(corpus_[c]); }) == 0 && !required) continue;
+    ++kind.chosen;
+    profile_.samples.push_back(sample);
+    profile_.samples.back().seconds /= anchor;
+    times_.push_back({profile_.samples.back().seconds});
+    anchor_seconds_.push_back(anchor);
   }
-  SLUICE_ASSIGN_OR_RETURN(const auto timed, timer_.time(candidate.request));
-  if (!timed) return {};
-  profile_.samples.push_back({candidate.kernel, candidate.work, timed->anchors});
-  anchor_seconds_.push_back(timed->seconds / timed->anchors);
-  if (options_.keep != nullptr && profile_.samples.size() >= kept_ + kBetweenKeeps) {
-    kept_ = profile_.samples.size();
-    std::vector<KernelSample> samples = profile_.samples;
-    for (KernelSample& sample : samples) sample.seconds *= anchor_seconds_.back();
-    options_.keep(options_.progress_context, samples);
+}
+
+/// One after another goes to the kernel that has least for its share. First of all each gets a few.
+void Sampler::set_quotas() {
+  std::size_t given = profile_.samples.size() + required_.size();
+  for (auto& [kernel, kind] : kinds_) kind.quota = kind.chosen;
+  while (given < options_.most) {
+    Kind* next = nullptr;
+    double least = 0;
+    for (auto& [kernel, kind] : kinds_) {
+      if (left(kind) >= kind.candidates.size()) continue;
+      const auto has = static_cast<double>(kind.quota);
+      const bool few = kind.quota < (kind.rare ? kLeastOfKind / 2 : kLeastOfKind);
+      constexpr double kBeforeAll = 1e9;
+      const double wants = few ? has - kind.share - kBeforeAll : has / std::sqrt(std::max(kind.share, 1e-6));
+      if (next == nullptr || wants < least) next = &kind, least = wants;
+    }
+    if (next == nullptr) return;
+    ++next->quota;
+    ++given;
   }
-  return {};
+}
+
+double Sampler::seconds_left() const { return options_.seconds - std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+bool Sampler::full() const { return profile_.samples.size() >= options_.most || seconds_left() <= 0; }
+
+/// 0 to 1.
+double Sampler::drawn() noexcept {
+  state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+  return static_cast<double>(state_ >> 11) * 0x1p-53;
+}
+
+/// Of a net: as likely twice as large as half.
+std::uint64_t Sampler::drawn_run_bytes() noexcept {
+  return static_cast<std::uint64_t>(kLeastRunBytes * std::pow(static_cast<double>(kMostRunBytes) / kLeastRunBytes, drawn()));
+}
+
+const Candidate* Sampler::take(Kind& kind, std::size_t place) {
+  const Candidate* const taken = &corpus_[kind.candidates[place]];
+  kind.candidates.erase(kind.candidates.begin() + static_cast<std::ptrdiff_t>(place));
+  ++kind.chosen;
+  return taken;
 }
 
 /// The middle one first, then each time the one that is farthest from all before.
-Status Sampler::seed(Group& group) {
-  std::vector<std::size_t> chosen;
-  const bool rare = group.candidates.empty() || usual_share(corpus_[group.candidates.front()]) < 0.1;
-  const std::size_t seeds = (rare ? kLeastSeeds / 2 : kLeastSeeds) + static_cast<std::size_t>(kMoreSeeds * std::sqrt(group.share));
-  while (chosen.size() < seeds && !group.candidates.empty() && !full()) {
-    std::size_t best = group.candidates.size() / 2;
-    double farthest = 0;
-    for (std::size_t i = 0; i < group.candidates.size() && !chosen.empty(); ++i) {
+std::vector<const Candidate*> Sampler::farthest(Kind& kind, std::size_t count) {
+  std::vector<const Candidate*> chosen;
+  while (chosen.size() < count && !kind.candidates.empty()) {
+    std::size_t best = kind.candidates.size() / 2;
+    double most = 0;
+    for (std::size_t i = 0; i < kind.candidates.size() && !chosen.empty(); ++i) {
       double nearest = 1e300;
-      for (const std::size_t other : chosen) nearest = std::min(nearest, distance(corpus_[group.candidates[i]].work, corpus_[other].work));
-      if (nearest > farthest) farthest = nearest, best = i;
+      for (const Candidate* other : chosen) nearest = std::min(nearest, distance(corpus_[kind.candidates[i]].work, other->work));
+      if (nearest > most) most = nearest, best = i;
     }
-    const std::size_t candidate = group.candidates[best];
-    group.candidates.erase(group.candidates.begin() + static_cast<std::ptrdiff_t>(best));
-    chosen.push_back(candidate);
-    SLUICE_RETURN_IF_ERROR(measure(corpus_[candidate]));
-  }
-  return {};
-}
-
-/// Of all kernels the candidates that are worth most, after a fit to what is measured.
-std::vector<std::size_t> Sampler::least_known() {
-  fit(profile_);
-  const detail::TileExtent tile = detail::tile_of(profile_.isa);
-  struct Worth {
-    double worth;
-    UsedKernel kernel;
-    std::size_t place;
-  };
-  std::vector<Worth> worths;
-  for (auto& [kernel, group] : groups_) {
-    const KernelRates* const rates = detail::rates_of(profile_, kernel, kernel.variant);
-    if (rates == nullptr || rates->kernel != kernel || group.candidates.empty()) continue;
-    std::vector<StepWork> works;
-    const std::size_t step = std::max<std::size_t>(1, group.candidates.size() / kToCompare);
-    for (std::size_t i = 0; i < group.candidates.size(); i += step) works.push_back(corpus_[group.candidates[i]].work);
-    const auto samples = detail::of_kernel(profile_.samples, kernel);
-    const std::vector<double> unknown = uncertainty(*rates, samples, works, tile);
-    const auto most = static_cast<std::size_t>(std::max_element(unknown.begin(), unknown.end()) - unknown.begin());
-    // What one more sample of many brings is less.
-    const double worth = unknown[most] * rates->error * std::sqrt(group.share) / static_cast<double>(samples.size());
-    worths.push_back({worth, kernel, most * step});
-  }
-  std::sort(worths.begin(), worths.end(), [](const Worth& a, const Worth& b) { return a.worth > b.worth; });
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < std::min(kAtOnce, worths.size()); ++i) {
-    std::vector<std::size_t>& left = groups_[worths[i].kernel].candidates;
-    chosen.push_back(left[worths[i].place]);
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(worths[i].place));
+    chosen.push_back(take(kind, best));
   }
   return chosen;
 }
 
-Status Sampler::refine() {
-  while (!full()) {
-    const std::vector<std::size_t> chosen = least_known();
-    if (chosen.empty()) return {};
-    for (const std::size_t candidate : chosen)
-      if (!full()) SLUICE_RETURN_IF_ERROR(measure(corpus_[candidate]));
+std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kind& kind, std::size_t count) {
+  const detail::TileExtent tile = detail::tile_of(profile_.isa);
+  const KernelRates* const rates = detail::rates_of(profile_, kernel, kernel.variant);
+  std::vector<const Candidate*> chosen;
+  while (chosen.size() < count && !kind.candidates.empty()) {
+    std::vector<std::size_t> places;
+    std::vector<StepWork> works;
+    for (std::size_t i = 0; i < kDrawn; ++i) {
+      places.push_back(static_cast<std::size_t>(drawn() * static_cast<double>(kind.candidates.size())));
+      works.push_back(corpus_[kind.candidates[places.back()]].work);
+      works.back().run_bytes = drawn_run_bytes();
+    }
+    std::size_t most = 0;
+    if (rates != nullptr && rates->kernel == kernel) {
+      const std::vector<double> unknown = uncertainty(*rates, detail::of_kernel(profile_.samples, kernel), works, tile);
+      most = static_cast<std::size_t>(std::max_element(unknown.begin(), unknown.end()) - unknown.begin());
+    }
+    chosen.push_back(take(kind, places[most]));
+  }
+  return chosen;
+}
+
+/// Makes turns of these, and measures each once.
+Status Sampler::measure(std::vector<const Candidate*> chosen) {
+  std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
+    const auto fa = family_of(*a), fb = family_of(*b);
+    return fa != fb ? fa < fb : touched(a->work) > touched(b->work);
+  });
+  for (auto first = chosen.begin(); first != chosen.end();) {
+    const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return family_of(*c) != family_of(**first); });
+    const auto count = static_cast<std::size_t>(last - first), turns = (count + kStepsOfTurn - 1) / kStepsOfTurn;
+    // Two turns of neighbouring sizes share their steps: so neither size nor run says what the other is.
+    for (std::size_t t = 0; t < turns; ++t) {
+      const std::size_t pair = t / 2 * 2, sharing = std::min<std::size_t>(2, turns - pair);
+      std::vector<const Candidate*> steps;
+      for (std::size_t i = count * pair / turns + t % 2; i < count * (pair + sharing) / turns; i += sharing)
+        steps.push_back(first[static_cast<std::ptrdiff_t>(i)]);
+      SLUICE_RETURN_IF_ERROR(measure_first(steps));
+    }
+    first = last;
   }
   return {};
 }
 
-Result<std::vector<KernelSample>> Sampler::run() {
-  for (const Candidate& candidate : required_) SLUICE_RETURN_IF_ERROR(measure(candidate));
-  for (auto& [kernel, group] : groups_) SLUICE_RETURN_IF_ERROR(seed(group));
-  SLUICE_RETURN_IF_ERROR(refine());
-  // The machine at its usual speed: the median of what an anchor took.
-  double anchor = 1;
-  if (!anchor_seconds_.empty()) {
-    const auto middle = anchor_seconds_.begin() + static_cast<std::ptrdiff_t>(anchor_seconds_.size() / 2);
-    std::nth_element(anchor_seconds_.begin(), middle, anchor_seconds_.end());
-    anchor = *middle;
+/// Time is shared evenly by what is to come.
+Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
+  // What a measurement of full length has, where fewer turns than that are known yet.
+  const std::size_t usual = 3 * std::min(options_.most, std::size_t{600}) / (2 * kStepsOfTurn);
+  const std::size_t all = kComings * std::max(turns_.size() + 1, usual);
+  const std::size_t to_come = std::max<std::size_t>(1, all - std::min(all, comings_));
+  ++comings_;
+  return timer_.time_in_turn(turn, seconds_left() / static_cast<double>(to_come));
+}
+
+Status Sampler::measure_first(std::span<const Candidate* const> steps) {
+  if (full() || steps.empty()) return {};
+  if (options_.progress != nullptr) options_.progress(options_.progress_context, profile_.samples.size(), options_.most);
+  // Sizes of runs lie evenly, whatever how many there are: each next one is a golden section further on.
+  run_share_ += 0.618034;
+  run_share_ -= std::floor(run_share_);
+  PlannedTurn planned;
+  std::uint64_t least = kLeastRunBytes;
+  for (const Candidate* step : steps.first(std::min(steps.size(), options_.most - profile_.samples.size()))) {
+    planned.turn.steps.push_back(step->request);
+    least = std::max(least, touched(step->work));
   }
-  for (KernelSample& sample : profile_.samples) sample.seconds *= anchor;
+  least = std::min(least, kMostRunBytes);
+  planned.turn.run_bytes = static_cast<std::uint64_t>(
+      static_cast<double>(least) * std::pow(static_cast<double>(kMostRunBytes) / static_cast<double>(least), run_share_));
+  SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
+  for (std::size_t i = 0; i < planned.turn.steps.size(); ++i) {
+    planned.samples.push_back(profile_.samples.size());  // of a step that does not fit never asked for
+    if (!timed.steps[i]) continue;
+    KernelSample sample{steps[i]->kernel, steps[i]->work, timed.steps[i]->anchors};
+    sample.work.run_bytes = timed.run_bytes;
+    profile_.samples.push_back(sample);
+    times_.push_back({sample.seconds});
+    anchor_seconds_.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+  }
+  turns_.push_back(std::move(planned));
+  keep();
+  return {};
+}
+
+/// All turns once more, until time is over.
+Status Sampler::measure_again() {
+  for (const PlannedTurn& planned : turns_) {
+    if (seconds_left() <= 0) return {};
+    SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
+    for (std::size_t i = 0; i < planned.samples.size(); ++i) {
+      if (!timed.steps[i]) continue;
+      times_[planned.samples[i]].push_back(timed.steps[i]->anchors);
+      anchor_seconds_.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+    }
+  }
+  return {};
+}
+
+void Sampler::keep() {
+  if (options_.keep == nullptr || profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most)) return;
+  kept_ = profile_.samples.size();
+  std::vector<KernelSample> samples = profile_.samples;
+  for (KernelSample& sample : samples) sample.seconds *= anchor_seconds_.back();
+  options_.keep(options_.progress_context, samples);
+}
+
+Result<std::vector<KernelSample>> Sampler::run() {
+  std::vector<const Candidate*> chosen;
+  for (const Candidate& candidate : required_) chosen.push_back(&candidate);
+  SLUICE_RETURN_IF_ERROR(measure(std::exchange(chosen, {})));
+  const auto choose = [&](double share_of_quota, const auto& choice) {
+    for (auto& [kernel, kind] : kinds_) {
+      const auto count = static_cast<std::size_t>(std::ceil(share_of_quota * static_cast<double>(left(kind))));
+      for (const Candidate* candidate : choice(kernel, kind, count)) chosen.push_back(candidate);
+    }
+  };
+  choose(kSeeds, [&](const UsedKernel&, Kind& kind, std::size_t count) { return farthest(kind, count); });
+  SLUICE_RETURN_IF_ERROR(measure(std::exchange(chosen, {})));
+  DeviceProfile known = profile_;  // sorted by kernel, where turns_ knows samples by their places
+  fit(profile_);
+  choose(1, [&](const UsedKernel& kernel, Kind& kind, std::size_t count) { return least_known(kernel, kind, count); });
+  profile_ = std::move(known);
+  SLUICE_RETURN_IF_ERROR(measure(std::move(chosen)));
+  for (std::size_t coming = 1; coming < kComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
+  // The machine at its usual speed: the median of what an anchor took.
+  const double anchor = anchor_seconds_.empty() ? 1 : middle(anchor_seconds_);
+  for (std::size_t i = 0; i < profile_.samples.size(); ++i) profile_.samples[i].seconds = middle(times_[i]) * anchor;
   return std::move(profile_.samples);
 }
 

@@ -1,15 +1,20 @@
-// Chooses which steps to measure, and measures them.
+// Chooses which steps to measure, and measures them in turns.
 //
-//     candidates (all steps of the corpus, whole and cut)  --a few of each kernel, far apart-->  fit  --least known first-->  samples
+//     candidates (all steps of the corpus, whole and cut)
+//       --each kernel's quota: half of it far apart, then of a few drawn ones the least known by the field of fit.h-->  chosen steps
+//       --by family and size, some 20 at a time-->  turns, each in a run of a size of its own  --each three times, at other moments-->  samples
 //
-// Of a kernel's candidates the one is next whose time the others say least about, by the field of fit.h, times how far the kernel's fit is
-// off, times the share of a network's time that goes to such kernels. Measured test networks have no part in it.
+// A kernel's quota goes by the root of its share of a network's time, and each has a few: what is rare starves nobody and is not starved.
+// Neighbours of the machine change their minds within seconds: so a turn comes again when all others have come, and the middle counts.
+// Measured test networks have no part in it.
 //
-// Invariants: no step is measured twice; the same corpus, limits and times give the same choices.
+// Invariants: no step is measured twice; never more than MeasureOptions::most; the same corpus, limits and times give the same choices.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "sluice/profiler/measure.h"
@@ -41,26 +46,49 @@ class Sampler {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What is known of one kernel.
-  struct Group {
-    std::vector<std::size_t> candidates;  // not measured yet, of corpus_
+  /// One kernel.
+  struct Kind {
+    std::vector<std::size_t> candidates;  // not chosen yet, of corpus_
     double share = 0;                     // of a network's time
+    bool rare = false;
+    std::size_t quota = 0;
+    std::size_t chosen = 0;
+  };
+  struct PlannedTurn {
+    StepTimer::Turn turn;
+    std::vector<std::size_t> samples;  // of its steps
   };
 
   void group_corpus();
-  Status measure(const Candidate& candidate);
-  Status seed(Group& group);
-  Status refine();
-  std::vector<std::size_t> least_known();
+  void drop_repeated();
+  void take_known();
+  void set_quotas();
+  std::size_t left(const Kind& kind) const noexcept { return kind.quota - std::min(kind.quota, kind.chosen); }
+  std::vector<const Candidate*> farthest(Kind& kind, std::size_t count);
+  std::vector<const Candidate*> least_known(const UsedKernel& kernel, Kind& kind, std::size_t count);
+  const Candidate* take(Kind& kind, std::size_t place);
+  Status measure(std::vector<const Candidate*> chosen);
+  Status measure_first(std::span<const Candidate* const> steps);
+  Status measure_again();
+  Result<StepTimer::TimedTurn> time(const StepTimer::Turn& turn);
+  void keep();
+  double seconds_left() const;
   bool full() const;
+  double drawn() noexcept;
+  std::uint64_t drawn_run_bytes() noexcept;
 
   const MeasureOptions& options_;
   StepTimer& timer_;
   std::vector<Candidate> required_;
   std::vector<Candidate> corpus_;
-  std::map<UsedKernel, Group> groups_;
-  DeviceProfile profile_;               // samples in anchors
+  std::map<UsedKernel, Kind> kinds_;
+  DeviceProfile profile_;                   // samples in anchors
+  std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
+  std::vector<PlannedTurn> turns_;
+  std::size_t comings_ = 0;             // of turns
   std::vector<double> anchor_seconds_;  // of one anchor, by measurement
+  double run_share_ = 0.5;              // where among the sizes of runs the next one lies, 0 to 1
+  std::uint64_t state_ = 28;
   std::size_t kept_ = 0;
   Clock::time_point start_ = Clock::now();
 };

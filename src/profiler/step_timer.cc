@@ -7,13 +7,13 @@
 #include <ctime>
 #include <numeric>
 
+#include "src/profiler/step_call.h"
+
 namespace sluice::profiler {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kRingBytes = std::uint64_t{96} << 20;
-constexpr std::uint64_t kCacheLine = 64;
 constexpr double kLongEnough = 0.03;  // seconds of runs that make a sample
 constexpr double kTooLong = 0.3;
 constexpr double kBetweenAnchors = 0.05;
@@ -28,18 +28,6 @@ double cpu_seconds() noexcept {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-std::uint64_t room_for(Bytes bytes) { return align_up(bytes.count() + kernels::kReadTail.count(), kCacheLine); }
-
-/// Values in [-1, 1): no kernel meets a slow denormal.
-void fill(std::byte* data, std::uint64_t bytes) {
-  auto* const floats = reinterpret_cast<float*>(data);
-  std::uint32_t state = 1;
-  for (std::uint64_t i = 0; i < bytes / sizeof(float); ++i) {
-    state = state * 1664525u + 1013904223u;
-    floats[i] = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
-  }
-}
-
 /// The mean of all but the longest tenth: a run's time is the sum of its steps', so what slows every step a little counts, and what stopped
 /// one does not.
 double usual(std::vector<double> values) {
@@ -50,44 +38,47 @@ double usual(std::vector<double> values) {
 
 }  // namespace
 
-/// A step with its operands.
-struct StepTimer::Call {
-  Request request;
-  kernels::StepExtent extent;
-  std::vector<kernels::Operand> inputs;
-  std::vector<kernels::Operand> outputs;
-  std::vector<kernels::WeightOperand> weights;
-  kernels::DerivedOperand derived;
-  std::byte* workspace = nullptr;
-  kernels::ResolvedCall resolved;
+void fill_with_values(std::byte* data, std::uint64_t bytes) {
+  auto* const floats = reinterpret_cast<float*>(data);
+  std::uint32_t state = 1;
+  for (std::uint64_t i = 0; i < bytes / sizeof(float); ++i) {
+    state = state * 1664525u + 1013904223u;
+    floats[i] = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
+  }
+}
 
-  const model::Tensor& tensor(TensorId id) const { return request.graph.tensor(id); }
-  const model::Weight& weight(std::size_t i) const { return request.graph.weight(request.node.weights[i]); }
+StepTimer::Call::Rooms StepTimer::Call::rooms() const {
+  Rooms rooms;
+  rooms.derived = room_for(derived_bytes());
+  if (request.use == KernelUse::kPrepare) return rooms;  // reads weights alone
+  for (const TensorId id : request.node.inputs) rooms.inputs += room_for(tensor(id).bytes());
+  for (const TensorId id : request.node.outputs) rooms.outputs += room_for(tensor(id).bytes());
+  rooms.workspace = room_for(kernels::workspace_bytes(request.kernel, request.graph, request.node, extent));
+  return rooms;
+}
 
-  PanelRange panels_of(std::size_t i) const {
-    const model::Weight& w = weight(i);
-    if (i > 0 || !request.kernel.slices_channels) return {0, w.panels};
-    if (w.panel_layout.layout == model::WeightLayout::kDepthwise) return {0, ceil_div(extent.channels.end, model::kPanelLanes)};
-    return model::panels_of_channels(extent.channels, model::outputs_per_group(request.node));
-  }
-  Bytes bytes_of_weight(std::size_t i) const { return weight(i).panel_bytes * static_cast<std::uint64_t>(panels_of(i).size()); }
-  Bytes derived_bytes() const {
-    if (request.use == KernelUse::kRun) return Bytes();
-    return kernels::derived_panel_bytes(request.kernel, request.graph, request.node) * static_cast<std::uint64_t>(panels_of(0).size());
-  }
-  /// Bytes that one run reads from the ring: weights, raw or derived, and constant inputs.
-  std::uint64_t ring_bytes() const {
-    std::uint64_t bytes = request.use == KernelUse::kRunDerived ? room_for(derived_bytes()) : 0;
-    for (std::size_t i = 0; i < request.node.weights.size(); ++i) bytes += room_for(bytes_of_weight(i));
-    for (TensorId id : request.node.inputs)
-      if (tensor(id).weight.valid()) bytes += room_for(tensor(id).bytes());
-    return bytes;
-  }
-};
+void StepTimer::Call::lie_at(const Places& places) {
+  const auto operands = [&](std::byte* at, const std::vector<TensorId>& ids) {
+    std::vector<kernels::Operand> all;
+    for (const TensorId id : ids) {
+      all.push_back({dense_view(at, tensor(id).shape, tensor(id).dtype), tensor(id).shape});
+      at += room_for(tensor(id).bytes());
+    }
+    return all;
+  };
+  inputs = operands(places.inputs, request.node.inputs);
+  outputs = operands(places.outputs, request.node.outputs);
+  weights.clear();
+  for (std::size_t i = 0; i < request.node.weights.size(); ++i) weights.push_back({nullptr, panels_of(i), weight(i).panel_bytes});
+  if (request.use != KernelUse::kRun) derived = {places.derived, panels_of(0)};
+  workspace = places.workspace;
+  resolved = request.kernel.resolve(request.graph, request.node, active_isa());
+}
 
 struct StepTimer::Anchor {
   Call call;
   Arena arena;
+  RingPlace weights;
 };
 
 StepTimer::StepTimer() noexcept = default;
@@ -96,14 +87,15 @@ StepTimer& StepTimer::operator=(StepTimer&&) noexcept = default;
 StepTimer::~StepTimer() = default;
 
 Status StepTimer::set_anchor(const Request& request) {
-  anchor_ = std::make_unique<Anchor>(Anchor{Call{request, extent_of(request), {}, {}, {}, {}}, {}});
+  anchor_ = std::make_unique<Anchor>(Anchor{Call{request, extent_of(request), {}, {}, {}, {}}, {}, {}});
   return place(anchor_->call, anchor_->arena);
 }
 
 double StepTimer::time_anchor() {
   if (!anchor_) return 1;
-  double least = run_once(anchor_->call);
-  for (int run = 1; run < kAnchorRuns; ++run) least = std::min(least, run_once(anchor_->call));
+  const auto run = [&] { return run_once(anchor_->call, anchor_->weights); };
+  double least = run();
+  for (int i = 1; i < kAnchorRuns; ++i) least = std::min(least, run());
   return least;
 }
 
@@ -132,7 +124,7 @@ Result<StepTimer> StepTimer::create(int threads) {
   SLUICE_ASSIGN_OR_RETURN(timer.pool_, make_thread_pool(threads));
   SLUICE_ASSIGN_OR_RETURN(timer.ring_, Arena::reserve(Bytes(kRingBytes)));
   SLUICE_RETURN_IF_ERROR(timer.ring_.commit(Bytes(kRingBytes)));
-  fill(timer.ring_.data(), kRingBytes);
+  fill_with_values(timer.ring_.data(), kRingBytes);
   return timer;
 }
 
@@ -160,51 +152,35 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
 
 /// Lays out inputs, output, workspace, and the derived weights that a preparation writes.
 Status StepTimer::place(Call& call, Arena& arena) {
-  const model::Node& node = call.request.node;
-  const bool prepares = call.request.use == KernelUse::kPrepare;
-  std::uint64_t bytes = 0;
-  const auto take = [&](Bytes size) {
-    const std::uint64_t at = bytes;
-    bytes += room_for(size);
-    return at;
-  };
-  std::vector<std::uint64_t> offsets;
-  for (const auto& ids : {node.inputs, node.outputs})
-    for (TensorId id : ids) offsets.push_back(take(call.tensor(id).bytes()));
-  const std::uint64_t workspace_at =
-      take(prepares ? Bytes() : kernels::workspace_bytes(call.request.kernel, call.request.graph, node, call.extent));
-  const std::uint64_t derived_at = take(call.derived_bytes());
+  const Call::Rooms rooms = call.rooms();
+  SLUICE_RETURN_IF_ERROR(make_room(arena, rooms.inputs + rooms.outputs + rooms.workspace + rooms.derived));
+  std::byte* const outputs = arena.data() + rooms.inputs;
+  std::byte* const workspace = outputs + rooms.outputs;
+  call.lie_at({arena.data(), outputs, workspace, workspace + rooms.workspace});
+  return {};
+}
+
+Status StepTimer::make_room(Arena& arena, std::uint64_t bytes) {
   if (Bytes(bytes) > arena.committed()) {
     SLUICE_ASSIGN_OR_RETURN(arena, Arena::reserve(Bytes(bytes)));
     SLUICE_RETURN_IF_ERROR(arena.commit(Bytes(bytes)));
   }
-  fill(arena.data(), bytes);
-  std::size_t next = 0;
-  const auto operand_of = [&](TensorId id) {
-    const model::Tensor& tensor = call.tensor(id);
-    return kernels::Operand{dense_view(arena.data() + offsets[next++], tensor.shape, tensor.dtype), tensor.shape};
-  };
-  for (TensorId id : node.inputs) call.inputs.push_back(operand_of(id));
-  for (TensorId id : node.outputs) call.outputs.push_back(operand_of(id));
-  for (std::size_t i = 0; i < node.weights.size(); ++i) call.weights.push_back({nullptr, call.panels_of(i), call.weight(i).panel_bytes});
-  if (call.request.use != KernelUse::kRun) call.derived = {arena.data() + derived_at, call.panels_of(0)};
-  call.workspace = arena.data() + workspace_at;
-  call.resolved = call.request.kernel.resolve(call.request.graph, node, active_isa());
+  fill_with_values(arena.data(), bytes);
   return {};
 }
 
 /// The next run's weights: a part of the ring that was not read for long.
-void StepTimer::place_weights(Call& call) {
-  if (ring_at_ + call.ring_bytes() > kRingBytes) ring_at_ = 0;
+void StepTimer::place_weights(Call& call, RingPlace& place) {
+  if (place.at + call.ring_bytes() > place.end) place.at = 0;
   const auto take = [&](Bytes size) {
-    std::byte* const data = ring_.data() + ring_at_;
-    ring_at_ += room_for(size);
+    std::byte* const data = ring_.data() + place.at;
+    place.at += room_for(size);
     return data;
   };
   for (std::size_t i = 0; i < call.weights.size(); ++i) call.weights[i].data = take(call.bytes_of_weight(i));
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const model::Tensor& tensor = call.tensor(call.request.node.inputs[i]);
-    if (tensor.weight.valid()) call.inputs[i].view.data = take(tensor.bytes());
+    const TensorId id = call.request.node.inputs[i];
+    if (call.comes_from_ring(id)) call.inputs[i].view.data = take(call.tensor(id).bytes());
   }
   if (call.request.use == KernelUse::kRunDerived) {
     call.derived.data = take(call.derived_bytes());
@@ -212,8 +188,8 @@ void StepTimer::place_weights(Call& call) {
   }
 }
 
-double StepTimer::run_once(Call& call) {
-  place_weights(call);
+double StepTimer::run_once(Call& call, RingPlace& weights, Clocks clocks) {
+  place_weights(call, weights);
   const kernels::ResolvedCall& resolved = call.resolved;
   const kernels::KernelCall step{.parameter_data = resolved.parameters.data(),
                                  .inputs = call.inputs,
@@ -225,7 +201,7 @@ double StepTimer::run_once(Call& call) {
                                  .workspace = call.workspace,
                                  .pool = pool_.get()};
   const kernels::KernelEntry run = call.request.use == KernelUse::kPrepare ? resolved.prepare : resolved.run;
-  const bool alone = pool_->thread_count() == 1;
+  const bool alone = clocks == Clocks::kBoth && pool_->thread_count() == 1;
   const double cpu = alone ? cpu_seconds() : 0;
   const Clock::time_point start = Clock::now();
   run(step);
@@ -238,7 +214,8 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   Call call{request, extent_of(request), {}, {}, {}, {}};
   if (call.ring_bytes() > kRingBytes) return std::optional<TimedStep>();
   SLUICE_RETURN_IF_ERROR(place(call, arena_));
-  double spent = run_once(call);  // touches pages, wakes threads
+  RingPlace weights;
+  double spent = run_once(call, weights);  // touches pages, wakes threads
   std::vector<double> seconds, anchors;
   if (spent > kTooLong) seconds.push_back(spent);
   double anchor = time_anchor();
@@ -247,7 +224,7 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   while (more(seconds.size())) {
     std::vector<double> chunk;
     for (double in_chunk = 0; in_chunk < kBetweenAnchors && more(seconds.size() + chunk.size());) {
-      chunk.push_back(run_once(call));
+      chunk.push_back(run_once(call, weights));
       in_chunk += chunk.back();
       spent += chunk.back();
     }
@@ -259,38 +236,17 @@ Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   return std::optional<TimedStep>({call.extent, std::max(usual(std::move(seconds)), 1e-9), std::max(usual(std::move(anchors)), 1e-9)});
 }
 
-Result<double> StepTimer::slower_in_turn(const std::vector<Request>& requests) {
-  constexpr int kTurns = 24;
-  std::vector<Arena> arenas(requests.size());
-  std::vector<Call> calls;
-  for (const Request& request : requests) calls.push_back(Call{request, extent_of(request), {}, {}, {}, {}});
-  for (std::size_t i = 0; i < calls.size(); ++i) SLUICE_RETURN_IF_ERROR(place(calls[i], arenas[i]));
-  // By turns in order, then each by itself, in between each other, so that a machine that wanders slows both.
-  std::vector<double> in_turn, alone;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    double seconds = 0;
-    for (Call& call : calls) seconds += run_once(call);
-    in_turn.push_back(seconds);
-    seconds = 0;
-    for (Call& call : calls) {
-      run_once(call);
-      seconds += run_once(call);
-    }
-    alone.push_back(seconds);
-  }
-  return std::clamp(usual(std::move(in_turn)) / usual(std::move(alone)), 1.0, 2.0);
-}
-
 Result<Together> StepTimer::time_beside_reads(const Request& request, const Reading& reading) {
   struct Work {
     StepTimer& timer;
     Call call;
+    RingPlace weights;
   };
-  Work work{*this, Call{request, extent_of(request), {}, {}, {}, {}}};
+  Work work{*this, Call{request, extent_of(request), {}, {}, {}, {}}, {}};
   SLUICE_RETURN_IF_ERROR(place(work.call, arena_));
   const auto run = [](void* context) {
     Work& w = *static_cast<Work*>(context);
-    return w.timer.run_once(w.call);
+    return w.timer.run_once(w.call, w.weights);
   };
   return measure_together(reading, run, &work);
 }

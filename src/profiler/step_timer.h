@@ -1,7 +1,11 @@
-// Runs one step of a node again and again, on memory of its own, and says how long it takes.
+// Runs steps on memory of their own, and says how long each takes: in turn, as a net runs them (time_in_turn), or one again and again.
 //
-//     ring       | weights of run 0 | of run 1 | of run 2 | ...      larger than the caches: each run's weights come from memory
-//     arena      | inputs | output | workspace |                     the same in each run: warm as far as caches reach
+//     ring       | weights of step 0 | of step 1 | of step 2 | ...   round and round in as many bytes as the run has that is emulated: a
+//                                                                    step's weights were last used when all others had been used since
+//     arena      | one side | other side | workspace |               a step reads what the one before it has just written
+//
+// Steps that are repeated by themselves find their code, weights, inputs and outputs in the nearest caches, and branches foretold: nets of
+// half a millisecond then come out half as long, or large ones a quarter longer where weights are made to come from memory.
 //
 // A machine that others share is slower by half for minutes. So an anchor, always the same step, is timed before and after every 50 ms of
 // runs, and times are told in its units beside seconds: what slows both cancels out.
@@ -52,9 +56,17 @@ class StepTimer {
   /// cut. Errors: kOutOfMemory.
   Result<std::optional<TimedStep>> time(const Request& request);
 
-  /// What steps of one thread of work take in turn, each on memory of its own, by what they take one by one, again and again: other steps
-  /// have used the caches in between, as in a run. At least 1. Errors: kOutOfMemory.
-  Result<double> slower_in_turn(const std::vector<Request>& requests);
+  /// Steps that follow one another as those of a net do, again and again, in a run that touches so many bytes.
+  struct Turn {
+    std::vector<Request> steps;
+    std::uint64_t run_bytes = 0;
+  };
+  struct TimedTurn {
+    std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
+    std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
+  };
+  /// For about so many seconds, but a few passes at least. Of each step the middle time of its passes. Errors: kOutOfMemory.
+  Result<TimedTurn> time_in_turn(const Turn& turn, double seconds);
 
   /// The same step while a file is read beside it. Errors: those of both.
   Result<Together> time_beside_reads(const Request& request, const Reading& reading);
@@ -68,15 +80,23 @@ class StepTimer {
  private:
   struct Call;
   struct Anchor;
+  class TurnRun;
+  /// Where in the ring the next weights lie: round and round in its first `end` bytes.
+  struct RingPlace {
+    std::uint64_t at = 0;
+    std::uint64_t end = kMostRunBytes;
+  };
+  /// Asking for the processor's time takes a part of a microsecond, and some of the caches.
+  enum class Clocks { kBoth, kWall };
 
   StepTimer() noexcept;
   Status place(Call& call, Arena& arena);
-  void place_weights(Call& call);
-  double run_once(Call& call);
+  Status make_room(Arena& arena, std::uint64_t bytes);
+  void place_weights(Call& call, RingPlace& place);
+  double run_once(Call& call, RingPlace& weights, Clocks clocks = Clocks::kBoth);
 
   std::unique_ptr<ThreadPool> pool_;
   Arena ring_;
-  std::uint64_t ring_at_ = 0;
   Arena arena_;
   std::unique_ptr<Anchor> anchor_;
 };

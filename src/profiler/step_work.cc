@@ -121,4 +121,32 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
   return work;
 }
 
+std::uint64_t run_bytes_of(const model::Graph& graph) {
+  std::uint64_t weights = 0;
+  for (const model::Weight& weight : graph.weights) weights += weight.bytes.count();
+  constexpr std::size_t kNever = ~std::size_t{0};
+  std::vector<std::size_t> last(graph.tensors.size(), kNever);  // node that reads or writes a tensor
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
+      for (const TensorId id : *ids) last[id.index()] = n;
+  std::uint64_t live = 0, most = 0;
+  std::vector<bool> born(graph.tensors.size(), false);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const auto each = [&](const auto& body) {
+      for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
+        for (const TensorId id : *ids)
+          if (!graph.tensor(id).weight.valid()) body(id);
+    };
+    each([&](TensorId id) {
+      if (!born[id.index()]) live += graph.tensor(id).bytes().count();
+      born[id.index()] = true;
+    });
+    most = std::max(most, live);
+    each([&](TensorId id) {
+      if (last[id.index()] == n) live -= graph.tensor(id).bytes().count(), last[id.index()] = kNever;
+    });
+  }
+  return weights + most;
+}
+
 }  // namespace sluice::profiler

@@ -58,23 +58,25 @@ class Transfer {
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
     const std::vector<Candidate> candidates = candidates_of(built_in_, timer);
     group(candidates);
-    for (const Kind* kind : by_share()) {
-      if (measured_ + 1 > options_.most) break;
-      SLUICE_RETURN_IF_ERROR(measure(timer, *kind));
-    }
+    choose();
+    SLUICE_RETURN_IF_ERROR(measure(timer));
     apply();
     return std::move(profile_);
   }
 
  private:
+  static constexpr std::uint64_t kRunBytes = 16 << 20;  // a middling net's
+
   struct Kind {
     KernelId kernel = KernelId::kNone;
     std::vector<std::pair<double, const Candidate*>> candidates;  // by rising seconds there
     double share = 0;
   };
 
-  double seconds_there(const Candidate& candidate) const {
-    return step_seconds(profile_, candidate.kernel, candidate.request.node, candidate.work) - profile_.step_overhead_seconds;
+  double seconds_there(const Candidate& candidate, std::uint64_t run_bytes) const {
+    StepWork work = candidate.work;
+    work.run_bytes = run_bytes;
+    return step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
   }
 
   /// Of kernels that the other profile knows, steps as they are whole.
@@ -84,7 +86,7 @@ class Transfer {
       if (rates == nullptr || rates->kernel != candidate.kernel || candidate.kernel.use != KernelUse::kRun) continue;
       Kind& kind = kinds_[candidate.kernel.kernel];
       kind.kernel = candidate.kernel.kernel;
-      kind.candidates.emplace_back(seconds_there(candidate), &candidate);
+      kind.candidates.emplace_back(seconds_there(candidate, kRunBytes), &candidate);
       kind.share += kind.candidates.back().first;
     }
     for (auto& [kernel, kind] : kinds_) std::sort(kind.candidates.begin(), kind.candidates.end());
@@ -98,20 +100,30 @@ class Transfer {
   }
 
   /// The first kinds get two measurements each, a short and a long step of what is usual; later ones one.
-  Status measure(StepTimer& timer, const Kind& kind) {
+  void choose() {
     constexpr std::size_t kTwice = 3;
-    const bool twice = lines_.size() < kTwice && measured_ + 2 <= options_.most;
-    const std::vector<double> places = twice ? std::vector<double>{0.3, 0.8} : std::vector<double>{0.6};
-    std::vector<Ratio> ratios;
-    for (const double place : places) {
-      const auto at = static_cast<std::size_t>(place * static_cast<double>(kind.candidates.size() - 1));
-      const auto& [there, candidate] = kind.candidates[at];
-      SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time(candidate->request));
-      if (!timed) continue;
-      ratios.push_back({std::log(there), std::log(timed->seconds / there)});
-      ++measured_;
+    std::size_t kinds = 0;
+    for (const Kind* kind : by_share()) {
+      if (chosen_.size() == options_.most) return;
+      const bool twice = kinds++ < kTwice && chosen_.size() + 2 <= options_.most;
+      for (const double place : twice ? std::vector<double>{0.3, 0.8} : std::vector<double>{0.6})
+        chosen_.push_back(kind->candidates[static_cast<std::size_t>(place * static_cast<double>(kind->candidates.size() - 1))].second);
     }
-    if (!ratios.empty()) lines_[kind.kernel] = line_through(ratios);
+  }
+
+  /// All of them in one turn.
+  Status measure(StepTimer& timer) {
+    constexpr double kSeconds = 1.5;
+    StepTimer::Turn turn{{}, kRunBytes};
+    for (const Candidate* candidate : chosen_) turn.steps.push_back(candidate->request);
+    SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, timer.time_in_turn(turn, kSeconds));
+    std::map<KernelId, std::vector<Ratio>> ratios;
+    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+      if (!timed.steps[i]) continue;
+      const double there = seconds_there(*chosen_[i], timed.run_bytes);
+      ratios[chosen_[i]->kernel.kernel].push_back({std::log(there), std::log(timed.steps[i]->seconds / there)});
+    }
+    for (const auto& [kernel, of_kind] : ratios) lines_[kernel] = line_through(of_kind);
     return {};
   }
 
@@ -146,7 +158,7 @@ class Transfer {
   model::Graph built_in_;
   std::map<KernelId, Kind> kinds_;
   std::map<KernelId, Line> lines_;
-  std::size_t measured_ = 0;
+  std::vector<const Candidate*> chosen_;
 };
 
 }  // namespace

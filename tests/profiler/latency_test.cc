@@ -65,6 +65,39 @@ TEST_CASE("what is left to learn is nothing at a sample and all far from every o
   CHECK(unknown[1] > unknown[0]);
 }
 
+TEST_CASE("a run's size is a feature where samples of several runs were measured, and none where they are of one") {
+  const auto measured_in = [](std::uint64_t small, std::uint64_t large) {
+    std::mt19937 random(6);
+    DeviceProfile profile;
+    for (int i = 0; i < 60; ++i) {
+      StepWork work(random_work(random));
+      work.run_bytes = i % 2 == 0 ? small : large;
+      profile.samples.push_back({kKernel, work, true_seconds(work.cost) * (work.run_bytes > 1u << 20 ? 1.5 : 1.0)});
+    }
+    fit(profile);
+    return profile;
+  };
+  const auto slower = [](const DeviceProfile& profile, std::uint64_t small, std::uint64_t large) {
+    std::mt19937 random(7);
+    double sum = 0;
+    for (int i = 0; i < 20; ++i) {
+      StepWork work(random_work(random));
+      work.run_bytes = large;
+      const double seconds = step_seconds(profile, kKernel, {}, work);
+      work.run_bytes = small;
+      sum += seconds / step_seconds(profile, kKernel, {}, work) / 20;
+    }
+    return sum;
+  };
+  constexpr std::uint64_t kSmall = 200'000, kLarge = 50'000'000;
+  CHECK(slower(measured_in(kSmall, kLarge), kSmall, kLarge) == Approx(1.5).epsilon(0.1));
+  const DeviceProfile of_one = measured_in(kLarge, kLarge);
+  CHECK(of_one.kernels.front().scales[kRunFeature] == 0);
+  CHECK(slower(of_one, kSmall, kLarge) == Approx(1));
+  // What is beyond the largest that is measured counts as that.
+  CHECK(slower(measured_in(kSmall, kLarge), kMostRunBytes, 10 * kMostRunBytes) == Approx(1));
+}
+
 TEST_CASE("of three samples the error says that they are few") {
   DeviceProfile profile;
   std::mt19937 random(5);

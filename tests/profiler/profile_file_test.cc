@@ -37,6 +37,8 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   CHECK(load_seconds(read, Bytes(65536)) == load_seconds(profile, Bytes(65536)));
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-3));
+  REQUIRE(read.samples.size() == profile.samples.size());
+  for (std::size_t i = 0; i < read.samples.size(); ++i) CHECK(read.samples[i].work.run_bytes == profile.samples[i].work.run_bytes);
 }
 
 TEST_CASE("a profile without times is completed by a device, whose console may say more") {
@@ -60,7 +62,7 @@ TEST_CASE("a profile without times is completed by a device, whose console may s
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":3", "\"version\":2"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":4", "\"version\":3"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -17,7 +17,10 @@ inline DeviceProfile sample_profile() {
     profile.samples.push_back({{KernelId{1}, i % 2 == 0 ? KernelUse::kRunDerived : KernelUse::kRun},
                                {{i * 1000000, i * 100, 50, i}, {.rows = 7, .columns = 7, .channels = 32, .depth = 16, .taps = 9}, 2},
                                1e-6 * static_cast<double>(i * i)});
-  for (KernelSample& sample : profile.samples) sample.kernel.variant = sample.work.variant;
+  for (KernelSample& sample : profile.samples) {
+    sample.kernel.variant = sample.work.variant;
+    sample.work.run_bytes = sample.work.cost.flops;
+  }
   fit(profile);
   return profile;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 
 #include "sluice/kernels/registry.h"
@@ -41,6 +42,28 @@ TEST_CASE("the shape of a step's work is that of its resolved call") {
   }
   CHECK(convolutions > 100);
   CHECK(functions.size() >= 7);
+}
+
+TEST_CASE("an inference touches all weights, and the most that lives at once") {
+  model::Graph graph;
+  const auto tensor = [&](std::int64_t values) {
+    graph.tensors.push_back({"t" + std::to_string(graph.tensors.size()), DType::kF32, Shape{values}, {}});
+    return TensorId(graph.tensors.size() - 1);
+  };
+  const auto node = [&](std::vector<TensorId> inputs, TensorId output) {
+    graph.nodes.emplace_back();
+    graph.nodes.back().inputs = std::move(inputs);
+    graph.nodes.back().outputs = {output};
+  };
+  // a -> b -> c -> d, and b is read again at the end: it lives beside c and d.
+  const TensorId a = tensor(10), b = tensor(20), c = tensor(40), d = tensor(5);
+  node({a}, b);
+  node({b}, c);
+  node({c, b}, d);
+  CHECK(run_bytes_of(graph) == 4 * (20 + 40 + 5));
+  graph.weights.emplace_back();
+  graph.weights.back().bytes = Bytes(1000);
+  CHECK(run_bytes_of(graph) == 1000 + 4 * (20 + 40 + 5));
 }
 
 TEST_CASE("half-filled tiles are work of their own") {
@@ -100,7 +123,7 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
   const auto first = Sampler(options, *timer, {}, small).run();
   REQUIRE(first);
   CHECK(first->size() == 55);
-  CHECK(kept.size() == 50);
+  CHECK(kept.size() == 55);
   for (std::size_t i = 0; i < first->size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       CHECK_FALSE(((*first)[i].kernel == (*first)[j].kernel && (*first)[i].work.shape == (*first)[j].work.shape &&
@@ -118,6 +141,60 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
   const auto resumed = Sampler(options, *timer, {}, {small.front()}).run();
   REQUIRE(resumed);
   CHECK(resumed->front().seconds == Approx(again->front().seconds));  // it was not measured again
+}
+
+TEST_CASE("steps in turn are each timed, in a run of the size asked for or of what they need") {
+  auto timer = StepTimer::create(2);
+  REQUIRE(timer);
+  const model::Graph graph = sample_graph();
+  StepTimer::Turn turn;
+  std::uint64_t most_weights = 0;
+  for (const Candidate& candidate : candidates_of(graph, *timer)) {
+    const kernels::CostFeatures& cost = candidate.work.cost;
+    if (std::max({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes}) > 200'000 || turn.steps.size() == 12) continue;
+    turn.steps.push_back(candidate.request);
+    most_weights = std::max(most_weights, candidate.work.cost.weight_bytes);
+  }
+  for (const std::uint64_t asked : {std::uint64_t{1}, std::uint64_t{3} << 20}) {
+    turn.run_bytes = asked;
+    const auto timed = timer->time_in_turn(turn, 0);
+    REQUIRE(timed);
+    CHECK(timed->run_bytes >= std::max(asked, most_weights));
+    CHECK(timed->run_bytes < std::uint64_t{4} << 20);
+    REQUIRE(timed->steps.size() == 12);
+    for (std::size_t i = 0; i < turn.steps.size(); ++i) {
+      REQUIRE(timed->steps[i]);
+      CHECK(timed->steps[i]->seconds > 0);
+      CHECK(timed->steps[i]->extent.channels.end == timer->extent_of(turn.steps[i]).channels.end);
+    }
+  }
+}
+
+TEST_CASE("each kernel has its quota, and what is measured in one turn is of one run") {
+  auto timer = StepTimer::create(1);
+  REQUIRE(timer);
+  const model::Graph graph = sample_graph();
+  std::vector<Candidate> small;
+  std::map<UsedKernel, std::size_t> candidates, samples;
+  for (const Candidate& candidate : candidates_of(graph, *timer))
+    if (candidate.work.cost.flops < 1'000'000) small.push_back(candidate), ++candidates[candidate.kernel];
+  MeasureOptions options;
+  options.most = 3 * candidates.size();
+  options.seconds = 1e9;
+  const auto measured = Sampler(options, *timer, {}, small).run();
+  REQUIRE(measured);
+  CHECK(measured->size() <= options.most);
+  std::set<std::uint64_t> runs;
+  for (const KernelSample& sample : *measured) {
+    ++samples[sample.kernel];
+    CHECK(sample.work.run_bytes > 0);
+    runs.insert(sample.work.run_bytes);
+  }
+  CHECK(samples.size() == candidates.size());  // nobody is starved
+  CHECK(runs.size() > 4);
+  CHECK(runs.size() < measured->size() / 2);
+  CHECK(*runs.begin() < std::uint64_t{2} << 20);  // such as fit a core's own cache, and such as fit none
+  CHECK(*runs.rbegin() > std::uint64_t{30} << 20);
 }
 
 TEST_CASE("a profile without kernels cannot be transferred") {

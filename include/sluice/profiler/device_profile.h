@@ -22,8 +22,12 @@ namespace sluice::profiler {
 inline constexpr std::size_t kTerms = 9;
 using Terms = std::array<double, kTerms>;
 
-/// What the correction of a step's time is a function of: logarithms of its work and shape, and how full its tiles and panels are.
-inline constexpr std::size_t kFeatures = 12;
+/// What the correction of a step's time is a function of: logarithms of its work and shape, how full its tiles and panels are, and the
+/// logarithm of what the whole run touches.
+inline constexpr std::size_t kFeatures = 13;
+inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::run_bytes
+/// Runs that touch less are all held by a core's own cache; those that touch more by no cache: what is beyond counts as much as these.
+inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 96 << 20;
 using Features = std::array<float, kFeatures>;
 
 struct UsedKernel {

@@ -89,7 +89,8 @@ inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
           log_of(work.shape.taps),
           log_of(work.shape.stride),
           static_cast<float>(kFullness * fullness(pixels, tile.rows)),
-          static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes)))};
+          static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes))),
+          log_of(std::clamp(work.run_bytes, kLeastRunBytes, kMostRunBytes))};
 }
 
 inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {

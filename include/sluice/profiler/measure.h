@@ -1,9 +1,10 @@
 // Measures this device: how long the kernels take on layers as networks have them, how fast a file can be read, how fast it is verified.
 //
-// What a run would meet is what is measured: weights come from memory that no cache holds, inputs from where the former step left them, on
-// as many threads as plans will use, on the processors where a session's would run. Which layers is decided on the way: a few of each
-// kernel first, then those of which the fit to all before says least (fit.h), drawn from a corpus of networks in which extents, channels
-// and kernels go together (src/profiler/shape_corpus.h). Times are told in units of an anchor timed beside them, so that a machine that is
+// What a run would meet is what is measured: steps run one after the other, inputs are where the former step left them, weights where they
+// are when a net of some size, small or large, has come by since their last use (src/profiler/step_timer.h); on as many threads as plans
+// will use, on the processors where a session's would run. Which layers is decided on the way (src/profiler/sampler.h): of each kernel its
+// quota, half of it far apart, then those of which the fit to all before says little (fit.h), drawn from a corpus of networks in which
+// extents, channels and kernels go together (src/profiler/shape_corpus.h). Times are told in units of an anchor timed beside them, so that a machine that is
 // slower for a while still gives one profile. SLUICE_ISA emulates a lesser CPU.
 #pragma once
 

@@ -37,14 +37,20 @@ struct StepWork {
   kernels::CostFeatures cost;
   StepShape shape;
   std::uint16_t variant = 0;  // what else makes other code of a kernel: the function of elementwise kernels, the kind of a pool
+  /// Of the run that the step is part of (run_bytes_of): what comes by before the same memory is used again. 0: not known.
+  std::uint64_t run_bytes = 0;
 
   StepWork() noexcept = default;
   StepWork(const kernels::CostFeatures& work) noexcept : cost(work) {}  // NOLINT: work of no particular shape
   StepWork(const kernels::CostFeatures& work, const StepShape& of, std::uint16_t other) noexcept : cost(work), shape(of), variant(other) {}
 };
 
-/// Work of a step of `node` on `kernel`, which supports it. Allocates nothing.
+/// Work of a step of `node` on `kernel`, which supports it; of the run nothing is known yet. Allocates nothing.
 StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
                  const kernels::StepExtent& extent) noexcept;
+
+/// What one inference touches: all weights, and the most bytes of activations that live at once, which take each other's places. A cache of
+/// so many bytes still holds a step's weights when the next inference comes to it; one of less does not.
+std::uint64_t run_bytes_of(const model::Graph& graph);
 
 }  // namespace sluice::profiler

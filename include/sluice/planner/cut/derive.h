@@ -57,7 +57,9 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);
     kernels::StepExtent extent{{0, whole.rows}, {0, whole.channels}, threads};
     const auto seconds = [&](profiler::KernelUse use) {
-      return profiler::step_seconds(profile, {kernel.id, use}, node, profiler::work_of(kernel, use, graph, node, extent));
+      profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
+      work.run_bytes = kernels.run_bytes();
+      return profiler::step_seconds(profile, {kernel.id, use}, node, work);
     };
     const double raw = seconds(profiler::KernelUse::kRun);
     extent.derived = true;

@@ -15,6 +15,7 @@
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
 #include "sluice/planner/order/passing.h"
+#include "sluice/profiler/step_work.h"
 
 namespace sluice::planner {
 
@@ -23,7 +24,7 @@ class KernelChoice {
  public:
   KernelChoice() = default;
   KernelChoice(const model::Graph& graph, std::vector<const kernels::KernelDescriptor*> kernels)
-      : kernels_(std::move(kernels)), place_(kernels_.size(), 0) {
+      : kernels_(std::move(kernels)), place_(kernels_.size(), 0), run_bytes_(profiler::run_bytes_of(graph)) {
     std::vector<operators::Parameters> parameters;
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const kernels::KernelDescriptor& kernel = *kernels_[i];
@@ -48,6 +49,8 @@ class KernelChoice {
   void pass(std::shared_ptr<const Passing> passing) { passing_ = std::move(passing); }
   /// Null: none does.
   const Passing* passing() const noexcept { return passing_.get(); }
+  /// What one inference of the graph touches.
+  std::uint64_t run_bytes() const noexcept { return run_bytes_; }
   /// A transformed panel, of a kernel that has them.
   std::uint64_t derived_panel_bytes(NodeId id) const noexcept { return kernels_[id.index()]->derived_panel_bytes(parameters(id)).count(); }
 
@@ -58,6 +61,7 @@ class KernelChoice {
   std::vector<std::uint32_t> place_;                                      // of a node's parameters, where its kernel asks for them
   std::shared_ptr<const std::vector<operators::Parameters>> parameters_;  // the copies of a problem share them
   std::shared_ptr<const Passing> passing_;
+  std::uint64_t run_bytes_ = 0;
 };
 
 /// Errors: kUnsupported with the node's name, and that of the kernel that a trimmed build lacks.

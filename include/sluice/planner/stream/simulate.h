@@ -50,7 +50,8 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
   using profiler::KernelUse;
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
-  const profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
+  profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
+  work.run_bytes = kernels.run_bytes();
   // A band is small, but what it reads from outside its chain is no nearer for that.
   return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
@@ -75,8 +76,8 @@ inline std::vector<NodeCopy> copies_of(const model::Graph& graph, const KernelCh
     if (has_steps[i] || node.op == model::OpKind::kReshape) continue;
     const KernelId kernel = kernels[i]->id;
     const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-    const profiler::StepWork work =
-        profiler::work_of(*kernels[i], kUse, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+    profiler::StepWork work = profiler::work_of(*kernels[i], kUse, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
+    work.run_bytes = kernels.run_bytes();
     copies.push_back({NodeId(i), kernel, profiler::step_seconds(profile, {kernel, kUse}, node, work)});
   }
   return copies;

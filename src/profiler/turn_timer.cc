@@ -1,0 +1,197 @@
+// Steps in turn (step_timer.h).
+//
+// Step i reads what step i - 1 has written where that is of the right size; else a writer writes it, right before the step, and is not
+// timed. Kernels may branch on values, so what it writes never repeats. A step without weights mostly follows one with weights, which have
+// come by since its input was written: so some are read then. (With a repeated pattern and nothing read, pools took a fifth to a half of
+// their time in nets.) After each anchor, which has used the caches, all that the run touches is read once, in the ring's order, so that
+// what a step finds in a cache is what it would find after another inference of so many bytes.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "src/profiler/step_call.h"
+
+namespace sluice::profiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kAnchorsApart = 0.05;  // seconds
+constexpr std::size_t kLeastPasses = 3;
+constexpr std::size_t kMostPasses = 41;
+constexpr double kShort = 50e-6;  // of these the clock on the wall: a step that was interrupted is no middle value
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double middle_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+class StepTimer::TurnRun {
+ public:
+  explicit TurnRun(StepTimer& timer) : timer_(timer) {}
+
+  Status prepare(const Turn& turn) {
+    Call::Rooms most;
+    std::uint64_t most_weights = 0;
+    for (const Request& request : turn.steps) {
+      Call call{request, timer_.extent_of(request), {}, {}, {}, {}};
+      fits_.push_back(call.ring_bytes() <= kRingBytes);
+      if (!fits_.back()) continue;
+      const Call::Rooms rooms = call.rooms();
+      most.inputs = std::max({most.inputs, rooms.inputs, rooms.outputs});
+      most.workspace = std::max(most.workspace, rooms.workspace);
+      most.derived = std::max(most.derived, rooms.derived);
+      most_weights = std::max(most_weights, call.ring_bytes());
+      const bool from_ring = !request.node.inputs.empty() && call.comes_from_ring(request.node.inputs[0]);
+      steps_.push_back({std::move(call), nullptr, input_bytes_of(request, rooms, from_ring), false, {}, {}, {}});
+    }
+    const std::uint64_t arena = 2 * most.inputs + most.workspace + most.derived;
+    SLUICE_RETURN_IF_ERROR(timer_.make_room(timer_.arena_, arena));
+    std::byte* const sides[] = {timer_.arena_.data(), timer_.arena_.data() + most.inputs};
+    std::byte* const workspace = sides[1] + most.inputs;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      steps_[i].inputs = sides[i % 2];
+      steps_[i].call.lie_at({sides[i % 2], sides[(i + 1) % 2], workspace, workspace + most.workspace});
+      steps_[i].written = i > 0 && writes_for(steps_[i - 1].call, steps_[i].call);
+    }
+    weights_.end = std::clamp(turn.run_bytes - std::min(arena, turn.run_bytes), most_weights, kRingBytes);
+    for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
+    arena_bytes_ = arena;
+    between_bytes_ = std::min<std::uint64_t>((arena + weights_.end) / kStepsOfNet, kMostBetween);
+    return {};
+  }
+
+  void run(double seconds) {
+    const Clock::time_point start = Clock::now();
+    std::size_t passes = 0;
+    const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && seconds_since(start) < seconds); };
+    double before = timer_.time_anchor();
+    while (!steps_.empty() && more(passes)) {
+      warm_up();
+      const Clock::time_point chunk = Clock::now();
+      std::size_t in_chunk = 0;
+      do {
+        for (Step& step : steps_) step.chunk.push_back(run(step));
+        ++in_chunk;
+      } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
+      passes += in_chunk;
+      const double after = timer_.time_anchor(), unit = 0.5 * (before + after);
+      for (Step& step : steps_) step.add_chunk(unit);
+      before = after;
+    }
+  }
+
+  TimedTurn times() const {
+    TimedTurn timed;
+    timed.run_bytes = arena_bytes_ + weights_.end;
+    std::size_t next = 0;
+    for (const bool fits : fits_) {
+      timed.steps.emplace_back();
+      if (!fits) continue;
+      const Step& step = steps_[next++];
+      timed.steps.back() = {step.call.extent, std::max(middle_of(step.seconds), 1e-9), std::max(middle_of(step.anchors), 1e-9)};
+    }
+    return timed;
+  }
+
+ private:
+  static constexpr std::size_t kLanes = 16;         // floats of a cache line
+  static constexpr std::uint64_t kStepsOfNet = 64;  // some
+  static constexpr std::uint64_t kMostBetween = 1 << 20;
+
+  struct Step {
+    Call call;
+    std::byte* inputs;
+    std::int64_t input_bytes;  // that a net would have written
+    bool written;              // by the step before
+    std::vector<double> chunk, seconds, anchors;
+
+    void add_chunk(double anchor) {
+      for (const double each : chunk) anchors.push_back(each / anchor);
+      seconds.insert(seconds.end(), chunk.begin(), chunk.end());
+      chunk.clear();
+    }
+  };
+
+  /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.
+  static std::int64_t input_bytes_of(const Request& request, const Call::Rooms& rooms, bool from_ring) {
+    if (request.use == KernelUse::kPrepare || from_ring) return 0;
+    return static_cast<std::int64_t>(static_cast<double>(rooms.inputs) * request.share_of_rows);
+  }
+
+  /// Is what `before` writes about as large as what `step` reads, and of its type?
+  static bool writes_for(const Call& before, const Call& step) {
+    const bool whole = before.request.share >= 1 && before.request.share_of_rows >= 1 && before.request.use != KernelUse::kPrepare;
+    const std::uint64_t written = before.rooms().outputs, read = step.rooms().inputs;
+    return whole && step.inputs.size() == 1 && written >= read && written <= 2 * read &&
+           before.outputs[0].view.dtype == step.inputs[0].view.dtype;
+  }
+
+  void write_inputs(const Step& step) {
+    const std::int64_t lines = step.input_bytes / static_cast<std::int64_t>(kLanes * sizeof(float)), threads = timer_.pool_->thread_count();
+    for (std::uint32_t& state : states_) state = state * 1664525u + 1013904223u;
+    parallel_for(*timer_.pool_, threads, [&](std::int64_t part, int) noexcept {
+      auto* const to = reinterpret_cast<float*>(step.inputs);
+      std::array<std::uint32_t, kLanes> states = states_;
+      for (std::uint32_t& state : states) state += static_cast<std::uint32_t>(part);
+      for (std::int64_t line = lines * part / threads; line < lines * (part + 1) / threads; ++line)
+        for (std::size_t i = 0; i < kLanes; ++i) {
+          states[i] = states[i] * 1664525u + 1013904223u;
+          to[line * static_cast<std::int64_t>(kLanes) + static_cast<std::int64_t>(i)] =
+              static_cast<float>(static_cast<std::int32_t>(states[i])) * 0x1p-31f;
+        }
+    });
+    if (step.call.weights.empty() && step.input_bytes > 0) read_ring(between_bytes_);
+  }
+
+  double run(Step& step) {
+    if (!step.written) write_inputs(step);
+    const bool is_short = !step.chunk.empty() ? step.chunk.back() < kShort : !step.seconds.empty() && step.seconds.back() < kShort;
+    return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
+  }
+
+  /// As many bytes of weights as come next.
+  void read_ring(std::uint64_t bytes) {
+    constexpr std::uint64_t kLine = 64;
+    std::uint64_t sum = 0;
+    for (std::uint64_t line = 0; line < bytes / kLine; ++line, weights_.at += kLine) {
+      if (weights_.at + kLine > weights_.end) weights_.at = 0;
+      std::uint64_t word;
+      std::memcpy(&word, timer_.ring_.data() + weights_.at, sizeof word);
+      sum += word;
+    }
+    read_ = sum;
+  }
+
+  /// All weights of the run, then a step: its values do not count.
+  void warm_up() {
+    weights_.at = 0;
+    read_ring(weights_.end);
+    write_inputs(steps_.back());
+    timer_.run_once(steps_.back().call, weights_);
+  }
+
+  StepTimer& timer_;
+  std::vector<bool> fits_;  // by step of the turn
+  std::vector<Step> steps_;
+  RingPlace weights_;
+  std::uint64_t arena_bytes_ = 0;
+  std::uint64_t between_bytes_ = 0;
+  std::array<std::uint32_t, kLanes> states_{};  // of the values that are written
+  volatile std::uint64_t read_ = 0;             // so that what is read is read
+};
+
+Result<StepTimer::TimedTurn> StepTimer::time_in_turn(const Turn& turn, double seconds) {
+  TurnRun run(*this);
+  SLUICE_RETURN_IF_ERROR(run.prepare(turn));
+  run.run(seconds);
+  return run.times();
+}
+
+}  // namespace sluice::profiler
