@@ -364,4 +364,9 @@ TEST_CASE("the same model gives the same text, and names become C names") {
   CHECK(emit::c_name_of("mnist-8") == "mnist_8");
   CHECK(emit::c_name_of("8x*/") == "_8x__");
   CHECK(emit::c_name_of("sluice") == "_sluice");
+  // NAME.h must not hide a header that emitted code includes.
+  CHECK(emit::c_name_of("float") == "_float");
+  CHECK(emit::c_name_of("string") == "_string");
+  CHECK(emit::c_name_of("measure") == "_measure");
+  CHECK(emit::c_name_of("int") == "int");
 }

@@ -30,6 +30,7 @@ struct Measurer {
   std::vector<profiler::KernelSample> samples;  // sorted by kernel; seconds are the device's to find
   std::vector<std::size_t> stages;              // that each of them is timed by
   std::size_t stage_count = 0;
+  std::size_t most_inputs = 0;  // of a stage
   std::uint64_t arena_bytes = 0;
   std::string text;  // kernels, constants and tables
 };

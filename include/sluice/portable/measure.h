@@ -67,6 +67,72 @@ SLUICE_DEFAULT uint32_t sluice_ticks_per_second(void) { return (uint32_t)CLOCKS_
 SLUICE_DEFAULT void sluice_print(const char* text) { puts(text); }
 #endif
 
+/* What a layer reads or makes. Wide ones: where there are more than 128 of them, or pixels of 64 KiB and more. */
+#if defined(SLUICE_WIDE_LAYERS)
+typedef uint16_t sluice_port; /* which extents; the mark says that they are of the output, the last one of a layer */
+typedef uint32_t sluice_pixel_bytes;
+#define SLUICE_MADE 0x8000u
+#else
+typedef uint8_t sluice_port;
+typedef uint16_t sluice_pixel_bytes;
+#define SLUICE_MADE 0x80u
+#endif
+typedef struct sluice_extents {
+  uint16_t rows, pixels;
+  sluice_pixel_bytes bytes; /* of a pixel */
+} sluice_extents;
+
+/* The layer that is timed next. */
+typedef struct sluice_layer {
+  const sluice_extents *in, *out;
+  uint32_t behind; /* in the arena: what comes behind its tensors */
+  uint32_t number; /* in its group */
+} sluice_layer;
+
+/* Layers of one kernel: `set` makes the parameters those of a layer. */
+typedef struct sluice_layers {
+  void (*run)(const sluice_task* task);
+  const void* parameters;
+  void (*set)(const sluice_layer* layer); /* NULL: they are */
+  uint16_t count, whole;                  /* how many; how many of them, the first, have room for whole tensors */
+  uint8_t folds;
+} sluice_layers;
+
+/* A tensor at `at`, whole or with all pixels in one, and what comes behind it. */
+SLUICE_FN uint32_t sluice_place_tensor(sluice_view* view, const sluice_extents* extents, int whole, uint32_t at) {
+  view->offset = at;
+  view->pixel_bytes = extents->bytes;
+  view->row_bytes = view->pixel_bytes * extents->pixels;
+  view->ring = whole ? view->row_bytes * extents->rows : view->pixel_bytes;
+  return (at + view->ring + 3u) & ~(uint32_t)3;
+}
+
+/* Makes the stage that layer; `inputs` have room for what it reads. Gives the ports of the next layer. */
+SLUICE_FN const sluice_port* sluice_set_layer(sluice_stage* stage, sluice_input* inputs, const sluice_layers* group, uint32_t number,
+                                              const sluice_extents* extents, const sluice_port* port) {
+  const int whole = number < group->whole;
+  const sluice_extents* walked;
+  sluice_layer layer;
+  uint32_t at = sizeof(sluice_place);
+  layer.number = number;
+  layer.in = extents + *port;
+  stage->inputs_count = 0;
+  for (; (*port & SLUICE_MADE) == 0; ++port) {
+    inputs[stage->inputs_count].maker = -1;
+    at = sluice_place_tensor(&inputs[stage->inputs_count++].view, extents + *port, whole, at);
+  }
+  layer.out = extents + (*port++ ^ SLUICE_MADE);
+  layer.behind = sluice_place_tensor(&stage->out, layer.out, whole, at);
+  walked = group->folds ? layer.in : layer.out;
+  stage->run = group->run;
+  stage->parameters = group->parameters;
+  stage->inputs = inputs;
+  stage->rows = walked->rows;
+  stage->pixels = stage->granule = walked->pixels;
+  if (group->set != NULL) group->set(&layer);
+  return port;
+}
+
 SLUICE_FN uint32_t sluice_ticks_of(const sluice_stage* stage, sluice_place* place, uint8_t* arena, uint32_t repeats) {
   const uint32_t start = sluice_ticks();
   uint32_t i;
