@@ -103,7 +103,7 @@ class Bench {
 
   Trial laid_out(Stage stage, bool in_one_pixel) const {
     const model::Node& node = graph_.node(stage.node);
-    Trial trial{.arena = kPlaceBytes, .in_one_pixel = in_one_pixel};
+    Trial trial{.arena = 2 * kPlaceBytes, .in_one_pixel = in_one_pixel};
     const auto place = [&](TensorId id) {
       const model::Tensor& t = graph_.tensor(id);
       trial.storages.push_back({.name = t.name, .dtype = t.dtype, .elements = t.shape.element_count()});
@@ -153,6 +153,26 @@ std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId
   return samples;
 }
 
+/// How the least RAM cuts each layer of a network: initialisers of sluice_cut.
+std::map<NodeId, std::string> cuts_of(const Network& network) {
+  std::map<NodeId, std::string> cuts;
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const auto along = [&](const Along& a) { return braced(number(a.stride), number(a.ahead), number(a.divisor), number(a.extent)); };
+  for (const Region& region : plan_smallest(network).regions)
+    for (std::size_t i = region.first; i < region.last; ++i) {
+      const Stage& stage = network.stages[i];
+      if (!stage.node.valid() || stage.inputs.empty()) continue;
+      const StageInput& input = stage.inputs[0];
+      const std::optional<std::size_t> maker = network.storages[input.storage].maker;
+      const bool waits = maker && region.contains(*maker) && !network.stages[*maker].folds;
+      Reach reach{{.extent = input.view.rows}, {.extent = input.view.pixels}};  // as a layer without one has its window
+      if (input.reach) reach = *input.reach;
+      cuts[stage.node] = braced(braced(along(reach.row), along(reach.pixel)), number(granule_of(stage, region)),
+                                number(waits ? granule_of(network.stages[*maker], region) : 0), input.reach ? "1" : "0");
+    }
+  return cuts;
+}
+
 /// Products are timed in all layers. Of other kernels, whose layers differ in their extents alone, a few tell as much as all, and each
 /// costs flash: every so many-th.
 std::vector<Stage> few_of_each(const model::Graph& graph, const std::vector<Stage>& stages) {
@@ -188,6 +208,13 @@ class Layers {
     if (options.model != nullptr) of_model_ = options.model->nodes.size();
     graph = options.model != nullptr ? side_by_side(*options.model, small) : small;
     made_up_ = graph.nodes.size();
+    if (options.network != nullptr) cuts_ = cuts_of(*options.network);
+  }
+
+  /// Of a layer, how the least RAM cuts it; nothing of a made-up one.
+  std::string cut_of(NodeId timed) const {
+    const auto found = cuts_.find(timed);
+    return found == cuts_.end() ? std::string() : found->second;
   }
 
   /// As make_stage has them.
@@ -220,6 +247,7 @@ class Layers {
       const std::vector<NodeId> timed = timed_as(NodeId(i));
       if (timed.empty()) left_out.insert(made->kernel);
       for (const NodeId node : timed) {
+        cuts_.emplace(node, cut_of(NodeId(i)));
         const std::vector<profiler::KernelSample> samples = samples_of(graph, node);
         const auto is_it = [&](const profiler::KernelSample& sample) { return same_work(sample, samples[0]); };
         if (!samples.empty() && std::any_of(seen.begin(), seen.end(), is_it)) continue;
@@ -251,6 +279,7 @@ class Layers {
 
   const MeasureOptions& options_;
   std::size_t of_model_ = 0, made_up_ = 0;
+  std::map<NodeId, std::string> cuts_;
   std::set<Kernel> told_;
 };
 
@@ -269,7 +298,7 @@ static union {
   uint8_t bytes[ARENA_BYTES];
   float alignment;
 } arena;
-static sluice_stage stage;
+static sluice_stage stages[2];
 static sluice_input inputs[MOST_INPUTS];
 static float times[LAYERS];
 static uint8_t waiting[WAITING];
@@ -286,9 +315,9 @@ int main(void) {
   }
   for (; group < groups + sizeof groups / sizeof *groups; ++group)
     for (i = 0; i < group->count; ++i) {
-      port = sluice_set_layer(&stage, inputs, group, i, extents, port);
+      port = sluice_set_layer(stages, inputs, group, i, extents, port);
       memset(arena.bytes, 0x3f, sizeof arena.bytes); /* bytes, and floats below 1 */
-      times[layer++] = sluice_time_of(&stage, (sluice_place *)(void *)arena.bytes, arena.bytes);
+      times[layer++] = sluice_time_of_layer(stages, arena.bytes);
     }
   for (i = 0; i < sizeof layer_of / sizeof *layer_of; ++i) {
     text = sluice_print_packed(text, packed_pairs, waiting, line);
@@ -316,7 +345,7 @@ Result<Measurer> make_measurer(const MeasureOptions& options) {
   Measurer made{.stage_count = stages.size(), .arena_bytes = bench.arena_bytes};
   for (std::size_t i = 0; i < stages.size(); ++i) {
     SLUICE_ASSIGN_OR_RETURN(std::string initialiser, parameters.initialiser(i));
-    packing.push_back({&stages[i], std::move(initialiser), bench.plan.scratch[i], bench.one_pixel[i]});
+    packing.push_back({&stages[i], std::move(initialiser), bench.plan.scratch[i], bench.one_pixel[i], layers.cut_of(stages[i].node)});
     made.most_inputs = std::max(made.most_inputs, stages[i].inputs.size());
   }
   const PackedLayers packed = pack_layers(bench.network, packing);

@@ -134,7 +134,19 @@ struct Extents {
 /// Layers of one kernel whose parameters point at the same things.
 struct Group {
   std::vector<std::size_t> layers;
-  std::vector<std::vector<std::string>> values;  // by layer
+};
+
+/// One struct in RAM for all layers of a group: its name, its type and its initialisers, by layer.
+struct Struct {
+  std::string name;
+  std::string type;
+  std::vector<std::string> initialisers;
+};
+
+/// What differs from layer to layer.
+struct Differences {
+  std::vector<std::vector<std::int64_t>> columns;  // of the rows
+  std::vector<std::string> assignments;
 };
 
 class Packer {
@@ -174,14 +186,12 @@ class Packer {
     for (const bool in_one_pixel : {false, true})
       for (std::size_t i = 0; i < layers_.size(); ++i) {
         if (layers_[i].in_one_pixel != in_one_pixel) continue;
-        std::vector<std::string> values = values_of(layers_[i].parameters);
-        std::string key = code_of(layers_[i].stage->kernel).run;
-        for (const std::string& value : values)
+        std::string key = code_of(layers_[i].stage->kernel).run + std::string(layers_[i].cut.empty() ? "" : ", cut");
+        for (const std::string& value : values_of(layers_[i].parameters))
           if (!is_number(value)) key += "," + value;
         const auto [found, added] = seen.emplace(key, groups.size());
         if (added) groups.emplace_back();
         groups[found->second].layers.push_back(i);
-        groups[found->second].values.push_back(std::move(values));
       }
     return groups;
   }
@@ -207,46 +217,54 @@ class Packer {
       add_port(made_by(layers_[layer]), true);
     }
     const std::string number = std::to_string(groups_++);
-    const bool has_parameters = *code.type != '\0';
-    const std::string set = has_parameters ? add_parameters(group, code.type, number) : std::string();
+    const Layer& first = layers_[group.layers[0]];
+    const auto of_all = [&](const std::string Layer::*initialiser) {
+      std::vector<std::string> all;
+      for (const std::size_t layer : group.layers) all.push_back(layers_[layer].*initialiser);
+      return all;
+    };
+    Differences differences;
+    if (!first.parameters.empty()) add_struct(group, {"parameters_" + number, code.type, of_all(&Layer::parameters)}, differences);
+    if (!first.cut.empty()) add_struct(group, {"cut_" + number, "sluice_cut", of_all(&Layer::cut)}, differences);
+    const std::string set = differences.assignments.empty() ? "NULL" : add_function(number, differences);
     const auto whole =
         std::count_if(group.layers.begin(), group.layers.end(), [&](std::size_t layer) { return !layers_[layer].in_one_pixel; });
     return "  " +
-           braced(code.run, has_parameters ? "&parameters_" + number : "NULL", set.empty() ? "NULL" : set,
-                  std::to_string(group.layers.size()), std::to_string(whole), layers_[group.layers[0]].stage->folds ? "1" : "0") +
+           braced(code.run, first.parameters.empty() ? "NULL" : "&parameters_" + number, first.cut.empty() ? "NULL" : "&cut_" + number, set,
+                  std::to_string(group.layers.size()), std::to_string(whole), first.stage->folds ? "1" : "0") +
            ",\n";
   }
 
-  /// The struct as its first layer has it, but what is 0 there and not in others: a scale of 0 would take another time. Gives the name of
-  /// the function that sets what differs, if anything does.
-  std::string add_parameters(const Group& group, const char* type, const std::string& number) {
-    const std::vector<Member> members = members_of(type);
-    std::vector<std::string> first = group.values[0], assignments, row_types;
-    std::vector<std::vector<std::int64_t>> columns;
+  /// As its first layer has it, but what is 0 there and not in others: a scale of 0 would take another time.
+  void add_struct(const Group& group, const Struct& made, Differences& differences) {
+    const std::vector<Member> members = members_of(made.type);
+    std::vector<std::vector<std::string>> values;
+    for (const std::string& initialiser : made.initialisers) values.push_back(values_of(initialiser));
+    std::vector<std::string> first = values[0];
+    const std::size_t before = differences.assignments.size();
     SLUICE_CHECK(first.size() == members.size(), "an initialiser has a value for each member");
     for (std::size_t m = 0; m < members.size(); ++m) {
-      for (std::size_t k = 1; is_float(first[m]) && first[m].starts_with("0x0p") && k < group.values.size(); ++k)
-        first[m] = group.values[k][m];
+      for (std::size_t k = 1; is_float(first[m]) && first[m].starts_with("0x0p") && k < values.size(); ++k) first[m] = values[k][m];
       if (!is_number(first[m]) || is_float(first[m]) || takes_no_time(members[m].name)) continue;
       std::vector<std::int64_t> column;
-      for (const std::vector<std::string>& values : group.values) column.push_back(integer_of(values[m]));
+      for (const std::vector<std::string>& of_layer : values) column.push_back(integer_of(of_layer[m]));
       if (std::all_of(column.begin(), column.end(), [&](std::int64_t value) { return value == column[0]; })) continue;
       std::string source = followed(group, column);
       if (source.empty()) {
+        auto& columns = differences.columns;
         const auto found = std::find(columns.begin(), columns.end(), column);
         source = "row->n" + std::to_string(found - columns.begin());
         if (found == columns.end()) columns.push_back(std::move(column));
       }
-      assignments.push_back("  parameters_" + number + "." + members[m].name + " = (" + members[m].type + ")" + source + ";\n");
+      differences.assignments.push_back("  " + made.name + "." + members[m].name + " = (" + members[m].type + ")" + source + ";\n");
     }
-    packed_.text += std::string("static ") + (assignments.empty() ? "const " : "") + type + " parameters_" + number + " = " +
-                    with_values(layers_[group.layers[0]].parameters, first) + ";\n";
-    if (assignments.empty()) return {};
-    return add_function(number, columns, assignments);
+    packed_.text += std::string("static ") + (differences.assignments.size() == before ? "const " : "") + made.type + " " + made.name +
+                    " = " + with_values(made.initialisers[0], first) + ";\n";
   }
 
-  std::string add_function(const std::string& number, const std::vector<std::vector<std::int64_t>>& columns,
-                           const std::vector<std::string>& assignments) {
+  /// Gives the name of the function that sets what differs.
+  std::string add_function(const std::string& number, const Differences& differences) {
+    const std::vector<std::vector<std::int64_t>>& columns = differences.columns;
     std::string function = "static void set_" + number + "(const sluice_layer *layer) {\n";
     if (!columns.empty()) {
       std::vector<std::size_t> by_width(columns.size());
@@ -267,7 +285,7 @@ class Packer {
       packed_.text += "\n};\n";
       function += "  const row_" + number + " *row = &rows_" + number + "[layer->number];\n";
     }
-    for (const std::string& assignment : assignments) function += assignment;
+    for (const std::string& assignment : differences.assignments) function += assignment;
     packed_.text += function + "}\n";
     return "set_" + number;
   }

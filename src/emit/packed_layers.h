@@ -23,6 +23,7 @@ struct Layer {
   std::string parameters;     // its initialiser in C; empty: its kernel has none
   std::uint64_t behind = 0;   // address of what follows its tensors
   bool in_one_pixel = false;  // its tensors lie in one pixel each
+  std::string cut;            // an initialiser of sluice_cut; empty: it is not cut
 };
 
 struct PackedLayers {

@@ -209,7 +209,7 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan) {
     const KernelCode& code = code_of(stage.kernel);
     stages += "  " +
               braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
-                     stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
+                     "stage_inputs + " + std::to_string(input_count),  // without inputs, too: C has no NULL + 0
                      view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
                      num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
                      num(outlives(network, region, stage.storage) ? 1 : 0)) +

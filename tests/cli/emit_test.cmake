@@ -63,6 +63,11 @@ sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
 string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
 sluice(0 emit ${reader} --dim W=64 --ram ${CMAKE_MATCH_1} -o least)
 
+sluice(1 emit --measure --test random -o x)
+expect_match("${err}" "--test: is of a model")
+sluice(1 emit --measure --dim W=64 -o x)
+expect_match("${err}" "--dim: is of a model, and none is given")
+
 # A measurer prints a profile that plan and predict take: of all kernels, and of those of a model
 sluice(0 emit --measure -o measurer --json)
 expect_documented_keys()

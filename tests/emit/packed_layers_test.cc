@@ -39,17 +39,17 @@ QdqBuilder network() {
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
-/// Every layer behind the address 4, its tensors whole or in one pixel; their addresses are what `layers` and `plan` say.
+/// Every layer behind the address 8, its tensors whole or in one pixel; their addresses are what `layers` and `plan` say.
 void place(const emit::Network& network, bool in_one_pixel, std::vector<emit::Layer>& layers, emit::MemoryPlan& plan) {
   for (const emit::Stage& stage : network.stages) {
-    std::uint64_t at = emit::kPlaceBytes;
+    std::uint64_t at = 2 * emit::kPlaceBytes;
     const auto add = [&](std::size_t storage, const RowExtents& view) {
       const std::uint64_t pixel = static_cast<std::uint64_t>(view.channels) * size_of(network.storages[storage].dtype);
       at = aligned(at + (in_one_pixel ? pixel : pixel * static_cast<std::uint64_t>(view.rows * view.pixels)));
     };
     for (const emit::StageInput& input : stage.inputs) add(input.storage, input.view);
     add(stage.storage, stage.out);
-    layers.push_back({&stage, "", at, in_one_pixel});
+    layers.push_back({&stage, "", at, in_one_pixel, ""});
     plan.scratch.push_back(at);
     plan.kept.push_back(at);
   }
@@ -60,7 +60,7 @@ std::string comparison(const emit::Layer& layer, std::size_t number) {
   const std::string type = emit::code_of(layer.stage->kernel).type, name = "expected_" + std::to_string(number);
   if (type.empty()) return {};
   std::string text = "  {\n    static const " + type + " " + name + " = " + layer.parameters + ";\n    const " + type + "* made = (const " +
-                     type + "*)stage.parameters;\n";
+                     type + "*)stages[1].parameters;\n";
   for (const emit::Member& member : emit::members_of(type)) {
     const bool time = member.name.find("zero") == std::string::npos && !member.name.ends_with("low") && !member.name.ends_with("high");
     if (time && member.type != "float") text += "    if (made->" + member.name + " != " + name + "." + member.name + ") return LAYER;\n";
@@ -109,19 +109,19 @@ TEST_CASE("a device unpacks the parameters that were packed, whole and in one pi
     REQUIRE(packed.order.size() == layers.size());
     std::string text = emit::copied_headers(*made, "measure.h") + parameters.stand_ins() + parameters.text + packed.text;
     text +=
-        "static sluice_stage stage;\nstatic sluice_input inputs[4];\nint main(void) {\n  const sluice_port* port = ports;\n"
+        "static sluice_stage stages[2];\nstatic sluice_input inputs[4];\nint main(void) {\n  const sluice_port* port = ports;\n"
         "  const sluice_layers* group = groups;\n  uint32_t number = 0;\n";
     for (std::size_t at = 0; at < layers.size(); ++at) {
       const emit::Layer& layer = layers[packed.order[at]];
       const std::string place = std::to_string(at + 1);
-      std::string compared = "  port = sluice_set_layer(&stage, inputs, group, number, extents, port);\n" + comparison(layer, at);
+      std::string compared = "  port = sluice_set_layer(stages, inputs, group, number, extents, port);\n" + comparison(layer, at);
       const auto& out = layer.stage->out;
       const std::uint64_t pixel = static_cast<std::uint64_t>(out.channels) * size_of(made->storages[layer.stage->storage].dtype);
-      compared += "  if (stage.run != " + std::string(emit::code_of(layer.stage->kernel).run) + ") return LAYER;\n";
-      compared += "  if (stage.inputs_count != " + std::to_string(layer.stage->inputs.size()) + ") return LAYER;\n";
-      compared += "  if (stage.rows != " + std::to_string(layer.stage->walked.rows) +
-                  " || stage.pixels != " + std::to_string(layer.stage->walked.pixels) + ") return LAYER;\n";
-      compared += "  if (stage.out.pixel_bytes != " + std::to_string(pixel) + " || stage.out.ring != " +
+      compared += "  if (stages[1].run != " + std::string(emit::code_of(layer.stage->kernel).run) + ") return LAYER;\n";
+      compared += "  if (stages[1].inputs_count != " + std::to_string(layer.stage->inputs.size()) + ") return LAYER;\n";
+      compared += "  if (stages[1].rows != " + std::to_string(layer.stage->walked.rows) +
+                  " || stages[1].pixels != " + std::to_string(layer.stage->walked.pixels) + ") return LAYER;\n";
+      compared += "  if (stages[1].out.pixel_bytes != " + std::to_string(pixel) + " || stages[1].out.ring != " +
                   std::to_string(in_one_pixel ? pixel : pixel * static_cast<std::uint64_t>(out.rows * out.pixels)) + ") return LAYER;\n";
       compared += "  if (++number == group->count) ++group, number = 0;\n";
       for (std::size_t found = compared.find("LAYER"); found != std::string::npos; found = compared.find("LAYER"))

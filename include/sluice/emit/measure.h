@@ -24,6 +24,7 @@ struct MeasureOptions {
   std::uint64_t ram = 16 << 10;             // of the arena
   std::optional<std::set<Kernel>> kernels;  // nothing: all that there are
   const model::Graph* model = nullptr;      // whose layers are timed; null: made-up ones alone
+  const Network* network = nullptr;         // of the model, which the least RAM cuts: its layers are timed in such pieces; null: whole
 };
 
 struct Measurer {
