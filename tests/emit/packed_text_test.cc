@@ -8,8 +8,8 @@ using namespace sluice::emit;
 namespace {
 
 std::string spelled(const PackedText& packed, std::uint8_t code) {
-  if (code < 128) return std::string(1, static_cast<char>(code));
-  const std::size_t at = 2 * static_cast<std::size_t>(code - 128);
+  if (code < 96) return std::string(1, code == 0 ? '\0' : static_cast<char>(code + 31));
+  const std::size_t at = 2 * static_cast<std::size_t>(code - 96);
   return spelled(packed, packed.pairs[at]) + spelled(packed, packed.pairs[at + 1]);
 }
 

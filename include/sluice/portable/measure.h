@@ -204,17 +204,18 @@ SLUICE_FN void sluice_print_time(float seconds) {
   sluice_print(at);
 }
 
-/* Text in byte pairs: a byte from 128 on stands for two of `pairs`, each of which may be such a byte again. `waiting` and `line` have room
+/* Text in byte pairs: a byte from 96 on stands for two of `pairs`, each of which may be such a byte again; others are characters from the
+ * space, 1, on. `waiting` and `line` have room
  * for as many as wait, and for the longest piece. Prints the piece at `text`, which ends with a zero, and gives what follows. */
 SLUICE_FN const uint8_t* sluice_print_packed(const uint8_t* text, const uint8_t* pairs, uint8_t* waiting, char* line) {
   uint32_t count = 0, length = 0;
   do {
     uint8_t code = count > 0 ? waiting[--count] : *text++;
-    while (code >= 128u) {
-      waiting[count++] = pairs[2u * (code - 128u) + 1u];
-      code = pairs[2u * (code - 128u)];
+    while (code >= 96u) {
+      waiting[count++] = pairs[2u * (code - 96u) + 1u];
+      code = pairs[2u * (code - 96u)];
     }
-    line[length++] = (char)code;
+    line[length++] = (char)(code != 0 ? code + 31 : 0);
   } while (line[length - 1] != '\0');
   sluice_print(line);
   return text;
