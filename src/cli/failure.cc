@@ -9,9 +9,14 @@
 namespace sluice::cli {
 namespace {
 
-/// In MiB, rounded up: a budget typed from this text works.
-std::string mebibytes_up(std::uint64_t bytes) {
-  return fmt::format("{:.2f} MiB", std::ceil(static_cast<double>(bytes) / 10485.76) / 100.0);
+constexpr std::uint64_t kKibi = 1024, kMebi = kKibi * kKibi;
+
+const char* unit_for(std::uint64_t bytes) { return bytes < kMebi ? "KiB" : "MiB"; }
+
+/// In KiB or MiB, rounded up: a budget typed from this text works.
+std::string rounded_up(std::uint64_t bytes) {
+  const double hundredth = static_cast<double>(bytes < kMebi ? kKibi : kMebi) / 100.0;
+  return fmt::format("{:.2f} {}", std::ceil(static_cast<double>(bytes) / hundredth) / 100.0, unit_for(bytes));
 }
 
 /// Lines stay lines: some complaints are several.
@@ -50,9 +55,12 @@ std::string describe(const Error& error) {
   if (error.code != ErrorCode::kBudgetTooSmall || !error.has_numbers) return error.to_string();
   std::string text(name_of(error.code));
   if (!error.subject().empty()) text += fmt::format(": {}", error.subject());
-  constexpr std::uint64_t kNoUnit = 65536;  // less than any budget: a number of something else
-  return text + fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes{}", error.needed,
-                            mebibytes_up(error.needed), error.available, error.available < kNoUnit ? " (a size has a unit: 16MiB)" : "");
+  text += fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes", error.needed, rounded_up(error.needed),
+                      error.available);
+  // Fewer bytes than the least size with a unit: a number of something else.
+  if (error.available > 0 && error.available < kKibi)
+    text += fmt::format(" (a size has a unit: {}{})", error.available, unit_for(error.needed));
+  return text;
 }
 
 }  // namespace sluice::cli

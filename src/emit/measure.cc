@@ -12,6 +12,7 @@
 #include "sluice/kernels/registry.h"
 #include "src/emit/kernels.h"
 #include "src/emit/model_layers.h"
+#include "src/emit/packed_layers.h"
 #include "src/emit/packed_text.h"
 #include "src/emit/parameters.h"
 #include "src/emit/text.h"
@@ -58,7 +59,7 @@ std::uint64_t aligned(std::uint64_t bytes) { return align_up(bytes, kArenaAlignm
 /// All layers read the same weights, which count in the flash of the device: so many values. Of a model's layers more, since the time of a
 /// product goes by how long its sums are.
 constexpr std::int64_t kMostWeights = 1 << 10, kMostWeightsOfModel = 1 << 13;
-/// So many layers of a model, at most: each takes some 200 bytes of flash.
+/// So many layers of a model, at most: each takes some 50 bytes of flash.
 constexpr std::size_t kMostLayers = 48;
 
 /// Layers side by side as stages of one network, and their places: each as if it were alone.
@@ -66,12 +67,11 @@ class Bench {
  public:
   Bench(const model::Graph& graph, const MeasureOptions& options) : graph_(graph), options_(options) {}
 
-  /// Is it timed? Not if it has another kernel, or does not fit.
-  bool add(NodeId id) {
-    auto made = make_stage(graph_, id);
-    if (!made || (options_.kernels && !options_.kernels->contains(made->kernel))) return false;
-    Trial trial = laid_out(*made, false);
-    if (trial.arena > options_.ram && reads_by_pixel(made->kernel)) trial = laid_out(*made, true);
+  /// Is a stage, as make_stage has it, timed? Not if it has another kernel, or does not fit.
+  bool add(const Stage& made) {
+    if (options_.kernels && !options_.kernels->contains(made.kernel)) return false;
+    Trial trial = laid_out(made, false);
+    if (trial.arena > options_.ram && reads_by_pixel(made.kernel)) trial = laid_out(made, true);
     least_arena = std::min(least_arena, trial.arena);
     if (trial.arena > options_.ram) return false;
     arena_bytes = std::max(arena_bytes, trial.arena);
@@ -79,13 +79,14 @@ class Bench {
     plan.storages.insert(plan.storages.end(), trial.places.begin(), trial.places.end());
     plan.scratch.push_back(trial.scratch);
     plan.kept.push_back(trial.kept);
-    plan.regions.push_back({network.stages.size(), network.stages.size() + 1, 0});
+    one_pixel.push_back(trial.in_one_pixel);
     network.stages.push_back(std::move(trial.stage));
     return true;
   }
 
   Network network;
   MemoryPlan plan;
+  std::vector<bool> one_pixel;  // by stage: do its tensors lie in one?
   std::uint64_t arena_bytes = 0, least_arena = UINT64_MAX;
 
  private:
@@ -94,6 +95,7 @@ class Bench {
     std::vector<Storage> storages;
     std::vector<StoragePlace> places;
     std::uint64_t scratch = 0, kept = 0, arena = 0;
+    bool in_one_pixel = false;
   };
 
   /// Pixels by row and column, wherever they lie in a ring: then the time is the same if all of them lie in one.
@@ -101,8 +103,7 @@ class Bench {
 
   Trial laid_out(Stage stage, bool in_one_pixel) const {
     const model::Node& node = graph_.node(stage.node);
-    Trial trial;
-    trial.arena = kPlaceBytes;
+    Trial trial{.arena = 2 * kPlaceBytes, .in_one_pixel = in_one_pixel};
     const auto place = [&](TensorId id) {
       const model::Tensor& t = graph_.tensor(id);
       trial.storages.push_back({.name = t.name, .dtype = t.dtype, .elements = t.shape.element_count()});
@@ -152,23 +153,43 @@ std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId
   return samples;
 }
 
+/// How the least RAM cuts each layer of a network: initialisers of sluice_cut.
+std::map<NodeId, std::string> cuts_of(const Network& network) {
+  std::map<NodeId, std::string> cuts;
+  const auto number = [](std::int64_t value) { return std::to_string(value); };
+  const auto along = [&](const Along& a) { return braced(number(a.stride), number(a.ahead), number(a.divisor), number(a.extent)); };
+  for (const Region& region : plan_smallest(network).regions)
+    for (std::size_t i = region.first; i < region.last; ++i) {
+      const Stage& stage = network.stages[i];
+      if (!stage.node.valid() || stage.inputs.empty()) continue;
+      const StageInput& input = stage.inputs[0];
+      const std::optional<std::size_t> maker = network.storages[input.storage].maker;
+      const bool waits = maker && region.contains(*maker) && !network.stages[*maker].folds;
+      Reach reach{{.extent = input.view.rows}, {.extent = input.view.pixels}};  // as a layer without one has its window
+      if (input.reach) reach = *input.reach;
+      cuts[stage.node] = braced(braced(along(reach.row), along(reach.pixel)), number(granule_of(stage, region)),
+                                number(waits ? granule_of(network.stages[*maker], region) : 0), input.reach ? "1" : "0");
+    }
+  return cuts;
+}
+
 /// Products are timed in all layers. Of other kernels, whose layers differ in their extents alone, a few tell as much as all, and each
 /// costs flash: every so many-th.
-std::vector<NodeId> few_of_each(const model::Graph& graph, const std::vector<Stage>& stages) {
+std::vector<Stage> few_of_each(const model::Graph& graph, const std::vector<Stage>& stages) {
   constexpr std::size_t kFew = 3;
-  std::map<std::pair<KernelId, std::uint16_t>, std::vector<NodeId>> alike;
-  std::vector<NodeId> few;
+  std::map<std::pair<KernelId, std::uint16_t>, std::vector<Stage>> alike;
+  std::vector<Stage> few;
   for (const Stage& stage : stages) {
     const std::vector<profiler::KernelSample> samples = samples_of(graph, stage.node);
     if (samples.empty()) continue;
     if (graph.node(stage.node).op == model::OpKind::kConv || graph.node(stage.node).op == model::OpKind::kDense)
-      few.push_back(stage.node);
+      few.push_back(stage);
     else
-      alike[{samples[0].kernel.kernel, samples[0].kernel.variant}].push_back(stage.node);
+      alike[{samples[0].kernel.kernel, samples[0].kernel.variant}].push_back(stage);
   }
-  for (const auto& [kernel, nodes] : alike)
-    for (std::size_t i = 0; i < nodes.size(); i += (nodes.size() + kFew - 1) / kFew) few.push_back(nodes[i]);
-  std::sort(few.begin(), few.end());
+  for (const auto& [kernel, same] : alike)
+    for (std::size_t i = 0; i < same.size(); i += (same.size() + kFew - 1) / kFew) few.push_back(same[i]);
+  std::sort(few.begin(), few.end(), [](const Stage& a, const Stage& b) { return a.node < b.node; });
   return few;
 }
 
@@ -187,17 +208,26 @@ class Layers {
     if (options.model != nullptr) of_model_ = options.model->nodes.size();
     graph = options.model != nullptr ? side_by_side(*options.model, small) : small;
     made_up_ = graph.nodes.size();
+    if (options.network != nullptr) cuts_ = cuts_of(*options.network);
   }
 
-  std::vector<NodeId> choose() {
-    std::vector<NodeId> chosen = own();
+  /// Of a layer, how the least RAM cuts it; nothing of a made-up one.
+  std::string cut_of(NodeId timed) const {
+    const auto found = cuts_.find(timed);
+    return found == cuts_.end() ? std::string() : found->second;
+  }
+
+  /// As make_stage has them.
+  std::vector<Stage> choose() {
+    std::vector<Stage> chosen = own(), made_up;
     Bench bench(graph, options_);
     for (std::size_t i = of_model_; i < made_up_; ++i) {
       const auto made = make_stage(graph, NodeId(i));
-      if (made && !told_.contains(made->kernel) && with_few_weights(graph, NodeId(i), kMostWeights) == NodeId(i)) bench.add(NodeId(i));
+      if (made && !told_.contains(made->kernel) && with_few_weights(graph, NodeId(i), kMostWeights) == NodeId(i) && bench.add(*made))
+        made_up.push_back(*made);
     }
     least_arena = std::min(least_arena, bench.least_arena);
-    for (const NodeId node : few_of_each(graph, bench.network.stages)) chosen.push_back(node);
+    for (Stage& stage : few_of_each(graph, made_up)) chosen.push_back(std::move(stage));
     return chosen;
   }
 
@@ -206,9 +236,9 @@ class Layers {
 
  private:
   /// The model's layers, each once. A kernel is told by them if none of its layers is left out.
-  std::vector<NodeId> own() {
+  std::vector<Stage> own() {
     std::vector<profiler::KernelSample> seen;
-    std::vector<NodeId> nodes;
+    std::vector<Stage> stages;
     std::set<Kernel> left_out;
     Bench bench(graph, options_);
     for (std::size_t i = 0; i < of_model_; ++i) {
@@ -217,12 +247,14 @@ class Layers {
       const std::vector<NodeId> timed = timed_as(NodeId(i));
       if (timed.empty()) left_out.insert(made->kernel);
       for (const NodeId node : timed) {
+        cuts_.emplace(node, cut_of(NodeId(i)));
         const std::vector<profiler::KernelSample> samples = samples_of(graph, node);
         const auto is_it = [&](const profiler::KernelSample& sample) { return same_work(sample, samples[0]); };
         if (!samples.empty() && std::any_of(seen.begin(), seen.end(), is_it)) continue;
-        if (!samples.empty() && nodes.size() < kMostLayers && bench.add(node)) {
+        const Stage stage = node == NodeId(i) ? *made : *make_stage(graph, node);
+        if (!samples.empty() && stages.size() < kMostLayers && bench.add(stage)) {
           seen.push_back(samples[0]);
-          nodes.push_back(node);
+          stages.push_back(stage);
           told_.insert(made->kernel);
         } else {
           left_out.insert(made->kernel);
@@ -231,7 +263,7 @@ class Layers {
     }
     for (const Kernel kernel : left_out) told_.erase(kernel);
     least_arena = bench.least_arena;
-    return nodes;
+    return stages;
   }
 
   /// The node itself or, if it has too many weights, two with so few: what each output more takes follows from both.
@@ -247,6 +279,7 @@ class Layers {
 
   const MeasureOptions& options_;
   std::size_t of_model_ = 0, made_up_ = 0;
+  std::map<NodeId, std::string> cuts_;
   std::set<Kernel> told_;
 };
 
@@ -265,24 +298,30 @@ static union {
   uint8_t bytes[ARENA_BYTES];
   float alignment;
 } arena;
-static float times[sizeof stages / sizeof *stages];
+static sluice_stage stages[2];
+static sluice_input inputs[MOST_INPUTS];
+static float times[LAYERS];
 static uint8_t waiting[WAITING];
 static char line[LONGEST];
 
 int main(void) {
+  const sluice_layers *group = groups;
+  const sluice_port *port = ports;
   const uint8_t *text = packed_text;
-  uint32_t i;
+  uint32_t i, layer = 0;
   if (sluice_ticks_per_second() == 0) {
     sluice_print("SLUICE_CLOCK_HZ is not defined");
     return 1;
   }
-  for (i = 0; i < sizeof stages / sizeof *stages; ++i) {
-    memset(arena.bytes, 0x3f, sizeof arena.bytes); /* bytes, and floats below 1 */
-    times[i] = sluice_time_of(&stages[i], (sluice_place *)(void *)arena.bytes, arena.bytes);
-  }
-  for (i = 0; i < sizeof stage_of / sizeof *stage_of; ++i) {
+  for (; group < groups + sizeof groups / sizeof *groups; ++group)
+    for (i = 0; i < group->count; ++i) {
+      port = sluice_set_layer(stages, inputs, group, i, extents, port);
+      memset(arena.bytes, 0x3f, sizeof arena.bytes); /* bytes, and floats below 1 */
+      times[layer++] = sluice_time_of_layer(stages, arena.bytes);
+    }
+  for (i = 0; i < sizeof layer_of / sizeof *layer_of; ++i) {
     text = sluice_print_packed(text, packed_pairs, waiting, line);
-    sluice_print_time(times[stage_of[i]]);
+    sluice_print_time(times[layer_of[i]]);
   }
   sluice_print_packed(text, packed_pairs, waiting, line);
   return 0;
@@ -293,25 +332,31 @@ int main(void) {
 
 Result<Measurer> make_measurer(const MeasureOptions& options) {
   Layers layers(options);
-  const std::vector<NodeId> nodes = layers.choose();
-  if (nodes.empty() && layers.least_arena != UINT64_MAX)
+  const std::vector<Stage> chosen = layers.choose();
+  if (chosen.empty() && layers.least_arena != UINT64_MAX)
     return fail(make_error(ErrorCode::kBudgetTooSmall, "measure", "arena of the smallest layer", layers.least_arena, options.ram));
-  if (nodes.empty()) return fail(ErrorCode::kUnsupported, "measure", "none of the model's kernels is measured");
+  if (chosen.empty()) return fail(ErrorCode::kUnsupported, "measure", "none of the model's kernels is measured");
   const model::Graph& graph = layers.graph;
   Bench bench(graph, options);
-  for (const NodeId node : nodes) bench.add(node);
-  Measurer made{.stage_count = bench.network.stages.size(), .arena_bytes = bench.arena_bytes};
+  for (const Stage& stage : chosen) bench.add(stage);
+  const std::vector<Stage>& stages = bench.network.stages;
   ParameterWriter parameters(graph, bench.network, bench.plan);
-  for (std::size_t i = 0; i < bench.network.stages.size(); ++i) {
-    SLUICE_RETURN_IF_ERROR(parameters.write(i));
-    for (profiler::KernelSample& sample : samples_of(graph, bench.network.stages[i].node)) {
-      made.samples.push_back(std::move(sample));
-      made.stages.push_back(i);
-    }
+  std::vector<Layer> packing;
+  Measurer made{.stage_count = stages.size(), .arena_bytes = bench.arena_bytes};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    SLUICE_ASSIGN_OR_RETURN(std::string initialiser, parameters.initialiser(i));
+    packing.push_back({&stages[i], std::move(initialiser), bench.plan.scratch[i], bench.one_pixel[i], layers.cut_of(stages[i].node)});
+    made.most_inputs = std::max(made.most_inputs, stages[i].inputs.size());
   }
+  const PackedLayers packed = pack_layers(bench.network, packing);
+  for (std::size_t place = 0; place < packed.order.size(); ++place)
+    for (profiler::KernelSample& sample : samples_of(graph, stages[packed.order[place]].node)) {
+      made.samples.push_back(std::move(sample));
+      made.stages.push_back(place);
+    }
   sort_by_kernel(made);
-  made.text = copied_headers(bench.network, "measure.h") + "\n" + parameters.stand_ins() + parameters.text +
-              stage_tables(bench.network, bench.plan);
+  made.text = (packed.wide ? "#define SLUICE_WIDE_LAYERS\n\n" : "") + copied_headers(bench.network, "measure.h") + "\n" +
+              parameters.stand_ins() + parameters.text + packed.text;
   return made;
 }
 
@@ -321,11 +366,16 @@ std::string measure_program(const Measurer& measurer, const std::vector<std::str
       " * `sluice predict` take (--profile FILE --threads 1). The clock and the way out may be replaced: see sluice_ticks below. C99. "
       "*/\n\n";
   const PackedText packed = pack_text(pieces);
-  text += measurer.text + "\n/* Which stage each sample is timed by, and what is printed before its time. */\n";
-  text += c_array("stage_of", std::vector<std::uint16_t>(measurer.stages.begin(), measurer.stages.end()));
+  text += measurer.text + "\n/* Which layer each sample is timed by, and what is printed before its time. */\n";
+  constexpr std::size_t kMostOfByte = 256;
+  text += measurer.stage_count <= kMostOfByte
+              ? c_array("layer_of", std::vector<std::uint8_t>(measurer.stages.begin(), measurer.stages.end()))
+              : c_array("layer_of", std::vector<std::uint16_t>(measurer.stages.begin(), measurer.stages.end()));
   text += c_array("packed_text", packed.bytes) + c_array("packed_pairs", packed.pairs);
   std::string main_function = kMain;
   for (const auto& [word, number] : {std::pair<std::string_view, std::uint64_t>{"ARENA_BYTES", measurer.arena_bytes},
+                                     {"MOST_INPUTS", measurer.most_inputs},
+                                     {"LAYERS", measurer.stage_count},
                                      {"WAITING", packed.most_waiting},
                                      {"LONGEST", packed.longest}})
     main_function.replace(main_function.find(word), word.size(), std::to_string(number));

@@ -1,5 +1,6 @@
 #include "src/emit/model_layers.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace sluice::emit {
@@ -57,10 +58,11 @@ std::optional<NodeId> with_few_weights(model::Graph& graph, NodeId id, std::int6
   if (!dense && (node.op != model::OpKind::kConv || node.as<model::ConvAttributes>().depthwise())) return std::nullopt;
   model::Weight weight = graph.weight(node.weights[0]);
   const std::int64_t groups = dense ? 1 : node.as<model::ConvAttributes>().groups;
-  // Whole panels where there is one: the engine's work is counted in them.
+  // Whole panels where there is one: the engine's work is counted in them. Else pairs, since emitted kernels sum two outputs at a time.
   const std::int64_t most = most_values / (weight.shape.element_count() / weight.shape[0]);
-  const std::int64_t unit = groups == 1 && most >= kPanelLanes ? kPanelLanes : groups;
-  const std::int64_t outputs = most / unit * unit;
+  constexpr std::int64_t kPair = 2;
+  const std::int64_t unit = groups != 1 ? groups : most >= kPanelLanes ? kPanelLanes : std::min(most, kPair);
+  const std::int64_t outputs = unit == 0 ? 0 : most / unit * unit;
   if (outputs == 0) return std::nullopt;
   (dense ? std::get<model::DenseAttributes>(node.attributes).out_features : std::get<model::ConvAttributes>(node.attributes).out_channels) =
       outputs;

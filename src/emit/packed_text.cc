@@ -6,7 +6,9 @@
 namespace sluice::emit {
 namespace {
 
-constexpr std::uint32_t kFirstCode = 128, kCodes = 128;
+// Characters from the space on are 1 to 95, so that more bytes are left for pairs.
+constexpr std::uint8_t kBeforeSpace = 31;
+constexpr std::uint32_t kFirstCode = 96, kCodes = 160;
 
 struct Pair {
   std::uint8_t first = 0, second = 0;
@@ -40,7 +42,7 @@ void replace(std::vector<std::uint8_t>& bytes, const Pair& pair, std::uint8_t co
 PackedText pack_text(const std::vector<std::string>& pieces) {
   PackedText packed;
   for (const std::string& piece : pieces) {
-    packed.bytes.insert(packed.bytes.end(), piece.begin(), piece.end());
+    for (const char c : piece) packed.bytes.push_back(static_cast<std::uint8_t>(c - kBeforeSpace));
     packed.bytes.push_back(0);
     packed.longest = std::max(packed.longest, static_cast<std::uint32_t>(piece.size()) + 1);
   }

@@ -20,9 +20,6 @@ namespace {
 using model::Node;
 namespace integer = kernels::integer;
 
-std::string num(std::int64_t value) { return std::to_string(value); }
-std::string unsigned_num(std::uint64_t value) { return std::to_string(value) + "u"; }
-
 std::string window_of(const Window& w) {
   return braced(num(w.in_h), num(w.in_w), num(w.kernel_h), num(w.kernel_w), num(w.stride_h), num(w.stride_w), num(w.dilation_h),
                 num(w.dilation_w), num(w.pad_top), num(w.pad_left), num(w.pad_bottom), num(w.pad_right));
@@ -58,12 +55,16 @@ const char* out_of(DType type) { return type == DType::kU8 ? "SLUICE_OUT_U8" : t
 }  // namespace
 
 Status ParameterWriter::write(std::size_t stage) {
-  const Stage& s = network_.stages[stage];
-  const KernelCode& code = code_of(s.kernel);
-  if (*code.type == '\0') return {};
-  SLUICE_ASSIGN_OR_RETURN(const std::string values, initialiser(stage, graph_.node(s.node)));
-  text += std::string("static const ") + code.type + " parameters_" + std::to_string(stage) + " = " + values + ";\n";
+  const KernelCode& code = code_of(network_.stages[stage].kernel);
+  SLUICE_ASSIGN_OR_RETURN(const std::string values, initialiser(stage));
+  if (!values.empty()) text += std::string("static const ") + code.type + " parameters_" + std::to_string(stage) + " = " + values + ";\n";
   return {};
+}
+
+Result<std::string> ParameterWriter::initialiser(std::size_t stage) {
+  const Stage& s = network_.stages[stage];
+  if (*code_of(s.kernel).type == '\0') return std::string();
+  return initialiser(stage, graph_.node(s.node));
 }
 
 Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& node) {

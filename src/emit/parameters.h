@@ -20,6 +20,8 @@ class ParameterWriter {
 
   /// Appends the constants of a stage and "static const TYPE parameters_I = {...};" to `text`. Errors: those of reading weights.
   Status write(std::size_t stage);
+  /// The same without the line of the parameters: gives what initialises them, or nothing where the kernel has none.
+  Result<std::string> initialiser(std::size_t stage);
 
   /// The constants that all stages of a graph without values point at.
   std::string stand_ins() const;

@@ -1,9 +1,11 @@
 // Numbers and names as C writes them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -26,6 +28,9 @@ inline std::string c_decimal(float value) {
   std::snprintf(text, sizeof text, "%.8ef", static_cast<double>(value));
   return text;
 }
+
+inline std::string num(std::int64_t value) { return std::to_string(value); }
+inline std::string unsigned_num(std::uint64_t value) { return std::to_string(value) + "u"; }
 
 template <class T>
 std::string c_number(T value) {
@@ -88,8 +93,10 @@ inline std::string c_name(std::string_view stem) {
     if (digit && name.empty()) name = "_";
     name += letter || digit ? c : '_';
   }
-  // The portable headers have types of that name already.
-  if (name == "sluice") name = "_" + name;
+  // The portable headers have types of that name already. NAME.h must not stand before a header that emitted code includes.
+  constexpr std::string_view kTaken[] = {"sluice", "float", "math",    "stddef",   "stdint", "string",
+                                         "stdio",  "time",  "arm_mve", "arm_acle", "measure"};
+  if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) name = "_" + name;
   return name.empty() ? "_" : name;
 }
 

@@ -10,9 +10,6 @@
 namespace sluice::emit {
 namespace {
 
-std::string num(std::int64_t value) { return std::to_string(value); }
-std::string unsigned_num(std::uint64_t value) { return std::to_string(value) + "u"; }
-
 constexpr std::string_view kIncludePrefix = "#include \"sluice/portable/";
 
 /// Headers that `name` includes, itself last, each once.
@@ -190,27 +187,6 @@ std::string port_macros(const model::Graph& graph, const NetworkPort& port, cons
   return text;
 }
 
-}  // namespace
-
-/// Their text, without the includes that it replaces.
-std::string copied_headers(const Network& network, std::string_view walk) {
-  std::vector<std::string_view> names;
-  add_headers(walk, names);
-  for (const Stage& stage : network.stages) add_headers(code_of(stage.kernel).header, names);
-  std::string text;
-  for (const PortableHeader& header : portable_headers()) {
-    if (std::find(names.begin(), names.end(), header.name) == names.end()) continue;
-    for (std::size_t at = 0; at < header.text.size();) {
-      const std::size_t end = std::min(header.text.find('\n', at), header.text.size() - 1) + 1;
-      const std::string_view line = header.text.substr(at, end - at);
-      if (!line.starts_with(kIncludePrefix)) text += line;
-      at = end;
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 /// Tables of what stages read, and of the stages.
 std::string stage_tables(const Network& network, const MemoryPlan& plan) {
   std::string reaches, inputs = "static const sluice_input stage_inputs[] = {\n", stages = "static const sluice_stage stages[] = {\n";
@@ -233,7 +209,7 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan) {
     const KernelCode& code = code_of(stage.kernel);
     stages += "  " +
               braced(code.run, *code.type == '\0' ? std::string("NULL") : "&parameters_" + std::to_string(i),
-                     stage.inputs.empty() ? std::string("NULL") : "stage_inputs + " + std::to_string(input_count),
+                     "stage_inputs + " + std::to_string(input_count),  // without inputs, too: C has no NULL + 0
                      view_of(network, plan, stage.storage, stage.out), num(stage.walked.rows), num(stage.walked.pixels),
                      num(granule_of(stage, region)), num(static_cast<std::int64_t>(stage.inputs.size())), num(stage.folds ? 1 : 0),
                      num(outlives(network, region, stage.storage) ? 1 : 0)) +
@@ -242,6 +218,27 @@ std::string stage_tables(const Network& network, const MemoryPlan& plan) {
   }
   if (input_count == 0) inputs += "  {{0, 1, 0, 0}, NULL, -1},\n";
   return reaches + inputs + "};\n" + stages + "};\n";
+}
+
+}  // namespace
+
+/// Their text, without the includes that it replaces.
+std::string copied_headers(const Network& network, std::string_view walk) {
+  std::vector<std::string_view> names;
+  add_headers(walk, names);
+  for (const Stage& stage : network.stages) add_headers(code_of(stage.kernel).header, names);
+  std::string text;
+  for (const PortableHeader& header : portable_headers()) {
+    if (std::find(names.begin(), names.end(), header.name) == names.end()) continue;
+    for (std::size_t at = 0; at < header.text.size();) {
+      const std::size_t end = std::min(header.text.find('\n', at), header.text.size() - 1) + 1;
+      const std::string_view line = header.text.substr(at, end - at);
+      if (!line.starts_with(kIncludePrefix)) text += line;
+      at = end;
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 std::int64_t input_passes(const MemoryPlan& plan) { return plan.regions[0].strips; }

@@ -15,9 +15,8 @@ std::string write_source(const model::Graph& graph, const EmitOptions& options, 
 std::string write_header(const model::Graph& graph, const EmitOptions& options, const Network& network, const MemoryPlan& plan,
                          const StackBytes& stack);
 
-/// Parts of the source, for the measurer too: the portable headers that the stages and `walk` need, and the tables that the walk reads.
+/// A part of the source, for the measurer too: the portable headers that the stages and `walk` need.
 std::string copied_headers(const Network& network, std::string_view walk);
-std::string stage_tables(const Network& network, const MemoryPlan& plan);
 
 /// How often the rows of a streamed input are asked for: it is what the first stage makes.
 std::int64_t input_passes(const MemoryPlan& plan);

@@ -63,6 +63,11 @@ sluice(4 emit ${reader} --dim W=64 --ram 1KiB -o x)
 string(REGEX MATCH "works is ([0-9]+) bytes" least "${err}")
 sluice(0 emit ${reader} --dim W=64 --ram ${CMAKE_MATCH_1} -o least)
 
+sluice(1 emit --measure --test random -o x)
+expect_match("${err}" "--test: is of a model")
+sluice(1 emit --measure --dim W=64 -o x)
+expect_match("${err}" "--dim: is of a model, and none is given")
+
 # A measurer prints a profile that plan and predict take: of all kernels, and of those of a model
 sluice(0 emit --measure -o measurer --json)
 expect_documented_keys()
@@ -120,6 +125,14 @@ if(arm_gcc AND arm_qemu)
   # A count of instructions, so no other program disturbs it: 9.6 when it was written.
   if(NOT measured OR NOT board_latency GREATER 3 OR NOT board_latency LESS 30)
     message(FATAL_ERROR "a board whose instructions take a nanosecond each takes ${board_latency} ms")
+  endif()
+  # A few KiB: 2380 bytes of its own and 822 of its 13 layers when it was written
+  execute_process(COMMAND ${SOURCE_DIR}/scripts/emit-size cortex-m4 measurer_of_model/measure.c WORKING_DIRECTORY ${WORK_DIR}
+    OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  expect_match("${said}" "measurer ([0-9]+) B and its layers ([0-9]+) B")
+  string(REGEX MATCH "measurer ([0-9]+) B and its layers ([0-9]+) B" found "${said}")
+  if(NOT CMAKE_MATCH_1 LESS 2600 OR NOT CMAKE_MATCH_2 LESS 900)
+    message(FATAL_ERROR "the measurer has grown: ${said}")
   endif()
 else()
   message(STATUS "SKIPPED: the measurer on a board: arm-none-eabi-gcc or qemu-system-arm is not installed")

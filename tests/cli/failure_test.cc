@@ -54,3 +54,16 @@ TEST_CASE("of a complaint as long as a file its beginning and its end are said")
   const std::string whole(4000, 'y');
   CHECK(said(whole) == "sluice: " + whole + "\n");
 }
+
+TEST_CASE("a budget that is too small is told in a unit of its size, and that a size has one where none was typed") {
+  using sluice::ErrorCode;
+  const auto told = [](std::uint64_t needed, std::uint64_t given) {
+    return describe(sluice::make_error(ErrorCode::kBudgetTooSmall, "net", "", needed, given));
+  };
+  const std::string begin = "budget too small: net: the smallest budget that works is ";
+  CHECK(told(8'388'609, 1 << 20) == begin + "8388609 bytes (8.01 MiB); given: 1048576 bytes");
+  CHECK(told(8'388'608, 16) == begin + "8388608 bytes (8.00 MiB); given: 16 bytes (a size has a unit: 16MiB)");
+  CHECK(told(21'584, 1 << 10) == begin + "21584 bytes (21.08 KiB); given: 1024 bytes");
+  CHECK(told(21'584, 20) == begin + "21584 bytes (21.08 KiB); given: 20 bytes (a size has a unit: 20KiB)");
+  CHECK(told(21'584, 0) == begin + "21584 bytes (21.08 KiB); given: 0 bytes");
+}

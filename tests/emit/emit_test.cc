@@ -361,7 +361,14 @@ TEST_CASE("the same model gives the same text, and names become C names") {
   REQUIRE(second);
   CHECK(first->source == second->source);
   CHECK(first->header == second->header);
+  // A stage without inputs points at some: sanitizers speak of NULL + 0.
+  CHECK(first->source.find("{sluice_read_row, NULL, stage_inputs + 0,") != std::string::npos);
   CHECK(emit::c_name_of("mnist-8") == "mnist_8");
   CHECK(emit::c_name_of("8x*/") == "_8x__");
   CHECK(emit::c_name_of("sluice") == "_sluice");
+  // NAME.h must not hide a header that emitted code includes.
+  CHECK(emit::c_name_of("float") == "_float");
+  CHECK(emit::c_name_of("string") == "_string");
+  CHECK(emit::c_name_of("measure") == "_measure");
+  CHECK(emit::c_name_of("int") == "int");
 }

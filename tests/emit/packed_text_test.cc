@@ -8,8 +8,8 @@ using namespace sluice::emit;
 namespace {
 
 std::string spelled(const PackedText& packed, std::uint8_t code) {
-  if (code < 128) return std::string(1, static_cast<char>(code));
-  const std::size_t at = 2 * static_cast<std::size_t>(code - 128);
+  if (code < 96) return std::string(1, code == 0 ? '\0' : static_cast<char>(code + 31));
+  const std::size_t at = 2 * static_cast<std::size_t>(code - 96);
   return spelled(packed, packed.pairs[at]) + spelled(packed, packed.pairs[at + 1]);
 }
 
@@ -43,8 +43,8 @@ TEST_CASE("pieces of text come back from byte pairs") {
   CHECK(packed.most_waiting < 32);
 }
 
-TEST_CASE("text in which nothing repeats stays as it is") {
+TEST_CASE("text in which nothing repeats stays as it is, counted from the space") {
   const PackedText packed = pack_text({"abc", "def"});
-  CHECK(packed.bytes == std::vector<std::uint8_t>{'a', 'b', 'c', 0, 'd', 'e', 'f', 0});
+  CHECK(packed.bytes == std::vector<std::uint8_t>{'a' - 31, 'b' - 31, 'c' - 31, 0, 'd' - 31, 'e' - 31, 'f' - 31, 0});
   CHECK(packed.most_waiting == 1);
 }

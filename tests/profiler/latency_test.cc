@@ -57,6 +57,28 @@ TEST_CASE("shapes that the fit misses pull what is near them, and nothing that i
   CHECK(seconds(far) == Approx(true_seconds(far)).epsilon(0.25));
 }
 
+TEST_CASE("a layer of emitted code takes what it took, in proportion to its rows and outputs") {
+  DeviceProfile profile = measured_profile();
+  const auto layer = [](std::uint32_t rows, std::uint32_t channels, std::uint32_t depth, std::uint64_t input_bytes) {
+    return StepWork({2ull * rows * 6 * channels * depth, input_bytes, 100, 100},
+                    {.rows = rows, .columns = 6, .channels = channels, .depth = depth}, 0);
+  };
+  // Far from the fit: 1 ms for each row and two outputs, and a third of that more where a residual is read.
+  for (const auto& [work, seconds] : {std::pair{layer(4, 16, 8, 192), 32e-3}, std::pair{layer(4, 16, 8, 576), 40e-3},
+                                      std::pair{layer(4, 16, 32, 768), 70e-3}, std::pair{layer(4, 32, 32, 768), 110e-3}})
+    profile.samples.push_back({kKernel, work, seconds});
+  fit(profile);
+  profile.copies_views = true;
+  const auto seconds = [&](const StepWork& work) { return step_seconds(profile, kKernel, {}, work) - profile.step_overhead_seconds; };
+  CHECK(seconds(layer(4, 16, 8, 192)) == Approx(32e-3));
+  CHECK(seconds(layer(4, 16, 8, 576)) == Approx(40e-3));
+  CHECK(seconds(layer(1, 16, 8, 48)) == Approx(8e-3));
+  CHECK(seconds(layer(3, 16, 8, 432)) == Approx(30e-3));
+  CHECK(seconds(layer(2, 96, 32, 384)) == Approx((110e-3 + 4 * 40e-3) / 2));  // by what 16 outputs more took
+  profile.copies_views = false;
+  CHECK(seconds(layer(4, 16, 8, 192)) != Approx(32e-3));  // the engine's steps go by the fit
+}
+
 TEST_CASE("what is left to learn is nothing at a sample and all far from every one") {
   const DeviceProfile profile = measured_profile();
   const std::vector<StepWork> steps = {profile.samples.front().work, StepWork({1, 1, 1, 1})};

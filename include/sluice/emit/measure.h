@@ -24,12 +24,14 @@ struct MeasureOptions {
   std::uint64_t ram = 16 << 10;             // of the arena
   std::optional<std::set<Kernel>> kernels;  // nothing: all that there are
   const model::Graph* model = nullptr;      // whose layers are timed; null: made-up ones alone
+  const Network* network = nullptr;         // of the model, which the least RAM cuts: its layers are timed in such pieces; null: whole
 };
 
 struct Measurer {
   std::vector<profiler::KernelSample> samples;  // sorted by kernel; seconds are the device's to find
   std::vector<std::size_t> stages;              // that each of them is timed by
   std::size_t stage_count = 0;
+  std::size_t most_inputs = 0;  // of a stage
   std::uint64_t arena_bytes = 0;
   std::string text;  // kernels, constants and tables
 };

@@ -9,6 +9,8 @@
 // The weights are those for which r comes closest to the samples' deviations, smoothed as far as leaving each out in turn says (fit.h).
 // Rejected, with figures in docs/prediction.md: the fit alone, boosted trees on the same samples, means by distance.
 //
+// Of emitted code, whose measurer times a model's own layers, a step of such a layer takes what it took, in proportion to its rows and outputs.
+//
 // A step of a kernel that was not measured takes the longer of its arithmetic and its traffic, plus what its activations take from and to
 // memory because a core's own cache does not hold them, plus its dispatch.
 //
@@ -155,11 +157,37 @@ inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kern
 
 inline constexpr double kLeastSeconds = 1e-9;
 
+/// Emitted code takes equally long for each row of a layer, and for each of its outputs: what was measured of the layer itself, whole or
+/// with fewer outputs, says what it takes. 0: of no such layer.
+inline double emitted_seconds(std::span<const KernelSample> samples, const StepWork& work) noexcept {
+  const auto read_by_row = [](const StepWork& w) { return static_cast<double>(w.cost.input_bytes) / w.shape.rows; };
+  const auto row_seconds = [](const KernelSample& sample) { return sample.seconds / sample.work.shape.rows; };
+  const auto farther = [&](const KernelSample& a, const KernelSample* b) {  // a residual is input, too
+    return b != nullptr && std::abs(read_by_row(a.work) - read_by_row(work)) >= std::abs(read_by_row(b->work) - read_by_row(work));
+  };
+  const KernelSample *same = nullptr, *narrow = nullptr, *wide = nullptr;
+  for (const KernelSample& sample : samples) {
+    StepShape shape = sample.work.shape;
+    const std::uint32_t channels = std::exchange(shape.channels, work.shape.channels);
+    shape.rows = work.shape.rows;
+    if (shape != work.shape) continue;
+    if (channels == work.shape.channels && !farther(sample, same)) same = &sample;
+    if (channels < work.shape.channels && (narrow == nullptr || channels < narrow->work.shape.channels)) narrow = &sample;
+    if (channels < work.shape.channels && (wide == nullptr || channels > wide->work.shape.channels)) wide = &sample;
+  }
+  if (same != nullptr) return row_seconds(*same) * work.shape.rows;
+  if (narrow == wide) return 0;
+  const double more = (row_seconds(*wide) - row_seconds(*narrow)) / (wide->work.shape.channels - narrow->work.shape.channels);
+  return (row_seconds(*wide) + more * (work.shape.channels - wide->work.shape.channels)) * work.shape.rows;
+}
+
 /// One step on this CPU itself.
 inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
   const KernelRates* const rates = rates_of(profile, kernel, work.variant);
   if (rates != nullptr) {
-    const double seconds = measured_seconds(*rates, of_kernel(profile.samples, rates->kernel), work, tile_of(profile.isa));
+    const std::span<const KernelSample> samples = of_kernel(profile.samples, rates->kernel);
+    double seconds = profile.copies_views ? emitted_seconds(samples, work) : 0;
+    if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile.isa));
     return std::max(seconds, kLeastSeconds) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);

@@ -162,23 +162,25 @@ profiler::DeviceProfile emitted_device(const emit::Measurer& measurer) {
   return profile;
 }
 
-std::set<emit::Kernel> kernels_of(const CommandLine& line, const OpenedModel& opened) {
-  std::set<emit::Kernel> kernels;
-  for (const emit::Stage& stage : unwrap(emit::make_network(opened.model->graph(), network_options(line))).stages)
-    kernels.insert(stage.kernel);
-  return kernels;
-}
-
 void emit_measurer(const CommandLine& line) {
   if (!line.max_overhead.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--max-overhead", "is of a model; --measure emits none"));
+  if (!line.test.empty()) raise(make_error(ErrorCode::kInvalidArgument, "--test", "is of a model; --measure emits none"));
+  if (line.model.empty() && !line.dims.empty())
+    raise(make_error(ErrorCode::kInvalidArgument, "--dim", "is of a model, and none is given to --measure"));
   emit::MeasureOptions options;
   if (!line.ram.empty() && (options.ram = parse_ram(line.ram)) == 0)
     raise(make_error(ErrorCode::kInvalidArgument, "--ram", "is a size with --measure: its layers are chosen to fit"));
   std::optional<OpenedModel> opened;
+  emit::Network network;
   if (!line.model.empty()) {
     opened.emplace(line);
-    options.kernels = kernels_of(line, *opened);
     options.model = &opened->model->graph();
+    emit::NetworkOptions network_form = network_options(line);
+    if (options.model->inputs.size() > 1) network_form.input = emit::InputForm::kHeld;  // layers are timed alike
+    network = unwrap(emit::make_network(*options.model, network_form));
+    options.network = &network;
+    options.kernels.emplace();
+    for (const emit::Stage& stage : network.stages) options.kernels->insert(stage.kernel);
   }
   const emit::Measurer measurer = unwrap(emit::make_measurer(options));
   const std::string source = (std::filesystem::path(make_folder(line)) / "measure.c").string();
