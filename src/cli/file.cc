@@ -1,6 +1,7 @@
 #include "src/cli/file.h"
 
 #include <cerrno>
+#include <filesystem>
 
 #include "src/cli/failure.h"
 
@@ -31,6 +32,12 @@ void write_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<c
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
+}
+
+void refuse_replacing(const std::string& output, const std::string& read, const char* what) {
+  std::error_code error;
+  if (std::filesystem::equivalent(output, read, error))
+    raise(make_error(ErrorCode::kInvalidArgument, output, std::string("the ") + what + " would replace a file that it is made from"));
 }
 
 void write_atomically(const std::string& path, std::span<const std::byte> bytes) {

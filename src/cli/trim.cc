@@ -133,9 +133,7 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
 void trim(const TrimOptions& options) {
   Needs needs;
   for (const std::string& path : options.models) {
-    std::error_code error;
-    if (std::filesystem::equivalent(path, options.output, error))
-      raise(make_error(ErrorCode::kInvalidArgument, options.output, "the list would replace a model that it is made from"));
+    refuse_replacing(options.output, path, "list");
     const std::shared_ptr<const Model> model = open_model(path, {}, options.key);
     // A file without weights is encrypted all the same.
     if (model->file().key() != nullptr) needs.features |= model::bit_of(model::Feature::kEncryption);

@@ -255,3 +255,16 @@ foreach(command "convert;vgg.onnx;-o;x.sluice" "quantize;vgg.onnx;--data;${SOURC
   sluice(0 ${command} --json)
   expect_documented_keys()
 endforeach()
+
+# A file that a command reads is not written over
+foreach(command "plan;--save;" "plan;--svg;" "run;--trace;" "report;-o;")
+  list(GET command 0 name)
+  list(GET command 1 option)
+  file(SHA256 ${WORK_DIR}/vgg.sluice before)
+  sluice(1 ${name} vgg.sluice ${option} vgg.sluice ${SCOPE})
+  expect_match("${err}" "vgg.sluice: the (plan|picture|trace|page) would replace a file that it is made from")
+  file(SHA256 ${WORK_DIR}/vgg.sluice after)
+  if(NOT after STREQUAL before)
+    message(FATAL_ERROR "${name} ${option} wrote over the model")
+  endif()
+endforeach()
