@@ -9,11 +9,6 @@
 namespace sluice::cli {
 namespace {
 
-/// In MiB, rounded up: a budget typed from this text works.
-std::string mebibytes_up(std::uint64_t bytes) {
-  return fmt::format("{:.2f} MiB", std::ceil(static_cast<double>(bytes) / 10485.76) / 100.0);
-}
-
 /// Lines stay lines: some complaints are several.
 void print_visibly(std::string_view text) noexcept {
   for (const char c : text) {
@@ -44,6 +39,10 @@ ErrorCode code_of_status(int status) noexcept {
                                ErrorCode::kIo, ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory, ErrorCode::kWrongKey})
     if (exit_status(code) == status) return code;
   return ErrorCode::kInternal;
+}
+
+std::string mebibytes_up(std::uint64_t bytes) {
+  return fmt::format("{:.2f} MiB", std::ceil(static_cast<double>(bytes) / 10485.76) / 100.0);
 }
 
 std::string describe(const Error& error) {
