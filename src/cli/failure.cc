@@ -13,12 +13,6 @@ constexpr std::uint64_t kKibi = 1024, kMebi = kKibi * kKibi;
 
 const char* unit_for(std::uint64_t bytes) { return bytes < kMebi ? "KiB" : "MiB"; }
 
-/// In KiB or MiB, rounded up: a budget typed from this text works.
-std::string rounded_up(std::uint64_t bytes) {
-  const double hundredth = static_cast<double>(bytes < kMebi ? kKibi : kMebi) / 100.0;
-  return fmt::format("{:.2f} {}", std::ceil(static_cast<double>(bytes) / hundredth) / 100.0, unit_for(bytes));
-}
-
 /// Lines stay lines: some complaints are several.
 void print_visibly(std::string_view text) noexcept {
   for (const char c : text) {
@@ -49,6 +43,11 @@ ErrorCode code_of_status(int status) noexcept {
                                ErrorCode::kIo, ErrorCode::kOutputMismatch, ErrorCode::kOutOfMemory, ErrorCode::kWrongKey})
     if (exit_status(code) == status) return code;
   return ErrorCode::kInternal;
+}
+
+std::string rounded_up(std::uint64_t bytes) {
+  const double hundredth = static_cast<double>(bytes < kMebi ? kKibi : kMebi) / 100.0;
+  return fmt::format("{:.2f} {}", std::ceil(static_cast<double>(bytes) / hundredth) / 100.0, unit_for(bytes));
 }
 
 std::string describe(const Error& error) {

@@ -4,6 +4,7 @@
 // command does the same with them: stop, say `sluice: <text>`, leave with the status. main.cc catches; nothing else does.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ ErrorCode code_of_status(int status) noexcept;
 /// `program: text` on stderr. Words and names in it are others': what moves a terminal's cursor is shown as \x1b, and of a text as long as a
 /// file its beginning and its end are. Allocates nothing.
 void complain(const char* program, std::string_view text) noexcept;
+
+/// In KiB or MiB, rounded up: a budget that is typed from this text is not refused.
+std::string rounded_up(std::uint64_t bytes);
 
 /// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.
 std::string describe(const Error& error);

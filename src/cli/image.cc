@@ -38,6 +38,14 @@ std::uint64_t decoding_bytes(std::int64_t width, std::int64_t height, std::uint6
   return static_cast<std::uint64_t>(width) * static_cast<std::uint64_t>(height) * kBytesPerPixel + 2 * file_size;
 }
 
+/// The size to which a picture must be scaled down, its proportions kept, to be decoded within the limit; empty where that leaves nothing.
+std::string size_that_fits(std::int64_t width, std::int64_t height, std::uint64_t needed, std::uint64_t limit) {
+  const double scale = std::sqrt(static_cast<double>(limit) / static_cast<double>(needed));
+  const auto fitting_width = static_cast<std::int64_t>(scale * static_cast<double>(width));
+  const auto fitting_height = static_cast<std::int64_t>(scale * static_cast<double>(height));
+  return fitting_width < 1 || fitting_height < 1 ? "" : fmt::format("a picture of {} x {}, ", fitting_width, fitting_height);
+}
+
 Picture decode(const std::string& path, int channels, std::uint64_t memory_limit_bytes) {
   const FileDescriptor descriptor = unwrap(open_for_reading(path));
   const std::uint64_t file_size = size_of_file(descriptor, path);
@@ -53,10 +61,13 @@ Picture decode(const std::string& path, int channels, std::uint64_t memory_limit
   }
   const std::uint64_t needed = decoding_bytes(width, height, file_size);
   if (needed > memory_limit_bytes) {
-    throw Failure(ErrorCode::kBudgetTooSmall,
-                  fmt::format("budget too small: {}: decoding a picture of {} x {} takes {} bytes, the budget leaves {}; give a smaller "
-                              "picture or a .npy file",
-                              path, width, height, needed, memory_limit_bytes));
+    constexpr std::uint64_t kOtherPages = 256 * 1024;  // what one process touches before it decodes and another does not
+    throw Failure(
+        ErrorCode::kBudgetTooSmall,
+        fmt::format("budget too small: {}: decoding a picture of {} x {} takes {} bytes, the budget leaves {}; give {} more, {}or "
+                    "a .npy file",
+                    path, width, height, needed, memory_limit_bytes, rounded_up(needed - memory_limit_bytes + kOtherPages),
+                    size_that_fits(width, height, needed, memory_limit_bytes)));
   }
   Picture picture{width, height, nullptr};
   constexpr std::uint64_t kDecoder = 64 * 1024;  // its tables, beside a picture of any size

@@ -96,7 +96,7 @@ void print_as_text(const Planned& planned, const Model& model) {
   fmt::print("{}{}  policy {}, {} thread{}, {}\n\n", model.file().path(), dims_text(model), plan.policy, plan.threads,
              plan.threads == 1 ? "" : "s", plan.repeat ? "repeated runs" : "one cold run");
   print_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
-  print_row("minimum", format_bytes(planned.budget.minimum_budget), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
+  print_row("minimum", rounded_up(planned.budget.minimum_budget.count()), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
   print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
   print_row("arena", format_bytes(plan.arena_bytes));
   print_row("activations", format_bytes(plan::activation_peak(plan).bytes),
@@ -153,7 +153,10 @@ void plan(const PlanOptions& options) {
     return;
   }
   const Clock::time_point start = Clock::now();
-  planned.budget = unwrap(plan_session(*model, planned.options));
+  auto budget = plan_session(*model, planned.options);
+  if (!budget && budget.error().code == ErrorCode::kBudgetTooSmall && options.explain)
+    explain_minimum(*model, planned.options, Bytes(budget.error().needed));
+  planned.budget = unwrap(std::move(budget));
   planned.planning_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   planned.partition = unwrap(report_partition(*model, planned.options, planned.budget.plan));
   if (!options.save.empty()) unwrap(plan::save_plan(planned.budget.plan, options.save));

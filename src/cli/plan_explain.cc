@@ -32,8 +32,8 @@ class Explanation {
     const plan::Step& step = plan_.steps[peak_.step];
     const model::Node& node = graph_.node(step.node);
     fmt::print("\nThe smallest budget is {}: {} that is not arena, and {} at step {}, {} {}, rows {}-{}, channels {}-{}:\n",
-               format_bytes(minimum), format_bytes(overhead), format_bytes(peak_.bytes), peak_.step, name_of(node.op), visible(node.name),
-               step.rows.begin, step.rows.end, step.channels.begin, step.channels.end);
+               rounded_up(minimum.count()), format_bytes(overhead), format_bytes(peak_.bytes), peak_.step, name_of(node.op),
+               visible(node.name), step.rows.begin, step.rows.end, step.channels.begin, step.channels.end);
     const std::vector<Line> lines = live();
     for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
       fmt::print("  {:>12}   {}\n", format_bytes(lines[i].size), lines[i].what);

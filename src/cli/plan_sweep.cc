@@ -96,16 +96,17 @@ void print_as_json(const std::vector<Point>& points) {
 std::string text_of(const std::optional<double>& ms) { return ms ? fmt::format("{:.1f}", *ms) : "none"; }
 
 void print_as_text(const std::vector<Point>& points) {
+  fmt::print("{}\n\n", points.front().plan.repeat ? "repeated runs" : "one cold run; --repeat for a program that runs many times");
   fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}{:>10}\n", "budget", "arena", "resident", "streamed", "ms", "bound",
              "on demand", "flexnn", "planning");
   for (const Point& point : points) {
     const plan::Plan& plan = point.plan;
-    fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10.1f}{:>10.1f}{:>12}{:>10}{:>10.1f}\n", format_bytes(point.budget),
+    fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10.1f}{:>10.1f}{:>12}{:>10}{:>10.1f}\n", rounded_up(point.budget.count()),
                format_bytes(plan.arena_bytes), format_bytes(plan.resident_bytes), format_bytes(plan.streamed_bytes), predicted_ms(plan),
                plan.prediction.bound_ms, text_of(point.on_demand_ms), text_of(point.flexnn_ms), point.planning_ms);
   }
-  fmt::print("\nsmallest {} ({} bytes), comfortable {} (within 5 % of the fastest)\n", format_bytes(points.front().budget),
-             points.front().budget.count(), format_bytes(comfortable_budget(points)));
+  fmt::print("\nsmallest {} ({} bytes), comfortable {} (within 5 % of the fastest)\n", rounded_up(points.front().budget.count()),
+             points.front().budget.count(), rounded_up(comfortable_budget(points).count()));
 }
 
 }  // namespace

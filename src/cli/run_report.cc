@@ -136,6 +136,15 @@ std::string read_remark(const RunReport& report) {
   return fmt::format("in {:.1f} ms, {:.2f} GB/s{}", milliseconds(last.load_ns), rate, report.runs.size() == 1 ? "" : ", in the last run");
 }
 
+/// What the peak is to be compared with: a budget of the library bounds less than the process.
+std::string memory_remark(const RunReport& report, Bytes arena_bytes) {
+  const std::string arena = "arena " + format_bytes(arena_bytes);
+  if (report.options.budget >= kUnlimitedBytes) return arena;
+  const std::string budget = format_bytes(report.options.budget);
+  if (report.options.scope == BudgetScope::kProcess) return fmt::format("of {}; {}", budget, arena);
+  return fmt::format("of the process; the library has {}, its {}", budget, arena);
+}
+
 void print_top(const RunReport& report, const model::Graph& graph) {
   for (std::size_t i = 0; i < report.top.size(); ++i) {
     fmt::print("\n  {} {}\n", visible(graph.outputs[i].name), shape_text(graph.outputs[i].onnx_shape));
@@ -190,9 +199,7 @@ void print_as_text(const RunReport& report, const Model& model, const plan::Plan
   print_row("compute", fmt::format("{:.1f} ms", milliseconds(last.wall_ns - last.stall_ns)));
   print_row("stall", fmt::format("{:.1f} ms", milliseconds(last.stall_ns)), "waiting for reads");
   if (report.cached_bytes) print_row("page cache", format_bytes(Bytes(*report.cached_bytes)), "of the model file, after the runs");
-  print_row("peak RSS", format_bytes(report.memory.peak_resident),
-            report.options.budget >= kUnlimitedBytes ? fmt::format("arena {}", format_bytes(plan.arena_bytes))
-                                                     : fmt::format("of {}; arena {}", budget, format_bytes(plan.arena_bytes)));
+  print_row("peak RSS", format_bytes(report.memory.peak_resident), memory_remark(report, plan.arena_bytes));
   print_steps(report, model.graph(), plan);
   print_top(report, model.graph());
   for (const Verdict& verdict : report.verdicts) {
