@@ -34,10 +34,9 @@ void write_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<c
   }
 }
 
-void refuse_replacing(const std::string& output, const std::string& read, const char* what) {
+void refuse_replacing(const std::string& output, const std::string& read, const char* reason) {
   std::error_code error;
-  if (std::filesystem::equivalent(output, read, error))
-    raise(make_error(ErrorCode::kInvalidArgument, output, std::string("the ") + what + " would replace a file that it is made from"));
+  if (std::filesystem::equivalent(output, read, error)) raise(make_error(ErrorCode::kInvalidArgument, output, reason));
 }
 
 void write_atomically(const std::string& path, std::span<const std::byte> bytes) {

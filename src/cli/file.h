@@ -18,8 +18,8 @@ void read_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<st
 /// Writes all of `bytes` from `offset` on. Throws Failure (kIo).
 void write_exactly(const FileDescriptor& file, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& path);
 
-/// Refuses to write `what` over a file that the command reads. Throws Failure (kInvalidArgument).
-void refuse_replacing(const std::string& output, const std::string& read, const char* what);
+/// Refuses an `output` that is the file `read`, which the command reads: "the plan would replace ...". Throws Failure (kInvalidArgument).
+void refuse_replacing(const std::string& output, const std::string& read, const char* reason);
 
 /// A file that appears whole or not at all. Throws Failure (kIo).
 void write_atomically(const std::string& path, std::span<const std::byte> bytes);

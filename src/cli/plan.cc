@@ -145,8 +145,8 @@ void plan(const PlanOptions& options) {
   const FoundProfile profile = find_profile(options.budget.profile, planned.options.threads);
   planned.options.profile = profile.get();
   planned.profile = profile.path;
-  refuse_replacing(options.save, options.budget.model, "plan");
-  refuse_replacing(options.svg, options.budget.model, "picture");
+  refuse_replacing(options.save, options.budget.model, "the plan would replace the model that it is made from");
+  refuse_replacing(options.svg, options.budget.model, "the picture would replace the model that it is made from");
   const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
   if (options.sweep) {
     print_sweep(*model, planned.options, options.json);

@@ -241,7 +241,7 @@ void warn_of_excess(const RunReport& report) {
 }
 
 SessionOptions session_options_of(const RunOptions& options) {
-  refuse_replacing(options.trace, options.budget.model, "trace");
+  refuse_replacing(options.trace, options.budget.model, "the trace would replace the model that it is made from");
   SessionOptions result = session_options(options.budget);
   result.max_turns = options.max_turns;
   result.repeat = options.warmup + options.repeat > 1;

@@ -133,7 +133,7 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
 void trim(const TrimOptions& options) {
   Needs needs;
   for (const std::string& path : options.models) {
-    refuse_replacing(options.output, path, "list");
+    refuse_replacing(options.output, path, "the list would replace a model that it is made from");
     const std::shared_ptr<const Model> model = open_model(path, {}, options.key);
     // A file without weights is encrypted all the same.
     if (model->file().key() != nullptr) needs.features |= model::bit_of(model::Feature::kEncryption);

@@ -72,7 +72,7 @@ ExpectedTimes expect(const Model& model, const plan::Plan& plan, const ReportOpt
 
 void report(const ReportOptions& options) {
   if (options.budget.budget == "auto") raise(make_error(ErrorCode::kInvalidArgument, "--budget", "a report is of one budget, not of auto"));
-  refuse_replacing(options.output, options.budget.model, "page");
+  refuse_replacing(options.output, options.budget.model, "the page would replace the model that it is made from");
   session_options(options.budget);  // whose words for what is wrong with an option are better than a child's
   const auto model = open_model(options.budget.model, options.budget.dims, options.budget.key);
   const ScratchFolder workshop("sluice-report");
