@@ -28,7 +28,9 @@ struct sluice_session {
   std::atomic<bool> asked{false};  // a run was begun with `done`, which was not called yet
   sluice_done done = nullptr;
   void* done_context = nullptr;
-  std::unique_ptr<sluice::AsyncSession> runner{};  // made when it is first wanted; ends before all else
+  std::atomic<sluice::AsyncSession*> runner{nullptr};  // made by the first call that wants it; owned
+
+  ~sluice_session() { delete runner.load(); }  // before all else ends
 };
 
 namespace {
@@ -159,12 +161,12 @@ sluice_status hand_out(sluice::Result<std::vector<sluice::profiler::DeviceProfil
   return SLUICE_OK;
 }
 
-/// The session's runner, made now if there is none.
+/// The session's runner, made now if there is none. Of threads that call at the same time the first one's is kept.
 sluice::Result<sluice::AsyncSession*> runner_of(sluice_session& session) noexcept {
-  if (session.runner == nullptr) {
-    SLUICE_ASSIGN_OR_RETURN(session.runner, sluice::AsyncSession::create(*session.session));
-  }
-  return session.runner.get();
+  if (sluice::AsyncSession* const runner = session.runner) return runner;
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<sluice::AsyncSession> made, sluice::AsyncSession::create(*session.session));
+  sluice::AsyncSession* kept = nullptr;
+  return session.runner.compare_exchange_strong(kept, made.get()) ? made.release() : kept;
 }
 
 void tell_done(void* self, const sluice::Status& status) noexcept {
@@ -422,7 +424,8 @@ sluice_status sluice_session_run_async(sluice_session* session, sluice_done done
 
 sluice_status sluice_session_wait(sluice_session* session) {
   if (session == nullptr) return null_argument();
-  return session->runner == nullptr ? SLUICE_OK : report(session->runner->wait());
+  sluice::AsyncSession* const runner = session->runner;
+  return runner == nullptr ? SLUICE_OK : report(runner->wait());
 }
 
 sluice_status sluice_session_stats(const sluice_session* session, sluice_run_stats* stats) {
