@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/kernels/integer/lane_groups.h"
+#include "src/kernels/integer/padded.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::integer {
@@ -74,27 +75,6 @@ class Spread {
   std::int64_t outputs_ = 0;           // of a group, where the block is whole groups
   std::int64_t source_[kWidestLanes];  // of each live lane's first input
 };
-
-/// Fills the part of a strip that holds `area`; padding becomes `zero`.
-void fill(const RowView& in, const Window& w, const StripArea& area, const Spread& spread, int zero, std::int64_t bytes,
-          std::int64_t row_bytes, std::uint8_t* strip) noexcept {
-  const std::int64_t step = area.column_step;
-  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
-  const std::int64_t inside_end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
-  const auto pad = [&](std::uint8_t* to, std::int64_t pixels) { std::memset(to, zero, static_cast<std::size_t>(pixels * bytes)); };
-  for (std::int64_t r = 0; r < area.rows; ++r) {
-    std::uint8_t* const to = strip + r * row_bytes;
-    const std::int64_t row = area.row + r * area.row_step;
-    if (row < 0 || row >= w.in_h || inside_end == left) {
-      pad(to, area.columns);
-      continue;
-    }
-    pad(to, left);
-    const auto* from = in.at<const std::uint8_t>(area.image * w.in_h + row, area.column + left * step);
-    spread(from, step * in.pixel_pitch, inside_end - left, to + left * bytes);
-    pad(to + inside_end * bytes, area.columns - inside_end);
-  }
-}
 
 /// The weights of a panel as lanes read them: value i of a lane, i counting taps and in each the group's inputs.
 class PanelTaps {
@@ -172,6 +152,7 @@ void run_grouped(const KernelCall& call, const TileTable& table) noexcept {
   const OutAreas areas(call.rows, conv.window, plan);
   const UnitGrid units{.blocks = ceil_div(channels.size(), kWidestLanes), .runs = areas.count()};
   const int zero = zero_of(call);
+  const std::int64_t bytes = pixel_bytes(conv);
   for_each_unit(call, units.count(), [&](std::int64_t unit, int thread) noexcept {
     const UnitPlace place = units[unit];
     const OutArea area = areas[place.run];
@@ -179,8 +160,7 @@ void run_grouped(const KernelCall& call, const TileTable& table) noexcept {
     const Spread spread(conv, channels.begin + first, live);
     auto* const strip = reinterpret_cast<std::uint8_t*>(strips.strip(thread));
     for_each_area(conv.window, area, plan, [&](const StripArea& part, std::int64_t before) noexcept {
-      fill(call.inputs[0].view, conv.window, part, spread, zero, pixel_bytes(conv), plan.in_columns * pixel_bytes(conv),
-           strip + before * pixel_bytes(conv));
+      fill_padded(call.inputs[0].view, conv.window, part, bytes, plan.in_columns * bytes, zero, spread, strip + before * bytes);
     });
     run_area(call, table, plan, area, strip, groups.run_of(first, live), channels.begin + first);
   });

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/kernels/integer/matrix.h"
+#include "src/kernels/integer/padded.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::integer {
@@ -45,27 +46,6 @@ void copy_pixels(const std::uint8_t* from, std::int64_t step, std::int64_t depth
   }
 }
 
-/// As weighted::fill_strip, of bytes that padding fills with `zero`.
-void fill_bytes(const RowView& in, const Window& w, const StripArea& area, std::int64_t first_channel, std::int64_t depth,
-                std::int64_t row_bytes, int zero, std::uint8_t* strip) noexcept {
-  const std::int64_t bytes = ceil_div(depth, kWord) * kWord, step = area.column_step;
-  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
-  const std::int64_t inside_end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
-  const auto pad = [&](std::uint8_t* to, std::int64_t pixels) { std::memset(to, zero, static_cast<std::size_t>(pixels * bytes)); };
-  for (std::int64_t r = 0; r < area.rows; ++r) {
-    std::uint8_t* const to = strip + r * row_bytes;
-    const std::int64_t row = area.row + r * area.row_step;
-    if (row < 0 || row >= w.in_h || inside_end == left) {
-      pad(to, area.columns);
-      continue;
-    }
-    pad(to, left);
-    const auto* from = in.at<const std::uint8_t>(area.image * w.in_h + row, area.column + left * step) + first_channel;
-    copy_pixels(from, step * in.pixel_pitch, depth, inside_end - left, to + left * bytes);
-    pad(to + inside_end * bytes, area.columns - inside_end);
-  }
-}
-
 /// Runs the tiles of a unit whose strip is filled: pixels split evenly, across output rows.
 void run_tiles(const KernelCall& call, const TileTable& table, const StripPlan& plan, const OutArea& area, const std::uint8_t* strip,
                const Block& block, const TileJob& job) noexcept {
@@ -101,6 +81,7 @@ void run_strips(const KernelCall& call, const TileTable& table) noexcept {
   const Strips strips(call.workspace, plan, threads);
   const Terms terms = terms_of(call, call.workspace + strip_workspace(plan, threads).count());
   const int zero = zero_of(call);
+  const std::int64_t pixel_bytes = plan.depth * kWord;
   set_segments(w, plan, strips.segment_offsets(0));
   for (std::int64_t s = 0; s < plan.segments; ++s) strips.segment_offsets(0)[s] *= kWord;
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
@@ -110,8 +91,10 @@ void run_strips(const KernelCall& call, const TileTable& table) noexcept {
     auto* const strip = reinterpret_cast<std::uint8_t*>(strips.strip(thread));
     if (!strips.holds(thread, block.group * areas.count() + place.run)) {
       for_each_area(w, area, plan, [&](const StripArea& part, std::int64_t first) noexcept {
-        fill_bytes(call.inputs[0].view, w, part, block.group * conv.group_depth(), conv.group_depth(), plan.in_columns * plan.depth * kWord,
-                   zero, strip + first * plan.depth * kWord);
+        const auto copy = [&](const std::uint8_t* from, std::int64_t step, std::int64_t pixels, std::uint8_t* to) noexcept {
+          copy_pixels(from + block.group * conv.group_depth(), step, conv.group_depth(), pixels, to);
+        };
+        fill_padded(call.inputs[0].view, w, part, pixel_bytes, plan.in_columns * pixel_bytes, zero, copy, strip + first * pixel_bytes);
       });
     }
     TileJob job = job_of(call, block, terms);
