@@ -4,6 +4,8 @@ struct Avx2 {
   static constexpr int kLanes = 8;
   static constexpr int kBytes = 32;
   static constexpr bool kPairs = false;
+  static constexpr bool kReadsPointers = false;
+  static constexpr bool kFetches = false;
 
   using Sums = __m256i;
   using Reals = __m256;

@@ -5,6 +5,10 @@ struct Avx512 {
   static constexpr int kBytes = 64;
   static constexpr int kRows = 12;  // and two panels: 24 registers of sums, 2 of weights (4 without VNNI), the rest for values
   static constexpr int kFewRows = 3;
+  // Pointers of rows are read from memory: those that find no general register compilers keep in vectors', from where they take their way
+  // through the ports that multiply.
+  static constexpr bool kReadsPointers = true;
+  static constexpr bool kFetches = true;
   static constexpr bool kPairs = true;
 
   using Sums = __m512i;

@@ -80,10 +80,12 @@ void run_unit(const KernelCall& call, const TileTable& table, const Reading& rea
     return in.at<const std::uint8_t>(row, walk.x() * reading.stride_w) + block.group * reading.depth;
   };
   const std::uint8_t* a = input();
+  const NextBlock next(call, cut.blocks, place, run.size());
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     a = walk.set_tile(a, reading.stride_w * in.pixel_pitch, input, rows);
+    next.set(tile - run.begin, job);
     table.tile(rows, job);
   }
 }

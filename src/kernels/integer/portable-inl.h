@@ -11,6 +11,8 @@ struct Portable {
   static constexpr int kBytes = 16;
   static constexpr int kFewRows = 0;
   static constexpr bool kPairs = false;
+  static constexpr bool kReadsPointers = false;
+  static constexpr bool kFetches = false;
 
   using Sums = I32x4;
   using Reals = F32x4;

@@ -48,12 +48,13 @@ void copy_pixels(const std::uint8_t* from, std::int64_t step, std::int64_t depth
 
 /// Runs the tiles of a unit whose strip is filled: pixels split evenly, across output rows.
 void run_tiles(const KernelCall& call, const TileTable& table, const StripPlan& plan, const OutArea& area, const std::uint8_t* strip,
-               const Block& block, const TileJob& job) noexcept {
+               const StripCut& cut, const UnitPlace& place, TileJob job) noexcept {
   const Window& w = call.parameters<IntegerConvolutionParameters>().window;
   const std::int64_t pixels = area.rows.size() * area.columns.size(), count = ceil_div(pixels, table.rows);
   const std::int64_t pixel_step = (plan.columns_apart ? 1 : w.stride_w) * plan.depth * kWord;
   const std::int64_t row_step = (plan.rows_apart ? 1 : w.stride_h) * plan.in_columns * plan.depth * kWord;
-  PixelWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, block.channel);
+  PixelWalk walk(call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns, cut.blocks[place.block].channel);
+  const NextBlock next(call, cut.blocks, place, count);
   const std::uint8_t* row_start = strip;
   const std::uint8_t* a = strip;
   for (std::int64_t tile = 0; tile < count; ++tile) {
@@ -61,6 +62,7 @@ void run_tiles(const KernelCall& call, const TileTable& table, const StripPlan& 
     rows.count = static_cast<int>(even_part({0, pixels}, tile, count).size());
     a = walk.set_tile(
         a, pixel_step, [&]() noexcept { return row_start += row_step; }, rows);
+    next.set(tile, job);
     table.tile(rows, job);
   }
 }
@@ -101,7 +103,7 @@ void run_strips(const KernelCall& call, const TileTable& table) noexcept {
     job.segment_offsets = strips.segment_offsets(0);
     job.segments = plan.segments;
     job.depth = w.taps() / plan.segments * plan.depth;
-    run_tiles(call, table, plan, area, strip, block, job);
+    run_tiles(call, table, plan, area, strip, cut, place, job);
   });
   finish_floats(call, table.isa);
 }

@@ -23,6 +23,9 @@ using operators::IntegerRange;
 /// Enough rows for the largest tile of any instruction set.
 inline constexpr int kMaxTileRows = 16;
 
+/// The tiles that fetch the next block, a part each and a line every few k: at once, before a tile, they would wait for each other.
+inline constexpr int kTilesOfPrefetch = 4;
+
 /// Pixels of one tile. Outputs and residuals begin with the first channel of the block.
 struct TileRows {
   int count = 0;
@@ -48,7 +51,9 @@ struct TileJob {
   int last_lanes = 16;                            // lanes of the last panel that are outputs
   const std::int64_t* segment_offsets = nullptr;  // in bytes
   std::int64_t segments = 1;
-  std::int64_t depth = 0;  // groups of four of a segment
+  std::int64_t depth = 0;                    // groups of four of a segment
+  const std::int8_t* next_panels = nullptr;  // the block that will follow, to be fetched into L2; null: none
+  std::int64_t next_part = 0;                // which of `kTilesOfPrefetch` parts of it this tile fetches
   Finish finish;
 };
 

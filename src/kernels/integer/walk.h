@@ -57,6 +57,35 @@ inline TileJob job_of(const KernelCall& call, const Block& block, const Terms& t
   return job;
 }
 
+/// The weights that a thread will most likely want next, as weighted::NextPanels: on a CPU whose last cache is far away the 7x7 layers of
+/// ResNet-50 took 1.4 times as long without.
+class NextBlock {
+ public:
+  /// A unit has `tiles` tiles.
+  NextBlock(const KernelCall& call, const weighted::Blocks& blocks, const weighted::UnitPlace& place, std::int64_t tiles) noexcept
+      : first_part_(place.units_before * tiles) {
+    if (place.next_block != place.block) {
+      const WeightOperand& weight = call.weights[0];
+      const std::int64_t panel = blocks[place.next_block].first_panel - weight.panels.begin;
+      panels_ = reinterpret_cast<const std::int8_t*>(weight.data) +
+                panel * static_cast<std::int64_t>(weighted_of(call).panels.panel_bytes.count());
+    } else if (place.last && !call.next_weights.empty()) {
+      panels_ = reinterpret_cast<const std::int8_t*>(call.next_weights.data());
+      first_part_ = std::min<std::int64_t>(0, kTilesOfPrefetch - tiles);
+    }
+  }
+
+  /// Gives tile `tile` of the unit its part to fetch.
+  void set(std::int64_t tile, TileJob& job) const noexcept {
+    job.next_part = first_part_ + tile;
+    job.next_panels = job.next_part >= 0 && job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
+  }
+
+ private:
+  const std::int8_t* panels_ = nullptr;  // null: none
+  std::int64_t first_part_;              // of the unit's first tile
+};
+
 /// Writes the pointers of one pixel after another, along the rows of an area.
 class PixelWalk {
  public:
