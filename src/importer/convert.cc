@@ -106,7 +106,10 @@ Status make_graph(const OnnxGraph& onnx, const ConvertOptions& options, const st
     report.problems.push_back({error.code, std::string(error.subject()), "", onnx.opset, error.to_string()});
     return stop();
   }
-  if (!options.exact) choose_numerics(graph);
+  std::set<std::string> exact;
+  for (const DraftNode& node : made.draft.nodes)
+    if (node.sums_whole_numbers) exact.insert(node.name);
+  if (!options.exact) choose_numerics(graph, exact);
   if (options.sparse && !may_be_absent(options)) choose_sparse(graph, made.recipes, options.prune, report.pruned);
   return {};
 }

@@ -91,6 +91,7 @@ struct DraftNode {
   std::vector<std::uint8_t> table;          // kUnary of the class int8
   std::optional<ByteScale> sums;            // kInt8 with a residual: what the sums are rounded to before it is added
   std::vector<BodyWeight> body_weights;     // kPlain: in the order of its bodies
+  bool sums_whole_numbers = false;          // in floats, exactly: no Winograd, and no scale in its weights
   bool dead = false;
 
   /// The function of a kBinary node.

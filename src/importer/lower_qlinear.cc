@@ -2,7 +2,10 @@
 // DequantizeLinear and QuantizeLinear, which form_integer (rewrite/rewrite.h) makes one node. What it could not keep exact refuses here,
 // and the lowerings in whole numbers (lower_quantised.cc) or the plain operators take it.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 
 #include "src/importer/lower_plain.h"
 #include "src/importer/quantised.h"
@@ -73,6 +76,58 @@ bool lower_integer_conv(NodeContext& c) {
   NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/real");
   lower_conv(inner);
   set_quantised(c, inner.outputs()[0], 6);
+  return true;
+}
+
+namespace {
+
+/// The weight at `at` less its zero points behind the scale, as floats; nothing where 255 times the sizes of an output's values, and its
+/// bias, could pass what floats hold exactly.
+std::optional<Constant> whole_weight(const NodeContext& c, std::size_t at, const std::vector<std::int64_t>& bias) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 24;
+  const Constant& q = *c.input_constant(at);
+  std::vector<float> zeros(1, 0.0f);
+  if (c.has_input(at + 2)) zeros = floats(*c.input_constant(at + 2));
+  const kernels::ScaleOrder order{.inner = q.shape.count(1, q.shape.rank()), .extent = static_cast<std::int64_t>(zeros.size())};
+  Constant made = dequantised(q, std::vector<float>(zeros.size(), 1.0f), zeros, order);
+  const std::vector<float> values = floats(made);
+  for (std::int64_t n = 0; n < q.shape[0]; ++n) {
+    std::int64_t most = bias.empty() ? 0 : std::abs(bias[static_cast<std::size_t>(n)]);
+    for (std::int64_t i = 0; i < order.inner; ++i)
+      most += 255 * static_cast<std::int64_t>(std::fabs(values[static_cast<std::size_t>(n * order.inner + i)]));
+    if (most > kExact) return std::nullopt;
+  }
+  return made;
+}
+
+}  // namespace
+
+/// As lower_integer_conv, where the weight less its zero points is no i8: in floats that hold the sums of whole numbers exactly.
+bool lower_whole_conv(NodeContext& c) {
+  const Constant* w = c.input_constant(3);
+  if (!is_run_time_bytes(c, 0) || w == nullptr || w->shape.rank() < 3 || w->elements() == 0 || w->elements() > kMaxFoldedElements)
+    return false;
+  const std::int64_t channels = w->shape[0];
+  if (!is_byte(w->dtype) || w->bits != 8 || !is_linear(c, 1, 1) || !is_linear(c, 4, channels) || !is_linear(c, 6, 1) ||
+      !is_bias(c, 8, channels))
+    return false;
+  const std::vector<std::int64_t> bias = c.has_input(8) ? integers(*c.input_constant(8)) : std::vector<std::int64_t>();
+  const auto weight = whole_weight(c, 3, bias);
+  if (!weight) return false;
+  const ValueId one = c.add_constant(make_fill(Shape{}, 1.0f));
+  const ValueId x = add_plain(c, "DequantizeLinear", {c.input(0), one, c.optional_input(2)}, {{0}, {0}, {0}});
+  std::vector<ValueId> inputs{x, c.add_constant(*weight)};
+  if (!bias.empty()) inputs.push_back(c.add_constant(make_constant(Shape{channels}, std::vector<float>(bias.begin(), bias.end()))));
+  NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/whole");
+  lower_conv(inner);
+  keep_exact(c);
+  std::vector<float> factors = floats(*c.input_constant(4));
+  for (float& factor : factors) factor = floats(*c.input_constant(1))[0] * factor / floats(*c.input_constant(6))[0];
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(w->shape.rank() - 1), 1);
+  shape[0] = static_cast<std::int64_t>(factors.size());
+  const ValueId real =
+      c.add_binary(model::BinaryFunction::kMul, inner.outputs()[0], c.add_constant(make_constant(c.make_shape(shape), factors)));
+  c.set_output(0, add_plain(c, "QuantizeLinear", {real, one, c.optional_input(7)}, {{1}, {0}, {0}, {1}}));
   return true;
 }
 

@@ -150,13 +150,18 @@ ValueId image_sums(NodeContext& c, const ByteLowering& bytes, std::size_t x_at, 
   if (const auto sums = run_time_image_sums(c, x_at, x_zero, w_at, w_zero)) return *sums;
   const Constant& q = c.require_constant(w_at, "the weight");
   const Shape x_shape = c.input_shape(x_at);
-  if (c.integer("group", 1) != 1 || (q.shape.rank() != 3 && q.shape.rank() != 4) || x_shape.rank() != q.shape.rank() ||
-      q.shape[1] != x_shape[1] || c.constant(c.input(x_at)) != nullptr)
+  const std::int64_t groups = c.integer("group", 1);
+  if ((q.shape.rank() != 3 && q.shape.rank() != 4) || x_shape.rank() != q.shape.rank() || groups < 1 || x_shape[1] % groups != 0 ||
+      q.shape[1] != x_shape[1] / groups || c.constant(c.input(x_at)) != nullptr)
     c.refuse("a convolution of this form");
   const ByteWeight weight = bytes.weight(w_at, w_zero, 0, 1);
+  if (groups > 1 && weight.parts.size() > 2) c.refuse("groups whose sums f32 does not hold exactly");
   const ValueId x = bytes.centred(x_at, x_zero);
   return sum_of_parts(c, bytes, weight, [&](std::int64_t begin, std::int64_t end) {
-    return add_conv(c, c.add_range(x, 1, begin, end - begin), range_of(weight.values, 1, begin, end), c.draft().value(c.input(w_at)).name);
+    const ValueId inputs = groups > 1 ? x : c.add_range(x, 1, begin, end - begin);
+    const ValueId y = add_conv(c, inputs, range_of(weight.values, 1, begin, end), c.draft().value(c.input(w_at)).name);
+    keep_exact(c);
+    return y;
   });
 }
 
@@ -184,6 +189,13 @@ ValueId scaled_sums(NodeContext& c, ValueId sums, ValueId x_scale, ValueId w_sca
 }
 
 }  // namespace
+
+void keep_exact(NodeContext& c) {
+  std::vector<DraftNode>& nodes = c.draft().nodes;
+  std::size_t n = nodes.size() - 1;
+  while (nodes[n].op != model::OpKind::kConv) --n;  // it was only reshaped
+  nodes[n].sums_whole_numbers = true;
+}
 
 /// A, B, their scales, their zero points, a bias of floats.
 void lower_matmul_integer_to_float(NodeContext& c) {
@@ -232,7 +244,7 @@ void lower_qlinear_matmul(NodeContext& c) {
 void lower_conv_integer(NodeContext& c) { c.set_output(0, image_sums(c, ByteLowering(c), 0, 2, 1, 3)); }
 
 void lower_qlinear_conv(NodeContext& c) {
-  if (lower_integer_conv(c)) return;
+  if (lower_integer_conv(c) || lower_whole_conv(c)) return;
   const ByteLowering bytes(c);
   ValueId sums = image_sums(c, bytes, 0, 2, 3, 5);
   const std::int64_t channels = c.shape(sums)[1];

@@ -167,8 +167,12 @@ ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::s
 
 /// QLinearConv, QLinearMatMul and QGemm as nodes that become integer arithmetic (lower_qlinear.cc). False: not of a form that stays exact.
 bool lower_integer_conv(NodeContext& c);
+bool lower_whole_conv(NodeContext& c);
 bool lower_integer_matmul(NodeContext& c);
 bool lower_integer_gemm(NodeContext& c);
+
+/// The convolution that was made last sums whole numbers: its class stays `exact`.
+void keep_exact(NodeContext& c);
 
 /// Is the weight at `at` of bytes that stay bytes less their constant zero points, and its sums 32 bits? Channels are places of an axis.
 bool bytes_fit(const NodeContext& c, std::size_t at, std::size_t zero_at, int channels);

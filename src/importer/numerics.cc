@@ -30,9 +30,9 @@ bool gains(const model::ConvAttributes& conv) noexcept {
 
 }  // namespace
 
-void choose_numerics(model::Graph& graph) noexcept {
+void choose_numerics(model::Graph& graph, const std::set<std::string>& exact) {
   for (model::Node& node : graph.nodes) {
-    if (node.op != model::OpKind::kConv || node.numeric != model::NumericClass::kExact) continue;
+    if (node.op != model::OpKind::kConv || node.numeric != model::NumericClass::kExact || exact.contains(node.name)) continue;
     const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
     const bool floats = layout.dtype == DType::kF32 || model::is_narrow(layout);
     if (floats && gains(node.as<model::ConvAttributes>())) node.numeric = model::NumericClass::kWinograd4;

@@ -70,7 +70,7 @@ bool scales_and_shifts(const DraftNode& node) { return node.op == OpKind::kAffin
 
 bool takes_affine(const DraftNode& node) {
   const bool linear = node.op == OpKind::kConv || node.op == OpKind::kConvTranspose || node.op == OpKind::kDense || scales_and_shifts(node);
-  return linear && !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
+  return linear && !node.sums_whole_numbers && !node.epilogue.has_residual && node.epilogue.activation.function == model::Function::kNone;
 }
 
 void absorb(DraftNode& node, const ChannelAffine& affine) {

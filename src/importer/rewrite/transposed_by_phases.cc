@@ -87,6 +87,8 @@ class ByPhases {
     if (conv.groups != 1 || w.dilation_h != 1 || w.dilation_w != 1 || weights.quantised || weights.dtype != DType::kF32) return false;
     const PhaseAxis rows{w.in_h, w.out_h, w.kernel_h, w.stride_h, w.pad_top}, columns{w.in_w, w.out_w, w.kernel_w, w.stride_w, w.pad_left};
     const std::int64_t outputs = conv.out_channels, phases = rows.stride * columns.stride;
+    // Where no two taps meet, a kernel puts the phases beside each other itself.
+    if (rows.kernel == rows.stride && columns.kernel == columns.stride && rows.pad == 0 && columns.pad == 0) return false;
     if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs)) return false;
     if (draft_.value(node.output).shape.element_count() * static_cast<std::int64_t>(sizeof(float)) > kMostResultBytes) return false;
     if (weights.elements() > kMaxFoldedElements || phases * rows.taps() * columns.taps() * outputs * conv.in_channels > kMaxFoldedElements)

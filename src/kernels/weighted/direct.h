@@ -22,4 +22,9 @@ void run_in_place(const KernelCall& call, const TileTable& tiles) noexcept;
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept;
 
+// Those of few outputs whose window is as large as its stride, which `run_transposed` leaves to transposed_lanes.cc.
+bool phases_are_lanes(const ConvolutionParameters& conv) noexcept;
+Bytes transposed_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
+void run_transposed_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
+
 }  // namespace sluice::kernels::weighted

@@ -147,6 +147,7 @@ void run_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
 }  // namespace
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  if (phases_are_lanes(conv)) return transposed_lanes_workspace(conv, extent);
   if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
   return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
          NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
@@ -154,6 +155,7 @@ Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& 
 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
+  if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);
   if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
   const int threads = thread_count(call);
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
