@@ -39,6 +39,57 @@ RepeatInputs repeat_of(const ConvolutionParameters& conv, const Block& block) no
   }
 }
 
+/// The first input of each lane of a block, as TileTable::spread reads it.
+struct Sources {
+  std::int32_t of_lane[kPanelLanes];
+
+  Sources(const ConvolutionParameters& conv, const Block& block) noexcept {
+    for (int lane = 0; lane < kPanelLanes; ++lane) {
+      const std::int64_t channel = block.channel + std::min(lane, block.last_lanes - 1);
+      of_lane[lane] = static_cast<std::int32_t>(channel / conv.group_outputs() * conv.group_depth());
+    }
+  }
+};
+
+/// Are all of a step's lanes such that a single tap finds their inputs in the pixel itself?
+bool spreads(const KernelCall& call, const TileTable& tiles, const Blocks& panels) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
+  const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
+  if (tiles.spread == nullptr || w.taps() != 1 || !inside || conv.in_channels > INT32_MAX) return false;
+  for (std::int64_t b = 0; b < panels.count(); ++b) {
+    TileJob job = make_job(call, panels[b]);
+    job.depth = conv.group_depth();
+    if (!tiles.spread({}, job, Sources(conv, panels[b]).of_lane)) return false;
+  }
+  return true;
+}
+
+/// One row of outputs, panel after panel.
+void run_row(const KernelCall& call, const TileTable& tiles, const Blocks& panels, std::int64_t row) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
+  const RowView& in = call.inputs[0].view;
+  const float* const first = in.at<float>(row / w.out_h * w.in_h + row % w.out_h * w.stride_h, 0);
+  const std::int64_t step = w.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t count = ceil_div(w.out_w, std::int64_t{tiles.lane_rows});
+  for (std::int64_t b = 0; b < panels.count(); ++b) {
+    const Block block = panels[b];
+    const Sources sources(conv, block);
+    TileJob job = make_job(call, block);
+    job.depth = conv.group_depth();
+    OutputWalk walk(call, row, 0, {0, w.out_w + 1}, block.channel);  // a row that does not end: nothing looks for the next
+    const float* a = first;
+    for (std::int64_t tile = 0; tile < count; ++tile) {
+      TileRows rows;
+      rows.count = static_cast<int>(even_part({0, w.out_w}, tile, count).size());
+      a = walk.set_tile(
+          a, step, [&] { return first; }, rows);
+      tiles.spread(rows, job, sources.of_lane);
+    }
+  }
+}
+
 }  // namespace
 
 void fill_lanes(const RowView& in, const ConvolutionParameters& conv, const StripArea& area, const Block& block, const StripPlan& plan,
@@ -76,9 +127,12 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept 
   const auto& conv = call.parameters<ConvolutionParameters>();
   const Window& w = conv.window;
   const int threads = thread_count(call);
+  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
+  if (spreads(call, tiles, panels))
+    return for_each_unit(call, call.rows.size(),
+                         [&](std::int64_t unit, int) noexcept { run_row(call, tiles, panels, call.rows.begin + unit); });
   const StripPlan plan = plan_of(conv, {call.rows, call.channels, threads});
   const OutAreas areas(call.rows, w, plan);
-  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups, 1, 1);
   const Strips strips(call.workspace, plan, threads);
   set_segments(w, plan, strips.segment_offsets(0));
 

@@ -17,6 +17,7 @@
 #include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/slide_tile-inl.h"
+#include "src/kernels/weighted/spread_tile-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
@@ -388,6 +389,13 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   if (whole < job.panel_count) kPartial[row](rows, job, whole);
 }
 
+bool run_spread(const TileRows& rows, const TileJob& job, const std::int32_t* sources) noexcept {
+  if (!spreads_within_vectors(job, sources)) return false;
+  static constexpr auto kTiles = spread_tiles(std::make_index_sequence<kLaneRows>());
+  if (rows.count > 0) kTiles[static_cast<std::size_t>(rows.count - 1)](rows, job, sources);
+  return true;
+}
+
 void run_lane_run(const PixelRun& run, const TileJob& job) noexcept {
   const std::int64_t tiles = (run.count + kLaneRows - 1) / kLaneRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
@@ -421,6 +429,7 @@ const TileTable& table() noexcept {
                                 .short_run = run_short,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
+                                .spread = has_kernel(kernel_id::kConvGroupedLanes) ? run_spread : nullptr,
                                 .slide = run_slide,
                                 .pixel_lanes = has_kernel(kernel_id::kConvGroupedLanes) ? run_pixels : nullptr};
   return kTable;
