@@ -160,48 +160,143 @@ std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool 
   return std::max<std::int64_t>(inside - before, 0);
 }
 
-/// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `add_row(values, part, sums, glances)` for each row of the
-/// input that taps meet, then `finish(row, part, sums, to)`. Ends early where the run does.
-template <class Sum, class AddRow, class Finish>
-void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const AddRow& add_row, const Finish& finish) noexcept {
+/// The rows of the input that the taps of one row of outputs meet, without a division for each of them.
+class RowsOfTaps {
+ public:
+  /// Over all axes but the last, for output `row` of them.
+  RowsOfTaps(const Windows& outer, std::int64_t row) noexcept : outer_(outer) {
+    for (int axis = outer.axes; axis-- > 0;) {
+      const auto a = static_cast<std::size_t>(axis);
+      first_[a] = row % outer.out[a] * outer.stride[a] - outer.before[a];
+      row /= outer.out[a];
+    }
+  }
+  /// The place of the tap, in rows of the input, or -1; then the next tap's turn.
+  std::int64_t next() noexcept {
+    std::int64_t place = 0;
+    bool inside = true;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(outer_.axes); ++a) {
+      const std::int64_t at = first_[a] + tap_[a] * outer_.dilation[a];
+      inside = inside && at >= 0 && at < outer_.in[a];
+      place = place * outer_.in[a] + at;
+    }
+    for (int axis = outer_.axes; axis-- > 0;) {
+      const auto a = static_cast<std::size_t>(axis);
+      if (++tap_[a] < outer_.kernel[a]) break;
+      tap_[a] = 0;
+    }
+    return inside ? place : -1;
+  }
+
+ private:
+  const Windows& outer_;
+  Extents first_{}, tap_{};
+};
+
+/// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `of_part(part)` gives what then adds each row of the
+/// input that taps meet, `add(values, sums, glances)`, and ends in `finish(row, sums, to)`. Ends early where the run does.
+template <class Sum, class OfPart>
+void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const OfPart& of_part) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
-  const std::int64_t out_w = w.out[last];
-  const auto* from = x.as<const float>();
-  auto* to = out.as<float>();
+  const std::int64_t out_w = w.out[last], rows = outer.outputs(), taps = outer.taps();
   std::array<Sum, kPartOfRow> sums;
   Glances glances;
-  for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
-    for (std::int64_t row = 0; row < outer.outputs(); ++row, to += out_w)
-      for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
-        const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
-        sums.fill(Sum());
-        for (std::int64_t tap = 0; tap < outer.taps(); ++tap) {
+  for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
+    const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
+    const auto row_of = of_part(part);
+    const auto* from = x.as<const float>();
+    auto* to = out.as<float>() + first;
+    for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
+      for (std::int64_t row = 0; row < rows; ++row, to += out_w) {
+        std::fill_n(sums.data(), part.size(), Sum());
+        RowsOfTaps places(outer, row);
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
           if (glances.over(1)) return;
-          const std::int64_t place = tap_place(outer, row, tap);
-          if (place >= 0) add_row(from + place * w.in[last], part, sums.data(), glances);
+          if (const std::int64_t place = places.next(); place >= 0) row_of.add(from + place * w.in[last], sums.data(), glances);
         }
-        finish(row, part, sums.data(), to + first);
+        row_of.finish(row, sums.data(), to);
       }
+  }
 }
 
-/// The sum of each row of taps, then the sum of the rows (generic::Mean).
+/// The mean of a part of a row of outputs: the sum of each row of taps, then the sum of the rows (generic::Mean).
+class MeansOfPart {
+ public:
+  MeansOfPart(const Windows& w, Interval<std::int64_t> part, bool padding) noexcept
+      : w_(w), last_(static_cast<std::size_t>(w.axes - 1)), part_(part), inner_(part), padding_(padding) {
+    for (std::int64_t i = part.begin; i < part.end; ++i)
+      terms_[static_cast<std::size_t>(i - part.begin)] = terms_along(w, last_, i, padding);
+    const Interval<std::int64_t> least = taken_by(w, 0), most = taken_by(w, w.kernel[last_] - 1);
+    inner_.begin = std::clamp(least.begin, part.begin, part.end);
+    inner_.end = std::clamp(most.end, inner_.begin, part.end);
+  }
+
+  void add(const float* values, float* sums, Glances& glances) const noexcept {
+    if (glances.over(part_.size() * w_.kernel[last_])) return;
+    add_outputs({part_.begin, inner_.begin}, values, sums);
+    const float* const first = values + inner_.begin * w_.stride[last_] - w_.before[last_];
+    add_inner(first, sums + (inner_.begin - part_.begin), inner_.size());
+    add_outputs({inner_.end, part_.end}, values, sums);
+  }
+
+  void finish(std::int64_t row, const float* sums, float* to) const noexcept {
+    std::int64_t terms = 1;
+    for (std::size_t a = last_; a-- > 0; row /= w_.out[a]) terms *= terms_along(w_, a, row % w_.out[a], padding_);
+    for (std::int64_t i = 0; i < part_.size(); ++i)
+      to[i] = sums[i] / static_cast<float>(std::max<std::int64_t>(terms * terms_[static_cast<std::size_t>(i)], 1));
+  }
+
+ private:
+  /// Outputs some of whose taps may lie outside the input.
+  void add_outputs(Interval<std::int64_t> outputs, const float* values, float* sums) const noexcept {
+    for (std::int64_t i = outputs.begin; i < outputs.end; ++i) {
+      float sum = 0.0f;
+      for (std::int64_t k = 0; k < w_.kernel[last_]; ++k) {
+        const std::int64_t at = i * w_.stride[last_] - w_.before[last_] + k * w_.dilation[last_];
+        if (at >= 0 && at < w_.in[last_]) sum += values[at];
+      }
+      sums[i - part_.begin] += sum;
+    }
+  }
+
+  /// Outputs whose taps all lie inside, the first tap of the first at `values`.
+  void add_inner(const float* values, float* sums, std::int64_t count) const noexcept {
+    const std::int64_t kernel = w_.kernel[last_], step = w_.stride[last_];
+    const bool follow = w_.dilation[last_] == 1;
+    if (follow && kernel == 2 && step == 2) return add_few<2, 2>(values, sums, count);
+    if (follow && kernel == 3 && step == 2) return add_few<3, 2>(values, sums, count);
+    if (follow && kernel == 3 && step == 1) return add_few<3, 1>(values, sums, count);
+    std::array<float, kPartOfRow> row_sums;
+    std::fill_n(row_sums.data(), count, 0.0f);
+    for (std::int64_t k = 0; k < kernel; ++k, values += w_.dilation[last_]) {
+      const auto add = [&](std::int64_t apart) {
+        for (std::int64_t i = 0; i < count; ++i) row_sums[static_cast<std::size_t>(i)] += values[i * apart];
+      };
+      step == 1 ? add(1) : step == 2 ? add(2) : add(step);
+    }
+    for (std::int64_t i = 0; i < count; ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
+  }
+
+  template <int kTaps, int kStep>
+  static void add_few(const float* values, float* sums, std::int64_t count) noexcept {
+    for (std::int64_t i = 0; i < count; ++i) {
+      float sum = 0.0f;
+      for (int k = 0; k < kTaps; ++k) sum += values[i * kStep + k];
+      sums[i] += sum;
+    }
+  }
+
+  const Windows& w_;
+  std::size_t last_;
+  Interval<std::int64_t> part_, inner_;
+  bool padding_;
+  std::array<std::int64_t, kPartOfRow> terms_;  // along the last axis
+};
+
 void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const bool padding = node.integer(6) != 0;
-  const auto last = static_cast<std::size_t>(w.axes - 1);
-  const auto add_row = [&](const float* values, Interval<std::int64_t> part, float* sums, Glances& glances) {
-    std::array<float, kPartOfRow> row_sums{};
-    add_row_of_taps(
-        w, values, part, row_sums.data(), [](float value) { return value; }, glances);
-    for (std::int64_t i = 0; i < part.size(); ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
-  };
-  const auto finish = [&](std::int64_t row, Interval<std::int64_t> part, const float* sums, float* to) {
-    std::int64_t terms = 1;
-    for (std::size_t a = last; a-- > 0; row /= w.out[a]) terms *= terms_along(w, a, row % w.out[a], padding);
-    for (std::int64_t i = 0; i < part.size(); ++i)
-      to[i] = sums[i] / static_cast<float>(std::max<std::int64_t>(terms * terms_along(w, last, part.begin + i, padding), 1));
-  };
-  sum_by_rows<float>(node.in(0), out, w, add_row, finish);
+  sum_by_rows<float>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return MeansOfPart(w, part, padding); });
 }
 
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
@@ -237,21 +332,28 @@ struct Power {
   double root_of(double sum) const noexcept { return exponent == 1 ? sum : exponent == 2 ? std::sqrt(sum) : std::pow(sum, 1 / exponent); }
 };
 
-/// The root of a sum of powers.
-void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
-  const Power power{static_cast<double>(node.integer(6))};
-  const auto add_row = [&](const float* values, Interval<std::int64_t> part, double* sums, Glances& glances) {
+/// The root of a sum of powers, of a part of a row of outputs.
+struct PowersOfPart {
+  const Windows& w;
+  Interval<std::int64_t> part;
+  Power power;
+
+  void add(const float* values, double* sums, Glances& glances) const noexcept {
     if (power.exponent == 2)
       add_row_of_taps(
           w, values, part, sums, [](float v) { return static_cast<double>(v) * static_cast<double>(v); }, glances);
     else
       add_row_of_taps(
-          w, values, part, sums, [&](float v) { return power.of(v); }, glances);
-  };
-  const auto finish = [&](std::int64_t, Interval<std::int64_t> part, const double* sums, float* to) {
+          w, values, part, sums, [this](float v) { return power.of(v); }, glances);
+  }
+  void finish(std::int64_t, const double* sums, float* to) const noexcept {
     for (std::int64_t i = 0; i < part.size(); ++i) to[i] = static_cast<float>(power.root_of(sums[i]));
-  };
-  sum_by_rows<double>(node.in(0), out, w, add_row, finish);
+  }
+};
+
+void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
+  const Power power{static_cast<double>(node.integer(6))};
+  sum_by_rows<double>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return PowersOfPart{w, part, power}; });
 }
 
 /// The greatest values of some rows' columns.
