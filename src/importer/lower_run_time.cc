@@ -53,7 +53,35 @@ void make_integer(NodeContext& c, model::OpKind op, ValueId zero) {
   c.draft().value(node.output).dtype = DType::kI32;
 }
 
-/// Of two activations, or of one and a weight that its zero point moves out of 8 bits.
+/// The product of x and a constant matrix, less its zeros bytes: i32.
+ValueId dense_sums(NodeContext& c, ValueId x, ValueId x_zero, Constant weight) {
+  const ValueId y = add_product(c, x, c.add_constant(std::move(weight)));
+  make_integer(c, model::OpKind::kDense, x_zero);
+  return y;
+}
+
+/// A u8 weight of one zero point that moves it out of 8 bits: less 128 it stays within them, and what is left of the zero point counts the
+/// sum of each line of x, a layer of one output.
+///
+///     sum of (x - zero) * (w - z) = sum of (x - zero) * (w - 128) - sum of (x - zero) * (z - 128)
+std::optional<ValueId> moved_products(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  constexpr std::int64_t kMiddle = 128, kMostDepth = INT32_MAX / (2 * 255 * kMiddle);
+  const Constant* w = c.input_constant(w_at);
+  if (w == nullptr || w->dtype != DType::kU8 || w->bits != 8 || w->shape.rank() != 2 || w->elements() == 0) return std::nullopt;
+  const std::int64_t depth = w->shape[0];
+  if (depth != c.input_shape(x_at).back() || depth > kMostDepth) return std::nullopt;
+  const Constant* zeros = c.has_input(w_zero) ? c.input_constant(w_zero) : nullptr;
+  if (c.has_input(w_zero) && (zeros == nullptr || zeros->elements() != 1)) return std::nullopt;
+  const std::int64_t left = (zeros == nullptr ? 0 : integers(*zeros)[0]) - kMiddle;
+  const std::vector<std::int64_t> lefts(static_cast<std::size_t>(depth), left);
+  const Constant line = make_constant(Shape{depth, 1}, lefts, DType::kI8);
+  const ValueId zero = zero_of(c, x_zero), x = c.input(x_at);
+  const kernels::ScaleOrder one{.inner = 1, .extent = 1};
+  const ValueId all = dense_sums(c, x, zero, dequantised(*w, {1.0f}, {static_cast<float>(kMiddle)}, one));
+  return add_plain(c, "Sub", {all, dense_sums(c, x, zero, dequantised(line, {1.0f}, {0.0f}, one))});
+}
+
+/// Of two activations, or of one and a weight that its zero points move out of 8 bits.
 std::optional<ValueId> run_time_products_of_bytes(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at,
                                                   std::size_t w_zero) {
   const ValueId x = c.input(x_at), w = c.input(w_at);
@@ -75,8 +103,10 @@ std::optional<ValueId> run_time_products_of_bytes(NodeContext& c, std::size_t x_
 std::optional<ValueId> run_time_matrix_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
   if (!is_u8(c, x_at) || !is_zero(c, x_zero) || c.input_shape(x_at).rank() < 2) return std::nullopt;
   const Constant* w = c.input_constant(w_at);
-  if (w == nullptr || w->shape.rank() != 2 || w->shape[0] != c.input_shape(x_at).back() || !bytes_fit(c, w_at, w_zero, 1))
+  if (w == nullptr || w->shape.rank() != 2 || w->shape[0] != c.input_shape(x_at).back() || !bytes_fit(c, w_at, w_zero, 1)) {
+    if (const auto sums = moved_products(c, x_at, x_zero, w_at, w_zero)) return sums;
     return run_time_products_of_bytes(c, x_at, x_zero, w_at, w_zero);
+  }
   const ValueId zero = zero_of(c, x_zero);
   const ValueId y = add_product(c, c.input(x_at), c.add_constant(whole_weight(c, w_at, w_zero, 1)));
   make_integer(c, model::OpKind::kDense, zero);

@@ -55,6 +55,7 @@ TEST_CASE("integer 1x1 convolutions: every size from 1 to 10, strides, groups") 
       for (std::int64_t channels : {1, 6, 8, 33}) check_all(integer_conv(conv(square(extent, 1, stride), channels, 16 * extent - 3), 2));
   check_all(integer_conv(conv(square(5, 1), 6, 48, 3)));
   check_all(integer_conv(conv(square(5, 1), 10, 40, 2)));
+  check_all(integer_conv(conv(square(7, 1), 900, 331)));  // several blocks, each fetched beside the one before
 }
 
 TEST_CASE("integer convolutions: kernels, strides, dilations, groups") {

@@ -69,6 +69,25 @@ TEST_CASE("transposed convolutions of all phases") {
         }
 }
 
+TEST_CASE("transposed convolutions of few outputs whose taps do not meet") {
+  const auto apart = [](std::int64_t h, std::int64_t w, std::int64_t stride_h, std::int64_t stride_w) {
+    return with_transposed_output(
+        {.in_h = h, .in_w = w, .kernel_h = stride_h, .kernel_w = stride_w, .stride_h = stride_h, .stride_w = stride_w});
+  };
+  const auto check = [](const model::Window& w, std::int64_t in, std::int64_t out, std::int64_t images, const model::Epilogue& epilogue) {
+    check_all_cuts(conv_problem({w, 1, in, out}, images, epilogue, model::OpKind::kConvTranspose), kernel_id::kConvTransposed);
+  };
+  const model::Epilogue activated{true, false, {model::Function::kSilu}};
+  for (std::int64_t size = 1; size <= 10; ++size)
+    for (const std::int64_t outputs : {1, 2, 3, 5, 8}) check(apart(size, 11 - size, 2, 2), 2 * size - 1, outputs, 2, activated);
+  for (const std::int64_t outputs : {1, 4, 7}) {
+    check(apart(3, 5, 4, 4), 6, outputs, 1, {});
+    check(apart(4, 27, 1, 3), 5, outputs, 2, activated);
+    check(apart(5, 2, 3, 1), 5, outputs, 2, activated);
+    check(apart(4, 30, 2, 2), 9, outputs, 1, kFull);  // a residual: the usual way
+  }
+}
+
 TEST_CASE("transposed convolutions whose groups share panels, depthwise ones among them") {
   for (const std::int64_t stride : {1, 2, 3})
     for (const std::int64_t kernel : {1, 2, 4}) {
@@ -125,6 +144,9 @@ TEST_CASE("quantised panels give the bits of the floats that they stand for") {
           {.in_h = 4, .in_w = 5, .kernel_h = 3, .kernel_w = 4, .stride_h = stride, .stride_w = stride, .pad_top = 1, .pad_left = 1});
       check_quantised(conv_problem({w, 1, 7, 35}, 2, kFull, model::OpKind::kConvTranspose), bits);
       check_quantised(conv_problem({w, 1, 32, 20}, 1, {}, model::OpKind::kConvTranspose), bits, 16);
+      const model::Window apart =
+          with_transposed_output({.in_h = 3, .in_w = 15, .kernel_h = 2, .kernel_w = stride, .stride_h = 2, .stride_w = stride});
+      check_quantised(conv_problem({apart, 1, 32, 3}, 2, {true, false, {}}, model::OpKind::kConvTranspose), bits, 16);
     }
   }
   for (const int bits : {8, 4, 2}) {

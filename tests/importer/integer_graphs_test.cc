@@ -692,6 +692,63 @@ TEST_CASE("what integers cannot say exactly stays with the generic kernels") {
   }
 }
 
+TEST_CASE("weights that their zero point moves out of 8 bits are still summed as whole numbers") {
+  constexpr float kInScale = 0.02f, kWeightScale = 0.004f, kOutScale = 1.7f;
+  constexpr int kInZero = 117, kWeightZero = 121, kOutZero = 99;
+  const auto check = [&](std::int64_t channels, std::int64_t outputs, std::int64_t groups, std::int64_t kernel, std::int64_t h,
+                         std::int64_t w) {
+    INFO(channels << " to " << outputs << " in " << groups << " groups, kernel " << kernel << ", " << h << "x" << w);
+    const std::int64_t depth = channels / groups;
+    std::string weights;
+    for (std::int64_t i = 0; i < outputs * depth * kernel * kernel; ++i) weights.push_back(static_cast<char>((255 + i * 37 + i / 7) % 256));
+    std::vector<std::int32_t> bias;
+    for (std::int64_t n = 0; n < outputs; ++n) bias.push_back(static_cast<std::int32_t>(n * 311 % 4001 - 2000));
+    QdqBuilder b;
+    b.input("x", {1, channels, h, w}, 2);
+    b.constants("in", {kInScale, kInZero});
+    b.constants("weight", {kWeightScale, kWeightZero});
+    b.constants("out", {kOutScale, kOutZero});
+    b.initializer(raw_tensor("w", {outputs, depth, kernel, kernel}, 2, weights));
+    b.initializer(raw_tensor("bias", {outputs}, 6, {reinterpret_cast<const char*>(bias.data()), bias.size() * sizeof bias[0]}));
+    b.node("QLinearConv", {"x", "in_scale", "in_zero", "w", "weight_scale", "weight_zero", "out_scale", "out_zero", "bias"}, {"y"},
+           window(kernel, kernel / 2, 1, groups));
+    b.output("y", 2);
+    const TemporaryFolder folder;
+    const auto model = converted(folder, b);
+    CHECK(count(model->graph(), OpKind::kConv, model::NumericClass::kWinograd4) == 0);
+    CHECK(count(model->graph(), OpKind::kConv, model::NumericClass::kExact) == 1);
+    CHECK(plain_count(model->graph()) == 0);
+    const std::vector<std::byte> got = outputs_of(model);
+    REQUIRE(got.size() == static_cast<std::size_t>(outputs * h * w));
+    const float multiplier = kInScale * kWeightScale / kOutScale;
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < outputs * h * w; ++i) {
+      const std::int64_t n = i / (h * w), y = i / w % h, x = i % w;
+      std::int64_t sum = bias[static_cast<std::size_t>(n)];
+      for (std::int64_t k = 0; k < depth; ++k)
+        for (std::int64_t t = 0; t < kernel * kernel; ++t) {
+          const std::int64_t row = y + t / kernel - kernel / 2, column = x + t % kernel - kernel / 2;
+          if (row < 0 || row >= h || column < 0 || column >= w) continue;
+          const std::int64_t from = ((n / (outputs / groups) * depth + k) * h + row) * w + column;
+          const auto value = static_cast<std::uint8_t>(from * 59);  // as outputs_of fills it
+          const auto weight = static_cast<std::uint8_t>(weights[static_cast<std::size_t>((n * depth + k) * kernel * kernel + t)]);
+          sum += (value - kInZero) * (weight - kWeightZero);
+        }
+      const float real = std::nearbyint(static_cast<float>(sum) * multiplier);
+      wrong +=
+          std::to_integer<int>(got[static_cast<std::size_t>(i)]) == static_cast<int>(std::clamp(real + kOutZero, 0.0f, 255.0f)) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  };
+  for (std::int64_t size = 1; size <= 10; ++size) {
+    check(size, size, size, 3, size, 11 - size);
+    check(2 * size, 3 * size, size, 1, 11 - size, size);
+  }
+  check(7, 33, 1, 1, 5, 9);
+  check(40, 40, 40, 5, 7, 8);
+  check(24, 20, 1, 3, 12, 11);  // which Winograd would take
+}
+
 TEST_CASE("QOperator models are integers too") {
   const auto whole = [](QdqBuilder& b, const std::string& op, std::vector<std::string> inputs,
                         const std::vector<std::string>& attributes = {}, const std::string& domain = "com.microsoft") {

@@ -350,6 +350,66 @@ TEST_CASE("convolutions with weights of the run time: rows of every length, stri
   check_convolution({3, 3}, {3, 2, 1, 1, 5000, 1}, 1, 2, 3);
 }
 
+TEST_CASE("means of windows of one to three axes are those of their taps, row after row") {
+  std::mt19937 random(11);
+  const auto drawn = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most)); };
+  for (int turn = 0; turn < 300; ++turn) {
+    // As three axes, those in front of one value.
+    const std::size_t axes = static_cast<std::size_t>(1 + turn % 3), none = 3 - axes;
+    std::array<std::int64_t, 3> in{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, before{}, after{};
+    Lists arguments{{}, {}, {}, {}, {}, {}, {turn % 2}};
+    std::vector<std::int64_t> extents{2, 3}, ends;
+    for (std::size_t a = none; a < 3; ++a) {
+      kernel[a] = drawn(4);
+      stride[a] = drawn(3);
+      dilation[a] = turn % 4 == 0 ? drawn(3) : 1;
+      before[a] = drawn(kernel[a]) - 1;
+      after[a] = drawn(kernel[a]) - 1;
+      in[a] = (kernel[a] - 1) * dilation[a] + drawn(12) + (turn % 20 == 0 && a == 2 ? 600 : 0);
+      extents.push_back(in[a]);
+      arguments[0].push_back(kernel[a]);
+      arguments[1].push_back(stride[a]);
+      arguments[2].push_back(dilation[a]);
+      arguments[3].push_back(before[a]);
+    }
+    for (std::size_t a = none; a < 3; ++a) arguments[3].push_back(after[a]);
+    const Shape shape = *Shape::make(extents);
+    INFO("turn " << turn << ", " << shape.to_string());
+    const Values x = random_values(DType::kF32, shape, static_cast<unsigned>(turn));
+    const Values got = run_plain("AveragePool", {x}, arguments);
+    std::array<std::int64_t, 3> out{};
+    for (std::size_t a = 0; a < 3; ++a) out[a] = (in[a] + before[a] + after[a] - (kernel[a] - 1) * dilation[a] - 1) / stride[a] + 1;
+    REQUIRE(got.shape.element_count() == 6 * out[0] * out[1] * out[2]);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < got.shape.element_count(); ++i) {
+      const std::int64_t image = i / (out[0] * out[1] * out[2]);
+      const std::array<std::int64_t, 3> at{i / (out[1] * out[2]) % out[0], i / out[2] % out[1], i % out[2]};
+      float sum = 0.0f;
+      std::int64_t terms = 0;
+      for (std::int64_t z = 0; z < kernel[0]; ++z)
+        for (std::int64_t y = 0; y < kernel[1]; ++y) {
+          float row = 0.0f;
+          for (std::int64_t k = 0; k < kernel[2]; ++k) {
+            const std::array<std::int64_t, 3> taps{z, y, k};
+            bool inside = true, counted = true;
+            std::int64_t place = image;
+            for (std::size_t a = 0; a < 3; ++a) {
+              const std::int64_t there = at[a] * stride[a] - before[a] + taps[a] * dilation[a];
+              inside = inside && there >= 0 && there < in[a];
+              counted = counted && there < in[a] + after[a];
+              place = place * in[a] + there;
+            }
+            if (inside) row += x.at<float>(place);
+            terms += turn % 2 == 0 ? inside : counted;
+          }
+          sum += row;
+        }
+      wrong += got.at<float>(i) == sum / static_cast<float>(std::max<std::int64_t>(terms, 1)) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("the greatest values of windows of one to three axes lie where their places say") {
   std::mt19937 random(7);
   const auto drawn = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most)); };

@@ -60,5 +60,22 @@ TEST_CASE("groups of fewer than sixteen outputs") {
   for (std::int64_t stride : {1, 2}) sweep_grouped(convolution(31, 29, 12, 24, 3, stride, 11, 4, 11));
 }
 
+TEST_CASE("groups of few inputs and outputs with a single tap") {
+  for (std::int64_t size = 1; size <= 10; ++size)
+    for (const auto& [outputs, depth] : {std::pair{1, 2}, {2, 2}, {2, 1}, {3, 3}, {4, 4}, {5, 3}, {8, 8}, {8, 2}, {8, 9}, {15, 16}})
+      for (const std::int64_t groups : {2, 3, 9}) {
+        Problem p = convolution(size, 11 - size, depth * groups, outputs * groups, 1, 1 + size % 2, 0, groups);
+        p.images = 1 + size % 3;
+        p.bias = size % 2 == 0;
+        sweep_grouped(p);
+      }
+  Problem p = convolution(3, 37, 64, 64, 1, 1, 0, 8);
+  p.bias = p.residual = true;
+  p.activation = {model::Function::kSilu};
+  sweep_grouped(p);
+  p = convolution(5, 7, 16, 16, 1, 1, 1, 4);  // padding
+  sweep_grouped(p);
+}
+
 }  // namespace
 }  // namespace sluice::kernels::test
