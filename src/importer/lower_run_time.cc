@@ -53,32 +53,58 @@ void make_integer(NodeContext& c, model::OpKind op, ValueId zero) {
   c.draft().value(node.output).dtype = DType::kI32;
 }
 
-/// The product of x and a constant matrix, less its zeros bytes: i32.
-ValueId dense_sums(NodeContext& c, ValueId x, ValueId x_zero, Constant weight) {
-  const ValueId y = add_product(c, x, c.add_constant(std::move(weight)));
-  make_integer(c, model::OpKind::kDense, x_zero);
-  return y;
-}
-
 /// A u8 weight of one zero point that moves it out of 8 bits: less 128 it stays within them, and what is left of the zero point counts the
-/// sum of each line of x, a layer of one output.
+/// sum of the inputs of each output, a layer of one output.
 ///
 ///     sum of (x - zero) * (w - z) = sum of (x - zero) * (w - 128) - sum of (x - zero) * (z - 128)
-std::optional<ValueId> moved_products(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+struct MovedWeight {
+  Constant less_middle;
+  Constant left;  // as the weight, of one output
+};
+
+/// The weight at `at`, whose outputs are places of axis `outputs`. Nothing: not of this form, or its sums could leave 32 bits.
+std::optional<MovedWeight> moved_weight(const NodeContext& c, std::size_t at, std::size_t zero_at, int outputs) {
   constexpr std::int64_t kMiddle = 128, kMostDepth = INT32_MAX / (2 * 255 * kMiddle);
-  const Constant* w = c.input_constant(w_at);
-  if (w == nullptr || w->dtype != DType::kU8 || w->bits != 8 || w->shape.rank() != 2 || w->elements() == 0) return std::nullopt;
-  const std::int64_t depth = w->shape[0];
-  if (depth != c.input_shape(x_at).back() || depth > kMostDepth) return std::nullopt;
-  const Constant* zeros = c.has_input(w_zero) ? c.input_constant(w_zero) : nullptr;
-  if (c.has_input(w_zero) && (zeros == nullptr || zeros->elements() != 1)) return std::nullopt;
+  const Constant* w = c.input_constant(at);
+  if (w == nullptr || w->dtype != DType::kU8 || w->bits != 8 || w->shape.rank() < 2 || w->elements() == 0) return std::nullopt;
+  Shape line = w->shape;
+  line[outputs] = 1;
+  if (line.element_count() > kMostDepth) return std::nullopt;
+  const Constant* zeros = c.has_input(zero_at) ? c.input_constant(zero_at) : nullptr;
+  if (c.has_input(zero_at) && (zeros == nullptr || zeros->elements() != 1)) return std::nullopt;
   const std::int64_t left = (zeros == nullptr ? 0 : integers(*zeros)[0]) - kMiddle;
-  const std::vector<std::int64_t> lefts(static_cast<std::size_t>(depth), left);
-  const Constant line = make_constant(Shape{depth, 1}, lefts, DType::kI8);
-  const ValueId zero = zero_of(c, x_zero), x = c.input(x_at);
+  const std::vector<std::int64_t> lefts(static_cast<std::size_t>(line.element_count()), left);
   const kernels::ScaleOrder one{.inner = 1, .extent = 1};
-  const ValueId all = dense_sums(c, x, zero, dequantised(*w, {1.0f}, {static_cast<float>(kMiddle)}, one));
-  return add_plain(c, "Sub", {all, dense_sums(c, x, zero, dequantised(line, {1.0f}, {0.0f}, one))});
+  return MovedWeight{dequantised(*w, {1.0f}, {static_cast<float>(kMiddle)}, one),
+                     dequantised(make_constant(line, lefts, DType::kI8), {1.0f}, {0.0f}, one)};
+}
+
+std::optional<ValueId> moved_products(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  const auto weight = moved_weight(c, w_at, w_zero, 1);
+  if (!weight || weight->left.shape.rank() != 2 || weight->left.shape[0] != c.input_shape(x_at).back()) return std::nullopt;
+  const ValueId zero = zero_of(c, x_zero);
+  const auto sums = [&](const Constant& w) {
+    const ValueId y = add_product(c, c.input(x_at), c.add_constant(w));
+    make_integer(c, model::OpKind::kDense, zero);
+    return y;
+  };
+  const ValueId all = sums(weight->less_middle);
+  return add_plain(c, "Sub", {all, sums(weight->left)});
+}
+
+std::optional<ValueId> moved_image_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
+  if (c.integer("group", 1) != 1) return std::nullopt;
+  const auto weight = moved_weight(c, w_at, w_zero, 0);
+  const int rank = c.input_shape(x_at).rank();
+  if (!weight || (rank != 3 && rank != 4) || weight->left.shape.rank() != rank) return std::nullopt;
+  const ValueId zero = zero_of(c, x_zero);
+  const auto sums = [&](const Constant& w) {
+    const ValueId y = add_conv(c, c.input(x_at), w, c.draft().value(c.input(w_at)).name);
+    make_integer(c, model::OpKind::kConv, zero);
+    return y;
+  };
+  const ValueId all = sums(weight->less_middle);
+  return add_plain(c, "Sub", {all, sums(weight->left)});
 }
 
 /// Of two activations, or of one and a weight that its zero points move out of 8 bits.
@@ -115,7 +141,8 @@ std::optional<ValueId> run_time_matrix_sums(NodeContext& c, std::size_t x_at, st
 
 std::optional<ValueId> run_time_image_sums(NodeContext& c, std::size_t x_at, std::size_t x_zero, std::size_t w_at, std::size_t w_zero) {
   const Constant* w = c.input_constant(w_at);
-  if (!is_u8(c, x_at) || !is_zero(c, x_zero) || w == nullptr || !bytes_fit(c, w_at, w_zero, 0)) return std::nullopt;
+  if (!is_u8(c, x_at) || !is_zero(c, x_zero) || w == nullptr) return std::nullopt;
+  if (!bytes_fit(c, w_at, w_zero, 0)) return moved_image_sums(c, x_at, x_zero, w_at, w_zero);
   const int rank = w->shape.rank();
   if ((rank != 3 && rank != 4) || c.input_shape(x_at).rank() != rank) return std::nullopt;
   const ValueId zero = zero_of(c, x_zero);

@@ -749,6 +749,44 @@ TEST_CASE("weights that their zero point moves out of 8 bits are still summed as
   check(24, 20, 1, 3, 12, 11);  // which Winograd would take
 }
 
+TEST_CASE("products with weights that their zero point moves out of 8 bits are the sums of whole numbers") {
+  constexpr int kInZero = 117, kWeightZero = 121;
+  const auto check = [&](std::int64_t lines, std::int64_t depth, std::int64_t outputs, bool image) {
+    INFO(lines << " lines, " << depth << " to " << outputs << (image ? ", as an image" : ""));
+    std::string weights;
+    for (std::int64_t i = 0; i < depth * outputs; ++i) weights.push_back(static_cast<char>((255 + i * 37 + i / 7) % 256));
+    QdqBuilder b;
+    b.input("x", image ? Ints{1, depth, lines, 1} : Ints{lines, depth}, 2);
+    b.constants("in", {1.0f, kInZero});
+    b.constants("weight", {1.0f, kWeightZero});
+    b.initializer(raw_tensor("w", image ? Ints{outputs, depth, 1, 1} : Ints{depth, outputs}, 2, weights));
+    b.node(image ? "ConvInteger" : "MatMulInteger", {"x", "w", "in_zero", "weight_zero"}, {"y"}).output("y", 6);
+    const TemporaryFolder folder;
+    const auto model = converted(folder, b);
+    CHECK(count(model->graph(), image ? OpKind::kConv : OpKind::kDense) == 2);
+    const std::vector<std::byte> got = outputs_of(model);
+    REQUIRE(got.size() == static_cast<std::size_t>(lines * outputs) * sizeof(std::int32_t));
+    std::int64_t wrong = 0;
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (std::int64_t n = 0; n < outputs; ++n) {
+        std::int32_t sum = 0, found = 0;
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const auto value = static_cast<std::uint8_t>((image ? k * lines + line : line * depth + k) * 59);  // as outputs_of fills it
+          const auto weight = static_cast<std::uint8_t>(weights[static_cast<std::size_t>(image ? n * depth + k : k * outputs + n)]);
+          sum += (value - kInZero) * (weight - kWeightZero);
+        }
+        std::memcpy(&found, got.data() + (image ? n * lines + line : line * outputs + n) * sizeof found, sizeof found);
+        wrong += found == sum ? 0 : 1;
+      }
+    CHECK(wrong == 0);
+  };
+  for (const bool image : {false, true}) {
+    for (std::int64_t size = 1; size <= 10; ++size) check(11 - size, size, 2 * size + 1, image);
+    check(1, 300, 65, image);
+    check(13, 67, 33, image);
+  }
+}
+
 TEST_CASE("QOperator models are integers too") {
   const auto whole = [](QdqBuilder& b, const std::string& op, std::vector<std::string> inputs,
                         const std::vector<std::string>& attributes = {}, const std::string& domain = "com.microsoft") {
