@@ -37,12 +37,12 @@ struct Tile {
     for (int v = 0; v < kVectors; ++v) correction[v] = V::no_correction();
     const std::int8_t* w = panels;
     const std::int8_t* next = next_of(job, panel);
-    const std::uint8_t* a[kRows];
-    SLUICE_UNROLL
-    for (int m = 0; m < kRows; ++m) a[m] = rows.a[m];
     for (std::int64_t s = 0; s < job.segments; ++s) {
-      const std::int64_t end = job.segment_offsets[s] + 4 * job.depth;
-      for (std::int64_t k = job.segment_offsets[s]; k < end; k += 4, w += kPanelLanes * 4, next += kNextStep) {
+      const std::int64_t offset = job.segment_offsets[s];
+      const std::uint8_t* a[kRows];
+      SLUICE_UNROLL
+      for (int m = 0; m < kRows; ++m) a[m] = rows.a[m] + offset;
+      for (std::int64_t k = 0; k < 4 * job.depth; k += 4, w += kPanelLanes * 4, next += kNextStep) {
         if constexpr (V::kFetches) __builtin_prefetch(next, 0, 2);
         V::Weights weights[kVectors];
         SLUICE_UNROLL
@@ -52,7 +52,8 @@ struct Tile {
         }
         SLUICE_UNROLL
         for (int m = 0; m < kRows; ++m) {
-          const V::Values values = V::values((V::kReadsPointers ? const_cast<const std::uint8_t* const volatile&>(rows.a[m]) : a[m]) + k);
+          const std::uint8_t* from = V::kReadsPointers ? const_cast<const std::uint8_t* const volatile&>(rows.a[m]) + offset : a[m];
+          const V::Values values = V::values(from + k);
           SLUICE_UNROLL
           for (int v = 0; v < kVectors; ++v) sums[m][v] = V::dot(sums[m][v], values, weights[v]);
         }
