@@ -39,14 +39,14 @@ function(options compiler)
     sluice/shared_arena.h)
   file(APPEND ${WORK_DIR}/options.cc "
     using namespace sluice::literals;
-    const sluice::SessionOptions session{.budget = 24_MiB, .tuning = {.search_ms = 0}, .emulation = {.compute_slowdown = 2}};
-    const sluice::SharedArenaOptions arena{.budget = 24_MiB};
-    const sluice::planner::PlanRequest request{.capacity = 24_MiB};
-    const sluice::profiler::MeasureOptions measure{.threads = 2};
-    const sluice::scheduler::SchedulerOptions scheduler{.budget = 64_MiB, .processors = {{.cpus = {0}}, {.compute_slowdown = 3}}};
-    const sluice::scheduler::ModelOptions model{.urgent = true};
-    const sluice::scheduler::JobOptions job{.deadline = 5};
-    const sluice::importer::ConvertOptions convert{.open_dims = {{\"N\", {1, 2}}}};
+    sluice::SessionOptions session{.budget = 24_MiB, .tuning = {.search_ms = 0}, .emulation = {.compute_slowdown = 2}};
+    sluice::SharedArenaOptions arena{.budget = 24_MiB};
+    sluice::planner::PlanRequest request{.capacity = 24_MiB};
+    sluice::profiler::MeasureOptions measure{.threads = 2};
+    sluice::scheduler::SchedulerOptions scheduler{.budget = 64_MiB, .processors = {{.cpus = {0}}, {.compute_slowdown = 3}}};
+    sluice::scheduler::ModelOptions model{.urgent = true};
+    sluice::scheduler::JobOptions job{.deadline = 5};
+    sluice::importer::ConvertOptions convert{.open_dims = {{\"N\", {1, 2}}}};
   ")
   run(${compiler} ${warnings} -std=c++20 ${WORK_DIR}/options.cc)
 endfunction()
