@@ -2,8 +2,8 @@
 //
 // IN and OUT are the values of the model's inputs and outputs, one behind the other, as the ONNX file has them. This is the program whose
 // size docs/small-binaries.md states: a runtime trimmed to one model and built without a planner needs no more.
-#include <sluice/plan/plan_file.h>
-#include <sluice/sluice.h>
+#include <sluice/plan.h>
+#include <sluice/session.h>
 
 #include <cstdio>
 #include <vector>

@@ -20,19 +20,18 @@
 //     (*session)->get_output(0, score_bytes);
 //
 // Every call that can fail returns a Result or a Status; nothing throws, prints or aborts. C programs use sluice/sluice_c.h.
+//
+// Programs include this header, or of those beside it the ones that they need; two are for other libraries and longer builds, and are not
+// included here: scheduler.h, and convert.h of the importer. What lies in folders is included by these headers.
 #pragma once
 
-#include "sluice/core/error.h"
-#include "sluice/core/units.h"
-#include "sluice/engine/async.h"
-#include "sluice/engine/auto_budget.h"
-#include "sluice/engine/engine.h"
-#include "sluice/engine/predictor.h"
-#include "sluice/engine/shared_arena.h"
-#include "sluice/engine/timeline.h"
-#include "sluice/model/model_file.h"
-#include "sluice/plan/plan.h"
-#include "sluice/plan/plan_file.h"
-#include "sluice/plan/verify.h"
-#include "sluice/planner/planner.h"
-#include "sluice/profiler/profile_file.h"
+#include "sluice/async.h"
+#include "sluice/error.h"
+#include "sluice/model.h"
+#include "sluice/plan.h"
+#include "sluice/planner.h"
+#include "sluice/predictor.h"
+#include "sluice/profile.h"
+#include "sluice/session.h"
+#include "sluice/shared_arena.h"
+#include "sluice/trace.h"

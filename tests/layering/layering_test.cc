@@ -38,7 +38,7 @@ const std::map<std::string, Modules>& allowed_edges() {
       {"cli", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "backends", "scheduler"}},
       {"convert", {"core", "model", "operators", "plan", "kernels", "importer", "quantiser", "cli"}},
       {"emit-program", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "emit", "cli"}},
-      {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine"}},
+      {"umbrella", {"core", "model", "operators", "plan", "kernels", "profiler", "planner", "executor", "engine", "importer", "scheduler"}},
   };
   return edges;
 }

@@ -52,7 +52,7 @@ struct Tuning {
   /// counts elsewhere. Only for models with a path of their own.
   model::ReadMode read_mode = model::ReadMode::kAuto;
   /// Bytes of one read, a multiple of 4096. Default: 0, what the device profile found best, else 512 KiB.
-  Bytes read_size;
+  Bytes read_size{};
   /// Reads under way at one time, up to executor::kMaxReadsInFlight. Default: 0, what the device profile found best, else 4.
   int reads_in_flight = 0;
   /// A run in which no read ends for so long fails with kIo (ETIMEDOUT). Default: 30 s; 0: never, and a dead disk holds a run for ever.
@@ -60,8 +60,8 @@ struct Tuning {
   /// Processors that compute, and those that the loader and its readers run on. Default, empty: where the CPU has big and small cores, the
   /// big ones compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts
   /// of the model's disk go (core/storage_interrupts.h), if a processor is left for it. Price: the caller's thread is limited during run().
-  std::vector<int> compute_cpus;
-  std::vector<int> load_cpus;
+  std::vector<int> compute_cpus{};
+  std::vector<int> load_cpus{};
 };
 
 /// A slower device. What is emulated is planned for and predicted, too.
@@ -78,12 +78,12 @@ struct SessionOptions {
   Bytes budget = kUnlimitedBytes;
   /// Addresses are reserved for set_budget up to here, so that going up keeps what is resident. Default: 0, the budget. Costs address space
   /// and one more plan at opening, no memory.
-  Bytes largest_budget;
+  Bytes largest_budget{};
   /// What the budget bounds. Default: what the library holds.
   BudgetScope scope = BudgetScope::kLibrary;
   /// Of a process budget, what the program itself will take after this session is made: its own buffers, other libraries. Default: nothing.
   /// Costs as much of the arena. A library budget does not count it.
-  Bytes reserve;
+  Bytes reserve{};
   /// Threads that compute, the caller's among them. Default: 1. Each costs a stack and its workspaces; outputs are the same bits.
   int threads = 1;
   /// Plan for repeated runs: the loads of the next one begin during this one, and weights that fit stay. Default: the first run counts.
@@ -95,7 +95,7 @@ struct SessionOptions {
   /// Where a budget is smaller than the activations, even in bands: a directory for a scratch file, which activations go to and come back
   /// from, as the plan says. Default, empty: never, and such budgets are refused. Costs the disk's time, twice for each byte; same outputs.
   /// The file has no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
-  std::string scratch_directory;
+  std::string scratch_directory{};
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   /// Default: a million, which keeps a hostile model from running for ever.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
@@ -106,24 +106,24 @@ struct SessionOptions {
   /// Run this plan instead of making one; verified, and copied. Default: the planner's.
   const plan::Plan* plan = nullptr;
   /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
-  model::Extents dims;
+  model::Extents dims{};
   /// Run in turn with the other sessions of this arena, within its budget. Scope, reserve, threads, compute_cpus and largest_budget are the
   /// arena's then; here they are left as they are, or say the same.
-  std::shared_ptr<SharedArena> arena;
+  std::shared_ptr<SharedArena> arena{};
 
   /// Told what the session decides and what keeps it from its best (core/log.h). Default: nobody; then no text is made.
-  LogHook log;
+  LogHook log{};
   /// Called before and after each step of a run, in the thread that runs: progress, a profiler's zones, a scheduler that lets a run wait.
   /// Default: nobody. Costs a branch a step. Neither allocates; both live as long as the session, across set_budget too.
-  executor::StepHook before_step;
-  executor::StepHook after_step;
+  executor::StepHook before_step{};
+  executor::StepHook after_step{};
 
   /// Takes outputs block by block as they are made (engine/output_block.h): no budget holds them whole, and get_output has nothing to give.
   /// Default: nobody, and outputs hold until the next run. Lives as long as the session.
-  OutputHook outputs;
+  OutputHook outputs{};
 
-  Tuning tuning;
-  Emulation emulation;
+  Tuning tuning{};
+  Emulation emulation{};
 };
 
 }  // namespace sluice

@@ -41,11 +41,11 @@ class Tenancy;
 
 struct SharedArenaOptions {
   Bytes budget = kUnlimitedBytes;
-  Bytes largest_budget;  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
+  Bytes largest_budget{};  // addresses are reserved for set_budget up to here, so that going up keeps what is resident; 0: budget
   BudgetScope scope = BudgetScope::kLibrary;
-  Bytes reserve;                  // as SessionOptions::reserve
-  int threads = 1;                // that compute, for all sessions
-  std::vector<int> compute_cpus;  // as SessionOptions::compute_cpus
+  Bytes reserve{};                  // as SessionOptions::reserve
+  int threads = 1;                  // that compute, for all sessions
+  std::vector<int> compute_cpus{};  // as SessionOptions::compute_cpus
 };
 
 /// Sessions keep what they need of it: it may be let go before them.

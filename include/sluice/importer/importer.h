@@ -58,25 +58,25 @@ enum class Coding : std::uint8_t {
 };
 
 struct ConvertOptions {
-  std::map<std::string, std::int64_t> dims;  // --dim name=value: free dimensions by name, any by input.axis
+  std::map<std::string, std::int64_t> dims{};  // --dim name=value: free dimensions by name, any by input.axis
   /// --dim name=1..8: dimensions that are bound when the model is opened, with the extents that they can have (model/variants.h).
-  std::map<std::string, std::vector<std::int64_t>> open_dims;
-  std::map<std::string, DimSum> dim_sums;        // --dim name=other+1
-  std::map<std::string, InputValue> values;      // graph inputs that become constants: those whose values decide shapes
-  std::map<std::string, Shape> bounds;           // of values whose extents are known at run only: --bound name=extents
-  bool exact = false;                            // --numerics exact: every node of the class kExact, no Winograd
-  bool fuse = true;                              // off: one node an operator (tests)
-  std::optional<kernels::PanelStorage> weights;  // --weights: what panels hold; nothing: as the file has them, f16 or f32
+  std::map<std::string, std::vector<std::int64_t>> open_dims{};
+  std::map<std::string, DimSum> dim_sums{};        // --dim name=other+1
+  std::map<std::string, InputValue> values{};      // graph inputs that become constants: those whose values decide shapes
+  std::map<std::string, Shape> bounds{};           // of values whose extents are known at run only: --bound name=extents
+  bool exact = false;                              // --numerics exact: every node of the class kExact, no Winograd
+  bool fuse = true;                                // off: one node an operator (tests)
+  std::optional<kernels::PanelStorage> weights{};  // --weights: what panels hold; nothing: as the file has them, f16 or f32
   /// --weights auto: what those of these weights hold, by name, whatever `weights` says (weight_choice.h).
-  std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms;
-  double prune = 0;              // --prune: this share of the blocks of each weight that gains by it are left out
-  bool sparse = true;            // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
-  model::Preprocess preprocess;  // written as metadata when present
-  std::vector<std::string> labels;
+  std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms{};
+  double prune = 0;                // --prune: this share of the blocks of each weight that gains by it are left out
+  bool sparse = true;              // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
+  model::Preprocess preprocess{};  // written as metadata when present
+  std::vector<std::string> labels{};
   /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
   /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB
   /// written.
-  std::optional<Bytes> max_constants;
+  std::optional<Bytes> max_constants{};
   Coding code = Coding::kNone;           // --code
   double disk_bytes_per_second = 1.5e9;  // --io-limit: of the disk that Coding::kAuto codes for; a middling NVMe disk's
   const model::Key* key = nullptr;       // --encrypt: what the model is encrypted with; it outlives the call
@@ -85,7 +85,7 @@ struct ConvertOptions {
   bool without_weights = false;
   /// --made-up-weights: initialisers without data become ones (reals) or zeros, so that the time of such a net can be measured.
   bool made_up_weights = false;
-  std::function<void(Bytes, Bytes)> progress;
+  std::function<void(Bytes, Bytes)> progress{};
 };
 
 /// A weight whose least blocks were left out.

@@ -47,13 +47,13 @@ struct PlanRequest {
   bool repeat = false;       // optimise the period rather than the cold run
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
-  TableCosts tables;
+  TableCosts tables{};
   std::uint64_t search_ms = 50;  // how much work, counted, may go into better plans beyond the quick ways (planner/choose/stream_draft.h)
   Partition partition = Partition::kAuto;
   bool hand_over_outputs = false;  // the caller takes blocks of outputs as they are made: no room is kept for the whole
   bool may_spill = false;          // where nothing fits otherwise, activations may go to a scratch file
   double max_overhead = 0.05;      // that bands for memory may cost, of the predicted time without them
-  SearchParameters search;
+  SearchParameters search{};
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.

@@ -24,9 +24,9 @@ inline constexpr Bytes kLeastFileToRead{64 << 20};
 struct MeasureOptions {
   int threads = 1;
   /// A file of at least kLeastFileToRead on the disk that models lie on. Empty: reads are not measured.
-  std::string file;
+  std::string file{};
   /// Their nodes are measured beside the built-in ones: plans of these models become more exact.
-  std::vector<const model::Graph*> graphs;
+  std::vector<const model::Graph*> graphs{};
   std::size_t most = 600;  // measurements of steps
   double seconds = 75;     // after which no further step is begun
   /// Samples of a measurement that was interrupted: they are not measured again. May be null.

@@ -45,25 +45,25 @@ struct ProcessorOptions {
   enum class Kind : std::uint8_t { kCpu, kTimed, kBackend };
 
   Kind kind = Kind::kCpu;
-  std::string name;             // default: its kind and place
-  std::vector<int> cpus;        // where its worker, or its kernels, run; empty: anywhere
+  std::string name{};           // default: its kind and place
+  std::vector<int> cpus{};      // where its worker, or its kernels, run; empty: anywhere
   int threads = 1;              // kCpu: that compute
   double compute_slowdown = 1;  // kCpu: SessionOptions::compute_slowdown
   /// kTimed, for experiments: a run takes the time that this table says for its model, in the order of add_model (kNever: unsupported), and
   /// gives outputs that were computed beforehand, for the reference inputs. An empty table: as long as the first CPU processor takes,
   /// divided by `speedup`.
-  std::vector<Time> times;
+  std::vector<Time> times{};
   double speedup = 1;
-  std::shared_ptr<backends::Backend> backend;  // kBackend
+  std::shared_ptr<backends::Backend> backend{};  // kBackend
 };
 
 struct SchedulerOptions {
   Bytes budget = kUnlimitedBytes;
   BudgetScope scope = BudgetScope::kLibrary;
-  Bytes reserve;                             // as SessionOptions::reserve
-  std::vector<ProcessorOptions> processors;  // empty: one of CPU kernels
+  Bytes reserve{};                             // as SessionOptions::reserve
+  std::vector<ProcessorOptions> processors{};  // empty: one of CPU kernels
   std::string policy = "sluice";
-  Limits limits;
+  Limits limits{};
   int warmup_runs = 1;   // of each model on each processor, before the measured ones...
   int profile_runs = 3;  // ...of which the median is expected at first
   /// A run is overdue after `overdue_factor` times what was expected and `overdue_slack` more: so far that neither heat nor a busy
@@ -76,11 +76,11 @@ struct SchedulerOptions {
 };
 
 struct ModelOptions {
-  std::string name;        // default: its file
+  std::string name{};      // default: its file
   bool urgent = false;     // its jobs take a processor at a step boundary from those of other models; it has its own part of the budget
   bool same_bits = false;  // only on processors that give the bits of our CPU kernels
   /// One tensor a port. What is measured with, and all that a timed processor answers. Default: zeros.
-  std::vector<std::vector<std::byte>> reference_inputs;
+  std::vector<std::vector<std::byte>> reference_inputs{};
   ProcessorId fixed{};  // for the policy fixed_worker; default: processors in turn
 };
 

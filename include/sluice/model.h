@@ -1,0 +1,9 @@
+// A model file and what is in it: the graph with its ports, shapes and types, weights and how they are stored, keys of encrypted files, and
+// files that lie in memory, inside another file or behind a function of the caller's. Sessions are made from a sluice::Model (session.h),
+// which holds one of these.
+#pragma once
+
+#include "sluice/model/graph.h"
+#include "sluice/model/key.h"
+#include "sluice/model/model_file.h"
+#include "sluice/model/other_sources.h"
