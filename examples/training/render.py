@@ -1,6 +1,7 @@
 """Renders short texts as a camera sees them on labels, tickets, meters and pages: 32 pixels high, of any width.
 
-Everything follows from one seed. `python3 render.py SHEET.png` draws a sheet to look at.
+Everything follows from one seed. `python3 render.py SHEET.png` draws a sheet to look at; `python3 render.py --data FOLDER 256 77` writes 256
+lines that nobody was trained on, as data for `sluice convert --smaller 10 --data FOLDER` and for `sluice quantize`.
 """
 
 import sys
@@ -227,7 +228,25 @@ def sheet_of(items, width=1024):
     return sheet, places
 
 
+def write_data(folder, count, seed, width=1024):
+    """Lines as the reader sees them, side by side in arrays [1, 1, 32, width]: data for `sluice convert --data` and `sluice quantize`."""
+    rows, left = [np.zeros((HEIGHT, width), dtype=np.float32)], 0
+    for grey, _ in draw_items(seed, count, 12, 0.06, usual=0.1, hard=0.85):
+        ink = normalise(grey)
+        if left + ink.shape[1] > width:
+            rows.append(np.zeros((HEIGHT, width), dtype=np.float32))
+            left = 0
+        rows[-1][:, left:left + ink.shape[1]] = ink
+        left += ink.shape[1]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for i, row in enumerate(rows):
+        np.save(Path(folder) / f"{i:03}.npy", row[None, None])
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: render.py SHEET.png")
-    Image.fromarray(sheet_of(draw_items(1, 200, 10, 0.2))[0]).save(sys.argv[1])
+    if len(sys.argv) == 5 and sys.argv[1] == "--data":
+        write_data(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    elif len(sys.argv) == 2:
+        Image.fromarray(sheet_of(draw_items(1, 200, 10, 0.2))[0]).save(sys.argv[1])
+    else:
+        raise SystemExit("usage: render.py SHEET.png | render.py --data FOLDER COUNT SEED")

@@ -212,6 +212,7 @@ Status convert_read(const OnnxGraph& onnx, const std::string& onnx_path, const s
   SLUICE_RETURN_IF_ERROR(model::write_model(graph, pool, model_path, operators::validate_node, write));
   for (const model::Weight& weight : graph.weights)
     if (weight.code != model::kNoCode) report.coded_bytes += weight.bytes;
+  for (const model::Stretch& stretch : graph.stretches) report.stored_bytes += stretch.stored_size;
   for (const model::Weight& weight : graph.weights) {
     if (weight.panel_layout.layout != model::WeightLayout::kSparse) continue;
     report.sparse_weights += 1;

@@ -79,7 +79,7 @@ class WeightWriter {
 
   Status choose_code(WeightId id) {
     Weight& weight = graph_.weights[id.index()];
-    if (weight.always_resident || !options_.coder->begin(weight)) {
+    if (!options_.coder->begin(weight)) {
       done_ += weight.bytes;
       return {};
     }

@@ -11,6 +11,7 @@
 #include "src/importer/sparse_weights.h"
 #include "src/quantiser/assess.h"
 #include "src/quantiser/fold_norms.h"
+#include "src/quantiser/forms.h"
 #include "src/quantiser/linear.h"
 #include "src/quantiser/probe.h"
 #include "src/quantiser/shrink.h"
@@ -24,9 +25,15 @@ using importer::OnnxPort;
 constexpr std::int64_t kMostLength = 5120;
 static_assert(bytes_of_compensation(kMostLength) <= 400u << 20);
 
+/// What `smaller` chooses from, layer by layer: SNRs of 35 to 5 dB of weights that are spread as noise is.
+constexpr Shrinking kForms[] = {{0.0, false, 64},  {0.0, false, 40}, {0.0, false, 28}, {0.1, false, 22}, {0.2, false, 18},
+                                {0.25, false, 15}, {0.3, false, 12}, {0.3, false, 10}, {0.35, false, 8}, {0.4, false, 8},
+                                {0.4, false, 6},   {0.5, false, 6},  {0.55, false, 5}, {0.6, false, 4},  {0.7, false, 4}};
+
 /// A weight and the nodes that multiply by it.
 struct Layer {
   std::vector<const Unit*> units;
+  std::vector<Shrunk> forms;  // with `smaller`: without weights, of which the one is chosen that becomes
   Shrunk shrunk;
   Eigen::VectorXf means;  // of inputs; empty: not seen
 };
@@ -74,7 +81,12 @@ class Compressor {
            "is nothing to prune or cluster"});
       return fail(ErrorCode::kUnsupported, onnx_path_, "the file cannot be compressed; the report says why");
     }
+    for (const auto& initializer : editor_.graph().initializers)
+      if (importer::is_float(initializer.tensor.dtype))
+        report_.float_bytes += Bytes(static_cast<std::uint64_t>(initializer.tensor.elements()) * size_of(initializer.tensor.dtype));
     SLUICE_RETURN_IF_ERROR(name_problems(shrink_all()));
+    SLUICE_RETURN_IF_ERROR(choose());
+    report_layers();
     Editor changed = changed_graph();
     if (data_.items > 0) SLUICE_RETURN_IF_ERROR(name_problems(assess(changed)));
     if (options_.progress) options_.progress("writing", 0, 1);
@@ -89,6 +101,8 @@ class Compressor {
     return status;
   }
 
+  bool clusters() const noexcept { return options_.cluster > 0 || options_.smaller > 0; }
+
   static bool is_finite(const Constant& weight) {
     for (std::int64_t i = 0; i < weight.elements(); ++i)
       if (!std::isfinite(importer::read_real(weight, i))) return false;
@@ -100,8 +114,7 @@ class Compressor {
     if (unit.kind != Unit::Kind::kWeighted || unit.groups != 1) return false;
     const Constant& weight = *editor_.constant(unit.weight);
     const auto bytes = static_cast<std::uint64_t>(weight.elements()) * sizeof(float);
-    return bytes >= model::kAlwaysResidentBelow.count() && (options_.cluster > 0 || options_.prune >= share_that_pays(unit)) &&
-           is_finite(weight);
+    return bytes >= model::kAlwaysResidentBelow.count() && (clusters() || options_.prune >= share_that_pays(unit)) && is_finite(weight);
   }
 
   /// From which share of zero blocks on kernels skip them. Which 3x3 convolutions take Winograd's sums is decided later: any may.
@@ -123,14 +136,62 @@ class Compressor {
     Layer& layer = layers_.at(name);
     const Unit& unit = *layer.units.front();
     const Lines weights = lines_of(unit, *editor_.constant(name));
-    layer.shrunk = shrink(weights, inputs, {options_.prune, options_.cluster == 0, options_.cluster});
+    const Shrinker shrinker(weights, inputs);
+    if (options_.smaller > 0) {
+      for (const Shrinking& how : kForms) {
+        layer.forms.push_back(shrinker.shrink(how));
+        layer.forms.back().weights.resize(0, 0);
+      }
+    } else {
+      layer.shrunk = shrinker.shrink({options_.prune, options_.cluster == 0, options_.cluster});
+    }
     layer.means = std::move(inputs.means);
-    const OnnxNode& node = editor_.node(unit.first());
-    Noise noise;
-    noise.signal = layer.shrunk.signal;
-    noise.error = layer.shrunk.error;
-    report_.layers.push_back({name_of_node(node), std::string(node.op_type), static_cast<std::size_t>(weights.size()), layer.shrunk.values,
-                              layer.shrunk.zeros, noise.decibels(), data_.items > 0 && weights.cols() > kMostLength ? weights.cols() : 0});
+  }
+
+  /// With `smaller`: the form of each layer.
+  Status choose() {
+    if (options_.smaller == 0) return {};
+    std::vector<std::vector<Form>> forms;
+    std::uint64_t changed = 0;
+    double least = 0;
+    for (const std::string_view name : order_) {
+      const std::vector<Shrunk>& all = layers_.at(name).forms;
+      changed += static_cast<std::uint64_t>(all.front().codes.size()) * sizeof(float);
+      auto& of_layer = forms.emplace_back();
+      for (const Shrunk& shrunk : all) of_layer.push_back({coded_bytes(shrunk), shrunk.error / std::max(shrunk.signal, 1e-30)});
+      least += std::ranges::min(of_layer, {}, &Form::bytes).bytes;
+    }
+    const auto others = static_cast<double>((report_.float_bytes - Bytes(changed)).count()),
+               all = static_cast<double>(report_.float_bytes.count());
+    const auto chosen = choose_forms(forms, all / options_.smaller - others);
+    if (!chosen) {
+      report_.problems.push_back({ErrorCode::kInvalidArgument, "", "", editor_.graph().opset,
+                                  "the weights can be " + std::to_string(all / (least + others)) +
+                                      " times smaller than the file's floats at the most: ask for less"});
+      return fail(ErrorCode::kInvalidArgument, onnx_path_, "the file cannot be so much smaller; the report says why");
+    }
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      Layer& layer = layers_.at(order_[i]);
+      layer.shrunk = std::move(layer.forms[(*chosen)[i]]);
+      layer.shrunk.weights = weights_of(layer.shrunk);
+      layer.forms = {};
+    }
+    return {};
+  }
+
+  void report_layers() {
+    for (const std::string_view name : order_) {
+      const Layer& layer = layers_.at(name);
+      const Unit& unit = *layer.units.front();
+      const OnnxNode& node = editor_.node(unit.first());
+      Noise noise;
+      noise.signal = layer.shrunk.signal;
+      noise.error = layer.shrunk.error;
+      const std::int64_t length = layer.shrunk.weights.cols();
+      report_.layers.push_back({name_of_node(node), std::string(node.op_type), static_cast<std::size_t>(layer.shrunk.weights.size()),
+                                layer.shrunk.values, layer.shrunk.zeros, noise.decibels(),
+                                data_.items > 0 && length > kMostLength ? length : 0});
+    }
   }
 
   /// As many layers at a time as what is kept of their inputs leaves room for.
@@ -173,7 +234,7 @@ class Compressor {
             grams[layer_of[name]]->add(first, values);
           }));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (options_.progress) options_.progress("changing layers", report_.layers.size() + 1, order_.size());
+      if (options_.progress) options_.progress("changing layers", ++changed_, order_.size());
       shrink_one(names[i], grams[i] ? grams[i]->take() : Statistics());
     }
     return {};
@@ -210,7 +271,7 @@ class Compressor {
     const Unit& unit = *layer.units.front();
     const Shape shape = editor_.constant(name)->shape;
     const std::string base(name);
-    if (options_.cluster == 0)
+    if (!clusters())
       return changed.add_constant(base + "_pruned", constant_of(DType::kF32, shape, weight_of<float>(unit, shape, layer.shrunk.weights)));
     const Shape outputs{shape[unit.output_axis]};
     const auto codes =
@@ -273,13 +334,17 @@ class Compressor {
   std::vector<Unit> units_;
   std::map<std::string_view, Layer> layers_;
   std::vector<std::string_view> order_;  // of the graph
+  std::size_t changed_ = 0;              // of `order_`
 };
 
 Status check(const CompressOptions& options) noexcept {
   if (!(options.prune >= 0 && options.prune <= 0.99)) return fail(ErrorCode::kInvalidArgument, "prune", "is a share from 0 to 0.99");
   if (options.cluster != 0 && (options.cluster < 2 || options.cluster > 256))
     return fail(ErrorCode::kInvalidArgument, "cluster", "is a number of values from 2 to 256");
-  if (options.cluster != 0 && options.convert.weights)
+  if (options.smaller != 0 && !(options.smaller > 1)) return fail(ErrorCode::kInvalidArgument, "smaller", "is a number of times above 1");
+  if (options.smaller != 0 && (options.prune != 0 || options.cluster != 0))
+    return fail(ErrorCode::kInvalidArgument, "smaller", "chooses zeros and values itself: prune and cluster are not for it");
+  if ((options.cluster != 0 || options.smaller != 0) && options.convert.weights)
     return fail(ErrorCode::kInvalidArgument, "cluster", "decides what weights hold: no other form can be asked for");
   return {};
 }

@@ -131,13 +131,27 @@ struct Codes {
   }
 };
 
+/// A scale for each output: the root of the mean square of its weights, so that codes which suit one output suit all, times what lets the
+/// farthest weight of any output be a code.
+std::vector<float> scales_of(const Lines& w) {
+  constexpr float kLeast = std::numeric_limits<float>::min() * 256;
+  std::vector<float> scales;
+  float farthest = 1;
+  for (Index n = 0; n < w.rows(); ++n) {
+    scales.push_back(std::max(std::sqrt(w.row(n).squaredNorm() / static_cast<float>(w.cols())), kLeast));
+    farthest = std::max(farthest, w.row(n).cwiseAbs().maxCoeff() / scales.back());
+  }
+  for (float& scale : scales) scale *= farthest / kMostCode;
+  return scales;
+}
+
 /// Fits codes to the weights that are no zeros by choice, each counting by what its input's square is on average.
 Codes fit(const Lines& w, const Choice& zeros, const Statistics& inputs, const Shrinking& how) {
   Codes codes;
+  codes.scales = scales_of(w);
   CodeWeights weights{};
   for (Index n = 0; n < w.rows(); ++n) {
-    const float scale = std::max(w.row(n).cwiseAbs().maxCoeff() / kMostCode, std::numeric_limits<float>::min() * 256);
-    codes.scales.push_back(scale);
+    const float scale = codes.scales[static_cast<std::size_t>(n)];
     for (Index k = 0; k < w.cols(); ++k) {
       if (zeros.is_zero(n, k)) continue;
       const double counts = inputs.products.size() == 0 ? 1.0 : std::max(static_cast<double>(inputs.products(k, k)), 1e-20);
@@ -161,21 +175,23 @@ std::size_t count_values(const Shrunk& made) {
 
 }  // namespace
 
-Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& how) {
-  const MatrixXf factor = inverse_factor(inputs.products);
+Shrinker::Shrinker(const Lines& weights, const Statistics& inputs)
+    : weights_(weights), inputs_(inputs), factor_(inverse_factor(inputs.products)) {}
+
+Shrunk Shrinker::shrink(const Shrinking& how) const {
   Shrunk made;
-  made.weights = weights;
-  Choice zeros(made.weights, factor, how);
+  made.weights = weights_;
+  Choice zeros(made.weights, factor_, how);
   if (how.prune > 0)
     settle_in_order(
-        made.weights, factor, [&](Index first, Index count) { zeros.choose(first, count); },
+        made.weights, factor_, [&](Index first, Index count) { zeros.choose(first, count); },
         [&](Index n, Index k, float value) { return zeros.is_zero(n, k) ? 0.0f : value; });
   if (how.cluster > 0) {
-    Codes codes = fit(made.weights, zeros, inputs, how);
-    made.codes.resize(weights.rows(), weights.cols());
-    made.weights = weights;  // once more, in one go: what zeros and codes cost is made up for together
+    Codes codes = fit(made.weights, zeros, inputs_, how);
+    made.codes.resize(weights_.rows(), weights_.cols());
+    made.weights = weights_;  // once more, in one go: what zeros and codes cost is made up for together
     settle_in_order(
-        made.weights, factor, [](Index, Index) {},
+        made.weights, factor_, [](Index, Index) {},
         [&](Index n, Index k, float value) {
           made.codes(n, k) = zeros.is_zero(n, k) ? std::int8_t{0} : codes.code(value, n);
           return codes.scales[static_cast<std::size_t>(n)] * static_cast<float>(made.codes(n, k));
@@ -183,10 +199,15 @@ Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& h
     made.scales = std::move(codes.scales);
     made.values = count_values(made);
   }
-  made.zeros = static_cast<double>((made.weights.array() == 0.0f).count()) / static_cast<double>(std::max<Index>(1, weights.size()));
-  made.signal = power(weights, inputs);
-  made.error = std::max(power(made.weights - weights, inputs), 0.0);
+  made.zeros = static_cast<double>((made.weights.array() == 0.0f).count()) / static_cast<double>(std::max<Index>(1, weights_.size()));
+  made.signal = power(weights_, inputs_);
+  made.error = std::max(power(made.weights - weights_, inputs_), 0.0);
   return made;
+}
+
+Lines weights_of(const Shrunk& shrunk) {
+  const Eigen::Map<const Eigen::VectorXf> scales(shrunk.scales.data(), static_cast<Index>(shrunk.scales.size()));
+  return scales.asDiagonal() * shrunk.codes.cast<float>();
 }
 
 }  // namespace sluice::quantiser

@@ -38,7 +38,23 @@ constexpr std::uint64_t bytes_of_compensation(std::int64_t length) noexcept {
   return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(length) * (2 * sizeof(float) + sizeof(double));
 }
 
-/// `weights` are finite. Without products (Statistics) signal and error are those of the weights.
-Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& how);
+/// A layer, to be shrunk in one way or another. Keeps references.
+class Shrinker {
+ public:
+  /// `weights` are finite. Without products (Statistics) signal and error are those of the weights.
+  Shrinker(const Lines& weights, const Statistics& inputs);
+
+  Shrunk shrink(const Shrinking& how) const;
+
+ private:
+  const Lines& weights_;
+  const Statistics& inputs_;
+  const Eigen::MatrixXf factor_;  // of the inverse of the inputs' products
+};
+
+inline Shrunk shrink(const Lines& weights, const Statistics& inputs, const Shrinking& how) { return Shrinker(weights, inputs).shrink(how); }
+
+/// `scales * codes`.
+Lines weights_of(const Shrunk& shrunk);
 
 }  // namespace sluice::quantiser

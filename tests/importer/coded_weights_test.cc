@@ -82,6 +82,25 @@ TEST_CASE("coded weights of convolutions and dense layers give the same bits at 
 
 TEST_CASE("coded weights of recurrent layers and tables give the same bits at every budget") { check_coded(language_net(), 5 * 128); }
 
+TEST_CASE("weights that are small and always resident are coded too where they shrink by more than their table") {
+  OnnxBuilder b(14);
+  b.input("x", {1, 48, 6, 6});
+  for (const char* name : {"w0", "w1", "w2"}) b.initializer(tensor(name, {48, 48, 1, 1}, bell(48 * 48)));
+  b.initializer(tensor("b0", {48}, bell(48)));
+  b.node("Conv", {"x", "w0", "b0"}, {"a"}).node("Conv", {"a", "w1"}, {"c"}).node("Conv", {"c", "w2"}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  const auto raw = converted(folder, b, "raw"), coded = converted(folder, b, "coded", {.code = importer::Coding::kSmall});
+  const Values x{bell(48 * 36)};
+  const auto least = minimum_budget(*coded, {.repeat = true});
+  REQUIRE(least);
+  CHECK(outputs(coded, x, {.budget = *least, .repeat = true}) == outputs(raw, x, {}));
+  CHECK(static_cast<double>(stored_bytes(coded->graph())) < 0.9 * static_cast<double>(stored_bytes(raw->graph())));
+  for (const model::Weight& weight : coded->graph().weights) {
+    CHECK(weight.always_resident);
+    CHECK((weight.code != model::kNoCode) == (weight.bytes > Bytes(1024)));
+  }
+}
+
 TEST_CASE("a session keeps coded weights through changes of its budget") {
   const TemporaryFolder folder;
   const auto model = converted(folder, image_net(), "coded", {.code = importer::Coding::kSmall});

@@ -125,6 +125,36 @@ TEST_CASE("clustered layers hold a byte a weight, take few bits of the file, and
   CHECK(worst(outputs(converted(folder, net(), "f"), kInput, {}), found) > 0);
 }
 
+TEST_CASE("so many times smaller, each layer by as much as costs all together the least") {
+  const TemporaryFolder folder;
+  double before = 1000;
+  for (const double smaller : {4.5, 6.0, 9.0, 13.0}) {
+    CAPTURE(smaller);
+    CompressOptions options = with(0, 0);
+    options.smaller = smaller;
+    const Outcome made = compressed(folder, net(), "s.sluice", items(8), options);
+    REQUIRE(made.status);
+    REQUIRE(made.report.layers.size() == 4);
+    const auto model = *Model::open(folder.path("s.sluice"));
+    CHECK(made.report.converted.stored_bytes.count() == stored_bytes(model->graph()));
+    const auto times = static_cast<double>(made.report.float_bytes.count()) / static_cast<double>(stored_bytes(model->graph()));
+    CHECK(times >= smaller);
+    CHECK(times < 1.3 * smaller);
+    CHECK(made.report.outputs[0].noise_db < before);
+    before = made.report.outputs[0].noise_db;
+    const auto least = minimum_budget(*model, {});
+    REQUIRE(least);
+    CHECK(outputs(model, kInput, {.budget = *least}) == outputs(model, kInput, {}));
+  }
+  // The large layer gives more than small ones, which a byte less would cost more.
+  CompressOptions options = with(0, 0);
+  options.smaller = 8;
+  const Outcome made = compressed(folder, net(), "s.sluice", items(8), options);
+  const auto& layers = made.report.layers;
+  const auto largest = std::ranges::max_element(layers, {}, &quantiser::CompressedLayer::weights);
+  for (const auto& layer : layers) CHECK(layer.noise_db >= largest->noise_db);
+}
+
 TEST_CASE("with data a layer loses less than without") {
   const TemporaryFolder folder;
   for (const auto& [prune, cluster] : {std::pair{0.75, std::size_t{0}}, std::pair{0.0, std::size_t{6}}}) {
@@ -170,6 +200,16 @@ TEST_CASE("what cannot be compressed is refused by name") {
   CompressOptions both = with(0, 16);
   both.convert.weights = kernels::PanelStorage::kInt4;
   CHECK(compressed(folder, net(), "x", {}, both).status.error().code == ErrorCode::kInvalidArgument);
+  for (CompressOptions options : {with(0, 0), with(0, 16), with(0.5, 0), with(0, 0)}) {
+    options.smaller = options.cluster == 0 && options.prune == 0 ? 0.5 : 8;
+    CHECK(compressed(folder, net(), "x", {}, options).status.error().code == ErrorCode::kInvalidArgument);
+  }
+  CompressOptions far = with(0, 0);
+  far.smaller = 900;
+  const Outcome much = compressed(folder, net(), "x", {}, far);
+  REQUIRE(much.status.error().code == ErrorCode::kInvalidArgument);
+  REQUIRE(much.report.problems.size() == 1);
+  CHECK(much.report.problems[0].message.find("times smaller than the file's floats at the most") != std::string::npos);
   CHECK(compressed(folder, net(), "given.onnx", {}, with(0, 16)).status.error().code == ErrorCode::kInvalidArgument);
   OnnxBuilder none(13);
   none.input("x", {1, 8}).node("Relu", {"x"}, {"y"}).output("y");

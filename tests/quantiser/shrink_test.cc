@@ -13,6 +13,7 @@
 #include <set>
 
 #include "src/quantiser/codebook.h"
+#include "src/quantiser/forms.h"
 #include "tests/importer/data_bytes.h"
 
 using namespace sluice;
@@ -133,6 +134,26 @@ TEST_CASE("a clustered layer has so many codes, its scales and nothing else") {
       for (Eigen::Index k = 0; k < 300; ++k)
         CHECK(made.weights(n, k) == made.scales[static_cast<std::size_t>(n)] * static_cast<float>(made.codes(n, k)));
   }
+}
+
+TEST_CASE("a layer whose outputs differ in size has codes that suit each") {
+  Lines weights = weights_of(24, 300);
+  weights.row(3) *= 100;
+  weights.row(4) *= 0.01f;
+  const Shrunk made = shrink(weights, {}, {.cluster = 16});
+  CHECK(made.weights.isApprox(weights_of(made), 0));
+  for (Eigen::Index n = 0; n < 24; ++n) CHECK((made.weights.row(n) - weights.row(n)).squaredNorm() < 0.03 * weights.row(n).squaredNorm());
+}
+
+TEST_CASE("forms of layers: the least noise in so many bytes") {
+  const std::vector<std::vector<Form>> layers{{{100, 0}, {60, 1}, {50, 9}, {30, 10}}, {{80, 0.5}, {40, 0.5}, {20, 4}}, {{10, 0}}};
+  CHECK(choose_forms(layers, 1000) == std::vector<std::size_t>{0, 1, 0});  // 40 bytes are as good as 80
+  CHECK(choose_forms(layers, 110) == std::vector<std::size_t>{1, 1, 0});
+  CHECK(choose_forms(layers, 109) == std::vector<std::size_t>{1, 2, 0});
+  CHECK(choose_forms(layers, 85) == std::vector<std::size_t>{3, 1, 0});  // what the last step leaves over goes where it helps most
+  CHECK(choose_forms(layers, 79) == std::vector<std::size_t>{3, 2, 0});
+  CHECK(choose_forms(layers, 60) == std::vector<std::size_t>{3, 2, 0});
+  CHECK_FALSE(choose_forms(layers, 59));
 }
 
 TEST_CASE("what a weight loses, others make up for") {

@@ -104,7 +104,8 @@ struct ConvertReport {
   std::int64_t nodes = 0;
   Bytes weight_bytes;
   Bytes file_bytes;
-  Bytes coded_bytes;  // of weights that have coded stretches, raw
+  Bytes coded_bytes;   // of weights that have coded stretches, raw
+  Bytes stored_bytes;  // of all weights, as they are in the file
   std::int64_t sparse_weights = 0;
   std::vector<PrunedWeight> pruned;  // in the order of the graph
   Bytes sparse_bytes;                // of weights in sparse panels, raw

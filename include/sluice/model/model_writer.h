@@ -32,7 +32,7 @@ class WeightProducer {
 class StretchCoder {
  public:
   virtual ~StretchCoder() = default;
-  /// A weight begins that is not always resident. False: it is not to be coded.
+  /// A weight begins. False: it is not to be coded.
   virtual bool begin(const Weight& weight) = 0;
   /// Its stretches, raw, in their order.
   virtual void look(std::span<const std::byte> raw) = 0;

@@ -21,6 +21,10 @@ struct CompressOptions {
   /// 2 to 256: each layer's weights are one of so many whole numbers times their output's scale, and stored as bytes, which coding makes
   /// shorter. Zeros lie anywhere then. 0: weights stay f32, and zeros lie in blocks of 16 outputs x 1 input, which kernels skip.
   std::size_t cluster = 0;
+  /// So many times fewer bytes than the file's floats are what all weights are stored in, at the least: values and single zeros of each layer are
+  /// chosen so that the noise of all layers together is the least. Above 1, and instead of `prune` and `cluster`. 0: not asked for. Takes, beside
+  /// what the others take, about four times the memory of the weights.
+  double smaller = 0;
   Bytes tensor_memory{256u << 20};  // of observed tensors that lie in the arena at once, and of what is kept of the inputs
   std::function<void(std::string_view stage, std::size_t done, std::size_t all)> progress;
 };
@@ -44,12 +48,13 @@ struct CompressReport {
   std::vector<OutputNoise> outputs;     // with data: of the whole model, beside f32
   std::int64_t rows = 0;                // as in Report
   std::int64_t agreeing = 0;
+  Bytes float_bytes;  // of the file's floats: what `smaller` is counted from
   importer::ConvertReport converted;
 };
 
 /// Writes `onnx_path` with fewer weights as the model file `out_path`. Without items in `data` nothing is made up for. Errors: those of
-/// importer::convert, with `report.problems`; kInvalidArgument for options that make no sense; kUnsupported where no layer has weights that
-/// could be changed.
+/// importer::convert, with `report.problems`; kInvalidArgument for options that make no sense, and for a model that cannot be so many times
+/// `smaller`; kUnsupported where no layer has weights that could be changed.
 Status compress(const std::string& onnx_path, const std::string& out_path, const Data& data, const CompressOptions& options,
                 CompressReport& report);
 

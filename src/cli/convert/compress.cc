@@ -23,9 +23,13 @@ Json json_of_compressed(const CompressReport& report) {
   }
   for (const quantiser::OutputNoise& output : report.outputs)
     outputs.push_back({{"name", output.name}, {"noise_db", json_of_decibels(output.noise_db)}});
-  return {{"items", report.items},       {"layers", layers},
-          {"outputs", outputs},          {"rows", report.rows},
-          {"agreeing", report.agreeing}, {"agreement", share_of(report.agreeing, report.rows)}};
+  return {{"items", report.items},
+          {"layers", layers},
+          {"float_bytes", report.float_bytes.count()},
+          {"outputs", outputs},
+          {"rows", report.rows},
+          {"agreeing", report.agreeing},
+          {"agreement", share_of(report.agreeing, report.rows)}};
 }
 
 void print_compressed(const CompressReport& report) {
@@ -41,6 +45,10 @@ void print_compressed(const CompressReport& report) {
           "  {}: its outputs sum {} values, and what they have in common takes too much memory for more than 5,120: the layer was "
           "changed without a look at the data\n",
           layer.node, layer.too_long);
+  if (report.converted.stored_bytes != Bytes())
+    fmt::print("  weights: {} as the file's floats, {} stored: {:.2f} times smaller\n", format_bytes(report.float_bytes),
+               format_bytes(report.converted.stored_bytes),
+               static_cast<double>(report.float_bytes.count()) / static_cast<double>(report.converted.stored_bytes.count()));
   for (const quantiser::OutputNoise& output : report.outputs)
     fmt::print("  output {}: {} dB\n", output.name, text_of_decibels(output.noise_db));
   if (report.rows > 0)

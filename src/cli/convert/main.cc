@@ -46,6 +46,7 @@ struct CommandLine {
   std::string sparse = "auto";
   double prune = 0;
   std::size_t cluster = 0;
+  double smaller = 0;
   std::string data;
   WeightTarget target;
   std::string encrypt;
@@ -112,6 +113,7 @@ Json json_of(const CommandLine& line, const importer::ConvertReport& report, int
           {"weight_bytes", report.weight_bytes.count()},
           {"file_bytes", report.file_bytes.count()},
           {"coded_bytes", report.coded_bytes.count()},
+          {"stored_bytes", report.stored_bytes.count()},
           {"pruned", json_of_pruned(report)},
           {"sparse_weights", report.sparse_weights},
           {"sparse_bytes", report.sparse_bytes.count()},
@@ -139,7 +141,7 @@ void print_report(const CommandLine& line, const importer::ConvertReport& report
                report.forms == 1 ? "" : "s", format_bytes(report.variant_bytes));
 }
 
-bool compresses(const CommandLine& line) { return line.cluster > 0 || !line.data.empty(); }
+bool compresses(const CommandLine& line) { return line.cluster > 0 || line.smaller > 0 || !line.data.empty(); }
 
 void warn_of_no_pruning(const CommandLine& line, const importer::ConvertReport& report) {
   if (line.prune == 0 || compresses(line) || !report.pruned.empty()) return;
@@ -170,7 +172,7 @@ Status choose_forms(const CommandLine& line, importer::ConvertOptions& options, 
 Status compress_file(const CommandLine& line, const importer::ConvertOptions& options, quantiser::CompressReport& report) {
   quantiser::Data data;
   if (!line.data.empty()) data = data_in(line.data, {});
-  quantiser::CompressOptions compress{.convert = options, .prune = line.prune, .cluster = line.cluster};
+  quantiser::CompressOptions compress{.convert = options, .prune = line.prune, .cluster = line.cluster, .smaller = line.smaller};
   compress.convert.prune = 0;
   std::unique_ptr<Progress> progress;
   std::string stage;
@@ -288,8 +290,17 @@ void add_weight_options(CLI::App& app, CommandLine& line) {
                  "the weights of a layer share so many values, whole numbers times a scale for each output, and are stored as coded bytes")
       ->check(CLI::Range(2, 256))
       ->excludes(weights);
+  app.add_option("--smaller", line.smaller,
+                 "all weights take so many times fewer bytes than the floats of the file, 2 to 15 or so: as --cluster and --prune, each "
+                 "layer with the "
+                 "values and zeros that cost all layers together the least noise; with --data that of the outputs over the data")
+      ->check(CLI::Range(1.01, 1000.0))
+      ->excludes(weights)
+      ->excludes("--cluster")
+      ->excludes("--prune");
   app.add_option("--data", line.data,
-                 "for --prune and --cluster: a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will see, each an "
+                 "for --prune, --cluster and --smaller: a folder of pictures and arrays (.png .jpg .npy .npz .pb) such as the model will "
+                 "see, each an "
                  "item; or one of them. What a weight loses is made up for by others")
       ->excludes("--weights");
 }
@@ -304,10 +315,11 @@ void check_weight_options(const CommandLine& line) {
                        "is for --weights auto: other weights are the same whatever the budget and device"));
   if (line.prune > 0 && line.cluster == 0 && line.sparse == "none")
     raise(make_error(ErrorCode::kInvalidArgument, "--prune", "makes sparse weights, which --sparse none forbids: leave out one of them"));
-  if (!line.data.empty() && line.prune == 0 && line.cluster == 0)
-    raise(make_error(ErrorCode::kInvalidArgument, "--data", "is for --prune SHARE and --cluster N: without them nothing is changed"));
+  if (!line.data.empty() && line.prune == 0 && line.cluster == 0 && line.smaller == 0)
+    raise(make_error(ErrorCode::kInvalidArgument, "--data",
+                     "is for --prune SHARE, --cluster N and --smaller TIMES: without them nothing is changed"));
   if (compresses(line) && (line.without_weights || line.made_up_weights))
-    raise(make_error(ErrorCode::kInvalidArgument, "--cluster, --data", "want a model with its weights"));
+    raise(make_error(ErrorCode::kInvalidArgument, "--cluster, --smaller, --data", "want a model with its weights"));
 }
 
 int dispatch(int argc, char** argv) {
@@ -348,7 +360,7 @@ int dispatch(int argc, char** argv) {
   }
   refuse_empty_words(app);
   check_weight_options(line);
-  if (line.cluster > 0 && app.count("--code") == 0) line.code = "small";  // few values in bytes are for that
+  if ((line.cluster > 0 || line.smaller > 0) && app.count("--code") == 0) line.code = "small";  // few values in bytes are for that
   return convert_file(line);
 }
 

@@ -6,8 +6,9 @@ namespace sluice::importer::coding {
 namespace {
 
 constexpr double kFastGain = 0.9;  // f32 becomes 0.83 and bf16 0.67; of integers, 0.9 and decoded at a third of the rate, few are worth it
-constexpr double kSmallGain = 0.99;  // below that, no weight is worth its table
-constexpr double kAutoGain = 0.97;   // of time, so that what a prediction gets wrong does not cost
+constexpr double kSmallGain = 0.99;      // below that, no weight is worth the decoding
+constexpr double kAutoGain = 0.97;       // of time, so that what a prediction gets wrong does not cost
+constexpr std::size_t kTableBytes = 32;  // of a table in the header, beside its frequencies
 // Of one core with vectors: below what sluice-bench-coding measures with AVX2 (0.85e9) and AVX-512 (1.4e9) on Zen 5.
 constexpr double kSymbolsPerSecond = 0.8e9;
 
@@ -29,7 +30,8 @@ void WeightCoder::look(std::span<const std::byte> raw) {
 
 std::optional<model::Code> WeightCoder::end() {
   model::Code code = make_code(plane_, counts_);
-  if (!pays(coded_bytes(code, counts_) + head_bytes_)) return std::nullopt;
+  const auto table_bytes = static_cast<double>(kTableBytes + code.frequencies.size() * sizeof(code.frequencies[0]));
+  if (!pays(coded_bytes(code, counts_) + head_bytes_ + table_bytes)) return std::nullopt;
   return code;
 }
 
