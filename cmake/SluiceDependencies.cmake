@@ -6,6 +6,9 @@ include(SluiceFindLibrary)
 sluice_find_library(sluice_xxhash xxhash.h)  # used inline: XXH_INLINE_ALL
 sluice_find_library(sluice_flatbuffers flatbuffers/flatbuffers.h)
 sluice_find_library(sluice_highway hwy/highway.h)  # headers only: the kernels choose their own table (core/cpu.h)
+if(TARGET sluice_highway)
+  target_compile_definitions(sluice_highway INTERFACE HWY_IS_DEBUG_BUILD=0)  # its assertions, on under sanitizers, end in a function of its library
+endif()
 if(TARGET sluice_highway AND CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_SYSTEM_PROCESSOR MATCHES "arm|aarch64")
   target_compile_definitions(sluice_highway INTERFACE HWY_BROKEN_TARGETS=HWY_NEON)  # docs/adr/0043: its vectors round otherwise
 endif()
