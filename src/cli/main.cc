@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -60,6 +61,15 @@ CLI::Validator share() {
     return sound ? "" : text + " is not a finite number of 0 or more";
   };
   return {check, "SHARE"};
+}
+
+/// A folder, there already or not: what is called as a file is named is meant as one.
+CLI::Validator folder() {
+  const auto check = [](const std::string& text) -> std::string {
+    const bool array = text.ends_with(".npy") || text.ends_with(".npz");
+    return array && !std::filesystem::is_directory(text) ? text + " is the name of a file; outputs go into a folder, each as NAME.npy" : "";
+  };
+  return {check, "FOLDER"};
 }
 
 /// A wish that cannot be granted is said, not passed over in silence: a figure would be taken for another processor's.
@@ -246,7 +256,8 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   CLI::Option* const top =
       command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
   command->add_option("--labels", run.labels, "a file with one label a line, for --top")->needs(top);
-  CLI::Option* const output = command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder");
+  CLI::Option* const output =
+      command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder")->check(folder());
   command->get_option("--output-rows")->needs(output);
   CLI::Option* const expect =
       command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")
@@ -296,7 +307,7 @@ CLI::App* add_bench(CLI::App& app, CommandLine& line) {
   add_key(command, bench.key);
   add_dims(command, bench.dims);
   CLI::Option* const budgets =
-      command->add_option("--budget", bench.budgets, "a list of budgets: 64MiB,24MiB,smallest,unlimited")->capture_default_str();
+      command->add_option("--budget,--budgets", bench.budgets, "a list of budgets: 64MiB,24MiB,smallest,unlimited")->capture_default_str();
   command->add_option("--threads", bench.threads, "a list of thread counts: 1,2")->capture_default_str();
   command->add_option("--repeat", bench.repeat, "counted runs of each")->capture_default_str()->check(CLI::Range(1, kMostRuns));
   CLI::Option* const warmup =

@@ -1,6 +1,7 @@
 #include "src/cli/open_model.h"
 
 #include <array>
+#include <cstring>
 
 #include "src/cli/dims.h"
 #include "src/cli/failure.h"
@@ -13,12 +14,24 @@
 namespace sluice::cli {
 namespace {
 
+/// The file's first bytes; zeros where it is shorter.
+template <std::size_t kBytes>
+std::array<std::byte, kBytes> start_of(const std::string& path) {
+  std::array<std::byte, kBytes> start{};
+  const auto file = open_for_reading(path);
+  if (file && size_of_file(*file, path) >= start.size()) read_exactly(*file, 0, start, path);
+  return start;
+}
+
+bool begins_like_plan(const std::string& path) {
+  constexpr std::string_view kStart = "SLUPLAN";
+  const auto start = start_of<kStart.size()>(path);
+  return std::memcmp(start.data(), kStart.data(), kStart.size()) == 0;
+}
+
 /// ONNX files are a protobuf message whose first field is the version of its own format, a small number; no model file begins so.
 bool begins_like_onnx(const std::string& path) {
-  const auto file = open_for_reading(path);
-  std::array<std::byte, 2> start{};
-  if (!file || size_of_file(*file, path) < start.size()) return false;
-  read_exactly(*file, 0, start, path);
+  const auto start = start_of<2>(path);
   return start[0] == std::byte{0x08} && std::to_integer<int>(start[1]) < 64;
 }
 
@@ -26,7 +39,9 @@ bool begins_like_onnx(const std::string& path) {
 
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx") || begins_like_onnx(path); }
 
-void refuse_onnx(const std::string& path) {
+void refuse_other_kinds(const std::string& path) {
+  if (begins_like_plan(path))
+    throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: is a plan, and a model is wanted: sluice run M.sluice --plan {}", path, path));
   if (!is_onnx(path)) return;
   throw Failure(ErrorCode::kInvalidModel, fmt::format("{}: is an ONNX file; make a model file of it first: sluice convert {} -o {}", path,
                                                       path, name_of_converted(path)));
@@ -41,7 +56,7 @@ std::shared_ptr<const Model> open_model(const std::string& path, const std::vect
     return at(bytes);
   };
   auto model = Model::open(path, parse_dims(dims), key.empty() ? model::KeyCallback() : asked_key);
-  if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_onnx(path);
+  if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_other_kinds(path);
   if (!model && model.error().code == ErrorCode::kWrongKey && key.empty())
     throw Failure(ErrorCode::kWrongKey, describe(model.error()) + ": --key FILE, fd:N or env:NAME says where it is");
   // Whoever gives a key counts on a file that was made with it; one without is another file, perhaps put there in its place.

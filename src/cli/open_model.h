@@ -10,8 +10,8 @@
 
 namespace sluice::cli {
 
-/// `dims` as `--dim` takes them, `key` as `--key` does. Throws Failure with the codes of Model::open; an ONNX file is told how it becomes a
-/// model file.
+/// `dims` as `--dim` takes them, `key` as `--key` does. Throws Failure with the codes of Model::open; whoever names an ONNX file or a plan
+/// is told what to do with it.
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims = {}, const std::string& key = {});
 
 struct VisitedGraphs {
@@ -24,7 +24,7 @@ VisitedGraphs visit_graphs(const Model& model, const std::function<void(const mo
 
 /// By its name or its first bytes.
 bool is_onnx(const std::string& path);
-/// Throws Failure where `path` is an ONNX file and not a model file.
-void refuse_onnx(const std::string& path);
+/// Throws Failure where `path` is an ONNX file or a plan, and says what to do with it.
+void refuse_other_kinds(const std::string& path);
 
 }  // namespace sluice::cli

@@ -7,6 +7,7 @@
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/latency.h"
 #include "src/core/out_of_memory.h"
+#include "src/engine/budget.h"
 #include "src/engine/plan_costs.h"
 #include "src/engine/planning.h"
 
@@ -85,7 +86,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
 
   LatencyPrediction prediction;
-  prediction.peak = overhead + plan.arena_bytes;
+  prediction.peak = engine::budget_of(model, plan.arena_bytes, overhead, options);
   prediction.bytes_read = bytes_read_by(plan);
   prediction.measured = !profile.kernels.empty();
   ErrorSum errors(profile);

@@ -4,7 +4,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/program.cmake)
 execute_process(COMMAND ${MAKE_VGG19} ${WORK_DIR}/vgg.onnx --divide 32 COMMAND_ERROR_IS_FATAL ANY)
 sluice(0 convert vgg.onnx -o vgg.sluice)
 
-sluice(0 bench vgg.sluice --budget unlimited,smallest,1M --threads 1,2 --repeat 3 --warmup 1 --operators --json)
+sluice(0 bench vgg.sluice --budgets unlimited,smallest,1M --threads 1,2 --repeat 3 --warmup 1 --operators --json)
 string(JSON count LENGTH "${out}" rows)
 if(NOT count EQUAL 6)
   message(FATAL_ERROR "3 budgets x 2 thread counts gave ${count} rows")

@@ -230,6 +230,16 @@ endif()
 sluice(1 run vgg.sluice --input ${picture} --fit squeeze ${SCOPE})
 expect_match("${err}" "crop.*stretch.*letterbox")
 
+# A plan where a model is wanted, a file where a folder is
+sluice(0 plan vgg.sluice --budget 64M --save p.plan ${SCOPE})
+sluice(2 inspect p.plan)
+expect_match("${err}" "p.plan: is a plan.*sluice run M.sluice --plan p.plan")
+sluice(1 run vgg.sluice --output scores.npz ${SCOPE})
+expect_match("${err}" "scores.npz is the name of a file; outputs go into a folder")
+if(EXISTS ${WORK_DIR}/scores.npz)
+  message(FATAL_ERROR "a folder is called scores.npz")
+endif()
+
 # The hint to measure the device: once, in a plan that knows nothing of it
 sluice(0 plan vgg.sluice --profile none ${SCOPE})
 string(REGEX MATCHALL "sluice profile" hints "${out}${err}")

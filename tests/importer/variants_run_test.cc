@@ -271,6 +271,17 @@ TEST_CASE("a plan is of one choice of extents") {
   CHECK(Session::create(model, options));
 }
 
+TEST_CASE("initialisers that an old file lists as inputs are not named among its dimensions") {
+  OnnxBuilder b(9);
+  b.input("x", {1, 4}).input("w", {4, 8}).initializer(tensor("w", {4, 8}, Floats(32, 0.5f))).node("MatMul", {"x", "w"}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  write_file(folder.path("old.onnx"), b.bytes());
+  importer::ConvertReport report;
+  REQUIRE_FALSE(importer::convert(folder.path("old.onnx"), folder.path("no.sluice"), {.dims = {{"Q", 3}}}, report));
+  REQUIRE(report.problems.size() == 1);
+  CHECK(report.problems[0].message == "--dim Q=3: no input has such a dimension; there are x.0, x.1");
+}
+
 TEST_CASE("extents that a file has no graph for are refused, at convert and at open") {
   const Written network(small_network(16));
   const TemporaryFolder folder;
