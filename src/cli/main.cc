@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -22,6 +21,7 @@
 #include "src/cli/serve/command.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
+#include "src/cli/validators.h"
 #include "src/cli/words.h"
 
 namespace sluice::cli {
@@ -52,25 +52,6 @@ constexpr int kMostRuns = 10'000'000;
 constexpr int kMostTop = 1000;  // they count in the budget
 constexpr int kMostSeconds = 86'400;
 constexpr int kMostMeasurements = 100'000;
-
-/// A finite number that is not negative.
-CLI::Validator share() {
-  const auto check = [](const std::string& text) -> std::string {
-    double value = 0;
-    const bool sound = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
-    return sound ? "" : text + " is not a finite number of 0 or more";
-  };
-  return {check, "SHARE"};
-}
-
-/// A folder, there already or not: what is called as a file is named is meant as one.
-CLI::Validator folder() {
-  const auto check = [](const std::string& text) -> std::string {
-    const bool array = text.ends_with(".npy") || text.ends_with(".npz");
-    return array && !std::filesystem::is_directory(text) ? text + " is the name of a file; outputs go into a folder, each as NAME.npy" : "";
-  };
-  return {check, "FOLDER"};
-}
 
 /// A wish that cannot be granted is said, not passed over in silence: a figure would be taken for another processor's.
 void check_isa_wish() {

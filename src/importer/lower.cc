@@ -269,16 +269,11 @@ class Walk final : public BodyLowering {
                "--dim " + name + "=" + std::to_string(value) + ": no input has such a dimension; there are " + names_of_dims(true));
   }
 
-  /// Older files list initialisers as inputs.
-  bool is_initialiser(const OnnxPort& port) const {
-    return std::any_of(onnx_.initializers.begin(), onnx_.initializers.end(), [&](const auto& other) { return other.name == port.name; });
-  }
-
   /// The names that extent_of() looks for: of free dimensions, or of each axis where none is free.
   std::string names_of_dims(bool free) const {
     std::string names;
     for (const OnnxPort& port : onnx_.inputs)
-      for (std::size_t axis = 0; axis < port.dims.size() && !is_initialiser(port); ++axis)
+      for (std::size_t axis = 0; axis < port.dims.size() && !is_initialiser(onnx_, port.name); ++axis)
         if (const OnnxDim& dim = port.dims[axis]; !free || !dim.stated || !dim.param.empty())
           names += (names.empty() ? "" : ", ") + (dim.param.empty() ? place_of(port, axis) : std::string(dim.param));
     if (!names.empty()) return names;

@@ -92,6 +92,9 @@ struct OnnxGraph {
   std::vector<OnnxPort> outputs;
 };
 
+/// Older files list initialisers as inputs.
+bool is_initialiser(const OnnxGraph& graph, std::string_view name) noexcept;
+
 /// What becomes of a tensor of which the file has the shape and no data.
 enum class AbsentData : std::uint8_t { kRefused, kAllowed };
 

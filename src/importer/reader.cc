@@ -380,6 +380,11 @@ class Reader {
 
 }  // namespace
 
+bool is_initialiser(const OnnxGraph& graph, std::string_view name) noexcept {
+  return std::any_of(graph.initializers.begin(), graph.initializers.end(),
+                     [&](const OnnxInitializer& other) { return other.name == name; });
+}
+
 Status read_onnx(const std::string& path, OnnxGraph& graph, std::string& message, AbsentData absent) {
   const std::size_t slash = path.find_last_of('/');
   auto file = MappedFile::open(path);
