@@ -219,6 +219,19 @@ CLI::App* add_predict(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+/// How a picture becomes an input.
+void add_picture(CLI::App* command, CommandLine& line) {
+  ImageOptions& image = line.run.image;
+  command->add_option("--preprocess", image.preset, "for pictures: imagenet, imagenet-caffe or none (default: the model's own)");
+  command->add_option("--mean", line.mean, "R,G,B subtracted after scaling, in the model's channel order")->delimiter(',')->expected(3);
+  command->add_option("--std", line.stddev, "divisors after the mean, in the model's channel order")->delimiter(',')->expected(3);
+  command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
+  command->add_flag("--bgr", image.bgr, "blue first");
+  command->add_option("--fit", image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
+      ->check(CLI::IsMember(std::vector<std::string>(kImageFits.begin(), kImageFits.end())))
+      ->capture_default_str();
+}
+
 CLI::App* add_run(CLI::App& app, CommandLine& line) {
   RunOptions& run = line.run;
   CLI::App* command = app.add_subcommand("run", "Run a model in a budget");
@@ -226,14 +239,7 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
   add_passing(command, run.budget);
   command->add_option("--input", run.inputs, "FILE or NAME=FILE: .png .jpg .npy .npz .pb, or random[:SEED] (the default)")
       ->allow_extra_args(false);
-  command->add_option("--preprocess", run.image.preset, "for pictures: imagenet, imagenet-caffe or none (default: the model's own)");
-  command->add_option("--mean", line.mean, "R,G,B subtracted after scaling, in the model's channel order")->delimiter(',')->expected(3);
-  command->add_option("--std", line.stddev, "divisors after the mean, in the model's channel order")->delimiter(',')->expected(3);
-  command->add_option("--scale", line.scale, "factor on the 0..255 values of a picture");
-  command->add_flag("--bgr", run.image.bgr, "blue first");
-  command->add_option("--fit", run.image.fit, "a picture of other proportions is cut (crop), stretched, or gets grey bars (letterbox)")
-      ->check(CLI::IsMember(std::vector<std::string>(kImageFits.begin(), kImageFits.end())))
-      ->capture_default_str();
+  add_picture(command, line);
   CLI::Option* const top =
       command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
   command->add_option("--labels", run.labels, "a file with one label a line, for --top")->needs(top);
