@@ -24,7 +24,19 @@ import kinds  # noqa: E402
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 MOST_CPU_SECONDS, MOST_WALL_SECONDS = 10, 120  # a busy machine may let one wait
 MOST_COMPLAINT = 6000
+MOST_READ = 4 << 20  # an endless runner of `detect` writes gigabytes within its second
 SANITIZER = re.compile(rb"ERROR: (Address|Leak)Sanitizer|runtime error:|SUMMARY: ")
+
+
+def both_ends_of(path):
+    """What a file says, or where that is too much, how it begins and ends: our own complaint comes last."""
+    with open(path, "rb") as file:
+        text = file.read(MOST_READ)
+        rest = os.fstat(file.fileno()).st_size - len(text)
+        if rest > 0:
+            file.seek(-min(rest, MOST_READ), os.SEEK_END)
+            text += b"\n" + file.read(MOST_READ)
+    return text
 
 
 class Attempt:
@@ -66,7 +78,7 @@ class Attacker:
         command = [self.program("measured"), result, str(MOST_WALL_SECONDS * self.slow), str(addresses_kib)] + words
         with open(out, "wb") as stdout, open(err, "wb") as stderr:
             subprocess.run(command, cwd=self.work, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env, check=True)
-        return Attempt(result.read_text(), out.read_bytes(), err.read_bytes())
+        return Attempt(result.read_text(), both_ends_of(out), both_ends_of(err))
 
     def judge(self, words, names=(), most_kib=65536, files=(), **how):
         """One attempt and what is wrong with it. `names`: of which a complaint has one; `files`: what makes the attempt again."""

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import zipfile
@@ -124,8 +125,10 @@ def serve(attacker, random, count):
         attacker.path("x.json").write_bytes(config)
         attacker.path("requests.json").write_bytes(requests)
         words = [attacker.program("sluice"), "serve", "x.json", "--json", "--scope", "library"]
-        # A file that the workload names is told of by its own name.
-        attacker.judge(words, ("x.json", "requests.json", "m.sluice", "file cannot be opened", "place to write to"), SERVE_MEMORY_KIB, files=("x.json", "requests.json", "m.onnx"))
+        # A file that the workload names is told of by its own name, which may be a changed one of a file that is there.
+        names = [name + ": " for name in re.findall(r'"(?:graph|workload|log_path)":"([^"]+)"', config.decode("utf-8", "replace"))]
+        names += ["x.json", "requests.json", "m.sluice", "file cannot be opened", "place to write to"]
+        attacker.judge(words, names, SERVE_MEMORY_KIB, files=("x.json", "requests.json", "m.onnx"))
 
 
 def profiles(attacker, random, count):

@@ -61,6 +61,16 @@ function(expect_within_budget)
   endif()
 endfunction()
 
+# In the scope of the library, which no process's size moves: the smallest budget works, and a byte less is refused with its number.
+function(expect_exact_minimum model)
+  sluice(0 plan ${model} --scope library --json ${ARGN})
+  json(least minimum_budget_bytes)
+  sluice(0 plan ${model} --scope library --budget ${least} ${ARGN})
+  math(EXPR under "${least} - 1")
+  sluice(4 plan ${model} --scope library --budget ${under} ${ARGN})
+  expect_match("${err}" "budget that works is ${least} bytes .*given: ${under} bytes")
+endfunction()
+
 # Every key of the JSON object in `out` stands in docs/json.md, in the part on its own schema.
 function(expect_documented_keys)
   json(schema schema)

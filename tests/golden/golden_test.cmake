@@ -53,6 +53,7 @@ if(NOT outputs)
 endif()
 
 foreach(threads 1 2)
+  expect_exact_minimum(model.sluice --threads ${threads})
   sluice(0 plan model.sluice --threads ${threads} --json ${SCOPE})
   json(minimum minimum_budget_bytes)
   # Decoding a picture of 600 x 400 takes up to 5.5 MiB before the session exists, which is more than small models need.

@@ -84,6 +84,9 @@ TEST_CASE("the way of an instruction set to sum four products is one that this p
   CHECK(dot_isa_of(Isa::kScalar) == DotIsa::kScalar);
   CHECK(has_dot_isa(dot_isa_of(active_isa())));
   CHECK(tile_table(dot_isa_of(active_isa())).isa == dot_isa_of(active_isa()));
+#if defined(__aarch64__)
+  CHECK(has_dot_isa(DotIsa::kNeon));
+#endif
   if (active_isa_name() == "avx2") CHECK(dot_isa_of(Isa::kAvx2) == DotIsa::kAvx2);
   if (active_isa_name() == "avx512-novnni") CHECK(dot_isa_of(Isa::kAvx512) == DotIsa::kAvx512);
 }

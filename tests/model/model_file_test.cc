@@ -33,6 +33,21 @@ struct SampleFile {
   }
 };
 
+/// Weights that differ from those of PatternProducer in each byte.
+class OtherProducer final : public WeightProducer {
+ public:
+  explicit OtherProducer(const Graph& graph) : pattern_(graph) {}
+
+  Status produce(WeightId id, PanelRange p, std::span<std::byte> out) override {
+    const Status status = pattern_.produce(id, p, out);
+    for (std::byte& value : out) value = ~value;
+    return status;
+  }
+
+ private:
+  PatternProducer pattern_;
+};
+
 Result<ModelFile> open_bytes(const std::string& bytes) {
   MemoryFile::bytes() = bytes;
   return ModelFile::open("memory", operators::validate_node);
@@ -214,6 +229,38 @@ TEST_CASE("swapped, doubled and erased segments are found") {
   CHECK(verify_weights(*model));
   bytes.resize(last);
   CHECK(verify_weights(*model).error().code == ErrorCode::kFileChanged);
+}
+
+TEST_CASE("segments of another model with the same layout are found, and so is its header") {
+  const SampleFile sample;
+  // The same graph with other weights, as it would be after more training.
+  const TemporaryDirectory directory;
+  Graph graph = sample_graph();
+  OtherProducer producer(graph);
+  REQUIRE(write_model(graph, producer, directory.file("m"), operators::validate_node));
+  const std::string other = read_text(directory.file("m"));
+  REQUIRE(other.size() == sample.bytes.size());
+
+  const ScopedFileOps memory(MemoryFile::ops());
+  const std::size_t begin = align_up(sample.header_end, kSegmentAlignment);
+  int foreign = 0;
+  for (std::size_t at = begin; at < other.size(); at += kSegmentAlignment) {
+    const std::size_t size = std::min<std::size_t>(kSegmentAlignment, other.size() - at);
+    if (other.compare(at, size, sample.bytes, at, size) == 0) continue;  // padding alone
+    std::string mixed = sample.bytes;
+    mixed.replace(at, size, other, at, size);
+    const auto model = open_bytes(mixed);
+    REQUIRE(model);
+    const Status status = verify_weights(*model);
+    INFO("segment at " << at);
+    REQUIRE_FALSE(status);
+    CHECK(status.error().code == ErrorCode::kChecksumMismatch);
+    ++foreign;
+  }
+  CHECK(foreign > 2);
+  const auto model = open_bytes(other.substr(0, begin) + sample.bytes.substr(begin));
+  REQUIRE(model);
+  CHECK(verify_weights(*model).error().code == ErrorCode::kChecksumMismatch);
 }
 
 TEST_CASE("each failing call of opening and verifying is an error or makes no difference") {
