@@ -145,7 +145,7 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
   command->add_option("--threads", line.profile.threads, "a list of thread counts, each measured: 1,2")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--output", line.profile.output, "write here (default: where plan and run look)");
+  command->add_option("-o,--output", line.profile.output, "write here (default: where plan and run look)");
   command->add_option("--file", line.profile.file,
                       "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
@@ -244,7 +244,7 @@ CLI::App* add_run(CLI::App& app, CommandLine& line) {
       command->add_option("--top", run.top, "show the K largest values of each output")->check(CLI::Range(0, kMostTop));
   command->add_option("--labels", run.labels, "a file with one label a line, for --top")->needs(top);
   CLI::Option* const output =
-      command->add_option("--output", run.output_directory, "write each output as NAME.npy into this folder")->check(folder());
+      command->add_option("-o,--output", run.output_directory, "write each output as NAME.npy into this folder")->check(folder());
   command->get_option("--output-rows")->needs(output);
   CLI::Option* const expect =
       command->add_option("--expect", run.expected, "FILE or NAME=FILE (.npy, .pb): compare; exit 6 when outputs differ")

@@ -240,6 +240,14 @@ if(EXISTS ${WORK_DIR}/scores.npz)
   message(FATAL_ERROR "a folder is called scores.npz")
 endif()
 
+# Whatever is written is named by -o
+sluice(0 run vgg.sluice -o short ${SCOPE})
+if(NOT EXISTS ${WORK_DIR}/short/scores.npy)
+  message(FATAL_ERROR "-o short: no outputs there")
+endif()
+sluice(1 profile -o)
+expect_match("${err}" "--output wants a value")
+
 # The hint to measure the device: once, in a plan that knows nothing of it
 sluice(0 plan vgg.sluice --profile none ${SCOPE})
 string(REGEX MATCHALL "sluice profile" hints "${out}${err}")

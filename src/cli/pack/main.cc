@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
   app.add_option("--capacity", line.capacity, "the height that may not be exceeded (default: the number in the file's name, else none)");
   app.add_option("--search", line.search, "how much the exact search may do, such as 50ms or 1s of a core; 0: none")->capture_default_str();
   app.add_option("--threads", line.threads, "threads of the search")->capture_default_str()->check(CLI::Range(1, 256));
-  app.add_option("--output", line.output, "write the file with its offsets here");
+  app.add_option("-o,--output", line.output, "write the file with its offsets here");
   app.add_flag("--check", line.check, "place nothing: judge the offsets that the file has");
   app.add_flag("--json", line.json, "print one JSON object");
   try {
