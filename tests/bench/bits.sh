@@ -34,6 +34,9 @@ same() {
   differing=$((differing + 1))
 }
 
+# outputs_of MODEL: their names, a line each. Names of files have `_` for what is no letter, digit, point or dash.
+outputs_of() { "$sluice" inspect "$1" --json | python3 -c 'import json, sys; [print(o["name"]) for o in json.load(sys.stdin)["outputs"]]'; }
+
 printf '%-20s %8s %10s\n' model runs differing
 for model in "$@"; do
   name=$(basename "$model" .sluice)
@@ -60,7 +63,7 @@ for model in "$@"; do
     if SLUICE_ISA=$set "$sluice" inspect "$model" >/dev/null 2>&1; then same "$name" "$set" SLUICE_ISA=$set -- "$model"; fi
   done
   near=()
-  for output in "$work/expected"/*.npy; do near+=(--expect "$(basename "$output" .npy)=$output"); done
+  while read -r output; do near+=(--expect "$output=$work/expected/${output//[^A-Za-z0-9._-]/_}.npy"); done < <(outputs_of "$model")
   runs=$((runs + 1))
   if ! SLUICE_ISA=scalar "$sluice" run "$model" "${near[@]}" >"$work/json" 2>"$work/errors"; then
     echo "$name, scalar: $(head -1 "$work/errors")" >&2

@@ -43,6 +43,9 @@ class AlignedBuffer {
   }
   std::byte* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
+  void fill(std::uint32_t word) const {
+    for (std::size_t i = 0; i + sizeof(word) <= size_; i += sizeof(word)) std::memcpy(data_.get() + i, &word, sizeof(word));
+  }
 
  private:
   std::size_t size_;
@@ -70,9 +73,10 @@ struct Cut {
   std::int64_t pixel_gap = 0;
   std::int64_t row_gap = 0;
   bool rings = false;
-  int in_place = -1;               // the input that the output replaces
-  bool derived = false;            // transformed weights in place of the raw ones
-  WeightReader* reader = nullptr;  // brings the first weight: the step is not given it
+  int in_place = -1;                             // the input that the output replaces
+  bool derived = false;                          // transformed weights in place of the raw ones
+  WeightReader* reader = nullptr;                // brings the first weight: the step is not given it
+  std::uint32_t left_in_workspace = 0xffffffff;  // every word of it; this one is a NaN
 };
 
 // ---- making problems
@@ -400,6 +404,7 @@ class Runner {
     const ResolvedCall resolved = kernel_.resolve(p_.graph, p_.node(), active_isa());
     const StepExtent extent{rows, channels, cut_.threads, cut_.derived};
     const AlignedBuffer workspace(kernel_.workspace == nullptr ? 0 : kernel_.workspace(resolved.parameters, extent).count());
+    workspace.fill(cut_.left_in_workspace);
     KernelCall call{.parameter_data = resolved.parameters.data(),
                     .inputs = operands,
                     .outputs = {&out, 1},

@@ -1,4 +1,6 @@
 // What transformers are made of: the kernels against the reference, and the reference against itself, for every cut.
+#include <cfenv>
+
 #include "differential/transformer_problems.h"
 #include "sluice/kernels/registry.h"
 
@@ -100,6 +102,21 @@ TEST_CASE("attentions") {
   }
   check_kernels(attention_problem({.batch = 3, .queries = 9, .keys = 20, .heads = 3, .depth = 16, .width = 16}));
   check_kernels(attention_problem({.batch = 2, .queries = 5, .keys = 19, .heads = 2, .depth = 16, .width = 16, .causal = true}));
+}
+
+TEST_CASE("attentions compute with nothing that other steps left in the workspace") {
+  constexpr std::uint32_t kSignallingNan = 0x7fa00000;  // in the flags of the CPU once it is an operand
+  for (const std::int64_t keys : {1, 15, 16, 17, 65, 130, 197}) {
+    for (const bool causal : {false, true}) {
+      const Problem p = attention_problem({.queries = keys, .keys = keys, .heads = 2, .depth = 5, .width = 7, .causal = causal});
+      for (const KernelDescriptor* kernel : kernels_for(p.graph, p.node())) {
+        INFO(keys << " keys, causal: " << causal);
+        std::feclearexcept(FE_ALL_EXCEPT);
+        run(p, *kernel, {.rows = 7, .left_in_workspace = kSignallingNan});
+        CHECK(std::fetestexcept(FE_INVALID) == 0);
+      }
+    }
+  }
 }
 
 TEST_CASE("embeddings") {

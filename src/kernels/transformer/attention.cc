@@ -91,10 +91,18 @@ class HeadStep {
     const std::int64_t first = batch * s_.keys;
     rows_.transpose(k.at<const float>(first) + head_ * s_.depth, k.row_pitch / std::int64_t{sizeof(float)}, keys, s_.depth, room_.keys,
                     s_.key_pitch);
+    clear_padding(keys);
     for (std::int64_t t = 0; t < keys; ++t) {
       std::memcpy(room_.values + t * s_.value_pitch, v.at<const float>(first + t) + head_ * s_.width,
                   static_cast<std::size_t>(s_.width) * sizeof(float));
     }
+  }
+
+  // Whole vectors of keys are multiplied. What another step left behind the last key would give scores that nobody reads, but bytes of
+  // integer layers are subnormal floats, and a product of those takes a hundred times as long.
+  void clear_padding(std::int64_t keys) const noexcept {
+    const std::int64_t end = std::min(s_.key_pitch, ceil_div(keys, kKeyBlock) * kKeyBlock);
+    for (std::int64_t k = 0; k < s_.depth; ++k) std::fill(room_.keys + k * s_.key_pitch + keys, room_.keys + k * s_.key_pitch + end, 0.0f);
   }
 
   float* scores_of(std::int64_t block_row) const noexcept { return room_.scores + block_row * s_.key_pitch; }
