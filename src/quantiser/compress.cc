@@ -213,7 +213,8 @@ class Compressor {
   Status shrink_some(std::span<const std::string_view> names) {
     std::vector<std::optional<Gram>> grams(names.size());
     Observed observed{&editor_.graph(), {}};
-    std::vector<std::size_t> layer_of;
+    std::map<std::string_view, std::size_t> number_of;  // among those that are observed: several layers may read one value
+    std::vector<std::vector<std::size_t>> readers_of;
     for (std::size_t i = 0; i < names.size() && data_.items > 0; ++i) {
       const Layer& layer = layers_.at(names[i]);
       grams[i].emplace(editor_, *layer.units.front(), editor_.constant(names[i])->shape);
@@ -222,16 +223,22 @@ class Compressor {
         continue;
       }
       for (const Unit* unit : layer.units) {
-        observed.names.push_back(unit->inputs[0]);
-        layer_of.push_back(i);
+        const auto [value, is_new] = number_of.try_emplace(unit->inputs[0], readers_of.size());
+        if (is_new) {
+          observed.names.push_back(unit->inputs[0]);
+          readers_of.emplace_back();
+        }
+        readers_of[value->second].push_back(i);
       }
     }
     if (!observed.names.empty())
       SLUICE_RETURN_IF_ERROR(observe(
           observed, {}, settings_, data_, data_.items, observing_, "looking at the data",
-          [&](std::size_t name, const Shape& shape) { grams[layer_of[name]]->show(shape); },
+          [&](std::size_t name, const Shape& shape) {
+            for (const std::size_t i : readers_of[name]) grams[i]->show(shape);
+          },
           [&](std::size_t name, std::int64_t first, std::span<const float> values, std::span<const float>) {
-            grams[layer_of[name]]->add(first, values);
+            for (const std::size_t i : readers_of[name]) grams[i]->add(first, values);
           }));
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (options_.progress) options_.progress("changing layers", ++changed_, order_.size());

@@ -6,11 +6,13 @@
 #include "sluice/model/code.h"
 #include "sluice/model/weight.h"
 #include "src/importer/coding/encoder.h"
+#include "src/model/layout.h"
 
 namespace sluice::quantiser {
 namespace {
 
 constexpr std::uint64_t kPanel = 16;  // outputs
+constexpr double kMargin = 1.003;     // of whole words and of what panels pad
 
 /// The forms of a layer that some price a byte makes the best, from the largest to the smallest.
 std::vector<std::size_t> hull_of(const std::vector<Form>& forms) {
@@ -61,10 +63,14 @@ double coded_bytes(const Shrunk& shrunk) {
   count(std::span(shrunk.codes.data(), static_cast<std::size_t>(shrunk.codes.size())));
   count(std::span(shrunk.scales));
   counts[0] += (align_up(outputs, kPanel) - outputs) * (length + sizeof(float));
-  const auto values = align_up(outputs, kPanel) * (length + sizeof(float));
-  const std::uint64_t blocks = 1 + values / model::kCodeBlockBytes;
-  return importer::coding::coded_bytes(importer::coding::make_code(model::CodePlane::kBytes, counts), counts) +
-         static_cast<double>(blocks * (model::kCodeSizeBytes + model::kCodeStateBytes) + model::kWeightAlignment);
+  // A stretch is whole panels, and begins a block.
+  const Bytes panel(kPanel * (length + sizeof(float)));
+  const std::int64_t step = model::panels_per_stretch(panel);
+  const std::int64_t stretches = ceil_div(static_cast<std::int64_t>(align_up(outputs, kPanel) / kPanel), step);
+  const std::int64_t blocks = stretches * ceil_div(step * static_cast<std::int64_t>(panel.count()), std::int64_t{model::kCodeBlockBytes});
+  return kMargin * importer::coding::coded_bytes(importer::coding::make_code(model::CodePlane::kBytes, counts), counts) +
+         static_cast<double>(static_cast<std::uint64_t>(blocks) * (model::kCodeSizeBytes + model::kCodeStateBytes) +
+                             model::kWeightAlignment);
 }
 
 std::optional<std::vector<std::size_t>> choose_forms(std::span<const std::vector<Form>> layers, double most) {

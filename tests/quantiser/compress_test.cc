@@ -1,6 +1,7 @@
 // Small nets with fewer values: what becomes of which layer, how near it stays with data and without, what is refused.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -153,6 +154,30 @@ TEST_CASE("so many times smaller, each layer by as much as costs all together th
   const auto& layers = made.report.layers;
   const auto largest = std::ranges::max_element(layers, {}, &quantiser::CompressedLayer::weights);
   for (const auto& layer : layers) CHECK(layer.noise_db >= largest->noise_db);
+}
+
+TEST_CASE("layers that read one value are looked at together") {
+  OnnxBuilder b(13);
+  b.input("x", {1, 64, 8, 8});
+  add_weight(b, "w0", {64, 64, 1, 1}, 0.2f);
+  add_weight(b, "w1", {64, 64, 3, 3}, 0.1f);
+  add_weight(b, "w2", {96, 128, 1, 1}, 0.1f);
+  b.node("Conv", {"x", "w0"}, {"c0"}).node("Conv", {"x", "w1"}, {"c1"}, {attribute("pads", Ints{1, 1, 1, 1})});
+  b.node("Concat", {"c0", "c1"}, {"c"}, {attribute("axis", std::int64_t{1})}).node("Conv", {"c", "w2"}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  const Outcome seeing = compressed(folder, b, "s.sluice", items(6), with(0, 6)), blind = compressed(folder, b, "b.sluice", {}, with(0, 6));
+  REQUIRE(seeing.status);
+  REQUIRE(blind.status);
+  REQUIRE(seeing.report.layers.size() == 3);
+  CHECK(seeing.report.outputs[0].noise_db > 8);
+  // An input like those that were looked at, and none of them.
+  const auto full = converted(folder, b, "f");
+  const std::vector<std::byte> bytes = items(9).load(full->graph(), 8)[0].data;
+  Values like{Floats(bytes.size() / sizeof(float))};
+  std::memcpy(like[0].data(), bytes.data(), bytes.size());
+  const Values wanted = outputs(full, like, {});
+  CHECK(worst(wanted, outputs(*Model::open(folder.path("s.sluice")), like, {})) <
+        worst(wanted, outputs(*Model::open(folder.path("b.sluice")), like, {})));
 }
 
 TEST_CASE("with data a layer loses less than without") {

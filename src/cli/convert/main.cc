@@ -360,6 +360,8 @@ int dispatch(int argc, char** argv) {
   }
   refuse_empty_words(app);
   check_weight_options(line);
+  if (line.smaller > 0 && app.count("--code") > 0 && line.code != "small")
+    raise(make_error(ErrorCode::kInvalidArgument, "--code", "is small with --smaller, which counts coded bytes: leave it out"));
   if ((line.cluster > 0 || line.smaller > 0) && app.count("--code") == 0) line.code = "small";  // few values in bytes are for that
   return convert_file(line);
 }
