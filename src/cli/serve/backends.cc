@@ -1,7 +1,6 @@
 #include "src/cli/serve/backends.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "sluice/profiler/profile_file.h"
 #include "src/backends/module.h"
+#include "src/cli/text.h"
 
 namespace sluice::cli {
 namespace {
