@@ -107,14 +107,17 @@ Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
 Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool>& outdated) {
   bool changed = false;
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
-    if (next.plans[i] && !outdated[i] && next.overhead + next.tables + Bytes(next.plans[i]->parts.bytes()) <= next.budget) continue;
+    // As `place` and the planner count: whole pages. A plan that fits by less than a page does not fit.
+    const auto has_room = [&](const PlacedPlan& plan) {
+      return Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
+    };
+    if (next.plans[i] && !outdated[i] && has_room(*next.plans[i])) continue;
     const Tenant& tenant = *tenants_[i];
     next.plans[i] = next.fresh[i] = nullptr;
     outdated[i] = false;
     changed = true;
     for (std::size_t j = 0; j < tenants_.size() && !next.plans[i]; ++j) {
-      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted &&
-                          next.overhead + next.tables + Bytes(next.plans[j]->parts.bytes()) <= next.budget;
+      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted && has_room(*next.plans[j]);
       if (!usable || !same_file(*tenant.model, *tenants_[j]->model) || !same_plans(tenant.options, tenants_[j]->options)) continue;
       next.plans[i] = next.plans[j];
       next.fresh[i] = next.fresh[j];

@@ -149,6 +149,28 @@ TEST_CASE("any sessions in turn give the bits that each gives alone, in any budg
   }
 }
 
+TEST_CASE("a plan that fits beside a newcomer's tables by less than a page is made anew") {
+  const Net a(1), b(2, {64, 256, 640, 10}), c(3, {32, 768, 10});
+  const Net* const nets[] = {&a, &b, &c};
+  const auto join_all = [&](const std::shared_ptr<SharedArena>& arena) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (const Net* net : nets) sessions.push_back(join(*net, arena));
+    return sessions;
+  };
+  // Where the first net's plan, with all its weights, just fits beside the tables of all.
+  const auto alone = make_arena({.budget = 32_MiB}), roomy = make_arena({.budget = 32_MiB});
+  const Bytes whole = join(a, alone)->plan().arena_bytes;
+  const auto there = join_all(roomy);
+  const Bytes enough = roomy->memory().overhead + whole;
+  for (Bytes budget = enough - 6_KiB; budget < enough + 6_KiB; budget += 64_B) {
+    CAPTURE(budget.count());
+    const auto arena = make_arena({.budget = budget});
+    const auto sessions = join_all(arena);
+    REQUIRE(within(*arena));
+    for (std::size_t turn = 0; turn < 6; ++turn) REQUIRE(nets[turn % 3]->run(*sessions[turn % 3]) == true);
+  }
+}
+
 TEST_CASE("what does not fit is a matter of the whole arena, and named") {
   const Net a(1), b(2, {64, 256, 640, 10});
   const auto arena = make_arena({.budget = a.minimum() + 4_KiB});
