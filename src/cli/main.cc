@@ -343,6 +343,7 @@ CLI::App* add_serve(CLI::App& app, CommandLine& line) {
   command->add_option("--reserve", serve.reserve, "what something else in the process will take, left out of its budget: 4MiB")
       ->capture_default_str();
   command->add_option("--policy", serve.policy, "who runs what and when (default: the configuration's first, else sluice)");
+  command->add_option("--profile", serve.profile, "what this device can do: a file, or none (default: what `sluice profile` wrote)");
   command->add_option("--trace", serve.trace, "write what ran where into this file, for Perfetto or chrome://tracing");
   command->add_flag("--json", serve.json, "print one JSON object");
   return command;

@@ -27,6 +27,19 @@ Result<std::shared_ptr<SharedArena>> SharedArena::create(const SharedArenaOption
   });
 }
 
+namespace engine {
+
+Result<std::shared_ptr<SharedArena>> open_window(const WindowOptions& options) {
+  SLUICE_RETURN_IF_ERROR(check_options({.threads = options.threads}));
+  return or_out_of_memory("shared arena", [&]() -> Result<std::shared_ptr<SharedArena>> {
+    auto tenancy = std::make_shared<Tenancy>(
+        TenancyOptions{.threads = options.threads, .compute_cpus = options.compute_cpus, .shared = true, .window = options.window});
+    return std::shared_ptr<SharedArena>(new SharedArena(std::move(tenancy)));
+  });
+}
+
+}  // namespace engine
+
 Status SharedArena::set_budget(Bytes budget) {
   const engine::Occupation occupation(*tenancy_);
   SLUICE_RETURN_IF_ERROR(occupation.status());

@@ -107,17 +107,13 @@ Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
 Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool>& outdated) {
   bool changed = false;
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
-    // As `place` and the planner count: whole pages. A plan that fits by less than a page does not fit.
-    const auto has_room = [&](const PlacedPlan& plan) {
-      return Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
-    };
-    if (next.plans[i] && !outdated[i] && has_room(*next.plans[i])) continue;
+    if (next.plans[i] && !outdated[i] && has_room(next, *next.plans[i])) continue;
     const Tenant& tenant = *tenants_[i];
     next.plans[i] = next.fresh[i] = nullptr;
     outdated[i] = false;
     changed = true;
     for (std::size_t j = 0; j < tenants_.size() && !next.plans[i]; ++j) {
-      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted && has_room(*next.plans[j]);
+      const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted && has_room(next, *next.plans[j]);
       if (!usable || !same_file(*tenant.model, *tenants_[j]->model) || !same_plans(tenant.options, tenants_[j]->options)) continue;
       next.plans[i] = next.plans[j];
       next.fresh[i] = next.fresh[j];
@@ -133,9 +129,44 @@ Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool
   return changed;
 }
 
+/// As `place` and the planner count: whole pages. A plan that fits by less than a page does not fit.
+bool Tenancy::has_room(const Arrangement& next, const PlacedPlan& plan) const noexcept {
+  return windowed() || Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
+}
+
+/// The plan that the tenant brings, at the place that is known for it. Its tables are counted elsewhere.
+Result<PlacedPlan> Tenancy::adopt_in_window(const Tenant& tenant) const {
+  const ArenaWindow& window = options_.window;
+  const auto known =
+      std::find_if(window.kept.begin(), window.kept.end(), [&](const KeptPlace& kept) { return kept.plan == tenant.options.plan; });
+  if (known == window.kept.end())
+    return fail(ErrorCode::kInvalidArgument, tenant.model->file().path(), "a session in a window brings a plan that has its place there");
+  SessionOptions options = tenant.options;
+  options.budget = kUnlimitedBytes;
+  options.scope = BudgetScope::kLibrary;
+  PlacedPlan placed;
+  SLUICE_ASSIGN_OR_RETURN(placed.planned, plan_within(*tenant.model, options, Bytes()));
+  placed.parts = known->parts;
+  placed.place = {0, placed.parts.kept};
+  if (placed.parts.passing > window.passing.size())
+    return fail(make_error(ErrorCode::kBudgetTooSmall, tenant.model->file().path(), "the window is smaller than what passes",
+                           placed.parts.passing, window.passing.size()));
+  const std::uint64_t passing = align_down(window.passing.end - placed.parts.passing, kArenaPage);
+  move_to(placed, {placed.parts.kept == 0 ? passing : known->at, passing});
+  return placed;
+}
+
 /// At the planner's own addresses. Its overhead is what its tables take beyond what all overhead counts.
 Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, std::size_t index) {
   const Tenant& tenant = *tenants_[index];
+  if (windowed()) {
+    SLUICE_ASSIGN_OR_RETURN(PlacedPlan adopted, adopt_in_window(tenant));
+    SLUICE_RETURN_IF_ERROR(check_shareable(*tenant.model, adopted.plan()));
+    adopted.footprint.emplace(adopted.plan());
+    adopted.origin = ++plans_made_;
+    adopted.adopted = true;
+    return std::make_shared<PlacedPlan>(std::move(adopted));
+  }
   Bytes overhead = next.overhead;
   for (std::size_t j = 0; j < next.plans.size(); ++j)
     if (j != index && next.plans[j]) overhead += next.plans[j]->planned.overhead;
@@ -171,6 +202,10 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
 
 /// Gives each plan its addresses: one that moves and is in use is copied first.
 void Tenancy::place(Arrangement& next) {
+  if (windowed()) {
+    next.end = Bytes(options_.window.passing.size());
+    return;
+  }
   std::vector<PlanToPlace> to_place;
   for (std::size_t i = 0; i < tenants_.size(); ++i) {
     std::size_t model = 0;
@@ -199,14 +234,14 @@ Status Tenancy::move_in(Arrangement next) {
     SLUICE_RETURN_IF_ERROR(processors.status());
     SLUICE_ASSIGN_OR_RETURN(pool_, make_thread_pool(options_.threads));
   }
-  const bool moving = next.end > arena_.reserved();
+  const bool moving = !windowed() && next.end > arena_.reserved();
   Arena other;  // the one to come, then the one before
   if (moving) {
     SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next)));
     std::swap(arena_, other);
   }
   if (std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->model->file().key() != nullptr; }))
-    arena_.keep_secret();
+    arena().keep_secret();
   // Inside: the arena is changed back whatever fails.
   Result<std::vector<BoundSession>> bound = or_out_of_memory("session", [&] { return bind_all(next, !moving); });
   Status ready = bound ? Status() : fail(bound.error());
@@ -214,7 +249,7 @@ Status Tenancy::move_in(Arrangement next) {
   if (ready && grows && options_.scope == BudgetScope::kProcess)
     ready = check_floor(*tenants_.back()->model, next.budget, next.end, moving ? other.resident() : arena_.resident(), options_.reserve);
   // Addresses only: memory comes with their use.
-  if (ready && next.end > arena_.committed()) ready = arena_.commit(next.end);
+  if (ready && !windowed() && next.end > arena_.committed()) ready = arena_.commit(next.end);
   if (!ready) {
     if (moving) std::swap(arena_, other);
     return ready;
@@ -231,7 +266,7 @@ Status Tenancy::move_in(Arrangement next) {
   arena_bytes_ = next.end.count();
   has_planned_ = true;
   other = Arena();
-  SLUICE_RETURN_IF_ERROR(arena_.commit(next.end));
+  if (!windowed()) SLUICE_RETURN_IF_ERROR(arena_.commit(next.end));
   next = {};
   if (options_.scope == BudgetScope::kProcess && !grows) release_free_heap();
   return {};
@@ -245,7 +280,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
     if (keeps_bytes && next.plans[i] == tenant.plan) continue;
     if (tenant.plan == nullptr) SLUICE_RETURN_IF_ERROR(tenant.open(options_.threads, options_.compute_cpus));
     const executor::Holding held = keeps_bytes ? holding_of(i, *next.plans[i]) : executor::Holding::none(next.plans[i]->plan());
-    SLUICE_ASSIGN_OR_RETURN(bound[i], tenant.bind(*next.plans[i], held, arena_, *pool_));
+    SLUICE_ASSIGN_OR_RETURN(bound[i], tenant.bind(*next.plans[i], held, arena(), *pool_));
   }
   return bound;
 }
@@ -312,7 +347,7 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
   tenants_.erase(found);
   if (owner_ == tenant.get() && !tenant->executor()->quiet(kClosingPatienceNs)) {
     // Its memory goes back all the same, where it is nobody else's; what the reads still bring is little.
-    if (tenants_.empty()) arena_.discard({0, arena_.committed().count()});  // which overwrites what was encrypted
+    if (tenants_.empty()) discard_all();  // which overwrites what was encrypted
     stuck_ = std::move(tenant);
     return;
   }
@@ -325,14 +360,35 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
   forget(*tenant);
 }
 
+void Tenancy::discard_all() noexcept {
+  if (windowed())
+    arena().discard(options_.window.passing);
+  else
+    arena_.discard({0, arena_.committed().count()});
+}
+
 /// What was decrypted may lie wherever loads and steps of the session that is gone have written, also between what others keep.
 void Tenancy::wipe_for_others() noexcept {
   wipe_stack();
   if (tenants_.empty()) return;  // all of the arena goes back, which overwrites it
   if (!settle(nullptr)) return;  // another's reads do not end: `forget` overwrites what nobody uses, the arena's end the rest
   if (owner_ != nullptr) owner_->end_turn();
-  arena_.wipe();
+  if (windowed())
+    arena().wipe(options_.window.passing);
+  else
+    arena_.wipe();
   hold_nothing();
+}
+
+Status Tenancy::weights_are_there() noexcept {
+  SLUICE_CHECK(windowed(), "weights stay where nobody's turn overwrites them");
+  SLUICE_RETURN_IF_ERROR(settle(nullptr));
+  for (Tenant* tenant : tenants_) {
+    if (tenant->plan->parts.kept == 0) continue;
+    tenant->executor()->keep_weights();
+    tenant->weights_stay = true;
+  }
+  return {};
 }
 
 bool Tenancy::stuck() noexcept {
@@ -343,7 +399,7 @@ bool Tenancy::stuck() noexcept {
 /// What the others kept in the arena is gone.
 void Tenancy::hold_nothing() noexcept {
   for (Tenant* other : tenants_) {
-    if (other->plan == nullptr) continue;  // it is about to join
+    if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; nobody writes to what it keeps
     executor::Holding& held = other->executor()->held();
     std::fill(held.loads.begin(), held.loads.end(), false);
     held.derived = false;
@@ -361,6 +417,7 @@ void Tenancy::let_go(Tenant& gone) noexcept {
 
 /// Gives back what the session that is gone has left: all above the others' plans, and what it kept where nobody else is.
 void Tenancy::forget(const Tenant& gone) noexcept {
+  if (windowed()) return;  // the window is given back with the arena
   std::uint64_t end = 0;
   const executor::Footprint::ByteRange kept{gone.plan->place.kept, gone.plan->place.kept + gone.plan->parts.kept};
   bool used = false;

@@ -23,6 +23,7 @@
 #include "sluice/core/arena.h"
 #include "sluice/core/threads.h"
 #include "sluice/engine/engine.h"
+#include "src/engine/arena_window.h"
 #include "src/engine/tenant.h"
 
 namespace sluice::engine {
@@ -34,7 +35,8 @@ struct TenancyOptions {
   Bytes reserve;
   int threads = 1;
   std::vector<int> compute_cpus;
-  bool shared = false;  // more than one tenant may join
+  bool shared = false;   // more than one tenant may join
+  ArenaWindow window{};  // where the arena is not its own
 };
 
 class Tenancy {
@@ -53,6 +55,9 @@ class Tenancy {
   Status set_budget(Bytes budget);
   /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
+
+  /// In a window: all that plans keep is in the arena, read by whoever ran first, and stays. Errors: those of Executor::leave.
+  Status weights_are_there() noexcept;
 
   /// Before a run, the first since plans changed: where a process budget has little room to spare, code of opening and planning goes back,
   /// so that it does not lie beside that of the run, which comes in pieces.
@@ -84,6 +89,8 @@ class Tenancy {
   Result<Arrangement> arrange(Bytes budget, bool plan_all);
   Result<bool> plan_what_does_not_fit(Arrangement& next, std::vector<bool>& outdated);
   Result<std::shared_ptr<PlacedPlan>> plan_one(const Arrangement& next, std::size_t index);
+  bool has_room(const Arrangement& next, const PlacedPlan& plan) const noexcept;
+  Result<PlacedPlan> adopt_in_window(const Tenant& tenant) const;
   void place(Arrangement& next);
   Status move_in(Arrangement next);
   Result<std::vector<BoundSession>> bind_all(const Arrangement& next, bool keeps_bytes);
@@ -95,6 +102,9 @@ class Tenancy {
   /// Where so much is to come, before planning too.
   void release_code_within(Bytes budget, Bytes to_come) const noexcept;
   void hold_nothing() noexcept;
+  void discard_all() noexcept;
+  bool windowed() const noexcept { return options_.window.arena != nullptr; }
+  Arena& arena() noexcept { return windowed() ? *options_.window.arena : arena_; }
   void wipe_for_others() noexcept;
 
   const pid_t process_ = ::getpid();
@@ -102,7 +112,7 @@ class Tenancy {
   Bytes overhead_;
   std::uint64_t plans_made_ = 0;
   std::unique_ptr<ThreadPool> pool_;
-  Arena arena_;
+  Arena arena_;  // not in a window
   std::vector<Tenant*> tenants_;
   Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own
   std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner

@@ -130,6 +130,7 @@ void Tenant::end_turn() noexcept {
   }
   bring_ports_back();
   outputs_hold = false;
+  runs_in_turn = 0;
 }
 
 }  // namespace sluice::engine

@@ -73,6 +73,8 @@ class Tenant {
   std::shared_ptr<const PlacedPlan> plan;  // null before it has joined
   BoundSession bound;
   bool outputs_hold = false;
+  bool weights_stay = false;          // what its plan keeps is in the arena for good (arena_window.h)
+  std::uint64_t runs_in_turn = 0;     // since another session had the arena
   bool turn_lost = false;             // since the last input was set: for the words of an error
   mutable std::mutex executor_mutex;  // cancel() may come while another plan is taken
 

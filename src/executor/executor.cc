@@ -73,7 +73,7 @@ class PlanExecutor final : public Executor {
     stats_ = {};
     const std::int64_t wall = wall_now_ns();
     const std::int64_t cpu = cpu_now_ns();
-    if (pass_ == Pass::kTakenOver) count_loads(pass_);
+    if (pass_ == Pass::kTakenOver && !keeps_weights_) count_loads(pass_);
     const bool loading = loads_in_pass() > 0;
     Status status = reads_in_steps_ ? reader_.ready() : Status();
     status = status ? begin(loading) : end(status);
@@ -90,13 +90,15 @@ class PlanExecutor final : public Executor {
     if (status) {
       pass_ = Pass::kPeriod;
     } else if (loading || pass_ != Pass::kPeriod) {
-      pass_ = Pass::kFirst;
+      pass_ = clean_pass();
     }
     const Status values = take_fault();
     stats_.wall_ns = wall_now_ns() - wall;
     stats_.cpu_ns = cpu_now_ns() - cpu;
     return status ? values : status;
   }
+
+  void read_ahead(bool wanted) noexcept override { read_ahead_ = wanted; }
 
   Status settle() noexcept override {
     if (!failed_) return {};
@@ -108,6 +110,13 @@ class PlanExecutor final : public Executor {
   Status leave(const Executor* next) noexcept override { return leave_within(next, kForever); }
   bool quiet(std::int64_t patience_ns) noexcept override { return leave_within(nullptr, patience_ns).has_value(); }
   Holding& held() noexcept override { return held_; }
+  void keep_weights() noexcept override {
+    SLUICE_DCHECK(pass_ == Pass::kTakenOver, "the loader rests");
+    for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident;
+    held_.derived = true;
+    keeps_weights_ = true;
+    count_loads(Pass::kTakenOver);
+  }
 
   void cancel() noexcept override {
     const std::lock_guard lock(mutex_);
@@ -122,7 +131,7 @@ class PlanExecutor final : public Executor {
     const std::lock_guard lock(mutex_);
     if (!cancelled_) return;
     static_cast<void>(take_cancellation());
-    if (loads_in_pass() > 0 || pass_ != Pass::kPeriod) pass_ = Pass::kFirst;  // the loader has given up what it had begun
+    if (loads_in_pass() > 0 || pass_ != Pass::kPeriod) pass_ = clean_pass();  // the loader has given up what it had begun
   }
 
  private:
@@ -130,7 +139,7 @@ class PlanExecutor final : public Executor {
     const Status read = reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();
     const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next, patience_ns);
     // Whether or not all has ended, what was begun is given up.
-    if (pass_ != Pass::kTakenOver) {
+    if (pass_ != Pass::kTakenOver && !keeps_weights_) {
       for (std::size_t k = 0; k < plan_.loads.size(); ++k) held_.loads[k] = plan_.loads[k].resident && pass_ == Pass::kPeriod;
       held_.derived = pass_ == Pass::kPeriod;
     }
@@ -175,6 +184,9 @@ class PlanExecutor final : public Executor {
     loads_in_[index] = count_to(static_cast<std::uint32_t>(plan_.loads.size()));
   }
 
+  /// Of a run after an error.
+  Pass clean_pass() const noexcept { return keeps_weights_ ? Pass::kTakenOver : Pass::kFirst; }
+
   bool prepares() const noexcept { return pass_ == Pass::kFirst || (pass_ == Pass::kTakenOver && !held_.derived); }
 
   std::uint64_t loads_in_pass() const noexcept { return loads_in_[static_cast<std::size_t>(pass_)]; }
@@ -189,7 +201,7 @@ class PlanExecutor final : public Executor {
       failed_ = false;
     }
     if (pass_ != Pass::kPeriod) loads_base_ = loads_.count();
-    if (loading) loader_.begin(pass_, steps_.count());
+    if (loading) loader_.begin(pass_, steps_.count(), read_ahead_);
     return {};
   }
 
@@ -346,8 +358,10 @@ class PlanExecutor final : public Executor {
   Status passing_status_;         // of this run
   std::uint64_t loads_base_ = 0;  // loads that had ended when the run's own began
   Pass pass_ = Pass::kTakenOver;  // of the run under way, or of the next
-  bool failed_ = false;           // the last run did: the lanes may be interrupted
-  std::mutex mutex_;              // orders cancel() and the beginning and end of a run
+  bool read_ahead_ = true;
+  bool keeps_weights_ = false;  // they are in the arena for good
+  bool failed_ = false;         // the last run did: the lanes may be interrupted
+  std::mutex mutex_;            // orders cancel() and the beginning and end of a run
   std::atomic<bool> cancelled_{false};
   kernels::StepFault fault_;        // what the step under way reports
   kernels::StepFault first_fault_;  // of this run, and whose

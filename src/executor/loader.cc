@@ -40,8 +40,9 @@ Status Loader::start(std::span<const int> cpus, const model::FileKey* key) noexc
   return thread_.start("loader", kStackBytes, &Loader::thread_main, this, cpus);
 }
 
-void Loader::begin(Pass pass, std::uint64_t steps_base) noexcept {
+void Loader::begin(Pass pass, std::uint64_t steps_base, bool ahead) noexcept {
   asked_ = pass;
+  asked_ahead_ = ahead;
   draining_ = false;
   steps_base_ = steps_base;
   begun_.advance();
@@ -114,6 +115,7 @@ void Loader::publish(const Status& result) noexcept {
 Status Loader::run_loads() noexcept {
   base_ = steps_base_;
   pass_ = asked_;
+  reads_ahead_ = asked_ahead_;
   if (pass_ != Pass::kPeriod) {
     SLUICE_RETURN_IF_ERROR(engine_.clear([this] { return stopped() ? Verdict::kCallOff : Verdict::kGoOn; }));
     ahead_ = false;
@@ -170,7 +172,7 @@ void Loader::enter(std::uint32_t load) noexcept {
     for (load = 0; skipped(load);) ++load;
   }
   next_load_ = load;
-  parked_ = load == count || (ahead_ && (!plan_.repeat || plan_.loads[load].gate >= 0));
+  parked_ = load == count || (ahead_ && (!plan_.repeat || !reads_ahead_ || plan_.loads[load].gate >= 0));
 }
 
 /// The count of steps at which the gate of the next load opens.

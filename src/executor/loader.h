@@ -65,7 +65,8 @@ class Loader {
   Status start(std::span<const int> cpus, const model::FileKey* key = nullptr) noexcept;
 
   /// Begins a run: the loads of `pass`; nothing is under way unless it is kPeriod. `steps_base` is the count of steps at which it starts.
-  void begin(Pass pass, std::uint64_t steps_base) noexcept;
+  /// `ahead`: the loads of the next run follow, as far as their gates lie in this one.
+  void begin(Pass pass, std::uint64_t steps_base, bool ahead = true) noexcept;
   /// Waits until the loads of the run that `begin` started have ended, and returns their error.
   Status finish() noexcept;
 
@@ -126,6 +127,7 @@ class Loader {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cancelled_{false};
   Pass asked_ = Pass::kFirst;
+  bool asked_ahead_ = true;
   bool draining_ = false;  // what was asked for is `drain`
   const Executor* next_ = nullptr;
   std::int64_t drain_patience_ns_ = 0;
@@ -137,6 +139,7 @@ class Loader {
   ReadEngine engine_;
   std::uint32_t next_load_ = 0;  // the next to start
   Pass pass_ = Pass::kFirst;     // of the run under way
+  bool reads_ahead_ = true;      // the next run's loads follow
   bool ahead_ = false;           // the next load is of the run after the one under way
   bool parked_ = false;          // nothing more to start before the next `begin`
   std::uint64_t own_loads_ = 0;  // with ahead_: the engine's count of requests when the last load of the run under way was pushed

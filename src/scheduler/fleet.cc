@@ -9,6 +9,7 @@
 #include "sluice/core/affinity.h"
 #include "sluice/model/part.h"
 #include "src/core/out_of_memory.h"
+#include "src/engine/tenancy.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -255,15 +256,13 @@ Status Fleet::fall_back(FleetModel& entry, std::size_t p, UnitIndex u, const Err
   return {};
 }
 
-/// Every tensor that crosses a border, by CPU kernels where there are any.
-Status Fleet::run_reference(FleetModel& entry) {
+/// Every tensor that crosses a border, by a processor of CPU kernels where there is one.
+Status Fleet::run_reference(FleetModel& entry, std::size_t processor) {
   const ReferenceJob job(entry);
   for (UnitIndex u = 0; u < entry.units.units.size(); ++u) {
-    const UnitProgram* chosen = nullptr;
-    for (std::size_t p = 0; p < processors.size(); ++p) {
-      const UnitProgram& unit = entry.programs[p][u];
-      if (unit.program && (chosen == nullptr || processors[p].options.kind == ProcessorOptions::Kind::kCpu)) chosen = &unit;
-    }
+    const UnitProgram* chosen = entry.programs[processor][u].program ? &entry.programs[processor][u] : nullptr;
+    for (std::size_t p = 0; p < processors.size() && chosen == nullptr; ++p)
+      if (entry.programs[p][u].program) chosen = &entry.programs[p][u];
     if (chosen == nullptr)
       return fail(ErrorCode::kUnsupported, entry.options.name, "only a timed processor is there: its outputs are computed by another");
     SLUICE_RETURN_IF_ERROR(give_inputs(*chosen, job.memory));
@@ -309,8 +308,27 @@ Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
   for (FleetModel& entry : models) {
     for (std::vector<UnitProgram>& there : entry.programs)
       for (UnitProgram& unit : there) find_placed(entry, entry.between.bytes(), unit);
-    SLUICE_RETURN_IF_ERROR(run_reference(entry));
-    SLUICE_RETURN_IF_ERROR(make_timed_programs(entry));
+  }
+  SLUICE_RETURN_IF_ERROR(read_weights());
+  for (FleetModel& entry : models) SLUICE_RETURN_IF_ERROR(make_timed_programs(entry));
+  return {};
+}
+
+/// The reference inputs run on the first processor of CPU kernels, and on the first of each other number of threads, whose plans keep
+/// other weights. All others find then what they keep.
+Status Fleet::read_weights() {
+  std::vector<int> threads;
+  for (std::size_t p = 0; p < processors.size(); ++p) {
+    if (!computes(p) || std::find(threads.begin(), threads.end(), processors[p].options.threads) != threads.end()) continue;
+    threads.push_back(processors[p].options.threads);
+    for (FleetModel& entry : models) SLUICE_RETURN_IF_ERROR(run_reference(entry, p));
+  }
+  if (threads.empty())
+    for (FleetModel& entry : models) SLUICE_RETURN_IF_ERROR(run_reference(entry, 0));
+  for (const std::shared_ptr<SharedArena>& arena : arenas_) {
+    const engine::Occupation occupation(*arena->tenancy());
+    SLUICE_RETURN_IF_ERROR(occupation.status());
+    SLUICE_RETURN_IF_ERROR(arena->tenancy()->weights_are_there());
   }
   return {};
 }

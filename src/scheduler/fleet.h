@@ -3,13 +3,13 @@
 //     models x processors --units by support--> programs, one a unit and processor        one budget, in parts:
 //
 //     budget | overhead | what passes between units | backends' copies
-//            | arena of processor 0 | its urgent part | arena of processor 1 | ...
+//            | weights that are kept, once for all | window of processor 0 | its urgent window | window of processor 1 | ...
 //
-// A part of the budget is an arena that the sessions of one processor use in turn. Urgent models have an arena of their own on each
-// processor, because a run that gives way keeps its part of the arena. How large a part is: first what its models need at least, then, of
-// the rest, in proportion to what the models there could keep.
+// A window is what the sessions of one processor use in turn, for activations and streamed weights. Urgent models have a window of their
+// own on each processor, because a run that gives way keeps what it has there. What is kept lies there once for all CPU processors; how
+// much of each model that is, follows from what it saves (weight_shares.h).
 //
-// Invariants: (P1) all parts together are within the budget; (P2) a unit has a program on each processor that supports it, and on no other;
+// Invariants: (P1) windows and what is kept are within the budget; (P2) a unit has a program on each processor that supports it, and on no other;
 // (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
 #pragma once
 
@@ -21,6 +21,7 @@
 #include "sluice/scheduler/scheduler.h"
 #include "src/scheduler/hand_over.h"
 #include "src/scheduler/programs.h"
+#include "src/scheduler/weight_shares.h"
 
 namespace sluice::scheduler {
 
@@ -111,7 +112,8 @@ class Fleet {
   Status make_backend_program(const FleetModel& model, std::size_t processor, UnitIndex unit, UnitProgram& program);
   Status fall_back(FleetModel& model, std::size_t processor, UnitIndex unit, const Error& why);
   static void find_placed(const FleetModel& model, std::span<std::byte> between, UnitProgram& unit) noexcept;
-  Status run_reference(FleetModel& model);
+  Status run_reference(FleetModel& model, std::size_t processor);
+  Status read_weights();
   Status make_timed_programs(FleetModel& model);
   Result<Time> measure(UnitProgram& unit, const FleetModel& model, const SchedulerOptions& options);
 
@@ -119,13 +121,18 @@ class Fleet {
   Result<std::vector<Part>> parts(const SchedulerOptions& options) const;
   bool in_units(std::size_t model) const noexcept { return models[model].unit_ends.size() > 1; }
   SessionOptions session_options(const SchedulerOptions& options, std::size_t processor, bool in_units) const;
-  Status price(const SchedulerOptions& options, Part& part) const;
+  void price(const SchedulerOptions& options, Part& part) const;
   Bytes process_bytes() const noexcept;
   Bytes least_budget(const SchedulerOptions& options) const noexcept;
   Bytes beside_parts(const SchedulerOptions& options, const std::vector<Part>& parts, std::size_t slots) const;
   Status make_parts(const SchedulerOptions& options, std::size_t slots);
-  Result<bool> fill(const SchedulerOptions& options, std::vector<Part>& parts);
-  Status fill_part(const SchedulerOptions& options, const Part& part);
+  std::vector<ShareUnit> share_units(const SchedulerOptions& options, std::vector<Part>& parts) const;
+  Status choose_plans(const SchedulerOptions& options, Bytes beside, std::span<const Part> parts, std::vector<ShareUnit>& units);
+  Status fill(const SchedulerOptions& options, std::vector<Part>& parts, std::vector<ShareUnit>& units);
+  Status fill_part(const SchedulerOptions& options, const Part& part, std::span<const ShareUnit> units,
+                   const std::shared_ptr<SharedArena>& arena);
+
+  std::vector<std::shared_ptr<SharedArena>> arenas_;  // one a part
 };
 
 }  // namespace sluice::scheduler

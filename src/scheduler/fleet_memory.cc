@@ -1,8 +1,10 @@
 // How the one budget is divided among the processors, and the sessions that come of it.
 #include <algorithm>
-#include <numeric>
+#include <array>
 
+#include "src/engine/arena_window.h"
 #include "src/engine/budget.h"
+#include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/scheduler/fleet.h"
 
@@ -15,32 +17,32 @@ constexpr Bytes kWorkerBytes{64 * 1024};
 // a few KiB were 6.89 to 7.17 MB. What the program reserves for itself covers it.
 constexpr Bytes kServingBytes{(1024 + 768) * 1024};
 
-/// Of a part of a graph, which lists all weights of its file: those that it reads.
-Bytes weight_bytes(const model::Graph& graph) {
-  std::vector<WeightId> read;
-  for (const model::Node& node : graph.nodes) model::weights_read_by(graph, node, read);
-  std::sort(read.begin(), read.end());
-  read.erase(std::unique(read.begin(), read.end()), read.end());
-  Bytes sum;
-  for (const WeightId id : read) sum += graph.weight(id).bytes;
-  return sum;
+/// Of one file, with the same extents, and as much of it.
+bool same_graph(const sluice::Model& a, const sluice::Model& b) {
+  const auto same_tensor = [](const model::Tensor& x, const model::Tensor& y) { return x.shape == y.shape && x.dtype == y.dtype; };
+  const auto same_ports = [](const std::vector<model::Port>& x, const std::vector<model::Port>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const model::Port& p, const model::Port& q) { return p.tensor == q.tensor && p.name == q.name; });
+  };
+  const model::Graph &x = a.graph(), &y = b.graph();
+  return &a == &b || (engine::same_file(a, b) && x.nodes.size() == y.nodes.size() && same_ports(x.inputs, y.inputs) &&
+                      same_ports(x.outputs, y.outputs) &&
+                      std::equal(x.tensors.begin(), x.tensors.end(), y.tensors.begin(), y.tensors.end(), same_tensor));
 }
 
 }  // namespace
 
-/// The sessions that use one arena in turn.
+/// The sessions that use one window in turn.
 struct Fleet::Part {
   struct Seat {
     std::size_t model = 0;
     UnitIndex unit = 0;
     std::shared_ptr<const sluice::Model> graph;
+    std::size_t share = 0;  // of the units whose weights are kept once
   };
   std::size_t processor = 0;
   std::vector<Seat> seats;
   Bytes overhead;  // library scope
-  Bytes floor;     // what is needed at least
-  Bytes wish;      // what could be used beyond
-  Bytes given;
 };
 
 Result<std::vector<Fleet::Part>> Fleet::parts(const SchedulerOptions& options) const {
@@ -64,7 +66,7 @@ Result<std::vector<Fleet::Part>> Fleet::parts(const SchedulerOptions& options) c
         }
       }
       if (part.seats.empty()) continue;
-      SLUICE_RETURN_IF_ERROR(price(options, part));
+      price(options, part);
       all.push_back(std::move(part));
     }
   }
@@ -84,21 +86,12 @@ SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size
   return session;
 }
 
-Status Fleet::price(const SchedulerOptions& options, Part& part) const {
+void Fleet::price(const SchedulerOptions& options, Part& part) const {
   const std::array<SessionOptions, 2> sessions = {session_options(options, part.processor, false),
                                                   session_options(options, part.processor, true)};
   std::vector<engine::SessionShare> shares;
-  Bytes largest;
-  for (const Part::Seat& seat : part.seats) {
-    const SessionOptions& session = sessions[in_units(seat.model) ? 1 : 0];
-    shares.push_back({seat.graph.get(), &session, false});
-    SLUICE_ASSIGN_OR_RETURN(const Bytes least, minimum_budget(*seat.graph, session));
-    largest = std::max(largest, least - engine::overhead_of(*seat.graph, session));
-    part.wish += weight_bytes(seat.graph->graph());
-  }
+  for (const Part::Seat& seat : part.seats) shares.push_back({seat.graph.get(), &sessions[in_units(seat.model) ? 1 : 0], false});
   part.overhead = engine::overhead_of(shares, BudgetScope::kLibrary, sessions[0].threads, Bytes(), Bytes());
-  part.floor = part.overhead + largest;
-  return {};
 }
 
 /// Of the backends' libraries.
@@ -150,60 +143,92 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
   return process - std::min(process, counted);
 }
 
+/// Seats whose sessions run the same part of the same file in the same way are one unit: its weights are kept once.
+std::vector<ShareUnit> Fleet::share_units(const SchedulerOptions& options, std::vector<Part>& parts) const {
+  std::vector<ShareUnit> units;
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    for (Part::Seat& seat : parts[part].seats) {
+      const SessionOptions session = session_options(options, parts[part].processor, in_units(seat.model));
+      const auto same = [&](const ShareUnit& unit) {
+        return unit.options.threads == session.threads && unit.options.ports_elsewhere == session.ports_elsewhere &&
+               same_graph(*unit.graph, *seat.graph);
+      };
+      const auto known = std::find_if(units.begin(), units.end(), same);
+      seat.share = static_cast<std::size_t>(known - units.begin());
+      ShareUnit& unit = known != units.end() ? *known : units.emplace_back(ShareUnit{.graph = seat.graph, .options = session, .runs = 0});
+      unit.parts.push_back(part);
+      unit.runs += models[seat.model].options.runs_per_second;
+    }
+  return units;
+}
+
+/// Within what is left of the budget. `beside` is what all else takes. Errors: kBudgetTooSmall with the least that works.
+Status Fleet::choose_plans(const SchedulerOptions& options, Bytes beside, std::span<const Part> parts, std::vector<ShareUnit>& units) {
+  for (const Part& part : parts) beside += part.overhead;
+  for (ShareUnit& unit : units) SLUICE_RETURN_IF_ERROR(plan_least(unit));
+  const Bytes least = std::max(beside + bytes_of(units, parts.size()), least_budget(options));
+  if (least > options.budget)
+    return fail(make_error(ErrorCode::kBudgetTooSmall, "scheduler", "the models do not fit on all processors", least.count(),
+                           options.budget.count()));
+  if (options.budget >= kUnlimitedBytes) {
+    for (ShareUnit& unit : units) SLUICE_RETURN_IF_ERROR(plan_all(unit));
+  } else {
+    const Bytes room = options.budget - beside;
+    for (ShareUnit& unit : units) SLUICE_RETURN_IF_ERROR(plan_more(unit, room));
+    share_out(units, parts.size(), room);
+    SLUICE_RETURN_IF_ERROR(use_rest(units, parts.size(), room));
+  }
+  given = beside + bytes_of(units, parts.size());
+  return {};
+}
+
 Status Fleet::make_parts(const SchedulerOptions& options, std::size_t slots) {
-  constexpr int kRounds = 16;  // tables differ from plan to plan; a part that is refused says what it needs
   SLUICE_ASSIGN_OR_RETURN(std::vector<Part> all, parts(options));
-  const Bytes beside = beside_parts(options, all, slots);
-  for (int round = 0;; ++round) {
-    Bytes floors = beside, wishes;
-    for (const Part& part : all) {
-      floors += part.floor;
-      wishes += part.wish;
-    }
-    floors = std::max(floors, least_budget(options));
-    if (floors > options.budget || round == kRounds)
-      return fail(make_error(ErrorCode::kBudgetTooSmall, "scheduler", "the models do not fit on all processors", floors.count(),
-                             options.budget.count()));
-    const double rest = static_cast<double>((options.budget - floors).count());
-    given = beside;
-    for (Part& part : all) {
-      const double share = static_cast<double>(part.wish.count()) / static_cast<double>(std::max<std::uint64_t>(wishes.count(), 1));
-      const bool unlimited = options.budget >= kUnlimitedBytes;
-      part.given = unlimited ? kUnlimitedBytes : part.floor + Bytes(static_cast<std::uint64_t>(rest * share));
-      given += unlimited ? part.floor + part.wish : part.given;
-    }
-    SLUICE_ASSIGN_OR_RETURN(const bool filled, fill(options, all));
-    if (!filled) continue;
-    // The code of reading and planning goes back before that of the runs comes beside it.
-    if (options.scope == BudgetScope::kProcess && options.budget < kUnlimitedBytes) engine::release_code_pages();
-    return {};
-  }
+  if (all.empty()) return {};
+  std::vector<ShareUnit> units = share_units(options, all);
+  SLUICE_RETURN_IF_ERROR(choose_plans(options, beside_parts(options, all, slots), all, units));
+  SLUICE_RETURN_IF_ERROR(fill(options, all, units));
+  if (options.scope != BudgetScope::kProcess || options.budget >= kUnlimitedBytes) return {};
+  // The plans that were not chosen, and the code of reading and planning, go back before the runs have theirs beside them.
+  units = {};
+  engine::release_free_heap();
+  engine::release_code_pages();
+  return {};
 }
 
-/// False: a part has learned that it needs more.
-Result<bool> Fleet::fill(const SchedulerOptions& options, std::vector<Part>& all) {
-  for (Part& part : all) {
-    const Status status = fill_part(options, part);
-    if (status) continue;
-    if (status.error().code != ErrorCode::kBudgetTooSmall || options.budget >= kUnlimitedBytes) return fail(status.error());
-    constexpr std::uint64_t kStep = 64 * 1024;
-    part.floor = std::max(Bytes(status.error().needed), part.floor) + Bytes(kStep);
-    for (FleetModel& entry : models)
-      for (std::size_t p = 0; p < processors.size(); ++p)
-        if (processors[p].options.kind == ProcessorOptions::Kind::kCpu)
-          for (UnitProgram& unit : entry.programs[p]) unit.program.reset();
-    return false;
+/// Lays out one arena: what is kept, then a window for each part.
+Status Fleet::fill(const SchedulerOptions& options, std::vector<Part>& all, std::vector<ShareUnit>& units) {
+  std::uint64_t end = 0;
+  std::vector<engine::KeptPlace> kept;
+  for (ShareUnit& unit : units) {
+    unit.at = end;
+    end += align_up(unit.plan().parts.kept, engine::kArenaPage);
+    kept.push_back({unit.plan().plan.get(), unit.at, unit.plan().parts});
   }
-  return true;
+  std::vector<Interval<std::uint64_t>> windows;
+  for (std::size_t part = 0; part < all.size(); ++part) {
+    windows.push_back({end, end + window_of(units, part).count()});
+    end = windows.back().end;
+  }
+  SLUICE_ASSIGN_OR_RETURN(Arena reserved, Arena::reserve(Bytes(end)));
+  SLUICE_RETURN_IF_ERROR(reserved.commit(Bytes(end)));
+  const auto arena = std::make_shared<Arena>(std::move(reserved));
+  for (std::size_t part = 0; part < all.size(); ++part) {
+    const ProcessorOptions& processor = processors[all[part].processor].options;
+    SLUICE_ASSIGN_OR_RETURN(
+        arenas_.emplace_back(),
+        engine::open_window({.window = {arena, windows[part], kept}, .threads = processor.threads, .compute_cpus = processor.cpus}));
+    SLUICE_RETURN_IF_ERROR(fill_part(options, all[part], units, arenas_.back()));
+  }
+  return {};
 }
 
-Status Fleet::fill_part(const SchedulerOptions& options, const Part& part) {
-  const ProcessorOptions& processor = processors[part.processor].options;
-  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<SharedArena> arena,
-                          SharedArena::create({.budget = part.given, .threads = processor.threads, .compute_cpus = processor.cpus}));
+Status Fleet::fill_part(const SchedulerOptions& options, const Part& part, std::span<const ShareUnit> units,
+                        const std::shared_ptr<SharedArena>& arena) {
   for (const Part::Seat& seat : part.seats) {
     SessionOptions session = session_options(options, part.processor, in_units(seat.model));
     session.arena = arena;
+    session.plan = units[seat.share].plan().plan.get();
     SLUICE_ASSIGN_OR_RETURN(UnitProgram unit, unit_program(models[seat.model], seat.unit));
     SLUICE_ASSIGN_OR_RETURN(unit.program, make_cpu_program(seat.graph, session));
     models[seat.model].programs[part.processor][seat.unit] = std::move(unit);

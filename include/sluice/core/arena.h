@@ -46,6 +46,7 @@ class Arena {
   void keep_secret() noexcept;
   /// Overwrites what of the arena holds memory, with zeros.
   void wipe() noexcept { wipe({0, committed_.count()}); }
+  void wipe(Interval<std::uint64_t> bytes) noexcept;
 
   /// Gives the memory of these bytes back, as far as they are whole pages; they read as zero then.
   void discard(Interval<std::uint64_t> bytes) noexcept;
@@ -57,7 +58,6 @@ class Arena {
   Bytes reserved() const noexcept { return reserved_; }
 
  private:
-  void wipe(Interval<std::uint64_t> bytes) noexcept;
   void swap(Arena& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(reserved_, other.reserved_);

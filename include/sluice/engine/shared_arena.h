@@ -35,9 +35,13 @@
 
 namespace sluice {
 
+class SharedArena;
+
 namespace engine {
 class Tenancy;
-}
+struct WindowOptions;
+Result<std::shared_ptr<SharedArena>> open_window(const WindowOptions& options);
+}  // namespace engine
 
 struct SharedArenaOptions {
   Bytes budget = kUnlimitedBytes;
@@ -68,6 +72,7 @@ class SharedArena {
   const std::shared_ptr<engine::Tenancy>& tenancy() const noexcept { return tenancy_; }
 
  private:
+  friend Result<std::shared_ptr<SharedArena>> engine::open_window(const engine::WindowOptions& options);
   explicit SharedArena(std::shared_ptr<engine::Tenancy> tenancy) noexcept;
   std::shared_ptr<engine::Tenancy> tenancy_;
 };

@@ -153,6 +153,9 @@ class Executor {
 
   /// Errors: kIo, kFileChanged, kChecksumMismatch, kCancelled. The next run starts from a clean prologue.
   virtual Status run() noexcept = 0;
+  /// Whether the loader goes on with the loads of the run after this one, which take the disk's time in vain where another executor uses the
+  /// arena in between. Between runs; default: yes.
+  virtual void read_ahead(bool wanted) noexcept = 0;
   /// Ends the run that is under way, or the next one, with kCancelled, within 100 ms of the end of its step. From any thread. A read that
   /// the system does not end is left to it; `settle`, the next run and the destructor wait for it.
   virtual void cancel() noexcept = 0;
@@ -179,6 +182,9 @@ class Executor {
   /// From `leave` (or from the beginning) to the next run: what the arena holds for this plan. Whoever uses the arena meanwhile keeps it
   /// true. After a run that is all resident and derived weights, after an error nothing.
   virtual Holding& held() noexcept = 0;
+  /// After `leave`, or before the first run: all resident and derived weights are in the arena and stay, others see to it. No run reads
+  /// them again, after an error neither.
+  virtual void keep_weights() noexcept = 0;
 };
 
 }  // namespace sluice::executor

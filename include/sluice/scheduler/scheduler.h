@@ -10,9 +10,10 @@
 //     submit, cancel --> Board, its State --policy--> decisions --> workers, one a processor, one run of units at a time
 //                         one mutex round both; a decision allocates nothing and is bounded (policy.h)
 //
-// Memory. Each processor of CPU kernels has a part of the budget, an arena that the models' sessions use in turn (engine/shared_arena.h);
-// urgent models have a part of their own beside it. So an urgent job can take a processor at the next step boundary: the run before rests
-// where it is, with all its tensors, and goes on afterwards. What a backend packs and what passes between units is counted too.
+// Memory. Weights that are kept are there once, for all processors of CPU kernels. Each of these has a window of the arena besides, which
+// the models' sessions use in turn; urgent models have a window of their own. So an urgent job can take a processor at the next step
+// boundary: the run before rests where it is, with all its tensors, and goes on afterwards. What a backend packs and what passes between
+// units is counted too.
 //
 // Tensors are the caller's: inputs and outputs of a job lie in its memory until the job has ended. Inputs are read again where a processor
 // is lost, and outputs are written by a run that is still wanted, never by one that was given up.
@@ -76,9 +77,10 @@ struct SchedulerOptions {
 };
 
 struct ModelOptions {
-  std::string name{};      // default: its file
-  bool urgent = false;     // its jobs take a processor at a step boundary from those of other models; it has its own part of the budget
-  bool same_bits = false;  // only on processors that give the bits of our CPU kernels
+  std::string name{};          // default: its file
+  bool urgent = false;         // its jobs take a processor at a step boundary from those of other models; it has its own part of the budget
+  double runs_per_second = 1;  // how often its jobs come, as far as known: a model that runs often keeps more of its weights
+  bool same_bits = false;      // only on processors that give the bits of our CPU kernels
   /// One tensor a port. What is measured with, and all that a timed processor answers. Default: zeros.
   std::vector<std::vector<std::byte>> reference_inputs{};
   ProcessorId fixed{};  // for the policy fixed_worker; default: processors in turn

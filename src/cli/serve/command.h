@@ -11,7 +11,8 @@ struct ServeOptions {
   std::string budget = "unlimited";
   std::string scope = "process";
   std::string reserve = "0";
-  std::string policy;  // empty: the configuration's
+  std::string policy;   // empty: the configuration's
+  std::string profile;  // of this device (profile_file.h)
   std::string trace;
   bool json = false;
 };

@@ -15,6 +15,7 @@
 #include "src/cli/inputs.h"
 #include "src/cli/open_model.h"
 #include "src/cli/process.h"
+#include "src/cli/profile_file.h"
 #include "src/cli/serve/job_log.h"
 #include "src/cli/session_options.h"
 #include "src/cli/text.h"
@@ -116,6 +117,8 @@ class Serving {
     options.profile_runs = config.profile_runs;
     options.smoothing = config.smoothing;
     options.trace_runs = options_.trace.empty() ? 0 : 200'000;
+    const FoundProfile profile = find_profile(options_.profile, threads_of_kernels());
+    options.profile = profile.get();
     scheduler_ = unwrap(Scheduler::create(options));
     for (std::size_t m = 0; m < models_.size(); ++m) {
       const ServedModel& served = config.models[m];
@@ -123,6 +126,7 @@ class Serving {
       model.name = served.graph;
       model.urgent = served.urgent;
       model.same_bits = served.same_bits;
+      model.runs_per_second = requests_per_second(m);
       model.reference_inputs = tensors_[m].inputs;
       if (served.processor) model.fixed = ProcessorId(*served.processor);
       unwrap(scheduler_->add_model(models_[m], model));
@@ -137,6 +141,23 @@ class Serving {
       needs_room_.push_back(scheduler_->units(ModelId(m)).size() > 1);
       for (std::size_t i = 0; i < (needs_room_[m] ? kMostLive : kChecked); ++i) add_room(tensors_[m], models_[m]->graph());
     }
+  }
+
+  /// Of the first worker with our kernels: a device profile is of one number of threads.
+  int threads_of_kernels() const {
+    for (const scheduler::ProcessorOptions& processor : report_.config.processors)
+      if (processor.kind == scheduler::ProcessorOptions::Kind::kCpu) return processor.threads;
+    return 1;
+  }
+
+  /// As far as the configuration says it: frames of a stream come as fast as they are served, so all models come as often.
+  double requests_per_second(std::size_t m) const {
+    const ServeConfig& config = report_.config;
+    if (config.mode == ServeMode::kPeriodic) return config.models[m].batch_size * 1e3 / std::max(config.models[m].period_ms, 1e-3);
+    if (config.mode == ServeMode::kStream) return config.models[m].batch_size;
+    const auto requests =
+        std::count_if(config.workload.begin(), config.workload.end(), [&](const RecordedRequest& r) { return r.model == m; });
+    return static_cast<double>(requests) * config.models[m].batch_size * 1e3 / std::max(config.running_time_ms, 1.0);
   }
 
   /// What this program holds of requests while they are served.
