@@ -188,11 +188,11 @@ Status Fleet::make_parts(const SchedulerOptions& options, std::size_t slots) {
   std::vector<ShareUnit> units = share_units(options, all);
   SLUICE_RETURN_IF_ERROR(choose_plans(options, beside_parts(options, all, slots), all, units));
   SLUICE_RETURN_IF_ERROR(fill(options, all, units));
-  if (options.scope != BudgetScope::kProcess || options.budget >= kUnlimitedBytes) return {};
+  if (options.scope != BudgetScope::kProcess) return {};
   // The plans that were not chosen, and the code of reading and planning, go back before the runs have theirs beside them.
   units = {};
   engine::release_free_heap();
-  engine::release_code_pages();
+  if (options.budget < kUnlimitedBytes) engine::release_code_pages();
   return {};
 }
 

@@ -95,8 +95,10 @@ Status plan_more(ShareUnit& unit, Bytes room) {
   const Bytes most = std::min(room, least + weight_bytes(unit) + weight_bytes(unit));
   for (double capacity = static_cast<double>(least.count());; capacity *= kGrowth) {
     const bool last = capacity >= static_cast<double>(most.count());
-    SLUICE_ASSIGN_OR_RETURN(SharePlan plan, plan_in(unit, last ? room : Bytes(static_cast<std::uint64_t>(capacity))));
-    unit.plans.push_back(std::move(plan));
+    Result<SharePlan> plan = plan_in(unit, last ? room : Bytes(static_cast<std::uint64_t>(capacity)));
+    if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall) return {};  // the least plan's room is all there is
+    if (!plan) return fail(plan.error());
+    unit.plans.push_back(std::move(*plan));
     if (last || unit.plans.back().plan->streamed_bytes == Bytes()) return {};
   }
 }
@@ -134,9 +136,11 @@ Status use_rest(std::span<ShareUnit> units, std::size_t parts, Bytes room) {
     ShareUnit& unit = units[i];
     const Bytes taken = bytes_of(units, parts);
     if (unit.plan().plan->streamed_bytes == Bytes() || room - taken < Bytes(kArenaPage)) continue;
-    SLUICE_ASSIGN_OR_RETURN(SharePlan plan, plan_in(unit, Bytes(unit.plan().parts.bytes()) + (room - taken)));
+    Result<SharePlan> plan = plan_in(unit, Bytes(unit.plan().parts.bytes()) + (room - taken));
+    if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall) continue;  // there is no other plan than the one that it has
+    if (!plan) return fail(plan.error());
     const std::size_t before = std::exchange(unit.chosen, unit.plans.size());
-    unit.plans.push_back(std::move(plan));
+    unit.plans.push_back(std::move(*plan));
     if (bytes_of(units, parts) > room || unit.plan().cost_ms >= unit.plans[before].cost_ms) unit.chosen = before;
   }
   return {};

@@ -191,6 +191,54 @@ TEST_CASE("an executor that leaves the arena writes nothing to it, and comes bac
   CHECK_FALSE(executor.held().derived);
 }
 
+TEST_CASE("weights that others keep are read by no run, after an error neither") {
+  Bench bench({.slots = 5, .wrap = true, .derived_layers = 1});
+  auto first = bench.create();
+  REQUIRE(first);
+  bench.set_input(**first);
+  REQUIRE((*first)->run());
+  REQUIRE((*first)->leave(nullptr));
+  auto second = bench.create();
+  REQUIRE(second);
+  (*second)->keep_weights();
+  (*second)->read_ahead(false);
+  const auto streamed = std::count_if(bench.plan.loads.begin(), bench.plan.loads.end(), [](const plan::Load& l) { return l.streamed(); });
+  REQUIRE(streamed > 0);
+  const int prepared = toy::prepare_count();
+  for (int run = 0; run < 6; ++run) {
+    CAPTURE(run);
+    const std::int64_t reads = bench.source.reads;
+    if (run == 2) bench.source.fail_at = reads + streamed / 2;
+    if (run == 4) (*second)->cancel();
+    bench.set_input(**second);
+    const Status status = (*second)->run();
+    CHECK(status.has_value() == (run != 2 && run != 4));
+    if (!status) continue;
+    CHECK(bench.right(**second));
+    CHECK(bench.source.reads == reads + streamed);  // not more, ahead
+    REQUIRE((*second)->leave(nullptr));
+  }
+  CHECK(toy::prepare_count() == prepared);
+}
+
+TEST_CASE("an executor reads ahead only where that is wanted") {
+  Bench bench({.slots = 5, .wrap = true});
+  const auto streamed = std::count_if(bench.plan.loads.begin(), bench.plan.loads.end(), [](const plan::Load& l) { return l.streamed(); });
+  auto executor = bench.create();
+  REQUIRE(executor);
+  for (int run = 0; run < 6; ++run) {
+    CAPTURE(run);
+    (*executor)->read_ahead(run >= 3);
+    const std::int64_t reads = bench.source.reads;
+    bench.set_input(**executor);
+    REQUIRE((*executor)->run());
+    CHECK(bench.right(**executor));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (run == 1 || run == 2) CHECK(bench.source.reads == reads + streamed);
+    if (run == 3) CHECK(bench.source.reads > reads + streamed);
+  }
+}
+
 TEST_CASE("wrapped loads go into the run before, and every run gives the same bits") {
   for (int slots : {3, 5, 15}) {
     for (int in_flight : {1, 4}) {
