@@ -20,6 +20,7 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
           .threads = options.threads,
           .policy = options.tuning.policy,
           .repeat = options.repeat,
+          .read_ahead = options.tuning.read_ahead,
           .keep_inputs = options.keep_inputs || options.ports_elsewhere,
           .model_hash = model.file().hash(),
           .tables = table_costs(model.graph()),
@@ -187,8 +188,8 @@ bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
   const auto chosen = [](const SessionOptions& o) {
     const Tuning& t = o.tuning;
     const Emulation& e = o.emulation;
-    return std::tie(o.budget, o.repeat, o.keep_inputs, o.ports_elsewhere, t.policy, t.search_ms, t.partition, t.max_overhead, t.read_size,
-                    t.reads_in_flight, e.read_bytes_per_second, e.compute_slowdown);
+    return std::tie(o.budget, o.repeat, o.keep_inputs, o.ports_elsewhere, t.policy, t.read_ahead, t.search_ms, t.partition, t.max_overhead,
+                    t.read_size, t.reads_in_flight, e.read_bytes_per_second, e.compute_slowdown);
   };
   // What is handed over goes to each session's own hook, what is spilled to its own file.
   if ((a.outputs.take == nullptr) != (b.outputs.take == nullptr) || a.scratch_directory.empty() != b.scratch_directory.empty())

@@ -43,7 +43,7 @@ PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, 
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
                               PassingKinds passing, std::vector<NodeId>& order) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
-  Problem problem{&graph, &profile, request.threads, request.repeat, {}, {}, {}, {}};
+  Problem problem{&graph, &profile, request.threads, request.repeat, request.read_ahead, {}, {}, {}, {}};
   problem.tables = request.tables;
   problem.search = request.search;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));

@@ -148,10 +148,11 @@ std::vector<ShareUnit> Fleet::share_units(const SchedulerOptions& options, std::
   std::vector<ShareUnit> units;
   for (std::size_t part = 0; part < parts.size(); ++part)
     for (Part::Seat& seat : parts[part].seats) {
-      const SessionOptions session = session_options(options, parts[part].processor, in_units(seat.model));
+      SessionOptions session = session_options(options, parts[part].processor, in_units(seat.model));
+      session.tuning.read_ahead = parts[part].seats.size() == 1;
       const auto same = [&](const ShareUnit& unit) {
         return unit.options.threads == session.threads && unit.options.ports_elsewhere == session.ports_elsewhere &&
-               same_graph(*unit.graph, *seat.graph);
+               unit.options.tuning.read_ahead == session.tuning.read_ahead && same_graph(*unit.graph, *seat.graph);
       };
       const auto known = std::find_if(units.begin(), units.end(), same);
       seat.share = static_cast<std::size_t>(known - units.begin());

@@ -45,6 +45,9 @@ struct Tuning {
   planner::Partition partition = planner::Partition::kAuto;
   /// The most that bands may cost, as a share of the predicted time without them. Default: 5 %. From 0 to 10; more allows smaller budgets.
   double max_overhead = 0.05;
+  /// Whether a repeated run reads the first weights of the next one. Default: yes. Without, runs right after each other are slower, and what
+  /// is kept is chosen for runs that begin with nothing read: for sessions that take turns.
+  bool read_ahead = true;
   /// Who reads weights. Default: io_uring where the system has it and the model is read directly, else threads. kRing is refused where
   /// there is none; kThreads costs a stack for each read in flight.
   model::ReadMethod read_method = model::ReadMethod::kAuto;

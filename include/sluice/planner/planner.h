@@ -45,6 +45,7 @@ struct PlanRequest {
   int threads = 1;
   Policy policy = Policy::kSluice;
   bool repeat = false;       // optimise the period rather than the cold run
+  bool read_ahead = true;    // of repeated runs: the first weights of the next are read in this one
   bool keep_inputs = false;  // inputs survive the run: they are set once for many runs
   std::uint64_t model_hash = 0;
   TableCosts tables{};

@@ -59,7 +59,7 @@ inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& p
       const std::vector<bool> kept = keep_prefix(problem.pieces, orders.back(), always + total / 4 * quarters);
       for (std::size_t k = 0; k < piece_of.size(); ++k)
         if (piece_of[k] != kNoPiece) draft.schedule.loads[k].resident = kept[piece_of[k]] || problem.pieces.all[piece_of[k]].reads > 1;
-      const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, true).gates;
+      const Gates gates = fluid_gates(draft.schedule, live, room, Run::kPeriod, problem.wraps()).gates;
       sum += simulate(draft.schedule, draft.costs, gates, Run::kPeriod).seconds();
     }
     if (sum >= best_sum * problem.search.worthwhile) continue;

@@ -85,7 +85,7 @@ struct FluidRun {
 inline FluidRun fluid_run(const Problem& problem, const Draft& draft, std::uint64_t capacity) {
   FluidRun run;
   run.fluid = fluid_gates(draft.schedule, live_by_step(draft.layout, draft.schedule), draft.room(capacity), problem.objective_run(),
-                          problem.repeat);
+                          problem.wraps());
   run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
   return run;
 }
@@ -126,7 +126,7 @@ inline void stream_round(Search& search, const Draft& draft, const FluidRun& run
     PlaceRule used = rule;
     std::uint64_t work = kWorkAnItem * draft.items();  // to simulate it, too
     auto placed = place_loads(draft.schedule, fixed, used, &work);
-    if (!placed && problem.repeat) placed = place_loads(draft.schedule, fixed, used = unwrapped(rule), &work);
+    if (!placed && problem.wraps()) placed = place_loads(draft.schedule, fixed, used = unwrapped(rule), &work);
     if (!placed) placed = place_loads_late(draft.schedule, fixed, used = rule, work);
     search.spend(work);
     if (!placed) return;  // nor will another rule find a place
@@ -148,7 +148,7 @@ inline void stream_together(Search& search, const Draft& draft, double enough) {
   const std::uint64_t room = draft.room(search.capacity);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
   for (const std::uint64_t thousandths : {0u, 5u, 10u, 20u, 30u, 50u, 80u, 120u}) {
-    FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.repeat), {}};
+    FluidRun run{fluid_gates(draft.schedule, live, room - room / 1000 * thousandths, problem.objective_run(), problem.wraps()), {}};
     if (!run.fluid.fits) return;
     run.times = simulate(draft.schedule, draft.costs, run.fluid.gates, problem.objective_run());
     search.spend(kWorkAnItem * draft.items());

@@ -204,7 +204,7 @@ inline plan::Prediction predict(const Problem& problem, const Candidate& candida
   prediction.bound_ms = std::min(bound, candidate.seconds) * detail::kMilliseconds;
   prediction.compute_ms = costs.compute * detail::kMilliseconds;
   const std::vector<std::uint64_t> nothing(schedule.steps.size(), 0);
-  const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.repeat).gates;
+  const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.wraps()).gates;
   prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
   const double reading = reading_seconds(schedule, costs, problem.objective_run());
   prediction.pipe_bound_ms = std::min(std::max(costs.compute, reading), candidate.seconds) * detail::kMilliseconds;

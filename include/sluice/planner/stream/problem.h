@@ -20,6 +20,7 @@ struct Problem {
   const profiler::DeviceProfile* profile = nullptr;
   int threads = 1;
   bool repeat = false;
+  bool read_ahead = true;
   KernelChoice kernels;
   Views views;
   std::vector<DeriveOption> options;  // transforms that could be kept
@@ -30,6 +31,8 @@ struct Problem {
   TableCosts tables;
   SearchParameters search;
 
+  /// May loads of a period go in the tail of the run before?
+  bool wraps() const noexcept { return repeat && read_ahead; }
   Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
 
