@@ -1,12 +1,15 @@
 // What a worker does: takes a run from the board, runs its units, gives way at step boundaries.
 #include <utility>
 
+#include "src/core/turns_of_processor.h"
 #include "src/scheduler/dispatcher.h"
 
 namespace sluice::scheduler {
 
 void Dispatcher::work(void* context) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
+  // What computes lets all others come first that wake up on its processor: callers, timed processors, loaders, whoever waits for a device.
+  if (worker.dispatcher->fleet_.computes(worker.number)) work_in_turns_of(kLongTurnNs);
   worker.dispatcher->measure(worker);
   worker.dispatcher->serve(worker);
 }

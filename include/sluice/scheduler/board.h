@@ -84,6 +84,7 @@ class Board {
       std::fill_n(state_.phases.begin() + static_cast<std::ptrdiff_t>(s * state_.most_units), state_.most_units, UnitPhase::kPending);
       state_.live.push_back(JobSlot(s));
       ++state_.changes;
+      ++state_.arrivals;
       return JobSlot(s);
     }
     ++statistics_.refused;

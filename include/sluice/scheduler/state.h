@@ -7,7 +7,7 @@
 // Invariants: (S1) `live` names each live job once; (S2) a unit runs only when all units it reads from are done, or come before it in the
 // run of units it belongs to; (S3) a processor runs one run of units at a time; (S4) `done` and `running` count units, and a job leaves the
 // table only when none of its units runs; (S5) `changes` grows with every event that a standing plan could not foresee: an arrival, a
-// cancelled job, a processor lost or back.
+// cancelled job, a processor lost or back. `arrivals` says how many of them are of the first kind.
 #pragma once
 
 #include <vector>
@@ -70,6 +70,7 @@ struct State {
   std::vector<UnitPhase> phases;     // [slot * most_units + unit]
   std::vector<std::uint8_t> places;  // the same: where it ran or runs
   std::uint64_t changes = 0;
+  std::uint64_t arrivals = 0;  // of the changes
 
   const JobState& job(JobSlot slot) const noexcept { return jobs[slot.index()]; }
   std::size_t units_of(JobSlot slot) const noexcept { return profile->table(job(slot).model).units; }

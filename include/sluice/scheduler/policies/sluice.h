@@ -1,8 +1,10 @@
 // Our policy: a plan for all jobs that are known (search/plan_search.h), made anew when something happens that it did not foresee, followed
 // otherwise. So a decision is one of two kinds:
 //
-//   incremental  a unit ended when the plan said: each idle processor takes its next slot, O(1) for each; nothing else is looked at
-//   full         an arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
+//   incremental  a unit ended when the plan said: each idle processor takes its next slot, O(1) for each; nothing else is looked at. Jobs
+//                that come while all processors are busy get places after or between those of the plan, which is made anew when the next
+//                processor is there: nothing could begin before
+//   full         any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
 //                place in the plan that is past hope by now: a new plan
 //
 // What it does beyond the published ones: it looks ahead (a processor may stay idle for a unit that is about to be ready), it gives a job
@@ -39,9 +41,12 @@ inline void follow(const State& state, PolicyMemory& memory, Decisions& out) noe
     if (!state.idle(p)) continue;
     const std::span<const PlannedSlot> slots = memory.search.slots(p);
     std::size_t& next = memory.next[p];
-    while (next < slots.size() && state.phase(slots[next].job, slots[next].unit) != UnitPhase::kPending) ++next;
+    const auto pending = [&](const PlannedSlot& slot) {
+      return state.job(slot.job).ticket == slot.ticket && state.phase(slot.job, slot.unit) == UnitPhase::kPending;
+    };
+    while (next < slots.size() && !pending(slots[next])) ++next;
     for (std::size_t s = next; s < std::min(slots.size(), next + kLook); ++s) {
-      if (!state.ready(slots[s].job, slots[s].unit, slots[s].unit + 1)) continue;
+      if (!pending(slots[s]) || !state.ready(slots[s].job, slots[s].unit, slots[s].unit + 1)) continue;
       if (s > next && !fits_before(state, slots[s], slots[next])) continue;
       out.add(Decision::start(slots[s].job, slots[s].unit, slots[s].unit + 1, p));
       next += s == next;
@@ -84,7 +89,15 @@ inline std::uint32_t make_way(const State& state, Decisions& out) noexcept {
   return giving_way;
 }
 
-/// Tells what has become of each job: dropped, or when it is expected to end, where that is news. A job whose last units run is let end.
+/// Says of planned jobs when they are expected to end, where that is news.
+inline void tell_ends(const State& state, PolicyMemory& memory, std::span<const PlanSearch::Item> items, Decisions& out) noexcept {
+  for (const PlanSearch::Item& item : items) {
+    if (item.end != state.job(item.job).expected_end) out.add(Decision::expect(item.job, item.end));
+    if (item.end >= kNever) memory.next_look = std::min(memory.next_look, item.deadline - (item.least_end - state.now) + 1);
+  }
+}
+
+/// Tells what has become of each job: dropped, or when it is expected to end. A job whose last units run is let end.
 inline void tell(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   memory.next_look = kNever;
   for (const JobSlot slot : state.live) {
@@ -94,23 +107,50 @@ inline void tell(const State& state, PolicyMemory& memory, Decisions& out) noexc
     const Time rest = state.least_rest(slot);
     if (state.now + (rest >= kNever ? 0 : rest) > job.deadline) out.add(Decision::drop(slot));
   }
-  for (const PlanSearch::Item& item : memory.search.items()) {
-    if (item.end != state.job(item.job).expected_end) out.add(Decision::expect(item.job, item.end));
-    if (item.end >= kNever) memory.next_look = std::min(memory.next_look, item.deadline - (item.least_end - state.now) + 1);
-  }
+  tell_ends(state, memory, memory.search.items(), out);
+}
+
+}  // namespace detail
+
+namespace detail {
+
+inline bool any_idle(const State& state) noexcept {
+  for (std::size_t p = 0; p < state.processors.size(); ++p)
+    if (state.idle(p)) return true;
+  return false;
+}
+
+/// Has nothing happened since the plan was made but that jobs came, none of which can or must begin now?
+inline bool may_wait(const State& state, const PolicyMemory& memory) noexcept {
+  if (memory.seen_changes > state.changes || state.changes - memory.seen_changes != state.arrivals - memory.seen_arrivals) return false;
+  if (memory.seen_version != state.profile->version() || state.now >= memory.next_look) return false;
+  if (any_idle(state)) return false;
+  return std::none_of(state.live.begin(), state.live.end(), [&](JobSlot slot) {
+    const JobState& job = state.job(slot);
+    return job.priority > 0 && !job.dropped && job.running == 0;
+  });
 }
 
 }  // namespace detail
 
 inline void sluice(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
-  const bool standing = memory.seen_changes == state.changes && memory.seen_version == state.profile->version() &&
+  const std::size_t known = memory.search.items().size();
+  if (memory.seen_changes != state.changes && detail::may_wait(state, memory) && memory.search.add(state, memory.next)) {
+    memory.seen_changes = state.changes;
+    memory.seen_arrivals = state.arrivals;
+    memory.provisional = true;
+    return detail::tell_ends(state, memory, memory.search.items().subspan(known), out);
+  }
+  const bool standing = !(memory.provisional && detail::any_idle(state)) && memory.seen_changes == state.changes && memory.seen_version == state.profile->version() &&
                         state.now < memory.next_look && detail::on_time(state, memory);
   if (!standing) {
     const std::uint32_t giving_way = detail::make_way(state, out);
     memory.cells += memory.search.plan(state, giving_way);
     ++memory.plans;
     memory.seen_changes = state.changes;
+    memory.seen_arrivals = state.arrivals;
     memory.seen_version = state.profile->version();
+    memory.provisional = false;
     std::fill(memory.next.begin(), memory.next.end(), 0);
     detail::tell(state, memory, out);
   }

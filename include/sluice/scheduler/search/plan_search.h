@@ -35,6 +35,7 @@ struct PlannedSlot {
   JobSlot job{};
   UnitIndex unit = 0;
   Time begin = 0, end = 0;
+  std::uint64_t ticket = 0;  // of the job: its place in the table may be another's by now
 };
 
 class PlanSearch {
@@ -45,6 +46,10 @@ class PlanSearch {
   /// cells that it took.
   std::uint64_t plan(const State& state, std::uint32_t giving_way = 0) noexcept;
 
+  /// Jobs that came after the plan get places in it, each where it can end soonest beside what is there. `next`: by processor, how many of
+  /// its slots are behind us. False where a search is wanted: a job would miss its deadline, or comes before one of the window.
+  bool add(const State& state, std::span<const std::size_t> next) noexcept;
+
   /// The plan: what each processor is to run, in order; and when each job of the window ends (kNever: left out).
   std::span<const PlannedSlot> slots(std::size_t processor) const noexcept { return slots_[processor]; }
   struct Item {
@@ -53,7 +58,9 @@ class PlanSearch {
     const Profile::Table* table = nullptr;
     Time deadline = kNever, least_end = 0;
     std::int64_t worth = 1;
-    Time end = kNever;  // in the best plan
+    std::uint64_t ticket = 0;
+    Time promised = kNever;  // when the job was last expected to end, and a share of its response more
+    Time end = kNever;       // in the best plan
   };
   std::span<const Item> items() const noexcept { return items_; }
 
@@ -69,7 +76,10 @@ class PlanSearch {
     std::vector<std::uint64_t> avoided;  // by item, two bits for each processor: so many times its time counts more there
   };
 
+  static Item item_of(const State& state, JobSlot slot) noexcept;
+  static bool comes_before(const Item& a, const Item& b) noexcept;
   void gather(const State& state) noexcept;
+  void add_slots(std::size_t item, std::span<const std::size_t> next) noexcept;
   void start_tables(const State& state, std::uint32_t giving_way) noexcept;
   void prime(const State& state, std::size_t item) noexcept;
   Time place(const State& state, std::size_t item) noexcept;
@@ -79,6 +89,8 @@ class PlanSearch {
   void vary() noexcept;
   void search(const State& state) noexcept;
 
+  /// A delay beyond what was said costs so many times its length: what came later does not push back what was promised.
+  static constexpr Time kBrokenPromise = 4;
   /// Copying and varying a draft takes as long as so many cells: 0.1 us beside 0.01 (one job on one processor, Zen 5).
   static constexpr std::uint64_t kDraftCells = 10;
 
@@ -128,21 +140,31 @@ inline PlanSearch::PlanSearch(const State& state, SearchParameters parameters)
   last_order_.reserve(window);
 }
 
-/// The jobs of the window: of higher priority first, then those whose deadline comes first.
+inline PlanSearch::Item PlanSearch::item_of(const State& state, JobSlot slot) noexcept {
+  constexpr Time kTolerated = 8;  // an end may come later by one part in so many of the response, and is still as expected
+  const JobState& job = state.job(slot);
+  Item item{slot, job.model, &state.profile->table(job.model), job.deadline, state.now + state.least_rest(slot)};
+  item.worth = std::int64_t{1} << (6 * std::clamp(job.priority, 0, 8));
+  item.ticket = job.ticket;
+  if (job.expected_end < kNever) item.promised = job.expected_end + (job.expected_end - job.arrival) / kTolerated;
+  return item;
+}
+
+/// Of higher priority first, then those whose deadline comes first, then those that came first.
+inline bool PlanSearch::comes_before(const Item& a, const Item& b) noexcept {
+  if (a.worth != b.worth) return a.worth > b.worth;
+  return a.deadline != b.deadline ? a.deadline < b.deadline : a.ticket < b.ticket;
+}
+
+/// The jobs of the window.
 inline void PlanSearch::gather(const State& state) noexcept {
   items_.clear();
   for (const JobSlot slot : state.live) {
-    const JobState& job = state.job(slot);
-    if (job.dropped) continue;
-    Item item{slot, job.model, &state.profile->table(job.model), job.deadline, state.now + state.least_rest(slot)};
-    item.worth = std::int64_t{1} << (6 * std::clamp(job.priority, 0, 8));
+    if (state.job(slot).dropped) continue;
+    const Item item = item_of(state, slot);
     if (item.least_end <= item.deadline) items_.push_back(item);
   }
-  const auto before = [](const Item& a, const Item& b) {
-    if (a.worth != b.worth) return a.worth > b.worth;
-    return a.deadline != b.deadline ? a.deadline < b.deadline : a.job < b.job;
-  };
-  std::sort(items_.begin(), items_.end(), before);
+  std::sort(items_.begin(), items_.end(), comes_before);
   if (items_.size() > parameters_.window) items_.resize(parameters_.window);
 }
 
@@ -236,6 +258,7 @@ inline PlanSearch::Value PlanSearch::build(const State& state) noexcept {
     if (item_end_[i] >= kNever) continue;
     if (items_[i].deadline < kNever) value.worth += items_[i].worth;
     value.cost += item_end_[i] - state.now;
+    if (item_end_[i] > items_[i].promised) value.cost += kBrokenPromise * (item_end_[i] - items_[i].promised);
   }
   return value;
 }
@@ -248,7 +271,7 @@ inline void PlanSearch::keep(const State& state) noexcept {
     if (item_end_[i] >= kNever) continue;
     for (UnitIndex u = 0; u < items_[i].table->units; ++u) {
       const std::size_t at = i * most_units_ + u;
-      if (pending_[at]) slots_[where_[at]].push_back({items_[i].job, u, begins_[at], ends_[at]});
+      if (pending_[at]) slots_[where_[at]].push_back({items_[i].job, u, begins_[at], ends_[at], items_[i].ticket});
     }
   }
   for (std::size_t p = 0; p < processors_; ++p)
@@ -256,6 +279,40 @@ inline void PlanSearch::keep(const State& state) noexcept {
   last_order_.clear();
   for (const std::uint16_t i : draft_.order)
     if (items_[i].end < kNever) last_order_.push_back(state.job(items_[i].job).ticket);
+}
+
+inline void PlanSearch::add_slots(std::size_t i, std::span<const std::size_t> next) noexcept {
+  for (UnitIndex u = 0; u < items_[i].table->units; ++u) {
+    const std::size_t at = i * most_units_ + u, p = where_[at];
+    if (!pending_[at]) continue;
+    std::vector<PlannedSlot>& slots = slots_[p];
+    const auto begins_later = [](Time begin, const PlannedSlot& slot) { return begin < slot.begin; };
+    const auto from = slots.begin() + static_cast<std::ptrdiff_t>(std::min(next[p], slots.size()));
+    slots.insert(std::upper_bound(from, slots.end(), begins_[at], begins_later), {items_[i].job, u, begins_[at], ends_[at], items_[i].ticket});
+  }
+}
+
+inline bool PlanSearch::add(const State& state, std::span<const std::size_t> next) noexcept {
+  for (const JobSlot slot : state.live) {
+    if (state.job(slot).dropped) continue;
+    const Item item = item_of(state, slot);
+    if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return known.ticket == item.ticket; })) continue;
+    if (items_.size() >= parameters_.window) {
+      if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return comes_before(item, known); })) return false;
+      continue;  // others come first: it waits for a place in the window
+    }
+    const std::size_t i = items_.size();
+    if (item.least_end > item.deadline) return false;
+    items_.push_back(item);
+    draft_.order.push_back(static_cast<std::uint16_t>(i));
+    draft_.avoided.push_back(0);
+    prime(state, i);
+    item_end_[i] = items_[i].end = place(state, i);
+    if (items_[i].end >= kNever) return false;
+    add_slots(i, next);
+    last_order_.push_back(item.ticket);
+  }
+  return true;
 }
 
 inline void PlanSearch::try_order(const State& state) noexcept {
