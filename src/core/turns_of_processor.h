@@ -5,10 +5,11 @@
 
 namespace sluice {
 
-/// The longest that the system grants.
-inline constexpr std::int64_t kLongTurnNs = 100'000'000;
+/// Some three times the usual length. The price of a long turn: where another program keeps the processor busy, a thread that wakes up waits
+/// longer for its own; with the 100 ms that the system would grant, workers beside a busy program were taken for hanging ones.
+inline constexpr std::int64_t kLongTurnNs = 10'000'000;
 
-/// Lets the calling thread compute in turns of `nanoseconds`, from 0.1 ms to kLongTurnNs. Its share of the processor stays what it is; but
+/// Lets the calling thread compute in turns of `nanoseconds`, from 0.1 to 100 ms. Its share of the processor stays what it is; but
 /// who wakes up, and works in turns of the usual length (some 3 ms), comes first at once and need not wait for the turn to end. For threads
 /// that compute beside threads that must answer. Linux from 6.12 on; elsewhere, and where the system refuses, nothing changes.
 void work_in_turns_of(std::int64_t nanoseconds) noexcept;

@@ -138,5 +138,82 @@ TEST_CASE("sluice leaves a processor idle for what is about to need it") {
   CHECK(run(instance, "sluice").statistics.met == 2);
 }
 
+/// A board whose jobs the test submits and ends by hand.
+struct Hand {
+  explicit Hand(std::vector<Model> of, std::size_t window = 32)
+      : models(std::move(of)),
+        profile(device, models),
+        board(device, profile, {}),
+        memory(board.state(), {}, {.window = window}),
+        decisions(most_decisions(board.state())) {}
+  void decide() {
+    decisions.clear();
+    scheduler::sluice(board.state(), memory, decisions);
+    board.apply(decisions.all());
+  }
+  JobSlot submit(std::size_t model) {
+    const JobSlot slot = board.submit({ModelId(model), kNever, 0});
+    decide();
+    return slot;
+  }
+  /// Ends what runs, at its time; the ticket of it.
+  std::uint64_t end() {
+    const ProcessorState& processor = board.state().processors[0];
+    const std::uint64_t ticket = board.state().job(processor.run.job).ticket;
+    board.set_now(processor.expected_end);
+    board.finished(ProcessorId(0));
+    decide();
+    return ticket;
+  }
+  Time expected(JobSlot slot) const { return board.state().job(slot).expected_end; }
+
+  Device device = make_device(1);
+  std::vector<Model> models;
+  Profile profile;
+  Board board;
+  PolicyMemory memory;
+  Decisions decisions;
+};
+
+TEST_CASE("jobs that come while all processors are busy are told their end, and wait for a new plan until one is idle") {
+  Hand hand({make_chain({{4 * kMs}})});
+  hand.submit(0);
+  const std::uint64_t plans = hand.memory.plans;
+  CHECK(hand.expected(hand.submit(0)) == 8 * kMs);
+  CHECK(hand.expected(hand.submit(0)) == 12 * kMs);
+  CHECK(hand.memory.plans == plans);
+  hand.end();
+  CHECK(hand.memory.plans == plans + 1);
+  // A place in the table that another job had is no job of the plan.
+  CHECK(hand.expected(hand.submit(0)) == 16 * kMs);
+  for (std::uint64_t ticket = 1; ticket < 4; ++ticket) CHECK(hand.end() == hand.board.state().job(JobSlot(0)).ticket - 3 + ticket);
+}
+
+TEST_CASE("beyond the window who came first comes first") {
+  Hand hand({make_chain({{1 * kMs}})}, 2);
+  std::vector<std::uint64_t> submitted, ended;
+  const auto submit = [&] { submitted.push_back(hand.board.state().job(hand.submit(0)).ticket); };
+  for (int i = 0; i < 8; ++i) submit();
+  for (int i = 0; i < 20; ++i) {  // a new job for each that ends takes its place in the table
+    ended.push_back(hand.end());
+    submit();
+  }
+  while (ended.size() < submitted.size()) ended.push_back(hand.end());
+  CHECK(ended == submitted);
+}
+
+TEST_CASE("a job that was told its end is not pushed back for ever by shorter ones that come later") {
+  Hand hand({make_chain({{10 * kMs}}), make_chain({{2 * kMs}})});
+  hand.submit(0);
+  const JobSlot promised = hand.submit(0);
+  const std::uint64_t ticket = hand.board.state().job(promised).ticket;
+  REQUIRE(hand.expected(promised) == 20 * kMs);
+  for (int i = 0; i < 6; ++i) hand.submit(1);
+  std::size_t before = 0;
+  hand.end();
+  while (hand.end() != ticket) ++before;
+  CHECK(before <= 1);  // what delays it by no more than an eighth of its response
+}
+
 }  // namespace
 }  // namespace sluice::scheduler

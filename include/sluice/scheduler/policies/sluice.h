@@ -120,6 +120,14 @@ inline bool any_idle(const State& state) noexcept {
   return false;
 }
 
+/// Is a processor through with the plan, while jobs wait that it does not have?
+inline bool wants_more(const State& state, const PolicyMemory& memory) noexcept {
+  if (!memory.search.left_out()) return false;
+  for (std::size_t p = 0; p < state.processors.size(); ++p)
+    if (state.idle(p) && memory.next[p] >= memory.search.slots(p).size()) return true;
+  return false;
+}
+
 /// Has nothing happened since the plan was made but that jobs came, none of which can or must begin now?
 inline bool may_wait(const State& state, const PolicyMemory& memory) noexcept {
   if (memory.seen_changes > state.changes || state.changes - memory.seen_changes != state.arrivals - memory.seen_arrivals) return false;
@@ -141,7 +149,8 @@ inline void sluice(const State& state, PolicyMemory& memory, Decisions& out) noe
     memory.provisional = true;
     return detail::tell_ends(state, memory, memory.search.items().subspan(known), out);
   }
-  const bool standing = !(memory.provisional && detail::any_idle(state)) && memory.seen_changes == state.changes && memory.seen_version == state.profile->version() &&
+  const bool standing = !(memory.provisional && detail::any_idle(state)) && !detail::wants_more(state, memory) &&
+                        memory.seen_changes == state.changes && memory.seen_version == state.profile->version() &&
                         state.now < memory.next_look && detail::on_time(state, memory);
   if (!standing) {
     const std::uint32_t giving_way = detail::make_way(state, out);

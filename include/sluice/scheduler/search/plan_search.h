@@ -63,6 +63,8 @@ class PlanSearch {
     Time end = kNever;       // in the best plan
   };
   std::span<const Item> items() const noexcept { return items_; }
+  /// Whether jobs wait for a place in the window.
+  bool left_out() const noexcept { return left_out_; }
 
  private:
   struct Value {
@@ -90,7 +92,7 @@ class PlanSearch {
   void search(const State& state) noexcept;
 
   /// A delay beyond what was said costs so many times its length: what came later does not push back what was promised.
-  static constexpr Time kBrokenPromise = 4;
+  static constexpr Time kBrokenPromise = 16;
   /// Copying and varying a draft takes as long as so many cells: 0.1 us beside 0.01 (one job on one processor, Zen 5).
   static constexpr std::uint64_t kDraftCells = 10;
 
@@ -112,6 +114,7 @@ class PlanSearch {
   Value ideal_;  // each job ends as early as it would alone
   std::vector<std::vector<PlannedSlot>> slots_;
   std::vector<std::uint64_t> last_order_;  // tickets, as placed in the plan before
+  bool left_out_ = false;
   std::uint64_t cells_ = 0;
   Random random_{0};
 };
@@ -165,7 +168,8 @@ inline void PlanSearch::gather(const State& state) noexcept {
     if (item.least_end <= item.deadline) items_.push_back(item);
   }
   std::sort(items_.begin(), items_.end(), comes_before);
-  if (items_.size() > parameters_.window) items_.resize(parameters_.window);
+  left_out_ = items_.size() > parameters_.window;
+  if (left_out_) items_.resize(parameters_.window);
 }
 
 /// What has run and what runs: where, and until when.
@@ -288,7 +292,8 @@ inline void PlanSearch::add_slots(std::size_t i, std::span<const std::size_t> ne
     std::vector<PlannedSlot>& slots = slots_[p];
     const auto begins_later = [](Time begin, const PlannedSlot& slot) { return begin < slot.begin; };
     const auto from = slots.begin() + static_cast<std::ptrdiff_t>(std::min(next[p], slots.size()));
-    slots.insert(std::upper_bound(from, slots.end(), begins_[at], begins_later), {items_[i].job, u, begins_[at], ends_[at], items_[i].ticket});
+    slots.insert(std::upper_bound(from, slots.end(), begins_[at], begins_later),
+                 {items_[i].job, u, begins_[at], ends_[at], items_[i].ticket});
   }
 }
 
@@ -299,7 +304,8 @@ inline bool PlanSearch::add(const State& state, std::span<const std::size_t> nex
     if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return known.ticket == item.ticket; })) continue;
     if (items_.size() >= parameters_.window) {
       if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return comes_before(item, known); })) return false;
-      continue;  // others come first: it waits for a place in the window
+      left_out_ = true;  // others come first: it waits for a place in the window
+      continue;
     }
     const std::size_t i = items_.size();
     if (item.least_end > item.deadline) return false;
