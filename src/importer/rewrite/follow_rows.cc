@@ -105,7 +105,8 @@ class Lift {
     shape[shape.rank() - 1] = shape_of(draft_, node.output).back();
     for (std::size_t i = 1; i < node.inputs.size(); ++i) {
       const Value& given = draft_.value(node.inputs[i]);
-      draft_.nodes.push_back(reshape_to(given.name + ":lifted", node.inputs[i], draft_.add_value(like(given, given.name + ":lifted", shape))));
+      draft_.nodes.push_back(
+          reshape_to(given.name + ":lifted", node.inputs[i], draft_.add_value(like(given, given.name + ":lifted", shape))));
       reshape_of(draft_.nodes.back().output) = draft_.nodes.size() - 1;
       node.inputs[i] = draft_.nodes.back().output;
     }
@@ -155,8 +156,8 @@ class Split {
   /// Is it a dense layer of which attentions read slices of whole panels, and nobody else anything?
   bool parts_in_order(const std::vector<DraftNode>& nodes, std::size_t n) const {
     const DraftNode& dense = nodes[n];
-    if (dense.op != OpKind::kDense || dense.numeric == model::NumericClass::kInt8 || dense.epilogue.has_residual || seen_[dense.output.index()] ||
-        !dense.panels || !dense.panels->run_order.empty() || dense.inputs.size() != 1)
+    if (dense.op != OpKind::kDense || dense.numeric == model::NumericClass::kInt8 || dense.epilogue.has_residual ||
+        seen_[dense.output.index()] || !dense.panels || !dense.panels->run_order.empty() || dense.inputs.size() != 1)
       return false;
     const std::vector<std::size_t>& readers = uses_.readers[dense.output.index()];
     return readers.size() >= 2 && std::all_of(readers.begin(), readers.end(), [&](std::size_t r) { return is_part(nodes, nodes[r]); });
@@ -216,8 +217,10 @@ class Split {
 
   /// A norm that only this dense layer read is made once more for the queries that wait.
   void norm_again(const DraftNode& dense) {
-    const auto norm = std::find_if(draft_.nodes.begin(), draft_.nodes.end(), [&](const DraftNode& node) { return node.output == dense.inputs[0]; });
-    if (norm == draft_.nodes.end() || norm->op != OpKind::kLayerNorm || !uses_.single_reader(norm->output) || seen_[norm->output.index()]) return;
+    const auto norm =
+        std::find_if(draft_.nodes.begin(), draft_.nodes.end(), [&](const DraftNode& node) { return node.output == dense.inputs[0]; });
+    if (norm == draft_.nodes.end() || norm->op != OpKind::kLayerNorm || !uses_.single_reader(norm->output) || seen_[norm->output.index()])
+      return;
     const DraftNode first = *norm;
     for (auto& [output, waiting] : waiting_) {
       if (waiting.nodes.size() != 1 || waiting.nodes[0].inputs[0] != first.output) continue;
