@@ -7,7 +7,8 @@
 //
 // Of all such regions, each in a few numbers of bands, the one that lowers the peak most is taken, the cheapest of those that lower it
 // alike; regions in its way go. Where the same nodes come again, as in a stack of layers, all of them are cut alike at once. Where no
-// other region lowers it, the one that is there is cut into more bands. Then the next bottleneck, until one cannot be lowered, the overhead limit is reached, or the search's work is done. Each stop is a rung of a ladder: a
+// other region lowers it, the one that is there is cut into more bands. Then the next bottleneck, until one cannot be lowered, the
+// overhead limit is reached, or the search's work is done. Each stop is a rung of a ladder: a
 // budget takes the first that fits, so that nothing is cut further than it must.
 // Invariants: a rung's peak is below that of all before it; its predicted overhead is within the limit; the same request gives the same
 // ladder on every machine (work is counted, not timed).
