@@ -227,6 +227,20 @@ class Emitter {
     return WeightId(graph_.weights.size() - 1);
   }
 
+  /// A norm that is made twice (split_queries) has its weights once.
+  void add_scale_and_shift(const DraftNode& node, std::vector<WeightId>& weights) {
+    const bool norm = node.op == OpKind::kLayerNorm;
+    if (const auto before = norm ? norm_of_.find(node.inputs[0]) : norm_of_.end();
+        before != norm_of_.end() && before->second.node->scale == node.scale && before->second.node->bias == node.bias) {
+      weights.insert(weights.end(), {before->second.scale, before->second.shift});
+      return;
+    }
+    const auto channels = static_cast<std::int64_t>(node.scale.size());
+    weights.push_back(add_values(node.name + ":scale", node.scale, channels));
+    weights.push_back(add_values(node.name + ":shift", node.bias, channels));
+    if (norm) norm_of_[node.inputs[0]] = {&node, weights.end()[-2], weights.back()};
+  }
+
   WeightId add_panels(const DraftNode& node) {
     Recipe recipe;
     recipe.source = pack_source_of(node);
@@ -359,11 +373,7 @@ class Emitter {
         made.weights.push_back(add_values(node.name + ":bias", node.bias, lanes));
       }
     }
-    if (node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm) {
-      const auto channels = static_cast<std::int64_t>(node.scale.size());
-      made.weights.push_back(add_values(node.name + ":scale", node.scale, channels));
-      made.weights.push_back(add_values(node.name + ":shift", node.bias, channels));
-    }
+    if (node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm) add_scale_and_shift(node, made.weights);
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
       made.weights.push_back(add_values(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
     if (!node.table.empty()) made.weights.push_back(add_values(node.name + ":table", node.table, 256, DType::kU8));
@@ -380,6 +390,11 @@ class Emitter {
   std::vector<Recipe> recipes_;
   std::map<const std::byte*, std::vector<std::size_t>> by_data_;
   std::map<std::pair<float, std::int32_t>, std::size_t> quantisations_;
+  struct Norm {
+    const DraftNode* node = nullptr;
+    WeightId scale, shift;
+  };
+  std::map<ValueId, Norm> norm_of_;  // by what they read
 };
 
 }  // namespace

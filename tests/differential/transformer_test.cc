@@ -100,6 +100,9 @@ TEST_CASE("attentions") {
     check_kernels(attention_problem({.queries = 2, .keys = 7, .heads = 2, .depth = size, .width = 3}));
     check_kernels(attention_problem({.queries = 2, .keys = 7, .heads = 1, .depth = 2, .width = size}));
   }
+  // Several blocks of rows, whose keys are turned once; their bands are single blocks.
+  for (const bool causal : {false, true})
+    check_kernels(attention_problem({.queries = 101, .keys = 150, .heads = 2, .depth = 12, .width = 20, .causal = causal}));
   check_kernels(attention_problem({.batch = 3, .queries = 9, .keys = 20, .heads = 3, .depth = 16, .width = 16}));
   check_kernels(attention_problem({.batch = 2, .queries = 5, .keys = 19, .heads = 2, .depth = 16, .width = 16, .causal = true}));
 }

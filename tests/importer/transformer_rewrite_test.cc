@@ -90,7 +90,7 @@ TEST_CASE("the cubic of a tangent gelu may be written as a power; another factor
   }
 }
 
-TEST_CASE("causal attention of packed queries, keys and values: no transpose, no reshape, parts as slices") {
+TEST_CASE("causal attention of packed queries, keys and values: no transpose, no reshape; parts of half a panel stay slices") {
   OnnxBuilder b;
   TransformerBuilder t(b);
   b.input("x", {1, 6, 8});
@@ -112,11 +112,77 @@ TEST_CASE("the encoder's attention, sequence first, and the residual behind its 
   std::string steps;
   for (const DraftNode& node : result.draft.nodes)
     if (node.op != model::OpKind::kReshape) steps += std::string(name_of(node.op)) + " ";
-  REQUIRE(steps == "dense slice slice slice attention dense ");
+  REQUIRE(steps == "dense dense dense attention dense ");
+  for (const DraftNode& node : result.draft.nodes)
+    if (node.op == model::OpKind::kAttention) CHECK(result.draft.value(node.output).shape == Shape{1, 6, 32});
   for (const DraftNode& node : result.draft.nodes)
     if (node.op == model::OpKind::kAttention) CHECK(std::get<model::AttentionAttributes>(node.attributes).scale == 0.25f);
   CHECK(std::any_of(result.draft.nodes.begin(), result.draft.nodes.end(),
                     [](const DraftNode& node) { return node.op == model::OpKind::kDense && node.epilogue.has_residual; }));
+}
+
+TEST_CASE(
+    "queries, keys and values made at once are made apart, each with its columns, and the norm before them once more for the queries") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 6, 32});
+  const Lowered result = rewritten_to(b, t.dense(t.attention(t.layer_norm("x", 32), 6, 2, 16), 32, 32));
+  REQUIRE(operators(result.draft) == "layer_norm dense dense layer_norm dense attention dense");
+  const auto& nodes = result.draft.nodes;
+  const DraftNode &keys = nodes[1], &values = nodes[2], &queries = nodes[4], &attention = nodes[5];
+  CHECK(attention.inputs == std::vector<ValueId>{queries.output, keys.output, values.output});
+  CHECK((keys.inputs[0] == nodes[0].output && values.inputs[0] == nodes[0].output && queries.inputs[0] == nodes[3].output));
+  CHECK((nodes[0].inputs == nodes[3].inputs && nodes[0].scale == nodes[3].scale && nodes[0].bias == nodes[3].bias));
+  // The weight of 32 x 96 has its columns in rows of 96: q, k, v.
+  const std::vector<float> all = ramp(32 * 96, 0.02f), bias = ramp(96);
+  std::int64_t first = 0;
+  for (const DraftNode* part : {&queries, &keys, &values}) {
+    const std::vector<float> made = floats(part->panels->values);
+    REQUIRE(made.size() == 32u * 32u);
+    for (std::int64_t n = 0; n < 32; ++n)
+      for (std::int64_t k = 0; k < 32; ++k) {
+        CHECK(made[static_cast<std::size_t>(n * 32 + k)] == all[static_cast<std::size_t>(k * 96 + first + n)]);
+      }
+    CHECK(part->bias == std::vector<float>(bias.begin() + first, bias.begin() + first + 32));
+    first += 32;
+  }
+}
+
+TEST_CASE("a norm that others read too is not made once more, and a part that somebody else reads keeps all of them together") {
+  for (const bool norm_read : {true, false}) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("x", {1, 6, 32});
+    const std::string norm = t.layer_norm("x", 32), packed = t.dense(norm, 32, 96);
+    const auto part = [&](std::int64_t i, const Ints& perm) {
+      const std::string slice = t.node("Slice", {packed, t.ints({i * 32}), t.ints({(i + 1) * 32}), t.ints({-1})});
+      return t.node("Transpose", {t.node("Reshape", {slice, t.ints({1, 6, 2, 16})})}, {attribute("perm", perm)});
+    };
+    const std::string weights =
+        t.node("Softmax", {t.node("MatMul", {part(0, {0, 2, 1, 3}), part(1, {0, 2, 3, 1})})}, {attribute("axis", std::int64_t{-1})});
+    const std::string mixed = t.node("MatMul", {weights, part(2, {0, 2, 1, 3})});
+    b.output(norm_read ? norm : packed);
+    const Lowered result = rewritten_to(b, mixed);
+    const std::string steps = operators(result.draft);
+    INFO(steps);
+    CHECK(steps.find("attention") != std::string::npos);
+    CHECK(std::count_if(result.draft.nodes.begin(), result.draft.nodes.end(),
+                        [](const DraftNode& n) { return n.op == model::OpKind::kLayerNorm; }) == 1);
+    CHECK((steps.find("slice") == std::string::npos) == norm_read);
+  }
+}
+
+TEST_CASE("a dense layer and a norm run on rows as they were before a reshape that keeps them, with what is added") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {2, 5, 8});
+  const std::string flat = t.node("Reshape", {"x", t.ints({10, 8})});
+  const std::string first = t.node("Add", {t.node("Gemm", {flat, t.weight({8, 8}), t.weight({8})}), flat});
+  const std::string back = t.node("Reshape", {t.layer_norm(first, 8), t.ints({2, 5, 8})});
+  const Lowered result = rewritten_to(b, t.node("Softmax", {back}, {attribute("axis", std::int64_t{-1})}));
+  CHECK(operators(result.draft) == "dense layer_norm softmax");
+  CHECK(result.draft.nodes[0].epilogue.has_residual);
+  CHECK(result.draft.value(result.draft.nodes[1].output).shape == Shape{2, 5, 8});
 }
 
 TEST_CASE("a mask that is no triangle, and weights that somebody else reads, keep the general operators") {

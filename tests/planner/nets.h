@@ -135,6 +135,12 @@ class NetBuilder {
     add(model::OpKind::kSoftmax, {in}, out, model::SoftmaxAttributes{});
     return out;
   }
+  TensorId layer_norm(TensorId in) {
+    const TensorId out = tensor(shape(in));
+    model::Node& node = add(model::OpKind::kLayerNorm, {in}, out, model::LayerNormAttributes{});
+    for (int i = 0; i < 2; ++i) node.weights.push_back(plain({shape(in).back()}));
+    return out;
+  }
 
   model::Graph finish() {
     const auto size = model::assign_layout(graph_, Bytes(4096));
@@ -184,6 +190,21 @@ class NetBuilder {
 
   model::Graph graph_;
 };
+
+/// Encoder layers with norms before attentions. `again`: queries have a norm of their own, as `convert` makes them.
+inline model::Graph pre_norm_net(int layers, std::int64_t positions, std::int64_t width, bool again) {
+  NetBuilder net("norms first");
+  TensorId x = net.input({1, positions, width});
+  for (int layer = 0; layer < layers; ++layer) {
+    const TensorId normed = net.layer_norm(x);
+    const TensorId k = net.dense(normed, width), v = net.dense(normed, width);
+    const TensorId q = net.dense(again ? net.layer_norm(x) : normed, width);
+    x = net.binary(net.dense(net.attention(q, k, v, 2), width), x);
+    x = net.binary(net.dense(net.relu(net.dense(net.layer_norm(x), 4 * width)), width), x);
+  }
+  net.output(x);
+  return net.finish();
+}
 
 inline model::Graph squeezenet1_1() {
   NetBuilder net("squeezenet1_1");

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "sluice/plan/peak.h"
 #include "sluice/planner/bands/memory_partition.h"
@@ -151,6 +152,36 @@ TEST_CASE("the partition of least memory halves the peak of a dense block, none 
   REQUIRE(report.has_value());
   CHECK(report->lower_bound <= plan::activation_peak(least).bytes);
   CHECK(report->overhead <= 0.05);
+}
+
+TEST_CASE("queries with a norm of their own leave their input, keys and values whole and little else, in layers that are cut alike") {
+  constexpr int kLayers = 5;
+  constexpr std::int64_t kPositions = 320, kWidth = 256;
+  const auto peak = [&](bool again) {
+    const plan::Plan plan = *make_plan(pre_norm_net(kLayers, kPositions, kWidth, again), {}, {.partition = Partition::kLeast});
+    return plan::activation_peak(plan).bytes.count();
+  };
+  constexpr std::uint64_t kWhole = kPositions * kWidth * sizeof(float);
+  CHECK(peak(false) >= 4 * kWhole);
+  CHECK(peak(true) < 4 * kWhole);
+  CHECK(peak(true) >= 3 * kWhole);
+
+  const model::Graph graph = pre_norm_net(kLayers, kPositions, kWidth, true);
+  const profiler::DeviceProfile profile;
+  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
+  whole.kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  whole.views = assign_views(graph, whole.kernels, order, false);
+  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
+  const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
+  REQUIRE_FALSE(ladder.empty());
+  // By how many bands regions of each length go: one number, but where the first layer or the last is unlike the others.
+  std::map<std::size_t, std::map<std::int64_t, int>> bands;
+  for (const Region& region : ladder.back().regions) ++bands[region.end - region.first][region.bands];
+  for (const auto& [length, counts] : bands) {
+    INFO(length << " nodes");
+    CHECK(counts.size() <= 3);
+  }
 }
 
 TEST_CASE("a budget between two rungs takes the first that fits") {

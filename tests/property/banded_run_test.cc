@@ -73,6 +73,9 @@ TEST_CASE("regions with joins, skips and residuals give the same bits as whole m
   check_regions(winograd_net());
 }
 
-TEST_CASE("regions with an attention give the same bits as whole matrices") { check_regions(attending_net()); }
+TEST_CASE("regions with an attention give the same bits as whole matrices") {
+  check_regions(attending_net());
+  check_regions(pre_norm_net(1, 37, 32, true));
+}
 
 }  // namespace sluice::planner

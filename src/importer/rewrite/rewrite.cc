@@ -54,6 +54,12 @@ void rewrite(Draft& draft, bool fuse, bool exact) {
   }
   lay_out(draft);
   drop_reshapes(draft);
+  if (fuse) {
+    lift_reshapes(draft);
+    drop_reshapes(draft);
+    compact(draft);
+    split_queries(draft);
+  }
   compact(draft);
   ensure_step(draft);
 }

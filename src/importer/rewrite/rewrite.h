@@ -41,6 +41,10 @@ void transposed_by_phases(Draft& draft);
 void lay_out(Draft& draft);
 /// Reshapes that lead back to the same physical shape go, others move before a slice of channels: slices may then be views with gaps.
 void drop_reshapes(Draft& draft);
+/// Dense layers and layer norms work on rows as they were before a reshape that keeps them.
+void lift_reshapes(Draft& draft);
+/// A dense layer that makes queries, keys and values at once becomes one for each.
+void split_queries(Draft& draft);
 
 /// `exact`: without what changes the order of sums.
 void rewrite(Draft& draft, bool fuse, bool exact);

@@ -190,7 +190,7 @@ class BandCutter {
 
   BandStep next_step(const Demand& demand, std::size_t p) const {
     const std::int64_t all = rows_of(p), begin = demand.made[p - demand.banded.chain.first];
-    const std::int64_t each = std::max<std::int64_t>(1, all / demand.banded.bands);
+    const std::int64_t each = ceil_div(all, demand.banded.bands);  // a last band of a row or two would cost more than it saves
     return {p, {begin, std::min(all, round_row(of_position_[p].image_rows, granule(p), begin + each))}};
   }
 

@@ -6,8 +6,9 @@
 //           +------------------------ order
 //
 // Of all such regions, each in a few numbers of bands, the one that lowers the peak most is taken, the cheapest of those that lower it
-// alike; regions in its way go. Where the same nodes come again, as in a stack of layers, all of them are cut alike at once. Then the next
-// bottleneck, until one cannot be lowered, the overhead limit is reached, or the search's work is done. Each stop is a rung of a ladder: a
+// alike; regions in its way go. Where the same nodes come again, as in a stack of layers, all of them are cut alike at once. Where no
+// other region lowers it, the one that is there is cut into more bands. Then the next bottleneck, until one cannot be lowered, the
+// overhead limit is reached, or the search's work is done. Each stop is a rung of a ladder: a
 // budget takes the first that fits, so that nothing is cut further than it must.
 // Invariants: a rung's peak is below that of all before it; its predicted overhead is within the limit; the same request gives the same
 // ladder on every machine (work is counted, not timed).
@@ -63,6 +64,7 @@ class RegionSearch {
     while (may_go_on()) {
       const std::size_t peak = place_of_peak(current_.measure);
       std::optional<Choice> best = lower(peak);
+      if (!best) best = cut_finer(peak);
       if (!best) best = dissolve(peak);
       if (!best) break;
       best = everywhere(std::move(*best), peak);
@@ -271,6 +273,28 @@ class RegionSearch {
     if (lower || (alike && cost(m) < cost(best->measure))) best = Choice{partitioned.regions(), std::move(m)};
   }
 
+  /// The region at a place in more bands. Regions with less beside them may have come before it in every try, and been of no use.
+  std::optional<Choice> cut_finer(std::size_t peak) {
+    std::optional<Choice> best;
+    const Region place{peak, peak + 1};
+    const auto at = std::find_if(current_.regions.begin(), current_.regions.end(), [&](const Region& r) { return r.meets(place); });
+    if (at == current_.regions.end() || !at->rings) return best;
+    const auto which = static_cast<std::size_t>(at - current_.regions.begin());
+    const std::unique_ptr<Partitioned> finer = partition(current_.regions);
+    const double worth = allowed().band_gain * static_cast<double>(current_.measure.peak);
+    for (const std::int64_t bands : kBands) {
+      if (bands <= at->bands) continue;
+      if (bands > finer->most_rows(which)) break;
+      finer->set_bands(which, bands);
+      if (!finer->valid()) break;
+      Measure m = measure(*finer);
+      if (!allowed(m)) break;
+      if (m.peak <= current_.measure.peak && static_cast<double>(m.needs[peak]) < worth) keep_better(*finer, std::move(m), best);
+      if (best && best->measure.needs[peak] < best->measure.peak) break;  // another place needs more
+    }
+    return best;
+  }
+
   /// Without the region at a place, if that needs less.
   std::optional<Choice> dissolve(std::size_t peak) {
     std::vector<Region> regions = without(current_.regions, {peak, peak + 1});
@@ -316,7 +340,9 @@ class RegionSearch {
       Region copy = pattern;
       copy.first = first;
       copy.end = first + length;
-      const bool free = std::none_of(regions.begin(), regions.end(), [&](const Region& r) { return r.rings && r.meets(copy); });
+      const bool free = std::none_of(regions.begin(), regions.end(), [&](const Region& r) {
+        return r.rings && r.meets(copy) && (r.first != copy.first || r.end != copy.end);  // the same nodes may be cut finer
+      });
       if (!free) continue;
       regions = without(regions, copy);
       regions.insert(std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.first > copy.first; }), copy);
