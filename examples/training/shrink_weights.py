@@ -16,15 +16,15 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-FEW, MANY = 3, 15  # largest whole number of a weight that is pruned, and of one that is rounded only
+FEW, MANY = 3, 7  # largest whole number of a weight that is pruned, and of one that is rounded only
 LEAST_PRUNED = 4096  # values: smaller weights are rounded only
 EVERY = 20  # steps from one choice of zeros to the next
 
 
 def short(values):
-    """Of four bits: three of a float's fraction, so that a table of bytes holds few of them."""
+    """Of two bits: a power of two, or one and a half times that, so that a table of bytes holds few of them."""
     fraction, exponent = torch.frexp(values)
-    return torch.ldexp(torch.round(fraction * 16) / 16, exponent)
+    return torch.ldexp(torch.round(fraction * 4) / 4, exponent)
 
 
 class Shrunk(nn.Module):

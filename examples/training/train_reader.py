@@ -110,6 +110,9 @@ class Reader(nn.Module):
     def load(self, path):
         """The weights of an exported net of the same width."""
         weights = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in onnx.load(str(path)).graph.initializer}
+        for name in [name for name in weights if name.endswith(".numbers")]:
+            plain = name.removesuffix(".numbers")
+            weights[plain] = weights[name] * weights[plain + ".scales"][:, None, None, None]
         for name, part in self.parts.items():
             part.load(weights, name)
         self.classes.weight.data, self.classes.bias.data = weights["classes.weight"], weights["classes.bias"]
@@ -157,11 +160,17 @@ def batch_of(pictures, classes, rng):
     return torch.from_numpy(ink).clamp_(0, 1), torch.from_numpy(np.concatenate(classes)), lengths
 
 
-def loss_of(net, batch):
+def loss_of(net, batch, teacher=None):
+    """Of CTC, a character; and what the net loses of a teacher's answers, a character too."""
     ink, targets, lengths = batch
-    logits = net(ink)
-    steps = torch.full((len(ink),), logits.shape[1], dtype=torch.long)
-    return F.ctc_loss(logits.log_softmax(2).transpose(0, 1), targets, steps, lengths, zero_infinity=True)
+    answers = net(ink).log_softmax(2)
+    steps = torch.full((len(ink),), answers.shape[1], dtype=torch.long)
+    loss = F.ctc_loss(answers.transpose(0, 1), targets, steps, lengths, zero_infinity=True)
+    if teacher is None:
+        return loss
+    with torch.no_grad():
+        wanted = teacher(ink).log_softmax(2)
+    return loss + F.kl_div(answers, wanted, log_target=True, reduction="sum") / len(targets)
 
 
 def some_of(items, rng, size=32):
@@ -172,13 +181,13 @@ def some_of(items, rng, size=32):
     return batch_of([pictures[i] for i in chosen], [classes[i] for i in chosen], rng)
 
 
-def train(net, items, steps, seed, rate=5e-3, after_step=None):
+def train(net, items, steps, seed, rate=5e-3, teacher=None, after_step=None):
     rng = np.random.default_rng(seed)
     optimiser = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=rate, total_steps=steps, pct_start=0.15)
     started, mean = time.time(), None
     for step in range(1, steps + 1):
-        loss = loss_of(net, some_of(items, rng))
+        loss = loss_of(net, some_of(items, rng), teacher)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 5.0)
@@ -192,9 +201,14 @@ def train(net, items, steps, seed, rate=5e-3, after_step=None):
             print(f"step {step}/{steps}  loss {mean:.3f}  {left:.1f} min left", flush=True)
 
 
-def shrink(net, items, options):
+def norms_of(net):
+    """(convolution, norm) of each layer that has one."""
+    return [(part[0], part[1]) for part in net.modules() if isinstance(part, Folded)]
+
+
+def shrink(net, items, options, teacher=None):
     """Trains a net that is trained on, with fewer and fewer values: two thirds of the steps with norms, the others without."""
-    layers = [(part[0], part[1]) for part in net.modules() if isinstance(part, Folded)]
+    layers = norms_of(net)
     shrink_weights.unfold_norms(net.eval(), layers, some_of(items, np.random.default_rng(options.seed), 128)[0])
     shrink_weights.begin(net)
     with_norms = 2 * options.steps // 3
@@ -203,9 +217,9 @@ def shrink(net, items, options):
         if step % shrink_weights.EVERY == 0 and step < 0.8 * with_norms:
             shrink_weights.choose_zeros(net, optimiser, shrink_weights.share_at(step, with_norms, options.prune))
 
-    train(net.train(), items, with_norms, options.seed, 3e-3, choose)
+    train(net.train(), items, with_norms, options.seed, 3e-3, teacher, choose)
     shrink_weights.fold_norms(net, layers)
-    train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1e-3)
+    train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1.5e-3, teacher)
     print(f"{100 * shrink_weights.zeros_of(net):.1f} % zeros, {shrink_weights.bits_of(net) / 8192:.1f} KiB of information in whole numbers")
 
 
@@ -262,6 +276,7 @@ def main():
     parser.add_argument("--cache", help="folder that keeps rendered pictures from one call to the next")
     parser.add_argument("--from", dest="trained", type=Path, help="take the weights of this file instead of training")
     parser.add_argument("--prune", type=float, help="with --from: train these weights on, until this share of them is zero and the others are few values")
+    parser.add_argument("--teacher", type=Path, help="with --prune: the net whose answers are wanted (default: that of --from)")
     parser.add_argument("--save", type=Path, help="write the net to this file")
     options = parser.parse_args()
     if options.prune is not None and not (options.trained and 0 < options.prune < 1):
@@ -274,7 +289,9 @@ def main():
         net.load(options.trained)
         net.eval()
         if options.prune:
-            shrink(net, training_items(options.items, options.cache), options)
+            teacher = Reader(options.width)
+            teacher.load(options.teacher or options.trained)
+            shrink(net, training_items(options.items, options.cache), options, teacher.eval())
     else:
         count = sum(p.numel() for p in net.parameters())
         print(f"{count} parameters; rendering {options.items} pictures", flush=True)
