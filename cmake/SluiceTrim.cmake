@@ -99,6 +99,11 @@ if(SLUICE_TRIM OR CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
 endif()
 # And what a program has beside its code: relocations in a few bits each, no page of padding between its parts.
 if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-Oz SLUICE_COMPILER_HAS_Oz)  # the inner loops' own options follow it
+  if(SLUICE_COMPILER_HAS_Oz)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Oz>)
+  endif()
   include(CheckLinkerFlag)
   foreach(flag -O1 --as-needed --build-id=none --hash-style=gnu -z,noseparate-code -z,pack-relative-relocs)
     string(MAKE_C_IDENTIFIER "SLUICE_LINKER_HAS${flag}" known)
