@@ -116,21 +116,6 @@ def fold_norms(net, layers):
 
 
 @torch.no_grad()
-def begin_again(net):
-    """Of a net that was pruned before: with its zeros, and its scales, which are its least values but zero."""
-    begin(net)
-    for conv in convolutions(net):
-        weight, becomes = shrunk(conv)
-        sizes = weight.abs().flatten(1)
-        if becomes.pruned:
-            becomes.kept.copy_(weight != 0)
-            sizes = torch.where(sizes > 0, sizes, torch.inf)
-            becomes.scales = torch.where(sizes.amin(1).isfinite(), sizes.amin(1), becomes.scales_of(weight))
-        else:
-            becomes.scales = short(becomes.scales_of(weight))
-
-
-@torch.no_grad()
 def unfold_norms(net, layers, batch):
     """The opposite, for a net whose norms have nothing to do: each gets the mean and variance that it sees, and gives what it gave."""
     def look(norm, inputs):

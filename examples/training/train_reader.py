@@ -110,7 +110,6 @@ class Reader(nn.Module):
     def load(self, path):
         """The weights of an exported net of the same width."""
         weights = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in onnx.load(str(path)).graph.initializer}
-        self.was_pruned = "classes.weight.numbers" in weights
         for name in [name for name in weights if name.endswith(".numbers")]:
             plain = name.removesuffix(".numbers")
             weights[plain] = weights[name] * weights[plain + ".scales"][:, None, None, None]
@@ -208,29 +207,19 @@ def norms_of(net):
 
 
 def shrink(net, items, options, teacher=None):
-    """Trains a net that is trained on, with fewer and fewer values: two thirds of the steps with norms, the others without, and all without
-    where it was pruned before."""
+    """Trains a net that is trained on, with fewer and fewer values: two thirds of the steps with norms, the others without."""
     layers = norms_of(net)
+    shrink_weights.unfold_norms(net.eval(), layers, some_of(items, np.random.default_rng(options.seed), 128)[0])
+    shrink_weights.begin(net)
     with_norms = 2 * options.steps // 3
 
-    def choose(steps, share):
-        def after_step(step, optimiser):
-            if step % shrink_weights.EVERY == 0 and step < 0.8 * steps:
-                shrink_weights.choose_zeros(net, optimiser, share(step))
-        return after_step
+    def choose(step, optimiser):
+        if step % shrink_weights.EVERY == 0 and step < 0.8 * with_norms:
+            shrink_weights.choose_zeros(net, optimiser, shrink_weights.share_at(step, with_norms, options.prune))
 
-    if net.was_pruned:
-        shrink_weights.begin_again(net)
-        for _, norm in layers:
-            norm.weight.requires_grad_(False)
-        train(net.eval(), items, options.steps, options.seed, 1.5e-3, teacher, choose(options.steps, lambda _: options.prune))
-    else:
-        shrink_weights.unfold_norms(net.eval(), layers, some_of(items, np.random.default_rng(options.seed), 128)[0])
-        shrink_weights.begin(net)
-        rising = choose(with_norms, lambda step: shrink_weights.share_at(step, with_norms, options.prune))
-        train(net.train(), items, with_norms, options.seed, 3e-3, teacher, rising)
-        shrink_weights.fold_norms(net, layers)
-        train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1.5e-3, teacher)
+    train(net.train(), items, with_norms, options.seed, 3e-3, teacher, choose)
+    shrink_weights.fold_norms(net, layers)
+    train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1.5e-3, teacher)
     print(f"{100 * shrink_weights.zeros_of(net):.1f} % zeros, {shrink_weights.bits_of(net) / 8192:.1f} KiB of information in whole numbers")
 
 
