@@ -7,6 +7,7 @@
 #   SLUICE_TRIM_FEATURES    what model files need beyond what all do (model::Features), as a number; not set: whatever there is
 #   SLUICE_TRIM_WINDOWS     10 x taps along a row + stride of the depthwise windows that have loops of their own; not set: all
 #   SLUICE_TRIM_ELEMENT_BYTES  the sizes of elements whose moves have; not set: all
+#   SLUICE_TRIM_FUNCTIONS   numbers of functions of one value (Function of sluice/core/activation.h); not set: all
 #   SLUICE_TRIM_OPEN_EXTENTS  whether extents are chosen when a model is opened: true (also where it is not set) or false
 #   SLUICE_TRIM_ISA         optional: kernels for this instruction set alone
 #
@@ -53,21 +54,29 @@ if(SLUICE_TRIM)
   if(NOT DEFINED SLUICE_TRIM_ELEMENT_BYTES)
     set(SLUICE_TRIM_ELEMENT_BYTES -1)
   endif()
-  foreach(number IN LISTS SLUICE_TRIM_WINDOWS SLUICE_TRIM_ELEMENT_BYTES)
+  if(NOT DEFINED SLUICE_TRIM_FUNCTIONS)
+    set(SLUICE_TRIM_FUNCTIONS -1)
+  endif()
+  foreach(number IN LISTS SLUICE_TRIM_WINDOWS SLUICE_TRIM_ELEMENT_BYTES SLUICE_TRIM_FUNCTIONS)
     if(NOT number MATCHES "^(-1|[0-9]+)$")
-      message(FATAL_ERROR "SLUICE_TRIM: ${SLUICE_TRIM} lists `${number}`, which is no number of a window or of bytes")
+      message(FATAL_ERROR "SLUICE_TRIM: ${SLUICE_TRIM} lists `${number}`, which is no number of a window, of bytes or of a function")
     endif()
   endforeach()
   list(JOIN SLUICE_TRIM_WINDOWS ", " SLUICE_TRIM_WINDOW_NUMBERS)
   list(JOIN SLUICE_TRIM_ELEMENT_BYTES ", " SLUICE_TRIM_ELEMENT_NUMBERS)
+  list(JOIN SLUICE_TRIM_FUNCTIONS ", " SLUICE_TRIM_FUNCTION_NUMBERS)
   string(APPEND SLUICE_TRIM_WINDOW_NUMBERS ",")
   string(APPEND SLUICE_TRIM_ELEMENT_NUMBERS ",")
+  string(APPEND SLUICE_TRIM_FUNCTION_NUMBERS ",")
   set(SLUICE_TRIM_HAS_PLANNER false)
   if(SLUICE_WITH_PLANNER)
     set(SLUICE_TRIM_HAS_PLANNER true)
   endif()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/trim_lists.h.in ${PROJECT_BINARY_DIR}/trim/trim_lists.h @ONLY)
   add_compile_definitions(SLUICE_TRIM_LISTS="${PROJECT_BINARY_DIR}/trim/trim_lists.h")
+  if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
+    add_compile_definitions(SLUICE_SMALL_CODE)
+  endif()
   set(SLUICE_BUILD_IMPORTER OFF)
   set(SLUICE_BUILD_TESTS OFF)
   set(SLUICE_BUILD_PYTHON OFF)
@@ -90,6 +99,11 @@ if(SLUICE_TRIM OR CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
 endif()
 # And what a program has beside its code: relocations in a few bits each, no page of padding between its parts.
 if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-Oz SLUICE_COMPILER_HAS_Oz)  # the inner loops' own options follow it
+  if(SLUICE_COMPILER_HAS_Oz)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Oz>)
+  endif()
   include(CheckLinkerFlag)
   foreach(flag -O1 --as-needed --build-id=none --hash-style=gnu -z,noseparate-code -z,pack-relative-relocs)
     string(MAKE_C_IDENTIFIER "SLUICE_LINKER_HAS${flag}" known)

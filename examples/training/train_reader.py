@@ -5,6 +5,7 @@
     train_reader.py --width 0.5                     the same net with half its channels: figures only
     train_reader.py --seed 2                        other first weights, another order of the pictures: figures only
     train_reader.py --from ../models/reader.onnx    no training: a net that is there, on the held-out pictures
+    train_reader.py --from ../models/reader.onnx --prune 0.88 --save pruned.onnx    trained on, until this share of its weights is zero
 
 Ink goes in (`render.normalise`), [1, 1, 32, W]; logits of CTC come out, [1, W / 4, classes], class 0 being "no character".
 """
@@ -22,12 +23,22 @@ from torch import nn
 
 import onnx_graph
 import render
+import shrink_weights
 
 CLASSES = len(render.CHARACTERS) + 1
 TRAINING_SEED, TRAINING_ITEMS, TRAINING_LONGEST, TRAINING_HARD = 1, 60000, 12, 0.25
 HELD_OUT_SEED, HELD_OUT_ITEMS, HELD_OUT_LONGEST = 1_000_003, 1000, 6
 HELD_OUT_HARD, HELD_OUT_SEVERITIES = 0.06, {"usual": 0.1, "hard": 0.85}  # few that nobody can read: both shares stay between 90 and 97 %
 GOLDEN_ITEMS = 6  # held-out items whose logits are stored
+
+
+def export_weight(graph, name, conv, factor):
+    """As floats; of a net that was shrunk, whose factors are 1, as whole numbers and scales."""
+    if not hasattr(conv, "parametrizations"):
+        return graph.floats(name, (conv.weight * factor[:, None, None, None]).detach())
+    numbers, scales = shrink_weights.whole_numbers_of(conv)
+    inputs = [graph.constant(name + ".numbers", numbers), graph.floats(name + ".scales", scales)]
+    return graph.add("DequantizeLinear", inputs, name, axis=0)
 
 
 class Folded(nn.Sequential):
@@ -46,7 +57,7 @@ class Folded(nn.Sequential):
         """Conv with the batch norm in its weights, Relu."""
         conv, norm = self[0], self[1]
         factor = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-        weight = graph.floats(name + ".weight", (conv.weight * factor[:, None, None, None]).detach())
+        weight = export_weight(graph, name + ".weight", conv, factor)
         bias = graph.floats(name + ".bias", (norm.bias - norm.running_mean * factor).detach())
         pads = [conv.padding[0], conv.padding[1]] * 2
         data = graph.add("Conv", [data, weight, bias], name, kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=pads,
@@ -99,6 +110,9 @@ class Reader(nn.Module):
     def load(self, path):
         """The weights of an exported net of the same width."""
         weights = {w.name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for w in onnx.load(str(path)).graph.initializer}
+        for name in [name for name in weights if name.endswith(".numbers")]:
+            plain = name.removesuffix(".numbers")
+            weights[plain] = weights[name] * weights[plain + ".scales"][:, None, None, None]
         for name, part in self.parts.items():
             part.load(weights, name)
         self.classes.weight.data, self.classes.bias.data = weights["classes.weight"], weights["classes.bias"]
@@ -108,7 +122,7 @@ class Reader(nn.Module):
         data = graph.input("ink", onnx_graph.FLOAT, [1, 1, render.HEIGHT, "W"])
         for name, part in self.parts.items():
             data = part.export(graph, name, data)
-        weight = graph.floats("classes.weight", self.classes.weight.detach())
+        weight = export_weight(graph, "classes.weight", self.classes, torch.ones(CLASSES))
         data = graph.add("Conv", [data, weight, graph.floats("classes.bias", self.classes.bias.detach())], "classes", kernel_shape=[1, 1])
         data = graph.add("Squeeze", [data, graph.integers("rows", [2])], "line")
         graph.add("Transpose", [data], "logits", perm=[0, 2, 1])
@@ -146,35 +160,67 @@ def batch_of(pictures, classes, rng):
     return torch.from_numpy(ink).clamp_(0, 1), torch.from_numpy(np.concatenate(classes)), lengths
 
 
-def loss_of(net, batch):
+def loss_of(net, batch, teacher=None):
+    """Of CTC, a character; and what the net loses of a teacher's answers, a character too."""
     ink, targets, lengths = batch
-    logits = net(ink)
-    steps = torch.full((len(ink),), logits.shape[1], dtype=torch.long)
-    return F.ctc_loss(logits.log_softmax(2).transpose(0, 1), targets, steps, lengths, zero_infinity=True)
+    answers = net(ink).log_softmax(2)
+    steps = torch.full((len(ink),), answers.shape[1], dtype=torch.long)
+    loss = F.ctc_loss(answers.transpose(0, 1), targets, steps, lengths, zero_infinity=True)
+    if teacher is None:
+        return loss
+    with torch.no_grad():
+        wanted = teacher(ink).log_softmax(2)
+    return loss + F.kl_div(answers, wanted, log_target=True, reduction="sum") / len(targets)
 
 
-def train(net, items, steps, seed):
+def some_of(items, rng, size=32):
+    """A batch of neighbours, which are as wide as each other."""
     pictures, classes = items
+    at = int(rng.integers(len(pictures) - 4 * size))
+    chosen = at + rng.choice(4 * size, size, replace=False)
+    return batch_of([pictures[i] for i in chosen], [classes[i] for i in chosen], rng)
+
+
+def train(net, items, steps, seed, rate=5e-3, teacher=None, after_step=None):
     rng = np.random.default_rng(seed)
-    size = 32
-    optimiser = torch.optim.AdamW(net.parameters(), weight_decay=1e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=5e-3, total_steps=steps, pct_start=0.15)
-    net.train()
+    optimiser = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=rate, total_steps=steps, pct_start=0.15)
     started, mean = time.time(), None
     for step in range(1, steps + 1):
-        at = int(rng.integers(len(pictures) - 4 * size))  # neighbours are as wide as each other
-        chosen = at + rng.choice(4 * size, size, replace=False)
-        loss = loss_of(net, batch_of([pictures[i] for i in chosen], [classes[i] for i in chosen], rng))
+        loss = loss_of(net, some_of(items, rng), teacher)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 5.0)
         optimiser.step()
         schedule.step()
+        if after_step:
+            after_step(step, optimiser)
         mean = loss.item() if mean is None else 0.99 * mean + 0.01 * loss.item()
         if step % 200 == 0 or step == steps:
             left = (time.time() - started) / step * (steps - step) / 60
             print(f"step {step}/{steps}  loss {mean:.3f}  {left:.1f} min left", flush=True)
-    net.eval()
+
+
+def norms_of(net):
+    """(convolution, norm) of each layer that has one."""
+    return [(part[0], part[1]) for part in net.modules() if isinstance(part, Folded)]
+
+
+def shrink(net, items, options, teacher=None):
+    """Trains a net that is trained on, with fewer and fewer values: two thirds of the steps with norms, the others without."""
+    layers = norms_of(net)
+    shrink_weights.unfold_norms(net.eval(), layers, some_of(items, np.random.default_rng(options.seed), 128)[0])
+    shrink_weights.begin(net)
+    with_norms = 2 * options.steps // 3
+
+    def choose(step, optimiser):
+        if step % shrink_weights.EVERY == 0 and step < 0.8 * with_norms:
+            shrink_weights.choose_zeros(net, optimiser, shrink_weights.share_at(step, with_norms, options.prune))
+
+    train(net.train(), items, with_norms, options.seed, 3e-3, teacher, choose)
+    shrink_weights.fold_norms(net, layers)
+    train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1.5e-3, teacher)
+    print(f"{100 * shrink_weights.zeros_of(net):.1f} % zeros, {shrink_weights.bits_of(net) / 8192:.1f} KiB of information in whole numbers")
 
 
 def text_of(logits):
@@ -229,7 +275,12 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", help="folder that keeps rendered pictures from one call to the next")
     parser.add_argument("--from", dest="trained", type=Path, help="take the weights of this file instead of training")
+    parser.add_argument("--prune", type=float, help="with --from: train these weights on, until this share of them is zero and the others are few values")
+    parser.add_argument("--teacher", type=Path, help="with --prune: the net whose answers are wanted (default: that of --from)")
+    parser.add_argument("--save", type=Path, help="write the net to this file")
     options = parser.parse_args()
+    if options.prune is not None and not (options.trained and 0 < options.prune < 1):
+        parser.error("--prune takes a share between 0 and 1, and a net --from which it begins")
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
@@ -237,14 +288,21 @@ def main():
     if options.trained:
         net.load(options.trained)
         net.eval()
+        if options.prune:
+            teacher = Reader(options.width)
+            teacher.load(options.teacher or options.trained)
+            shrink(net, training_items(options.items, options.cache), options, teacher.eval())
     else:
         count = sum(p.numel() for p in net.parameters())
         print(f"{count} parameters; rendering {options.items} pictures", flush=True)
-        train(net, training_items(options.items, options.cache), options.steps, options.seed)
+        train(net.train(), training_items(options.items, options.cache), options.steps, options.seed)
+        net.eval()
 
     held_out = render.draw_items(HELD_OUT_SEED, HELD_OUT_ITEMS, HELD_OUT_LONGEST, HELD_OUT_HARD, **HELD_OUT_SEVERITIES)
     characters, lines, golden = accuracy(net, held_out)
     print(f"held out: characters {100 * characters:.2f} %, lines {100 * lines:.2f} %")
+    if options.save:
+        net.export(options.save)
     if options.out:
         if not options.trained:
             net.export(options.out / "reader.onnx")

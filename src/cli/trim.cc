@@ -31,7 +31,7 @@ struct Needs {
   std::map<std::string_view, std::set<std::string_view>> families;  // and the operators for which they are needed
   model::Features features = 0;                                     // of files
   bool open_extents = false;
-  std::set<std::int64_t> windows, element_bytes;  // as cmake/SluiceTrim.cmake has them
+  std::set<std::int64_t> windows, element_bytes, functions;  // as cmake/SluiceTrim.cmake has them
 };
 
 void need_generic(const PlainOperator& op, Needs& needs) {
@@ -40,6 +40,12 @@ void need_generic(const PlainOperator& op, Needs& needs) {
   const std::string_view family = operators::family_of(op);
   if (family != "control" && family != "scan") return;
   for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];
+}
+
+/// Fused ones, and those of nodes of their own; -1: any, where a kernel takes them by other attributes.
+void need_functions(const model::Node& node, Needs& needs) {
+  needs.functions.insert(static_cast<int>(node.epilogue.activation.function));
+  if (node.op == model::OpKind::kRecurrent || std::holds_alternative<model::PlainAttributes>(node.attributes)) needs.functions.insert(-1);
 }
 
 std::vector<std::string_view> names_of(model::Features features) {
@@ -60,6 +66,7 @@ void need(const model::Graph& graph, Needs& needs) {
     const kernels::KernelDescriptor& kernel = *candidates.front();
     needs.operators.emplace(static_cast<int>(node.op), model::name_of(node.op));
     needs.kernels.emplace(static_cast<int>(kernel.id), kernel.name);
+    need_functions(node, needs);
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
     if (conv != nullptr && conv->depthwise()) needs.windows.insert(conv->window.kernel_w * 10 + conv->window.stride_w);
     if (const auto* generic = std::get_if<model::PlainAttributes>(&node.attributes))
@@ -85,6 +92,7 @@ std::string text_of(const TrimOptions& options, const Needs& needs) {
   text += fmt::format("set(SLUICE_TRIM_WINDOWS 0 {}) # of depthwise convolutions: 10 x taps of a row + stride\n",
                       fmt::join(needs.windows, " "));
   text += fmt::format("set(SLUICE_TRIM_ELEMENT_BYTES 0 {})\n", fmt::join(needs.element_bytes, " "));
+  text += fmt::format("set(SLUICE_TRIM_FUNCTIONS {}) # of one value, by their numbers; -1: all\n", fmt::join(needs.functions, " "));
   text += fmt::format("set(SLUICE_TRIM_OPEN_EXTENTS {})\n", needs.open_extents);
   if (!options.isa.empty()) text += fmt::format("set(SLUICE_TRIM_ISA {})\n", options.isa);
   return text;
@@ -109,6 +117,7 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
                                       {"features", names_of(needs.features)},
                                       {"windows", needs.windows},
                                       {"element_bytes", needs.element_bytes},
+                                      {"functions", needs.functions},
                                       {"open_extents", needs.open_extents}});
   }
   const auto names = [](const std::map<int, std::string_view>& numbers) {

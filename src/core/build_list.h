@@ -53,6 +53,12 @@ constexpr bool has_element_bytes(int bytes) {
     if (listed < 0 || listed == bytes) return true;
   return false;
 }
+/// Functions of one value (core/activation.h), fused or of a node of their own.
+constexpr bool has_function(int function) {
+  for (const int listed : trim::kFunctions)
+    if (listed < 0 || listed == function) return true;
+  return false;
+}
 /// Are there models whose extents are chosen when they are opened?
 inline constexpr bool kHasOpenExtents = trim::kOpenExtents;
 /// Does anybody ask which kernel a node takes? Without a planner it is the plan that says so.
@@ -68,9 +74,18 @@ inline constexpr bool kHasFamilies = true;
 constexpr bool has_feature(int) { return true; }
 constexpr bool has_window(int, int) { return true; }
 constexpr bool has_element_bytes(int) { return true; }
+constexpr bool has_function(int) { return true; }
 inline constexpr bool kHasOpenExtents = true;
 inline constexpr bool kLooksForKernels = true;
 
+#endif
+
+// Inner loops that are there a second time because they are a little faster so are left out where small code was asked for: trimmed, in the
+// preset minsize. The others give the same bits.
+#ifdef SLUICE_SMALL_CODE
+inline constexpr bool kSmallCode = true;
+#else
+inline constexpr bool kSmallCode = false;
 #endif
 
 // One instruction set alone, where that was asked for.

@@ -6,6 +6,7 @@
 
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
+#include "src/core/build_list.h"
 
 namespace sluice::executor {
 namespace {
@@ -265,6 +266,7 @@ class Binder {
   }
 
   Status check_kernel(const KernelDescriptor* kernel, const plan::Step& step, const model::Node& node) const {
+    if (kernel == nullptr && !kLooksForKernels) return fail(ErrorCode::kUnsupported, node.name, kernels::kLeftOut);
     if (kernel == nullptr) return refuse(node, "this build has no kernel of the number that the plan names");
     if (kernel->resolve == nullptr)
       return fail(ErrorCode::kUnsupported, std::string(node.name) + " (" + std::string(kernel->name) + ")", kernels::kLeftOut);

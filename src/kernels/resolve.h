@@ -2,6 +2,7 @@
 // this alone see a graph.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 
@@ -100,6 +101,22 @@ constexpr std::array<KernelDescriptor, kCount> as_built(std::array<KernelDescrip
               .supports = kLooksForKernels ? kernel.supports : nullptr};
   }
   return kernels;
+}
+
+/// The same of what `make()` gives, a lambda without captures. Where nobody looks for kernels, a plan names them by number and nothing stays
+/// of those that were left out: at an eighth of a KiB each they would be a fortieth of a small program.
+template <class Make>
+constexpr auto as_built(Make) noexcept {
+  constexpr auto kAll = as_built(Make()());
+  if constexpr (kLooksForKernels) {
+    return kAll;
+  } else {
+    constexpr std::size_t kCount = static_cast<std::size_t>(
+        std::count_if(kAll.begin(), kAll.end(), [](const KernelDescriptor& kernel) { return has_kernel(kernel.id); }));
+    std::array<KernelDescriptor, kCount> built;
+    std::copy_if(kAll.begin(), kAll.end(), built.begin(), [](const KernelDescriptor& kernel) { return has_kernel(kernel.id); });
+    return built;
+  }
 }
 
 template <auto kParameters>

@@ -102,7 +102,22 @@ Features features_of(const Graph& graph) noexcept {
   return all;
 }
 
+namespace {
+
+/// Functions of one value, which a trimmed build may lack.
+Status check_functions(const std::vector<Node>& nodes) {
+  for (const Node& node : nodes)
+    if (!has_function(static_cast<int>(node.epilogue.activation.function)))
+      return fail(ErrorCode::kUnsupported, node.name,
+                  "this build was trimmed to models that do without its function: trim it to this model too");
+  return {};
+}
+
+}  // namespace
+
 Status check_supported(const Graph& graph) {
+  SLUICE_RETURN_IF_ERROR(check_functions(graph.nodes));
+  for (const Subgraph& subgraph : graph.subgraphs) SLUICE_RETURN_IF_ERROR(check_functions(subgraph.nodes));
   Status status;
   for_each_thing(graph, [&](Features features, const std::string& name) {
     const Features missing = features & ~kBuiltFeatures;

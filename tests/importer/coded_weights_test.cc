@@ -63,6 +63,13 @@ std::uint64_t stored_bytes(const model::Graph& graph) {
   return sum;
 }
 
+/// Whole numbers times a power of two, as a net has them that was trained so; two thirds are zero.
+Floats few_bits(std::int64_t count) {
+  Floats values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(i % 3 == 0 ? static_cast<float>(i / 3 % 7 - 3) / 64.0f : 0.0f);
+  return values;
+}
+
 void check_coded(const OnnxBuilder& net, std::int64_t inputs) {
   const TemporaryFolder folder;
   const auto raw = converted(folder, net, "raw"), coded = converted(folder, net, "coded", {.code = importer::Coding::kSmall});
@@ -197,4 +204,25 @@ TEST_CASE("the same net gives the same coded file") {
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   CHECK(bytes("a") == bytes("b"));
+}
+
+TEST_CASE("floats of few bits are coded byte by byte where files are to be small") {
+  OnnxBuilder net(14);
+  net.input("x", {1, 128, 6, 6});
+  net.initializer(tensor("along", {128, 1, 3, 3}, few_bits(128 * 9))).initializer(tensor("across", {64, 128, 1, 1}, few_bits(64 * 128)));
+  net.node("Conv", {"x", "along"}, {"a"}, {attribute("group", std::int64_t{128})});
+  net.node("Conv", {"a", "across"}, {"y"});
+  net.output("y");
+  const TemporaryFolder folder;
+  const auto raw = converted(folder, net, "raw", {.sparse = false}),
+             small = converted(folder, net, "small", {.sparse = false, .code = importer::Coding::kSmall}),
+             fast = converted(folder, net, "fast", {.sparse = false, .code = importer::Coding::kFast});
+  for (const model::Code& code : small->graph().codes) CHECK(code.plane == model::CodePlane::kBytes);
+  for (const model::Code& code : fast->graph().codes) CHECK(code.plane == model::CodePlane::kRotated32);
+  CHECK(stored_bytes(small->graph()) * 8 < stored_bytes(raw->graph()));
+  CHECK(stored_bytes(fast->graph()) * 4 > stored_bytes(raw->graph()) * 3);
+  const Values x{bell(128 * 36)};
+  const Values want = outputs(raw, x, {});
+  CHECK(outputs(small, x, {}) == want);
+  CHECK(outputs(fast, x, {}) == want);
 }

@@ -1,6 +1,7 @@
 #include "src/importer/coding/weight_coder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::importer::coding {
 namespace {
@@ -15,35 +16,51 @@ constexpr double kSymbolsPerSecond = 0.8e9;
 }  // namespace
 
 bool WeightCoder::begin(const model::Weight& weight) {
-  plane_ = model::plane_of(weight.panel_layout.dtype);
-  counts_.fill(0);
+  of_type_ = {model::plane_of(weight.panel_layout.dtype), {}};
+  bytes_ = {};
+  has_other_ = coding_ == Coding::kSmall && of_type_.plane != bytes_.plane;
   raw_bytes_ = head_bytes_ = 0;
   return true;
 }
 
 void WeightCoder::look(std::span<const std::byte> raw) {
-  count_symbols(plane_, raw, counts_);
+  count_symbols(of_type_.plane, raw, of_type_.counts);
+  if (has_other_) count_symbols(bytes_.plane, raw, bytes_.counts);
   raw_bytes_ += static_cast<double>(raw.size());
   const std::size_t blocks = (raw.size() + model::kCodeBlockBytes - 1) / model::kCodeBlockBytes;
   head_bytes_ += static_cast<double>(blocks * (model::kCodeSizeBytes + model::kCodeStateBytes));
 }
 
 std::optional<model::Code> WeightCoder::end() {
-  model::Code code = make_code(plane_, counts_);
-  const auto table_bytes = static_cast<double>(kTableBytes + code.frequencies.size() * sizeof(code.frequencies[0]));
-  if (!pays(coded_bytes(code, counts_) + head_bytes_ + table_bytes)) return std::nullopt;
+  model::Code code = make_code(of_type_.plane, of_type_.counts);
+  double stored = stored_bytes(code, of_type_.counts);
+  if (has_other_) {
+    model::Code bytes = make_code(bytes_.plane, bytes_.counts);
+    const double by_bytes = stored_bytes(bytes, bytes_.counts);
+    if (by_bytes < stored) {
+      code = std::move(bytes);
+      stored = by_bytes;
+    }
+  }
+  if (!pays(code.plane, stored)) return std::nullopt;
   return code;
+}
+
+/// With the heads of blocks and the table.
+double WeightCoder::stored_bytes(const model::Code& code, const Counts& counts) const noexcept {
+  const auto table_bytes = static_cast<double>(kTableBytes + code.frequencies.size() * sizeof(code.frequencies[0]));
+  return coded_bytes(code, counts) + head_bytes_ + table_bytes;
 }
 
 std::optional<std::vector<std::byte>> WeightCoder::encode(const model::Code& code, std::span<const std::byte> raw) {
   return coding::encode(code, raw);
 }
 
-bool WeightCoder::pays(double stored) const noexcept {
+bool WeightCoder::pays(model::CodePlane plane, double stored) const noexcept {
   if (stored >= kSmallGain * raw_bytes_) return false;
   if (coding_ == Coding::kFast) return stored <= kFastGain * raw_bytes_;
   if (coding_ != Coding::kAuto) return true;
-  const double decoding = raw_bytes_ / static_cast<double>(model::value_bytes_of(plane_)) / kSymbolsPerSecond;
+  const double decoding = raw_bytes_ / static_cast<double>(model::value_bytes_of(plane)) / kSymbolsPerSecond;
   return std::max(stored / disk_bytes_per_second_, decoding) <= kAutoGain * raw_bytes_ / disk_bytes_per_second_;
 }
 

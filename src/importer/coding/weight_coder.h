@@ -2,6 +2,9 @@
 //
 // A weight of b bytes that shrinks to s is read in b / disk, or coded in max(s / disk, symbols / decoder), since a stretch is decoded while
 // the next ones are read: where the disk is fast, coding integers, a symbol a byte, would only cost. `kAuto` compares the two.
+//
+// Floats of few bits, such as whole numbers times a scale, are zeros in their lower bytes: coded byte by byte they are smaller than with those
+// copied, and slower to decode. `kSmall` takes that where it is smaller.
 #pragma once
 
 #include "sluice/importer/importer.h"
@@ -20,13 +23,20 @@ class WeightCoder final : public model::StretchCoder {
   std::optional<std::vector<std::byte>> encode(const model::Code& code, std::span<const std::byte> raw) override;
 
  private:
-  bool pays(double stored) const noexcept;
+  struct Choice {
+    model::CodePlane plane = model::CodePlane::kBytes;
+    Counts counts{};
+  };
+
+  double stored_bytes(const model::Code& code, const Counts& counts) const noexcept;
+  bool pays(model::CodePlane plane, double stored) const noexcept;
 
   const Coding coding_;
   const double disk_bytes_per_second_;
   // Of the weight that was begun:
-  model::CodePlane plane_ = model::CodePlane::kBytes;
-  Counts counts_{};
+  Choice of_type_;  // what values of its type gain most by
+  Choice bytes_;    // the other one, looked at where it may be taken
+  bool has_other_ = false;
   double raw_bytes_ = 0;
   double head_bytes_ = 0;  // of its blocks
 };

@@ -81,7 +81,7 @@ constexpr std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
 }  // namespace
 
 std::span<const KernelDescriptor> elementwise_kernels() noexcept {
-  static constexpr auto kKernels = as_built(make_kernels());
+  static constexpr auto kKernels = as_built([] { return make_kernels(); });
   return kKernels;
 }
 

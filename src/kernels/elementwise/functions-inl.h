@@ -15,6 +15,7 @@
 
 #include "hwy/highway.h"
 #include "sluice/core/activation.h"
+#include "src/core/build_list.h"
 #include "src/kernels/elementwise/function_constants.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -188,7 +189,8 @@ HWY_INLINE V softplus(D d, V x) {
   return hn::Add(at_least(x, hn::Zero(d)), hn::Add(log(d, u), rest));
 }
 
-/// y = f(x). Called with a constant function inside a loop, or with any outside of one: the switch is not free.
+/// y = f(x). Called with a constant function inside a loop, or with any outside of one: the switch is not free. Of those that are many
+/// instructions, a trimmed build has what its models need (core/build_list.h); it opens no others.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V apply(D d, const Activation& f, V x) {
   const V zero = hn::Zero(d);
@@ -204,41 +206,52 @@ HWY_INLINE V apply(D d, const Activation& f, V x) {
     case Function::kLeakyRelu:
       return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, x), x);
     case Function::kSigmoid:
-      return sigmoid(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kSigmoid))) return sigmoid(d, x);
+      break;
     case Function::kHardSigmoid:
       return at_least(at_most(fused(a, x, b), one), zero);
     case Function::kHardSwish:
       return hn::Mul(x, at_least(at_most(fused(x, hn::Set(d, 1.0f / 6.0f), hn::Set(d, 0.5f)), one), zero));
     case Function::kSilu:
-      return hn::Div(x, hn::Add(one, exp(d, hn::Neg(x))));
+      if constexpr (has_function(static_cast<int>(Function::kSilu))) return hn::Div(x, hn::Add(one, exp(d, hn::Neg(x))));
+      break;
     case Function::kTanh:
-      return tanh(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kTanh))) return tanh(d, x);
+      break;
     case Function::kExp:
-      return exp(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kExp))) return exp(d, x);
+      break;
     case Function::kSqrt:
       return hn::Sqrt(x);
     case Function::kErf:
-      return erf(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kErf))) return erf(d, x);
+      break;
     case Function::kGelu:
-      return gelu(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kGelu))) return gelu(d, x);
+      break;
     case Function::kNeg:
       return hn::Neg(x);
     case Function::kAbs:
       return hn::Abs(x);
     case Function::kLog:
-      return log(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kLog))) return log(d, x);
+      break;
     case Function::kReciprocal:
       return hn::Div(one, x);
     case Function::kElu:
-      return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_negative(d, x)), x);
+      if constexpr (has_function(static_cast<int>(Function::kElu)))
+        return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_negative(d, x)), x);
+      break;
     case Function::kSoftplus:
-      return softplus(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kSoftplus))) return softplus(d, x);
+      break;
     case Function::kFloor:
       return functions::floor(x);
     case Function::kCeil:
       return functions::ceil(x);
     case Function::kGeluTanh:
-      return gelu_tanh(d, x);
+      if constexpr (has_function(static_cast<int>(Function::kGeluTanh))) return gelu_tanh(d, x);
+      break;
   }
   return x;
 }

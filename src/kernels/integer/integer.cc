@@ -220,7 +220,7 @@ constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kern
 }  // namespace
 
 std::span<const KernelDescriptor> integer_kernels() noexcept {
-  static constexpr auto kKernels = as_built(make_kernels());
+  static constexpr auto kKernels = as_built([] { return make_kernels(); });
   return kKernels;
 }
 

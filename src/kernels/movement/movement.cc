@@ -27,12 +27,14 @@ constexpr KernelDescriptor describe(std::string_view name, model::OpKind op) noe
 
 std::span<const KernelDescriptor> movement_kernels() noexcept {
   using model::OpKind;
-  static constexpr auto kKernels = as_built(std::array{
-      describe<kernel_id::kConcat, concat_parameters, movement::concat_step>("concat", OpKind::kConcat),
-      describe<kernel_id::kSlice, slice_parameters, movement::slice_step>("slice", OpKind::kSlice),
-      describe<kernel_id::kPad, pad_parameters, movement::pad_step>("pad", OpKind::kPad),
-      describe<kernel_id::kTranspose, transpose_parameters, movement::transpose_step>("transpose", OpKind::kTranspose),
-      describe<kernel_id::kReshape, reshape_parameters, movement::reshape_step>("reshape", OpKind::kReshape),
+  static constexpr auto kKernels = as_built([] {
+    return std::array{
+        describe<kernel_id::kConcat, concat_parameters, movement::concat_step>("concat", OpKind::kConcat),
+        describe<kernel_id::kSlice, slice_parameters, movement::slice_step>("slice", OpKind::kSlice),
+        describe<kernel_id::kPad, pad_parameters, movement::pad_step>("pad", OpKind::kPad),
+        describe<kernel_id::kTranspose, transpose_parameters, movement::transpose_step>("transpose", OpKind::kTranspose),
+        describe<kernel_id::kReshape, reshape_parameters, movement::reshape_step>("reshape", OpKind::kReshape),
+    };
   });
   return kKernels;
 }

@@ -48,7 +48,7 @@ constexpr std::array<KernelDescriptor, 2> make_kernels() noexcept {
 }  // namespace
 
 std::span<const KernelDescriptor> transformer_kernels() noexcept {
-  static constexpr auto kKernels = as_built(make_kernels());
+  static constexpr auto kKernels = as_built([] { return make_kernels(); });
   return kKernels;
 }
 

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "src/core/build_list.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 #include "src/kernels/weighted/tile.h"
@@ -47,6 +48,7 @@ HWY_INLINE void store_lanes(V v, float* to, int count) {
 
 template <Function kFunction>
 HWY_INLINE void activate_as(V* values, int count, const Activation& activation) {
+  if constexpr (!has_function(static_cast<int>(kFunction))) return;
   for (int i = 0; i < count; ++i) values[i] = functions::apply(D(), {kFunction, activation.a, activation.b}, values[i]);
 }
 

@@ -20,7 +20,9 @@ namespace HWY_NAMESPACE {
 
 // Outputs that a depthwise tile slides over: chains enough, and beside them room for the weights of seven taps. With stride 2 too, though
 // twice as many inputs meet: half of the outputs took up to a quarter longer where the inputs lie in L2.
-inline constexpr int kSlideRows = 8;
+inline constexpr int kSlideRows = kSmallCode ? 4 : 8;
+// Tiles that meet no padding are there a second time, without the questions after it, where these are as many as the products.
+constexpr bool asks_for_padding(int taps) noexcept { return kSmallCode || taps != 3; }
 // Taps whose weights, and those of a second vector of outputs, fit the registers.
 inline constexpr int kSlideTapsOfPairs = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 3 : 0;
 
@@ -120,7 +122,7 @@ constexpr auto slides(std::index_sequence<kRow...>) {
 
 template <int kTaps, int kStride>
 bool slide_tiles(const PixelRun& run, const TileJob& job) {
-  static constexpr auto kInside = slides<kTaps, kStride, kTaps != 3>(std::make_index_sequence<kSlideRows>());
+  static constexpr auto kInside = slides<kTaps, kStride, asks_for_padding(kTaps)>(std::make_index_sequence<kSlideRows>());
   static constexpr auto kAtBorder = slides<kTaps, kStride, true>(std::make_index_sequence<kSlideRows>());
   for_each_tile_of<kSlideRows>(run, [&](const TileRows& rows, std::int64_t x, std::int64_t) HWY_ATTR {
     const std::int64_t first = x * kStride, end = first + (rows.count - 1) * kStride + kTaps;

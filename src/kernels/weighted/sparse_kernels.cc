@@ -109,20 +109,22 @@ Bytes no_workspace(const SparseConvolutionParameters&, const StepExtent&) noexce
 }  // namespace
 
 std::span<const KernelDescriptor> sparse_kernels() noexcept {
-  static constexpr auto kKernels = as_built(std::array{
-      pointwise<kernel_id::kConvPointwiseSparse, SparseForm::kF32>("conv/pointwise_sparse"),
-      direct<kernel_id::kConvDirectSparse, SparseForm::kF32>("conv/direct_sparse"),
-      dense<kernel_id::kDenseSparse, SparseForm::kF32>("dense/sparse"),
-      pointwise<kernel_id::kConvPointwiseSparseBf16, SparseForm::kBf16>("conv/pointwise_sparse_bf16"),
-      direct<kernel_id::kConvDirectSparseBf16, SparseForm::kBf16>("conv/direct_sparse_bf16"),
-      dense<kernel_id::kDenseSparseBf16, SparseForm::kBf16>("dense/sparse_bf16"),
-      pointwise<kernel_id::kConvPointwiseSparseF16, SparseForm::kF16>("conv/pointwise_sparse_f16"),
-      direct<kernel_id::kConvDirectSparseF16, SparseForm::kF16>("conv/direct_sparse_f16"),
-      dense<kernel_id::kDenseSparseF16, SparseForm::kF16>("dense/sparse_f16"),
-      describe<kernel_id::kReferenceDenseSparse, sparse_dense_parameters, entry_for_any<reference::sparse_dense>, no_dense_workspace>(
-          {"reference/dense_sparse", OpKind::kDense, true}, is_sparse),
-      describe<kernel_id::kReferenceConvSparse, sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
-          {"reference/conv_sparse", OpKind::kConv, true}, is_sparse),
+  static constexpr auto kKernels = as_built([] {
+    return std::array{
+        pointwise<kernel_id::kConvPointwiseSparse, SparseForm::kF32>("conv/pointwise_sparse"),
+        direct<kernel_id::kConvDirectSparse, SparseForm::kF32>("conv/direct_sparse"),
+        dense<kernel_id::kDenseSparse, SparseForm::kF32>("dense/sparse"),
+        pointwise<kernel_id::kConvPointwiseSparseBf16, SparseForm::kBf16>("conv/pointwise_sparse_bf16"),
+        direct<kernel_id::kConvDirectSparseBf16, SparseForm::kBf16>("conv/direct_sparse_bf16"),
+        dense<kernel_id::kDenseSparseBf16, SparseForm::kBf16>("dense/sparse_bf16"),
+        pointwise<kernel_id::kConvPointwiseSparseF16, SparseForm::kF16>("conv/pointwise_sparse_f16"),
+        direct<kernel_id::kConvDirectSparseF16, SparseForm::kF16>("conv/direct_sparse_f16"),
+        dense<kernel_id::kDenseSparseF16, SparseForm::kF16>("dense/sparse_f16"),
+        describe<kernel_id::kReferenceDenseSparse, sparse_dense_parameters, entry_for_any<reference::sparse_dense>, no_dense_workspace>(
+            {"reference/dense_sparse", OpKind::kDense, true}, is_sparse),
+        describe<kernel_id::kReferenceConvSparse, sparse_convolution_parameters, entry_for_any<reference::sparse_conv>, no_workspace>(
+            {"reference/conv_sparse", OpKind::kConv, true}, is_sparse),
+    };
   });
   return kKernels;
 }

@@ -264,7 +264,7 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
   const D d;
   V acc[kRows][kPanelVectors];
   clear(acc);
-  const int live = kFull ? 16 : job.last_lanes;
+  const int live = kFull || p + 1 < job.panel_count ? 16 : job.last_lanes;
   const std::int64_t lane = std::int64_t{p} * 16;
   for (std::int64_t s = 0; s < job.segments; ++s) {
     std::int64_t offset = job.segment_offsets[s] + lane;
@@ -283,6 +283,9 @@ HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
   }
   finish(acc, rows, job, lane);
 }
+
+// Tiles are there a second time, with and without fetching, or for panels whose lanes are all outputs, but where code is to be small.
+inline constexpr bool kFetches = !kSmallCode;
 
 using PanelTile = void (*)(const TileRows&, const TileJob&, int);
 using ShortTile = void (*)(const TileRows&, const TileJob&, int, const float*);
@@ -320,7 +323,7 @@ int run_gathering(const TileRows& rows, const TileJob& job) {
   int p = 0;
   if constexpr (kMore > 0) {
     static constexpr auto kPlain = gathering_tiles<false>(std::make_index_sequence<kMore>());
-    static constexpr auto kFetching = gathering_tiles<true>(std::make_index_sequence<kMore>());
+    static constexpr auto kFetching = gathering_tiles<kFetches>(std::make_index_sequence<kMore>());
     const auto row = static_cast<std::size_t>(rows.count - kLeastWays - 1);
     const PanelTile wide = job.next_panels == nullptr ? kPlain[row] : kFetching[row];
     for (; p + kTilePanels <= job.panel_count; p += kTilePanels) wide(rows, job, p);
@@ -336,14 +339,14 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
 void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
-  static constexpr auto kFetching = panel_tiles<kTilePanels, true>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kFetching = panel_tiles<kTilePanels, kFetches>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWithHalf = panel_tiles<kTilePanels, false, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
-  static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, true, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
+  static constexpr auto kWithHalfFetching = panel_tiles<kTilePanels, kFetches, kHasHalfPanels>(std::make_index_sequence<kTileRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   int p = 0;
   if constexpr (kFewRows > 0) {
     static constexpr auto kFew = panel_tiles<kFewRowsPanels, false>(std::make_index_sequence<kFewRows>());
-    static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, true>(std::make_index_sequence<kFewRows>());
+    static constexpr auto kFewFetching = panel_tiles<kFewRowsPanels, kFetches>(std::make_index_sequence<kFewRows>());
     if (rows.count <= kFewRows) {
       const auto& few = job.next_panels == nullptr ? kFew : kFewFetching;
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
@@ -381,7 +384,7 @@ void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Tile
 }
 
 void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
-  static constexpr auto kFull = lane_tiles<true>(std::make_index_sequence<kLaneRows>());
+  static constexpr auto kFull = lane_tiles<!kSmallCode>(std::make_index_sequence<kLaneRows>());
   static constexpr auto kPartial = lane_tiles<false>(std::make_index_sequence<kLaneRows>());
   const auto row = static_cast<std::size_t>(rows.count - 1);
   const int whole = job.panel_count - (job.last_lanes == 16 ? 0 : 1);

@@ -205,49 +205,51 @@ constexpr KernelDescriptor recurrent_kernel() noexcept {
 
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
-  static constexpr auto kKernels = as_built(std::array{
-      in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
-      direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
-      in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
-      with_workspace<weighted::depthwise_workspace>(
-          convolution<kernel_id::kConvDepthwise, weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(
-              "conv/depthwise")),
-      with_workspace<grouped_workspace>(
-          convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
-      transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
-      by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
-      recurrent_kernel(),
-      dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
-      dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
-      dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
-      pointwise<kernel_id::kConvPointwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/pointwise_8bit"),
-      pointwise<kernel_id::kConvPointwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/pointwise_4bit"),
-      direct<kernel_id::kConvDirectEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/direct_8bit"),
-      direct<kernel_id::kConvDirectFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/direct_4bit"),
-      transposed<kernel_id::kConvTransposedEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/transposed_8bit"),
-      transposed<kernel_id::kConvTransposedFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/transposed_4bit"),
-      dense<kernel_id::kDenseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("dense/4bit_f16"),
-      pointwise<kernel_id::kConvPointwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-          "conv/pointwise_4bit_f16"),
-      direct<kernel_id::kConvDirectFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/direct_4bit_f16"),
-      transposed<kernel_id::kConvTransposedFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-          "conv/transposed_4bit_f16"),
-      dense<kernel_id::kDenseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("dense/bf16"),
-      dense<kernel_id::kDenseF16, kF16, narrow_fits<NarrowForm::kF16>>("dense/f16"),
-      pointwise<kernel_id::kConvPointwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/pointwise_bf16"),
-      pointwise<kernel_id::kConvPointwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/pointwise_f16"),
-      direct<kernel_id::kConvDirectBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/direct_bf16"),
-      direct<kernel_id::kConvDirectF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/direct_f16"),
-      transposed<kernel_id::kConvTransposedBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/transposed_bf16"),
-      transposed<kernel_id::kConvTransposedF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/transposed_f16"),
-      by_winograd<kernel_id::kConvWinogradBf16, winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>("conv/winograd_bf16"),
-      by_winograd<kernel_id::kConvWinogradF16, winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>("conv/winograd_f16"),
-      by_winograd<kernel_id::kConvWinogradEightBits, winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(
-          "conv/winograd_8bit"),
-      by_winograd<kernel_id::kConvWinogradFourBits, winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(
-          "conv/winograd_4bit"),
-      by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
-                  narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
+  static constexpr auto kKernels = as_built([] {
+    return std::array{
+        in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
+        direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
+        in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
+        with_workspace<weighted::depthwise_workspace>(
+            convolution<kernel_id::kConvDepthwise, weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(
+                "conv/depthwise")),
+        with_workspace<grouped_workspace>(
+            convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
+        transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
+        by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
+        recurrent_kernel(),
+        dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
+        dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
+        dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
+        pointwise<kernel_id::kConvPointwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/pointwise_8bit"),
+        pointwise<kernel_id::kConvPointwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/pointwise_4bit"),
+        direct<kernel_id::kConvDirectEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/direct_8bit"),
+        direct<kernel_id::kConvDirectFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/direct_4bit"),
+        transposed<kernel_id::kConvTransposedEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/transposed_8bit"),
+        transposed<kernel_id::kConvTransposedFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/transposed_4bit"),
+        dense<kernel_id::kDenseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("dense/4bit_f16"),
+        pointwise<kernel_id::kConvPointwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+            "conv/pointwise_4bit_f16"),
+        direct<kernel_id::kConvDirectFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/direct_4bit_f16"),
+        transposed<kernel_id::kConvTransposedFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+            "conv/transposed_4bit_f16"),
+        dense<kernel_id::kDenseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("dense/bf16"),
+        dense<kernel_id::kDenseF16, kF16, narrow_fits<NarrowForm::kF16>>("dense/f16"),
+        pointwise<kernel_id::kConvPointwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/pointwise_bf16"),
+        pointwise<kernel_id::kConvPointwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/pointwise_f16"),
+        direct<kernel_id::kConvDirectBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/direct_bf16"),
+        direct<kernel_id::kConvDirectF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/direct_f16"),
+        transposed<kernel_id::kConvTransposedBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/transposed_bf16"),
+        transposed<kernel_id::kConvTransposedF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/transposed_f16"),
+        by_winograd<kernel_id::kConvWinogradBf16, winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>("conv/winograd_bf16"),
+        by_winograd<kernel_id::kConvWinogradF16, winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>("conv/winograd_f16"),
+        by_winograd<kernel_id::kConvWinogradEightBits, winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(
+            "conv/winograd_8bit"),
+        by_winograd<kernel_id::kConvWinogradFourBits, winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(
+            "conv/winograd_4bit"),
+        by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
+                    narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
+    };
   });
   return kKernels;
 }
