@@ -26,14 +26,14 @@ class FileSource final : public WeightSource {
   }
 
   Status read(FileRange range, std::byte* target) noexcept override {
-    const FileOps& ops = file_ops();
+    const auto pread = file_ops().pread;  // a test may give the system its file operations back while a read hangs
     const std::uint64_t wanted = range.size.count();
     // A direct read covers whole blocks, also of a block that the end of the file cuts.
     const std::uint64_t asked = direct() ? align_up(wanted, direct_block_) : wanted;
     std::uint64_t done = 0;
     int stuck = 0;
     while (done < wanted) {
-      const std::int64_t got = ops.pread(file_.get(), target + done, asked - done, static_cast<std::int64_t>(range.offset.count() + done));
+      const std::int64_t got = pread(file_.get(), target + done, asked - done, static_cast<std::int64_t>(range.offset.count() + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return fail(make_io_error(path_, "the file cannot be read", errno));
       if (got == 0) return file_ended(range, done);
