@@ -199,13 +199,14 @@ std::vector<PassingKinds> spills_of(const Problems& problems, const PlanRequest&
   return spill_sets(*whole.graph, whole.kernels, problems.order, passing_of(*whole.graph, whole.kernels, request));
 }
 
+/// `known`: the least capacity that a search before this one found a plan for.
 Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                                      BandSearch search) {
+                                      BandSearch search, std::uint64_t known = ~std::uint64_t{0}) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
   Contenders contenders(problems, request);
-  std::uint64_t least = contenders.least();
-  if (request.capacity.count() >= least) return choose_and_verify(graph, contenders, request);
-  if (search == BandSearch::kQuick) return make_verified_plan(graph, profile, request, BandSearch::kThorough);
+  std::uint64_t least = std::min(known, contenders.least());
+  if (request.capacity.count() >= contenders.least()) return choose_and_verify(graph, contenders, request);
+  if (search == BandSearch::kQuick) return make_verified_plan(graph, profile, request, BandSearch::kThorough, least);
   for (PassingKinds& spilled : spills_of(problems, request)) {
     SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, request, search, std::move(spilled)));
     Contenders spilling(leaner, request);
@@ -236,8 +237,10 @@ Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::Device
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
+    // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
+    SLUICE_ASSIGN_OR_RETURN(const Problems quick, prepare(graph, profile, nothing, BandSearch::kQuick));
     SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing, BandSearch::kThorough));
-    std::uint64_t least = Contenders(problems, nothing).least();
+    std::uint64_t least = std::min(Contenders(quick, nothing).least(), Contenders(problems, nothing).least());
     for (PassingKinds& spilled : spills_of(problems, nothing)) {
       SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, nothing, BandSearch::kThorough, std::move(spilled)));
       least = std::min(least, Contenders(leaner, nothing).least());
